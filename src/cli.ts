@@ -13,6 +13,7 @@ import { platformModules } from "./platforms/registry.ts";
 import { installLastResort } from "./operations/last-resort.ts";
 import { createRecentProblems } from "./operations/dashboard/recent-problems.ts";
 import { createLog } from "./operations/log.ts";
+import { toReadableLine } from "./operations/readable-log.ts";
 import { releaseYoungGeneration } from "./operations/young-generation.ts";
 
 /**
@@ -20,7 +21,7 @@ import { releaseYoungGeneration } from "./operations/young-generation.ts";
  * Problems of settings, tokens and store are printed as plain lines on standard error, without a stack.
  */
 export async function run(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
-  let log = createLog({ level: "error", secrets: [], write: writeError });
+  let log = createLog({ level: "error", secrets: [], write: writeLogLine });
   // In every mode. Earlier than the settings, whose log it uses from when there is one.
   installLastResort({
     log: () => log,
@@ -53,7 +54,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
       secrets,
       write(line) {
         problems.take(line);
-        writeError(line);
+        writeLogLine(line);
       },
     });
     switch (args[0]) {
@@ -182,9 +183,9 @@ async function serveBot(config: Config, options: Omit<ComposeOptions, "commands"
   try {
     await Promise.race([
       signal.received,
-      parley.connected.then(() => {
+      Promise.all([parley.connected, parley.checked]).then(() => {
         releaseYoungGeneration();
-        writeOut("  Ready.\n");
+        writeOut(toReadyLines(parley.troubles()));
         return signal.received;
       }),
     ]);
@@ -195,6 +196,12 @@ async function serveBot(config: Config, options: Omit<ComposeOptions, "commands"
     exitSoon();
   }
   return 0;
+}
+
+function toReadyLines(troubles: readonly string[]): string {
+  if (troubles.length === 0) return "  Ready.\n";
+  const lines = troubles.map((line) => `    ${line}\n`).join("");
+  return `  Ready. This does not work:\n${lines}  \`npm run doctor\` says what to do.\n`;
 }
 
 async function serveGateway(
@@ -310,6 +317,12 @@ function upstreamKeysOf(gatewayConfig: GatewayConfig | undefined): string[] {
 
 function writeOut(text: string): void {
   process.stdout.write(text);
+}
+
+/** Lines for people at a terminal; JSON for programs that read a pipe or a file. */
+function writeLogLine(line: string): void {
+  const isColoured = (process.env["NO_COLOR"] ?? "") === "";
+  writeError(process.stderr.isTTY ? toReadableLine(line, { isColoured }) : line);
 }
 
 function writeError(text: string): void {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { ParleyError } from "./core/errors.ts";
+import type { Clock } from "./core/clock.ts";
+import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { ModelSettings } from "./assistant/turn/model-choice.ts";
 import type { Gateway } from "./core/gateway.ts";
 import type { Log, Tracer } from "./core/telemetry.ts";
@@ -9,8 +10,9 @@ import type { Records } from "./core/storage.ts";
 import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
 import type { GatewayConfig } from "./embedded-gateway/settings.ts";
 import { createGatewayClient } from "./gateway/client.ts";
+import { findMissingModel, toTrouble, type GatewayOutcome, type TroubleContext } from "./gateway/trouble.ts";
 import { createTracedGateway } from "./gateway/traced-gateway.ts";
-import { createGatewayWatch, type GatewayWatch } from "./operations/gateway-watch.ts";
+import { createGatewayWatch, type GatewayNote, type GatewayWatch } from "./operations/gateway-watch.ts";
 import type { Metrics } from "./operations/metrics.ts";
 import { createDownloader } from "./media/guarded-download.ts";
 
@@ -36,10 +38,13 @@ export async function openGateway(
     gatewayConfig,
     tracer,
     onRetry,
+    clock,
   }: {
     readonly gatewayConfig: GatewayConfig | undefined;
     readonly tracer: Tracer;
     readonly onRetry: Metrics["gatewayRetry"];
+    /** Default: the time of this process. */
+    readonly clock?: Clock;
   },
 ): Promise<OpenedGateway> {
   const embedded = config.isGatewayEmbedded ? await startEmbedded(log, gatewayConfig) : undefined;
@@ -77,11 +82,24 @@ export async function openGateway(
       });
       return bytes;
     },
-    onReached: (outcome) => watch.note(outcome),
+    clock,
+    onOutcome: (outcome) => watch.note(toNote(outcome, context)),
     onRetry: (operation, code, delayMs) => onRetry({ operation, code }, delayMs / 1000),
     ...(apiKey === undefined ? {} : { apiKey }),
   });
-  const watch = createGatewayWatch({ ask: (signal) => client.ping(signal) });
+  const context = { hasKey: apiKey !== undefined, chatModel: config.CHAT_MODEL };
+  const watch = createGatewayWatch({
+    clock,
+    async ask(signal) {
+      try {
+        await client.ping(signal);
+      } catch (error) {
+        if (isParleyError(error)) return;
+        const silent = new ParleyError("gateway-timeout", "the gateway was asked and is silent");
+        watch.note(toNote({ kind: "failed", operation: "models", error: silent }, context));
+      }
+    },
+  });
   return {
     client: createTracedGateway(client, tracer),
     watch,
@@ -98,6 +116,18 @@ export async function openGateway(
       await embedded?.gateway.close();
     },
   };
+}
+
+/** What a call showed, as far as it is about more than this call. */
+function toNote(outcome: GatewayOutcome, context: TroubleContext): GatewayNote {
+  switch (outcome.kind) {
+    case "answered":
+      return outcome;
+    case "listed":
+      return { kind: "listed", missing: findMissingModel(outcome.models, context) };
+    case "failed":
+      return { kind: "failed", isList: outcome.operation === "models", trouble: toTrouble(outcome, context) };
+  }
 }
 
 /** The embedded gateway alone, for `npm run gateway`. */

@@ -2,7 +2,9 @@ import { readFile } from "node:fs/promises";
 import type { Access } from "./core/access.ts";
 import type { Assistant } from "./assistant/assistant.ts";
 import type { Config } from "./config.ts";
+import type { ParleyError } from "./core/errors.ts";
 import type { Store } from "./conversations/open-store.ts";
+import type { GatewayTrouble } from "./core/gateway-trouble.ts";
 import type { PlatformHealth } from "./core/platform.ts";
 import type { CreatedPlatform, HttpHandler } from "./core/platform-module.ts";
 import { noTracer, type Log, type Tracer } from "./core/telemetry.ts";
@@ -25,6 +27,8 @@ export interface RunningParts {
   readonly gateway: Pick<OpenedGateway, "watch" | "describe">;
   readonly storeLatency: LatencyHistogram;
   readonly platforms: () => readonly CreatedPlatform[];
+  /** What ended a platform's connection for good, by its id: nothing but another setting helps. */
+  readonly givenUp: () => ReadonlyMap<string, ParleyError>;
   readonly assistant: () => Assistant;
   readonly server: () => HttpServer | undefined;
 }
@@ -57,9 +61,10 @@ export async function openConfiguredTracer(
 /**
  * What `/readyz` says. A store or platform that is not ready makes it 503: messages would not be taken. A gateway that
  * is not only degrades it: messages are still taken, and people are told; taken out of service, nobody would tell them.
+ * So does a platform that refuses its token while others run.
  */
 export async function readReadiness(parts: RunningParts): Promise<Readiness> {
-  const { store, gateway, platforms, version } = parts;
+  const { store, gateway, platforms, givenUp, version } = parts;
   const [problems, gatewayState] = await Promise.all([store.findProblems(), gateway.watch.state()]);
   const { warnings } = store.notes();
   return toReadiness(version, {
@@ -68,23 +73,23 @@ export async function readReadiness(parts: RunningParts): Promise<Readiness> {
       ...(problems.length === 0 ? {} : { problems }),
       ...(warnings.length === 0 ? {} : { warnings }),
     },
-    gateway: toGatewayPart(gatewayState),
+    gateway: toGatewayPart(gatewayState, gateway.watch.trouble()),
     ...Object.fromEntries(
-      platforms().map(({ platform }) => [platform.id, toPlatformPart(platform.health())]),
+      platforms().map(({ platform }) => [
+        platform.id,
+        toPlatformPart(platform.health(), givenUp().get(platform.id)),
+      ]),
     ),
   });
 }
 
-function toGatewayPart(state: Awaited<ReturnType<OpenedGateway["watch"]["state"]>>): PartReadiness {
-  switch (state) {
-    case "ready":
-    case "unknown":
-      return { status: "ready", state };
-    case "unreachable":
-      return { status: "degraded", state, problems: ["does not respond: people are told so"] };
-    case "key-refused":
-      return { status: "degraded", state, problems: ["refuses GATEWAY_API_KEY: people are told so"] };
-  }
+function toGatewayPart(
+  state: Awaited<ReturnType<OpenedGateway["watch"]["state"]>>,
+  trouble: GatewayTrouble | undefined,
+): PartReadiness {
+  return trouble === undefined
+    ? { status: "ready", state }
+    : { status: "degraded", state: trouble.kind, problems: [`${trouble.text}: people are told so`] };
 }
 
 /** Whether a platform takes messages: of several connections some may be lost for a moment. */
@@ -92,8 +97,10 @@ export function isServing({ state, connections = [] }: PlatformHealth): boolean 
   return state === "ready" || (state === "connecting" && connections.some((one) => one.state === "ready"));
 }
 
-function toPlatformPart(health: PlatformHealth): PartReadiness {
+function toPlatformPart(health: PlatformHealth, givenUp: ParleyError | undefined): PartReadiness {
   const { state, detail } = health;
+  // Restarted or taken out of service it would be the same, and the other parts with it.
+  if (givenUp !== undefined) return { status: "degraded", state, problems: [givenUp.message] };
   if (state !== "ready" && isServing(health))
     return { status: "degraded", state, ...(detail === undefined ? {} : { problems: [detail] }) };
   if (state === "ready")

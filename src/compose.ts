@@ -5,8 +5,9 @@ import { createAssistant, type Assistant } from "./assistant/assistant.ts";
 import { createConversationHistory } from "./assistant/conversation-history.ts";
 import type { Access } from "./core/access.ts";
 import type { Command } from "./core/command.ts";
-import { isParleyError } from "./core/errors.ts";
+import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Gateway } from "./core/gateway.ts";
+import type { GatewayOutlook } from "./core/gateway-trouble.ts";
 import type { Log } from "./core/telemetry.ts";
 import type { Platform } from "./core/platform.ts";
 import { accessTerms, type Config, type ConfiguredPlatform } from "./config.ts";
@@ -27,7 +28,7 @@ import {
   type RunningParts,
 } from "./compose-operations.ts";
 import { createResourceStack } from "./operations/resource-stack.ts";
-import { keepConnected } from "./operations/keep-connected.ts";
+import { keepConnected, type Link } from "./operations/keep-connected.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { createLatencyHistogram, type LatencyHistogram } from "./operations/latency-histogram.ts";
 import { createRecentProblems, type RecentProblems } from "./operations/dashboard/recent-problems.ts";
@@ -39,6 +40,8 @@ import { systemClock } from "./support/clock.ts";
 
 /** How often turns that an outage left open are resumed, in milliseconds. */
 const recoverEveryMs = 60_000;
+/** How long the first look at the gateway waits for the platforms, and the start for this look. */
+const maxStartWaitMs = 5000;
 const dayMs = 24 * 60 * 60 * 1000;
 
 /** With several instances more often, so that the turns of one that died go on soon after its leases have ended. */
@@ -53,8 +56,15 @@ export interface Parley {
   /** What is on and off and why, a line each, for the terminal. */
   readonly lines: readonly string[];
   readonly assistant: Assistant;
-  /** Resolves when every platform that is on has connected. */
+  /**
+   * Resolves when every platform that is on has connected, or is given up while another one is left. Rejects when none is
+   * left, with what is wrong with each.
+   */
   readonly connected: Promise<void>;
+  /** Resolves when it is known whether the gateway answers, or after a few seconds. Never rejects. */
+  readonly checked: Promise<void>;
+  /** What does not work now although the rest runs, a line each, for the terminal. */
+  troubles(): readonly string[];
   /** Accepts nothing more, drains active turns within SHUTDOWN_TIMEOUT_MS or leaves them resumable, then closes everything. */
   stop(): Promise<void>;
 }
@@ -100,18 +110,22 @@ export async function startParley(
     // Everything slow runs concurrently: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
       resources.add("store", openStore(config, log, { onOperation, clock }), (opened) => opened.close()),
-      resources.add("gateway", openGateway(config, log, { gatewayConfig, tracer, onRetry }), (opened) =>
-        opened.close(),
+      resources.add(
+        "gateway",
+        openGateway(config, log, { gatewayConfig, tracer, onRetry, clock }),
+        (opened) => opened.close(),
       ),
       loadPlatforms(config),
     ]);
     let server: HttpServer | undefined;
+    const givenUp = new Map<string, ParleyError>();
     const parts: RunningParts = {
       version,
       store,
       gateway,
       storeLatency,
       platforms: () => platforms,
+      givenUp: () => givenUp,
       assistant: () => assistant,
       server: () => server,
     };
@@ -128,6 +142,7 @@ export async function startParley(
       commands,
       log,
       meter,
+      outlook: toOutlook(gateway.watch),
       claims: store.claims,
       records: store.records,
       clock,
@@ -203,7 +218,11 @@ export async function startParley(
         onConnected: () => recover(assistant, platform, log),
       }),
     );
-    const connected = Promise.all(links.map((link) => link.connected)).then(() => undefined);
+    const connected = whenConnected(links, (index, error) => {
+      const id = platforms[index]?.platform.id ?? "";
+      givenUp.set(id, error);
+      log.error({ platform: id, err: error }, "platform given up; the other parts run without it");
+    });
     const stopRecovering = clock.every(recoveryIntervalOf(store, config), () => {
       for (const { platform } of platforms) {
         if (isServing(platform.health())) void recover(assistant, platform, log);
@@ -212,17 +231,29 @@ export async function startParley(
     // The list serves completion and capability questions; a slow gateway must not hold up the start.
     // It comes after the platforms' first requests, but does not wait for a platform that is down.
     const linked = Promise.allSettled([connected]);
-    const patience = new Promise<void>((resolve) => {
-      clock.after(5000, resolve, { keepsAlive: false });
+    const patience = (ms: number): Promise<void> =>
+      new Promise((resolve) => {
+        clock.after(ms, resolve, { keepsAlive: false });
+      });
+    const stopTelling = gateway.watch.onChange((trouble) => {
+      if (trouble === undefined) log.info({}, "the gateway answers again");
+      else
+        log.warn(
+          { code: trouble.error.code },
+          `the gateway ${trouble.text}: \`npm run doctor\` says what to do`,
+        );
     });
-    void Promise.race([linked, patience]).then(() => warmUp(gateway.client, log));
+    const stopWatching = gateway.watch.watch();
+    const asked = Promise.race([linked, patience(maxStartWaitMs)]).then(() => warmUp(gateway.client, log));
     return {
       url: listening.url,
       lines: toLines(config, { store, gateway, server: listening, access }),
       assistant,
       connected,
+      checked: Promise.race([asked, patience(maxStartWaitMs)]),
+      troubles: () => toTroubleLines(config, gateway, givenUp),
       async stop() {
-        stopRecovering();
+        for (const end of [stopRecovering, stopWatching, stopTelling]) end();
         // First, so that the services deliver what arrives from now on to another instance, or later.
         await Promise.allSettled(links.map((link) => link.pause()));
         const broken = await assistant.stop({ deadlineMs: config.SHUTDOWN_TIMEOUT_MS });
@@ -257,9 +288,15 @@ async function loadPlatforms(config: Config): Promise<LoadedPlatform[]> {
 function createPlatforms(
   loaded: readonly LoadedPlatform[],
   config: Config,
-  shared: Pick<PlatformDependencies, "commands" | "log" | "meter" | "claims" | "records" | "clock">,
+  {
+    outlook,
+    ...shared
+  }: Pick<PlatformDependencies, "commands" | "log" | "meter" | "claims" | "records" | "clock"> & {
+    readonly outlook: GatewayOutlook;
+  },
 ): CreatedPlatform[] {
   const gateway = {
+    outlook,
     name: config.GATEWAY_BASE_URL ?? "embedded gateway",
     isSandbox: config.isGatewayEmbedded && config.GATEWAY_CONFIG === undefined,
   };
@@ -277,6 +314,15 @@ function createPlatforms(
   );
 }
 
+/** What pages show of the gateway's trouble. */
+function toOutlook(watch: OpenedGateway["watch"]): GatewayOutlook {
+  return {
+    trouble: () => watch.trouble()?.error,
+    onChange: (listener) => watch.onChange(() => listener()),
+    look: () => void watch.state(),
+  };
+}
+
 /** Nobody but the operator reaches a platform that access rules cannot list. */
 function isOwn({ accessTerms, isOperatorsOwn }: PlatformModule): boolean {
   return isOperatorsOwn === true || Object.keys(accessTerms).length === 0;
@@ -290,15 +336,58 @@ async function recover(assistant: Assistant, platform: Platform, log: Log): Prom
   }
 }
 
+/**
+ * Waits for all connections. A platform that refuses to connect for good (its token is wrong) is given up where another
+ * one is connected or still tried; where none is left, the start fails with what each has said.
+ */
+async function whenConnected(
+  links: readonly Link[],
+  giveUp: (index: number, error: ParleyError) => void,
+): Promise<void> {
+  const refusals: ParleyError[] = [];
+  const connecting = links.map(async ({ connected }, index) => {
+    try {
+      await connected;
+    } catch (error) {
+      if (!isParleyError(error)) throw error;
+      refusals.push(error);
+      if (refusals.length === 1 && links.length === 1) throw error;
+      if (refusals.length === links.length)
+        throw new ParleyError(error.code, refusals.map(({ message }) => message).join("\n"), {
+          cause: error,
+        });
+      giveUp(index, error);
+    }
+  });
+  await Promise.all(connecting);
+}
+
 async function warmUp(gateway: Gateway, log: Log): Promise<void> {
   try {
     await gateway.listModels(AbortSignal.timeout(30_000));
   } catch (error) {
-    log.warn(
+    // What it says of the gateway is told by the watch.
+    log.debug(
       { err: error, code: isParleyError(error) ? error.code : undefined },
       "the gateway did not list its models",
     );
   }
+}
+
+/** What does not work, by the names of the start lines. */
+function toTroubleLines(
+  config: Config,
+  gateway: OpenedGateway,
+  givenUp: ReadonlyMap<string, ParleyError>,
+): string[] {
+  const trouble = gateway.watch.trouble();
+  return [
+    ...config.platforms.flatMap(({ module }) => {
+      const error = givenUp.get(module.id);
+      return error === undefined ? [] : [`${module.title.padEnd(8)} ${error.message}`];
+    }),
+    ...(trouble === undefined ? [] : [`Gateway  ${gateway.describe()} ${trouble.text}`]),
+  ];
 }
 
 /** What an admin reads in the terminal after `npm start`. */

@@ -41,14 +41,18 @@ export async function createDoctorSections(input: DoctorInput): Promise<readonly
     ...platforms,
     {
       title: "Gateway",
-      checks: unlessWrong(read, ["GATEWAY_BASE_URL", "GATEWAY_API_KEY"], () =>
-        gatewayChecks(config, environment, log),
-      ),
+      checks: unlessWrong(read, ["GATEWAY_BASE_URL"], () => gatewayChecks(config, environment, log)),
     },
     {
       title: "Store",
-      checks: unlessWrong(read, ["STORE_URL", "STORE_ENCRYPTION_KEYS"], () =>
-        createStoreChecks({ url: config.STORE_URL, encryptionKeys: config.STORE_ENCRYPTION_KEYS, log }),
+      checks: unlessWrong(read, ["STORE_URL"], () =>
+        createStoreChecks({
+          url: config.STORE_URL,
+          encryptionKeys: read.wrongNames.has("STORE_ENCRYPTION_KEYS")
+            ? undefined
+            : config.STORE_ENCRYPTION_KEYS,
+          log,
+        }),
       ),
     },
     {
@@ -74,7 +78,9 @@ async function platformChecks(
   { module, values, isOn }: ConfiguredPlatform,
   context: { readonly read: ReadConfig; readonly commands: ReadonlyMap<string, Command>; readonly log: Log },
 ): Promise<readonly Check[]> {
-  if (Object.keys(module.settings).some((name) => context.read.wrongNames.has(name))) return [];
+  const isMisread = Object.keys(module.settings).some((name) => context.read.wrongNames.has(name));
+  // What is set wrongly may be what would turn it on.
+  if (!isOn && isMisread) return [];
   if (!isOn) {
     const line = module.startLine(values, { isOn, url: "" }).replace(/^off\s+/, "off: ");
     return [{ subject: "State", run: async () => [right("State", line)] }];
@@ -179,8 +185,10 @@ async function loadCommandsOrProblem(): Promise<{
     return { commands: await loadCommands(), problems: [] };
   } catch (error) {
     if (!isParleyError(error)) throw error;
-    const finding = wrong("Commands", error.message, "correct that file, or take it out of commands/");
-    return { commands: new Map(), problems: [{ subject: "Commands", run: async () => [finding] }] };
+    const findings = error.message
+      .split("\n")
+      .map((line) => wrong("Commands", line, "correct that file, or take it out of commands/"));
+    return { commands: new Map(), problems: [{ subject: "Commands", run: async () => findings }] };
   }
 }
 

@@ -30,14 +30,17 @@ const assignment = /^[ \t]*(?:export[ \t]+)?([\w.-]+)[ \t]*=(?:[ \t]*(?:"[^"]*"|
 
 /**
  * The text with the given variables set. Comments, order and all other variables stay; a variable is set where it was
- * assigned last, or at the end.
+ * assigned last, else in the place of a comment that has its default, or at the end.
  * @throws ParleyError `config` when a value cannot be written as a line, or the text is not understood
  */
 export function setVariables(text: string, changes: Readonly<Record<string, string>>): string {
   let result = text;
   for (const [name, value] of Object.entries(changes)) {
     const line = `${name}=${quote(name, value)}`;
-    const last = [...result.matchAll(assignment)].findLast(([, assigned]) => assigned === name);
+    const last =
+      [...result.matchAll(assignment)].findLast(([, assigned]) => assigned === name) ??
+      new RegExp(`^# ${name}=\\S*$`, "m").exec(result) ??
+      undefined;
     const end = result === "" || result.endsWith("\n") ? "" : "\n";
     result =
       last === undefined
@@ -75,9 +78,15 @@ function toValues(text: string): Record<string, string> {
   return Object.fromEntries(Object.entries(parseEnv(text)).map(([name, value]) => [name, value ?? ""]));
 }
 
-/** The first form of the value that a reader of the line gets back unchanged. */
+/** Node, Docker Compose and systemd read these alike without quotation marks. */
+const plain = /^[\w.,:@%+=/~^!?*&()<>|{}[\];-]*$/;
+
+/**
+ * The form of the value that a reader of the line gets back unchanged. In single quotes all readers take everything as it
+ * is; without them Compose replaces what follows a `$`, and systemd what follows a backslash.
+ */
 function quote(name: string, value: string): string {
-  const forms = [value, `'${value}'`, `"${value}"`, `\`${value}\``];
+  const forms = [...(plain.test(value) ? [value] : []), `'${value}'`, `"${value}"`, `\`${value}\``, value];
   const form = forms.find(
     (one) => parseEnv(`${name}=${one}\nNEXT=1\n`)[name] === value && !/[\r\n]/.test(one),
   );

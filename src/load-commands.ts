@@ -1,16 +1,16 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createCommandSet, type Command } from "./core/command.ts";
-import { ParleyError } from "./core/errors.ts";
+import { isParleyError, ParleyError } from "./core/errors.ts";
 
 /**
  * The commands of `commands/`: every file there has one as its default export and bears its name.
- * @throws ParleyError `config` naming the file that is malformed or a duplicate
+ * @throws ParleyError `config` naming the files that are malformed or duplicates, a line each
  */
 export async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
   const folder = join(import.meta.dirname, "..", "commands");
   const files = (await readdir(folder)).filter((file) => file.endsWith(".ts")).sort();
-  const commands = await Promise.all(
+  const loaded = await Promise.allSettled(
     files.map(async (file): Promise<Command> => {
       const module = (await import(join(folder, file))) as { default?: Partial<Command> };
       const command = module.default;
@@ -29,5 +29,10 @@ export async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
       return command as Command;
     }),
   );
-  return createCommandSet(commands);
+  const failures = loaded.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  const [other] = failures.filter((error) => !isParleyError(error));
+  if (other !== undefined) throw other;
+  if (failures.length > 0)
+    throw new ParleyError("config", failures.map((error) => (error as ParleyError).message).join("\n"));
+  return createCommandSet(loaded.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])));
 }

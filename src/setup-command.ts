@@ -2,11 +2,12 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { helpOf } from "./cli-help.ts";
-import { settings } from "./config.ts";
+import { readConfig, settings } from "./config.ts";
 import { isParleyError } from "./core/errors.ts";
 import type { CommandIo } from "./doctor-command.ts";
 import { createDoctorSections, secretsIn } from "./doctor-sections.ts";
 import { readEnvFile, setVariables, writeEnvFile, type EnvFile } from "./env-file.ts";
+import { listChatModels } from "./gateway/gateway-checks.ts";
 import { exitCodes, toExitCode, toReportText } from "./operations/doctor-report.ts";
 import { createLog } from "./operations/log.ts";
 import { createPrompter, type Prompter } from "./operations/prompter.ts";
@@ -112,11 +113,25 @@ function ask(prompter: Prompter, old: EnvFile | undefined, io: SetupIo): Promise
     prompter,
     before: { ...io.environment, ...old?.values },
     isColoured: io.isColoured,
+    listModels: (answers) => listModels(answers, old, io),
     async check(part, answers) {
       const sections = await check(answers, old, io, part);
       return sections.find(({ title }) => title === part)?.findings ?? [];
     },
   });
+}
+
+/** Models that may chat. Why there are none, the checks say. */
+async function listModels(
+  changes: Variables,
+  old: EnvFile | undefined,
+  io: SetupIo,
+): Promise<readonly string[]> {
+  const { config } = readConfig({ ...io.environment, ...old?.values, ...changes });
+  const baseUrl = config.GATEWAY_BASE_URL;
+  if (baseUrl === undefined) return [];
+  const log = createLog({ level: "silent", secrets: [], write() {} });
+  return await listChatModels({ baseUrl, apiKey: config.GATEWAY_API_KEY, log });
 }
 
 /** Whether the new settings may be written: they are right, or `--force` is given. */

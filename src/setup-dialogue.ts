@@ -2,8 +2,12 @@ import { randomBytes } from "node:crypto";
 import { settings } from "./config.ts";
 import type { Finding } from "./core/checks.ts";
 import { toProblem } from "./core/settings.ts";
+import { isLoopback } from "./support/loopback.ts";
 import { toLines } from "./operations/doctor-report.ts";
 import type { Prompter } from "./operations/prompter.ts";
+
+/** Longer lists have a name for each that is not shown. */
+const maxShownModels = 20;
 
 /** What the dialogue works with. */
 export interface SetupDialogue {
@@ -11,30 +15,51 @@ export interface SetupDialogue {
   /** The settings in force before. */
   readonly before: Readonly<Record<string, string | undefined>>;
   /** The doctor's findings about one part, with these answers in force. */
-  readonly check: (part: string, answers: Readonly<Record<string, string>>) => Promise<readonly Finding[]>;
+  readonly check: (part: string, answers: Answers) => Promise<readonly Finding[]>;
+  /** Models of the gateway that may chat, with these answers in force. Empty: it lists none, or none that is known. */
+  readonly listModels: (answers: Answers) => Promise<readonly string[]>;
   readonly isColoured: boolean;
 }
+
+type Answers = Readonly<Record<string, string>>;
+/** The value of a setting with the answers so far. Empty: not set. */
+type InForce = (name: string) => string;
 
 interface Question {
   readonly name: string;
   readonly text: string;
   /** The part is left out when this one is answered with nothing. */
   readonly isGate?: true;
-  /** Not asked where this setting has a value. */
-  readonly unless?: string;
+  /** Default: it is always asked. */
+  readonly when?: (inForce: InForce) => boolean;
+  /** A question with yes and no: the value that yes stands for; no stands for the default. */
+  readonly yes?: { readonly value: string; readonly is: (value: string) => boolean };
 }
 
 interface Part {
   readonly title: string;
   readonly intro: string;
   readonly questions: readonly Question[];
+  /** The doctor's part that the answers are checked by. Default: the one with this title. */
+  readonly checkedBy?: string;
+  /** What the doctor has found says what else can be asked. */
+  readonly then?: (answers: Record<string, string>, dialogue: SetupDialogue) => Promise<void>;
 }
+
+const isPageOn = (inForce: InForce): boolean => {
+  const page = inForce("PAGE");
+  const isAlone = ["DISCORD_TOKEN", "SLACK_BOT_TOKEN", "SLACK_CLIENT_ID"].every(
+    (name) => inForce(name) === "",
+  );
+  return page === "on" || (page !== "off" && isAlone);
+};
 
 const parts: readonly Part[] = [
   {
     title: "Discord",
     intro: `Create an application at https://discord.com/developers/applications; under Bot turn on
-the Message Content Intent and press Reset Token (docs/discord.md). Empty: no Discord.`,
+the Message Content Intent and press Reset Token, which shows three parts with dots between (docs/discord.md).
+Empty: no Discord.`,
     questions: [{ name: "DISCORD_TOKEN", text: "Bot token", isGate: true }],
   },
   {
@@ -47,12 +72,38 @@ https://api.slack.com/apps, and install it (docs/slack.md). Empty: no Slack.`,
       {
         name: "SLACK_SIGNING_SECRET",
         text: "Signing secret, of Basic Information",
-        unless: "SLACK_APP_TOKEN",
+        when: (inForce) => inForce("SLACK_APP_TOKEN") === "",
       },
       {
         name: "SLACK_PUBLIC_URL",
         text: "Where Slack reaches this server (https://…)",
-        unless: "SLACK_APP_TOKEN",
+        when: (inForce) => inForce("SLACK_APP_TOKEN") === "",
+      },
+    ],
+  },
+  {
+    title: "Page",
+    intro: `Chats in the browser (docs/page.md). In a container it listens to all addresses, and needs a password or
+accounts, as everywhere where other machines reach it.`,
+    checkedBy: "Settings",
+    questions: [
+      { name: "PAGE", text: "Show it (on, off; auto: only without Discord and Slack)" },
+      {
+        name: "HOST",
+        text: "Do other machines reach it, or does it run in a container?",
+        when: isPageOn,
+        yes: { value: "0.0.0.0", is: (host) => host !== "" && !isLoopback(host) },
+      },
+      {
+        name: "PAGE_LOGIN",
+        text: "Has everybody an account of their own (npm run account), instead of one password for all?",
+        when: isPageOn,
+        yes: { value: "accounts", is: (login) => login === "accounts" },
+      },
+      {
+        name: "PAGE_PASSWORD",
+        text: "Password of the page, 8 characters or more (empty: none)",
+        when: (inForce) => isPageOn(inForce) && inForce("PAGE_LOGIN") !== "accounts",
       },
     ],
   },
@@ -63,7 +114,18 @@ which answers by rules (docs/gateway.md).`,
     questions: [
       { name: "GATEWAY_BASE_URL", text: "Address", isGate: true },
       { name: "GATEWAY_API_KEY", text: "Key (empty: none)" },
-      { name: "CHAT_MODEL", text: "Model for chat (empty: the first that can)" },
+    ],
+    then: askModel,
+  },
+  {
+    title: "People and budgets",
+    intro: `Admins may see and change everything: discord:user:<id>, slack:user:<id>, web:user:<name>, separated by commas.
+A budget is for a day, in USD (docs/access.md). Empty: none.`,
+    checkedBy: "Settings",
+    questions: [
+      { name: "ADMINS", text: "Admins" },
+      { name: "BUDGET_DAY_USD", text: "What all may spend in a day together" },
+      { name: "BUDGET_PERSON_DAY_USD", text: "What one person may spend in a day" },
     ],
   },
   {
@@ -79,7 +141,7 @@ which answers by rules (docs/gateway.md).`,
  * variables whose value changes.
  * @throws ParleyError `stopping` when the person cancels
  */
-export async function askForSettings(dialogue: SetupDialogue): Promise<Readonly<Record<string, string>>> {
+export async function askForSettings(dialogue: SetupDialogue): Promise<Answers> {
   const { prompter } = dialogue;
   const answers: Record<string, string> = {};
   prompter.say(
@@ -95,22 +157,85 @@ export async function askForSettings(dialogue: SetupDialogue): Promise<Readonly<
 
 /** Asks again while something is wrong, until it is right or kept. */
 async function askPart(part: Part, answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
-  const { prompter, check, isColoured } = dialogue;
+  const { prompter, check } = dialogue;
   for (;;) {
-    let isUsed = true;
     for (const question of part.questions) {
-      if (!isUsed || (question.unless !== undefined && inForce(question.unless, answers, dialogue) !== ""))
-        continue;
-      const value = await askOne(question, answers, dialogue);
-      if (question.isGate === true && value === "") isUsed = false;
+      if (question.when?.((name) => inForce(name, answers, dialogue)) === false) continue;
+      const value = await (question.yes === undefined
+        ? askOne(question, answers, dialogue)
+        : askYesNo(question, question.yes, answers, dialogue));
+      if (question.isGate === true && value === "") return;
     }
-    if (!isUsed) return;
-    prompter.say("Checking…\n");
-    const findings = await check(part.title, answers);
-    prompter.say(`${toLines(findings, isColoured)}\n`);
-    if (!findings.some(({ level }) => level === "wrong")) return;
-    if (await confirm(prompter, "Keep these answers anyway? [y/N] ")) return;
+    if (part.checkedBy === undefined) prompter.say("Checking…\n");
+    const found = await check(part.checkedBy ?? part.title, answers);
+    const names = part.questions.map(({ name }) => name);
+    const own = part.checkedBy === undefined ? found : found.filter(({ subject }) => names.includes(subject));
+    if (!(await isKept(own, dialogue))) continue;
+    await part.then?.(answers, dialogue);
+    return;
   }
+}
+
+/** Shows the findings. Whether the answers stay: nothing is wrong, or the person wants them all the same. */
+async function isKept(
+  findings: readonly Finding[],
+  { prompter, isColoured }: SetupDialogue,
+): Promise<boolean> {
+  if (findings.length > 0) prompter.say(`${toLines(findings, isColoured)}\n`);
+  if (!findings.some(({ level }) => level === "wrong")) return true;
+  return await confirm(prompter, "Keep these answers anyway? [y/N] ");
+}
+
+/** Asks for the default model, by the gateway's list. */
+async function askModel(answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
+  const { prompter, check, listModels } = dialogue;
+  const models = await listModels(answers);
+  const shown = models.slice(0, maxShownModels);
+  const lines = shown.map((id, index) => `  ${String(index + 1).padStart(2)} ${id}\n`);
+  const more = models.length - shown.length;
+  if (lines.length > 0)
+    prompter.say(`The gateway's models:\n${lines.join("")}${more > 0 ? `     and ${more} more\n` : ""}`);
+  const choice =
+    models.length === 0 ? "empty: the first that can" : "a number or a name; empty: the first that can";
+  for (;;) {
+    const value = await askOne({ name: "CHAT_MODEL", text: `Model for chat (${choice})` }, answers, dialogue);
+    const chosen = /^\d+$/.test(value) && !models.includes(value) ? models[Number(value) - 1] : undefined;
+    if (chosen !== undefined) setAnswer("CHAT_MODEL", chosen, answers, dialogue);
+    if (value === "") return;
+    const found = await check("Gateway", answers);
+    if (
+      await isKept(
+        found.filter(({ subject }) => subject === "Chat model"),
+        dialogue,
+      )
+    )
+      return;
+  }
+}
+
+async function askYesNo(
+  { name, text }: Question,
+  yes: NonNullable<Question["yes"]>,
+  answers: Record<string, string>,
+  dialogue: SetupDialogue,
+): Promise<string> {
+  const old = inForce(name, answers, dialogue);
+  const isYes = yes.is(old);
+  const typed = await dialogue.prompter.ask(`${text} ${isYes ? "[Y/n]" : "[y/N]"} `);
+  const wantsYes = typed === "" ? isYes : /^y(es)?$/i.test(typed);
+  if (wantsYes !== isYes) setAnswer(name, wantsYes ? yes.value : "", answers, dialogue);
+  return inForce(name, answers, dialogue);
+}
+
+/** Takes in an answer; what is as it was before is none. */
+function setAnswer(
+  name: string,
+  value: string,
+  answers: Record<string, string>,
+  { before }: SetupDialogue,
+): void {
+  if (value === (before[name]?.trim() ?? "")) delete answers[name];
+  else answers[name] = value;
 }
 
 function inForce(name: string, answers: Record<string, string>, { before }: SetupDialogue): string {
@@ -123,7 +248,7 @@ async function askOne(
   answers: Record<string, string>,
   dialogue: SetupDialogue,
 ): Promise<string> {
-  const { prompter, before } = dialogue;
+  const { prompter } = dialogue;
   const setting = settings[name];
   const old = inForce(name, answers, dialogue);
   const isSecret = setting?.isSecret === true;
@@ -138,8 +263,7 @@ async function askOne(
       prompter.say(`  ${name} ${result.error.issues.map((issue) => toProblem(issue)).join(", ")}\n`);
       continue;
     }
-    if (value !== (before[name]?.trim() ?? "")) answers[name] = value;
-    else delete answers[name];
+    setAnswer(name, value, answers, dialogue);
     return value;
   }
 }

@@ -8,8 +8,8 @@ import { inspectedEntries, type StoreInspection } from "./store-backend.ts";
 /** @see {@link createStoreChecks} */
 export interface StoreCheckOptions {
   readonly url: string;
-  /** As in the settings, the newest first. */
-  readonly encryptionKeys: readonly string[];
+  /** As in the settings, the newest first. `undefined`: they are wrong, and whether they fit is not looked at. */
+  readonly encryptionKeys: readonly string[] | undefined;
   readonly log: Log;
   /** A server: longest wait for a response, in milliseconds. Default 5 s, which is shorter than the doctor's own deadline. */
   readonly deadlineMs?: number | undefined;
@@ -31,7 +31,10 @@ export function createStoreChecks(options: StoreCheckOptions): Check[] {
         const isReadable = inspection.findings.every(
           ({ subject, level }) => subject !== "Store" || level !== "wrong",
         );
-        return [...inspection.findings, ...(isReadable ? [toKeyFinding(inspection, encryptionKeys)] : [])];
+        return [
+          ...inspection.findings,
+          ...(isReadable && encryptionKeys !== undefined ? [toKeyFinding(inspection, encryptionKeys)] : []),
+        ];
       },
     },
   ];

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Asker } from "./access.ts";
 import type { Check } from "./checks.ts";
 import type { Command } from "./command.ts";
+import type { GatewayOutlook } from "./gateway-trouble.ts";
 import type { Platform } from "./platform.ts";
 import type { Settings, SettingValues } from "./settings.ts";
 import type { Claims, Records } from "./storage.ts";
@@ -63,7 +64,7 @@ export interface PlatformDependencies {
   readonly records: Records;
   readonly clock: Clock;
   /** The model gateway, in words for people. */
-  readonly gateway: { readonly name: string; readonly isSandbox: boolean };
+  readonly gateway: { readonly name: string; readonly isSandbox: boolean; readonly outlook: GatewayOutlook };
 }
 
 /** A platform ready to start, with its part of the HTTP server where it has one. */

@@ -7,6 +7,8 @@ export interface TurnScope {
   readonly turn: string;
   /** What steps of the turn are traced under. */
   readonly span: Span;
+  /** Called when a request of the turn is repeated only after this time, in milliseconds: the other side is busy. */
+  readonly onWait?: (waitMs: number) => void;
 }
 
 const scopes = new AsyncLocalStorage<TurnScope>();

@@ -1,11 +1,14 @@
+import type { Clock } from "../core/clock.ts";
 import { type ErrorCode, ParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
+import { currentTurn } from "../core/turn-scope.ts";
 import { AttemptError } from "./attempt-error.ts";
 import type { ModelCatalogue } from "./model-catalogue.ts";
 import { isWorthFallback, type RetryRules, withRetries } from "./retry.ts";
 import type { Scrub } from "./scrub.ts";
 import type { Transport } from "./transport.ts";
+import type { GatewayOutcome } from "./trouble.ts";
 import { createAttemptTimeouts, type AttemptTimeouts } from "./attempt-timeouts.ts";
 import { translate } from "../words/translate.ts";
 
@@ -29,6 +32,9 @@ export interface GatewayContext {
   readonly retryRules: RetryRules;
   readonly catalogue: ModelCatalogue;
   readonly onRetry: (operation: Operation, code: ErrorCode, delayMs: number) => void;
+  /** Waits between attempts. */
+  readonly clock: Pick<Clock, "sleep">;
+  readonly onOutcome: (outcome: GatewayOutcome) => void;
 }
 
 /** One call of an operation. */
@@ -95,12 +101,15 @@ export async function runCall<T>(
           deadlineAt: retryDeadlineAt,
           maxWaitMs: hasNext ? maxWaitBeforeFallbackMs : Number.POSITIVE_INFINITY,
           signal,
+          clock: context.clock,
           onRetry(failure, delayMs) {
             log.debug({ operation, model, code: failure.code, delayMs }, "retrying gateway call");
             context.onRetry(operation, failure.code, delayMs);
+            currentTurn()?.onWait?.(delayMs);
           },
         },
       );
+      context.onOutcome({ kind: "answered" });
       const notices = index === 0 ? [] : [translate("model.fallback", { model: plan.model, instead: model })];
       return { value, model, notices };
     } catch (error) {
@@ -108,8 +117,10 @@ export async function runCall<T>(
       if (!(error instanceof AttemptError)) throw error;
       const failure = await withSuggestion(context, error.failure, model, signal);
       firstFailure ??= failure;
-      if (!hasNext || performance.now() >= deadlineAt || !isWorthFallback(error, operation))
+      if (!hasNext || performance.now() >= deadlineAt || !isWorthFallback(error, operation)) {
+        context.onOutcome({ kind: "failed", operation, error: firstFailure });
         throw firstFailure;
+      }
       log.warn(
         { operation, model, code: failure.code, next: models[index + 1] },
         "falling back to another model",

@@ -1,3 +1,5 @@
+import type { Clock } from "../core/clock.ts";
+import { systemClock } from "../support/clock.ts";
 import { type ErrorCode, ParleyError } from "../core/errors.ts";
 import type { Gateway, Operation, TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
 import { higherPrice } from "../core/model-price.ts";
@@ -15,7 +17,8 @@ import type { PriceTable } from "./prices.ts";
 import { type RetryRules, defaultRetryRules, withRetries } from "./retry.ts";
 import { createScrub, type Scrub } from "./scrub.ts";
 import { createTranscription, type StreamedTranscriptionRequest } from "./transcription.ts";
-import { createTransport, type ReachedGateway, type Transport } from "./transport.ts";
+import { createTransport, type Transport } from "./transport.ts";
+import type { GatewayOutcome } from "./trouble.ts";
 import { createAttemptTimeouts } from "./attempt-timeouts.ts";
 
 /** Settings of {@link createGatewayClient}. */
@@ -44,10 +47,12 @@ export interface GatewayClientOptions {
   readonly maxImageBytes: number;
   /** Default 3 attempts, 0.5 s doubling up to 8 s, or as little as half of that. */
   readonly retryRules?: RetryRules;
+  /** Waits between attempts. Default: the time of this process. */
+  readonly clock?: Pick<Clock, "sleep"> | undefined;
   /** Called with the headers of every response, names in lower case. */
   onHeaders?(headers: Headers): void;
-  /** Called with what each request showed of the gateway. */
-  onReached?(outcome: ReachedGateway): void;
+  /** Called with what each call, after all its attempts, showed of the gateway. Not of calls that were aborted. */
+  onOutcome?(outcome: GatewayOutcome): void;
   /** Called before a failed attempt is repeated, with the time until then. */
   onRetry?(operation: Operation, code: ErrorCode, delayMs: number): void;
 }
@@ -85,6 +90,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     fallbacks = {},
     maxImageBytes,
     retryRules = defaultRetryRules,
+    clock = systemClock,
   } = options;
   const scrub = createScrub(apiKey);
   const transport = createTransport({
@@ -94,9 +100,9 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     scrub,
     log,
     onHeaders: (headers) => options.onHeaders?.(headers),
-    onReached: (outcome) => options.onReached?.(outcome),
   });
-  const listing = createListing(transport, scrub, timeouts, retryRules);
+  const onOutcome = (outcome: GatewayOutcome): void => options.onOutcome?.(outcome);
+  const listing = createListing({ transport, scrub, timeouts, retryRules, clock, onOutcome });
   const catalogue = createModelCatalogue({
     fetchRecords: (signal) => listing.fetch(signal),
     prices: options.prices,
@@ -110,6 +116,8 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     retryRules,
     catalogue,
     onRetry: (operation, code, delayMs) => options.onRetry?.(operation, code, delayMs),
+    clock,
+    onOutcome,
   };
   const images = {
     downloadImage: (url: string, signal: AbortSignal, link: LinkKind) =>
@@ -139,7 +147,21 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
 }
 
 /** `GET /v1/models`, with retries. Every first use waits for the list, so its total limit is the first-event limit. */
-function createListing(transport: Transport, scrub: Scrub, limits: GatewayTimeouts, rules: RetryRules) {
+function createListing({
+  transport,
+  scrub,
+  timeouts: limits,
+  retryRules: rules,
+  clock,
+  onOutcome,
+}: {
+  readonly transport: Transport;
+  readonly scrub: Scrub;
+  readonly timeouts: GatewayTimeouts;
+  readonly retryRules: RetryRules;
+  readonly clock: Pick<Clock, "sleep">;
+  readonly onOutcome: (outcome: GatewayOutcome) => void;
+}) {
   const operation = "models";
   const totalMs = limits.firstEventMs;
   const attempt = async (signal: AbortSignal, deadlineAt: number) => {
@@ -171,10 +193,21 @@ function createListing(transport: Transport, scrub: Scrub, limits: GatewayTimeou
       timeouts.dispose();
     }
   };
-  const toFailure = (error: unknown): unknown => (error instanceof AttemptError ? error.failure : error);
+  const toFailure = (error: unknown): unknown => {
+    if (!(error instanceof AttemptError)) return error;
+    onOutcome({ kind: "failed", operation, error: error.failure });
+    return error.failure;
+  };
+  const listed = (records: readonly unknown[]): readonly unknown[] => {
+    const models = records.flatMap((record) =>
+      isFields(record) && typeof record["id"] === "string" ? [record["id"]] : [],
+    );
+    onOutcome({ kind: "listed", models });
+    return records;
+  };
   const ping = async (signal: AbortSignal): Promise<void> => {
     try {
-      await attempt(signal, performance.now() + totalMs);
+      listed(await attempt(signal, performance.now() + totalMs));
     } catch (error) {
       throw toFailure(error);
     }
@@ -182,14 +215,16 @@ function createListing(transport: Transport, scrub: Scrub, limits: GatewayTimeou
   const fetch = async (signal: AbortSignal): Promise<readonly unknown[]> => {
     const deadlineAt = performance.now() + totalMs;
     try {
-      return await withRetries(() => attempt(signal, deadlineAt), {
+      const records = await withRetries(() => attempt(signal, deadlineAt), {
         operation,
         rules,
         deadlineAt,
         maxWaitMs: Number.POSITIVE_INFINITY,
         signal,
+        clock,
         onRetry: () => {},
       });
+      return listed(records);
     } catch (error) {
       if (signal.aborted) throw new ParleyError("stopping", "the gateway client is closed");
       throw toFailure(error);

@@ -4,6 +4,7 @@ import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../core/
 import type { Log } from "../core/telemetry.ts";
 import { nearestName } from "../support/nearest-name.ts";
 import { createGatewayClient, type GatewayClient } from "./client.ts";
+import { toTrouble } from "./trouble.ts";
 
 /** @see {@link createGatewayChecks} */
 export interface GatewayCheckOptions {
@@ -36,6 +37,7 @@ const operations = {
 
 /** The doctor's own deadline ends calls earlier. */
 const timeoutMs = 60_000;
+const listTimeoutMs = 15_000;
 const once = { maxAttempts: 1, baseDelayMs: 0, maxDelayMs: 0 };
 
 /** Checks address, key and models; with `isLive` a real call of the chat model with one token. */
@@ -52,8 +54,24 @@ async function check(options: GatewayCheckOptions, context: CheckContext): Promi
   }
 }
 
+/** The ids of listed models that chat, or may. Empty where there is no list. */
+export async function listChatModels(
+  gateway: Pick<GatewayCheckOptions, "baseUrl" | "apiKey" | "log">,
+): Promise<readonly string[]> {
+  const client = clientOf({ ...gateway, name: "" });
+  try {
+    const models = await client.listModels(AbortSignal.timeout(listTimeoutMs));
+    return models.filter(({ capabilities }) => capabilities.chats !== false).map(({ id }) => id);
+  } catch (error) {
+    if (isParleyError(error) || (error as Error).name === "TimeoutError") return [];
+    throw error;
+  } finally {
+    await client.close();
+  }
+}
+
 function clientOf(
-  { baseUrl, apiKey, log, name }: GatewayCheckOptions,
+  { baseUrl, apiKey, log, name }: Pick<GatewayCheckOptions, "baseUrl" | "apiKey" | "log" | "name">,
   context?: Pick<CheckContext, "noteDate">,
 ): GatewayClient {
   return createGatewayClient({
@@ -234,6 +252,8 @@ function toListFailure(
   form: string | undefined,
 ): Finding {
   const { reason, status, gatewayMessage } = error.detail;
+  const context = { hasKey: apiKey !== undefined, chatModel: undefined };
+  const trouble = toTrouble({ kind: "failed", operation: "models", error }, context);
   switch (error.code) {
     case "gateway-unauthorized":
       return apiKey === undefined
@@ -244,17 +264,13 @@ function toListFailure(
             "copy the key again, whole; it may be of another account",
           );
     case "gateway-unreachable":
-      return wrong(
-        "Address",
-        `${name} cannot be reached (${reason ?? "connection lost"})`,
-        unreachableRemedy(reason),
-      );
+      return wrong("Address", `${name} ${trouble?.text ?? "cannot be reached"}`, unreachableRemedy(reason));
     case "gateway-unsupported":
     case "gateway-bad-answer":
     case "gateway-bad-request":
       return wrong(
         "Address",
-        `${name} has no list of models at GATEWAY_BASE_URL + /v1/models${status === undefined ? "" : ` (${status})`}`,
+        `${name} ${trouble?.text ?? "has no list of models"}: GATEWAY_BASE_URL + /v1/models${status === undefined ? "" : ` (${status})`}`,
         form === undefined
           ? "set GATEWAY_BASE_URL to the server's address up to /v1, not to a web page or another path"
           : `it answers at another address: set GATEWAY_BASE_URL to ${form}`,
@@ -267,7 +283,8 @@ function toListFailure(
       );
     default: {
       const said = gatewayMessage === undefined ? "" : `: ${gatewayMessage}`;
-      return wrong("Address", `${error.message}${said}`, "look at the gateway's own log, or try again later");
+      const what = trouble === undefined ? error.message : `${name} ${trouble.text}`;
+      return wrong("Address", `${what}${said}`, "look at the gateway's own log, or try again later");
     }
   }
 }

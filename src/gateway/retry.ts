@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import type { ParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
 import { backoffMs, retry } from "../support/retry.ts";
@@ -43,6 +44,8 @@ export interface RetryContext {
   /** A longer wait is not begun: a fallback model can be asked instead. */
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
+  /** Default: the time of this process. */
+  readonly clock?: Pick<Clock, "sleep">;
   onRetry(failure: ParleyError, delayMs: number): void;
   /** From 0 up to and without 1. Default `Math.random`. */
   readonly random?: () => number;
@@ -57,6 +60,7 @@ export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext)
   const limits = { baseMs: rules.baseDelayMs, maxMs: rules.maxDelayMs };
   return retry(attempt, {
     signal,
+    ...(context.clock === undefined ? {} : { clock: context.clock }),
     delayMs: (error, attempts) => {
       if (!(error instanceof AttemptError) || attempts >= rules.maxAttempts) return undefined;
       if (!isRetriable(error, context.operation)) return undefined;

@@ -64,12 +64,7 @@ export interface TransportOptions {
   readonly log: Log;
   /** Called with the headers of every response. */
   readonly onHeaders?: ((headers: Headers) => void) | undefined;
-  /** Called with what each request showed of the gateway. */
-  readonly onReached?: ((outcome: ReachedGateway) => void) | undefined;
 }
-
-/** Whether the gateway responded, with whatever status, and accepted the key. */
-export type ReachedGateway = "responded" | "refused-key" | "no-connection";
 
 /**
  * A transport that sends the key to the base URL's origin only; redirects are not followed.
@@ -122,13 +117,11 @@ export function createTransport(options: TransportOptions): Transport {
       } catch (error) {
         const failure = translateFailure(error, { operation, model, timeouts, callerSignal });
         const code = failure instanceof AttemptError ? failure.failure.code : undefined;
-        if (code === "gateway-unreachable") options.onReached?.("no-connection");
         logRequest({ code: code ?? "aborted" });
         throw failure;
       }
       const { statusCode: status, headers } = answer;
       options.onHeaders?.(headers);
-      options.onReached?.(status === 401 ? "refused-key" : "responded");
       const requestId = requestIdOf(headers, scrub);
       logRequest({ status, requestId });
       span?.set({ "http.response.status_code": status });

@@ -1,70 +1,121 @@
-import { isParleyError } from "../core/errors.ts";
+import type { CancelTimer, Clock } from "../core/clock.ts";
+import type { GatewayTrouble, TroubleKind } from "../core/gateway-trouble.ts";
 import { createSharedRun } from "../support/shared-run.ts";
+import { systemClock } from "../support/clock.ts";
 
 /** What is known of the gateway. `unknown`: it was not asked yet. */
-export type GatewayState = "ready" | "unreachable" | "key-refused" | "unknown";
+export type GatewayState = "ready" | "unknown" | TroubleKind;
 
-/** Knows whether the gateway responds: from the calls of turns, and by asking it where there were none. */
+/**
+ * What was learnt of the gateway. `listed`: it listed its models. `answered`: a model answered. `failed`: a call or a list
+ * failed; without `trouble` for a reason that is this request's own. `isList`: it is about the list of models.
+ */
+export type GatewayNote =
+  | { readonly kind: "listed"; readonly missing: GatewayTrouble | undefined }
+  | { readonly kind: "answered" }
+  | { readonly kind: "failed"; readonly isList: boolean; readonly trouble: GatewayTrouble | undefined };
+
+/** Knows whether the gateway answers: from the calls of turns, and by asking it where there were none. */
 export interface GatewayWatch {
-  /** A request showed this. */
-  note(outcome: "responded" | "refused-key" | "no-connection"): void;
+  /** A call showed this. */
+  note(note: GatewayNote): void;
   /** Asks the gateway where what is known is old, and waits for at most half a second. Never rejects. */
   state(): Promise<GatewayState>;
   /** Without asking. */
   known(): GatewayState;
+  /** What keeps it from answering, without asking. `undefined`: nothing that is known. */
+  trouble(): GatewayTrouble | undefined;
+  /** Calls `listener` when a trouble begins, becomes another one or is over, until the returned function is called. */
+  onChange(listener: (trouble: GatewayTrouble | undefined) => void): () => void;
+  /** While there is trouble it is asked again from time to time, so that its end is seen. */
+  watch(): CancelTimer;
 }
 
 export interface GatewayWatchOptions {
-  /** Asks the gateway once. What it shows arrives by {@link GatewayWatch.note}. */
+  /** Asks the gateway once. What it shows arrives by {@link GatewayWatch.note}, also that it is silent. */
   readonly ask: (signal: AbortSignal) => Promise<void>;
-  /** Milliseconds. Default: `performance.now`. */
-  readonly now?: () => number;
+  /** Default: the time of this process. */
+  readonly clock?: Pick<Clock, "monotonic" | "after" | "every" | "timeout"> | undefined;
 }
 
-/** How long what is known counts, in milliseconds: shorter while it is not ready. */
+/** How long what is known counts, in milliseconds: shorter while there is trouble. */
 const freshMs = { ready: 60_000, failing: 5000 };
 const askTimeoutMs = 5000;
 /** Probes give up after a second. */
 const maxWaitMs = 500;
-const stateOf = { responded: "ready", "refused-key": "key-refused", "no-connection": "unreachable" } as const;
+const watchEveryMs = 10_000;
 
 /** @see {@link GatewayWatch} */
-export function createGatewayWatch({
-  ask,
-  now = () => performance.now(),
-}: GatewayWatchOptions): GatewayWatch {
-  let state: GatewayState = "unknown";
-  let knownAt = Number.NEGATIVE_INFINITY;
+export function createGatewayWatch({ ask, clock = systemClock }: GatewayWatchOptions): GatewayWatch {
+  let isKnown = false;
+  let trouble: GatewayTrouble | undefined;
+  let freshUntil = Number.NEGATIVE_INFINITY;
+  /** The last call of a model was answered: what the list alone says against that is wrong. */
+  let isProven = false;
+  const listeners = new Set<(trouble: GatewayTrouble | undefined) => void>();
 
-  const learn = (learnt: GatewayState): void => {
-    state = learnt;
-    knownAt = now();
+  const learn = (learnt: GatewayTrouble | undefined): void => {
+    const isNews = learnt?.kind !== trouble?.kind || learnt?.text !== trouble?.text;
+    isKnown = true;
+    trouble = learnt;
+    const countsMs = learnt === undefined ? freshMs.ready : Math.max(freshMs.failing, learnt.holdsMs);
+    freshUntil = clock.monotonic() + countsMs;
+    if (isNews) for (const listener of listeners) listener(learnt);
   };
-  const isFresh = (): boolean =>
-    now() - knownAt < (state === "ready" ? freshMs.ready : freshMs.failing) && state !== "unknown";
+  /** It responded, which says nothing against a trouble that only calls show. */
+  const learnResponse = (): void => {
+    if (trouble !== undefined && trouble.holdsMs > 0 && clock.monotonic() < freshUntil) return;
+    learn(undefined);
+  };
   const askOnce = createSharedRun(async () => {
-    try {
-      await ask(AbortSignal.timeout(askTimeoutMs));
-    } catch (error) {
-      // A refusal was noted as one; silence is noted by nobody.
-      if (!isParleyError(error) || error.code === "gateway-timeout") learn("unreachable");
-    }
+    await ask(clock.timeout(askTimeoutMs)).catch(() => undefined);
   });
 
-  return {
-    note(outcome) {
-      learn(stateOf[outcome]);
-    },
-    known: () => state,
-    async state() {
-      if (isFresh()) return state;
-      let timer: NodeJS.Timeout | undefined;
-      const patience = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, maxWaitMs);
-      });
+  const known = (): GatewayState => (isKnown ? (trouble?.kind ?? "ready") : "unknown");
+  const state = async (): Promise<GatewayState> => {
+    if (clock.monotonic() >= freshUntil) {
+      const { promise: patience, resolve } = Promise.withResolvers<void>();
+      const cancel = clock.after(maxWaitMs, resolve);
       await Promise.race([askOnce(), patience]);
-      clearTimeout(timer);
-      return state;
+      cancel();
+    }
+    return known();
+  };
+
+  return {
+    known,
+    state,
+    note(note) {
+      switch (note.kind) {
+        case "answered":
+          isProven = true;
+          learn(undefined);
+          break;
+        case "listed":
+          if (note.missing === undefined || isProven) learnResponse();
+          else learn(note.missing);
+          break;
+        case "failed": {
+          const isDoubtful = note.isList && isProven && note.trouble?.kind === "web-page";
+          if (note.trouble === undefined || isDoubtful) learnResponse();
+          else {
+            if (!note.isList) isProven = false;
+            learn(note.trouble);
+          }
+        }
+      }
+    },
+    trouble: () => trouble,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => {
+        listeners.delete(listener);
+      };
+    },
+    watch() {
+      return clock.every(watchEveryMs, () => {
+        if (trouble !== undefined) void state();
+      });
     },
   };
 }

@@ -39,6 +39,8 @@ export interface ScriptedModel {
   setRefusing(isRefusing: boolean): void;
   /** While it was called with `true`, answers of the model end at their length limit. */
   setCut(isCut: boolean): void;
+  /** The next request is refused as one too many, until so many seconds have passed. */
+  isBusyFor(seconds: number): void;
   /** The gateway accepts chat requests whose last message contains this text, and answers none of them. */
   keepsWaiting(text: string): void;
   /** While it was called with `true`, answers of the model begin with "Half" and do not end. */
@@ -78,6 +80,7 @@ export async function createModelScript(
     isRefusing: false,
     isStalled: false,
     isCut: false,
+    busySeconds: 0,
     unanswered: undefined as string | undefined,
     heard: { text: "the words of the note", takesMs: 0 },
     answers: [] as string[],
@@ -93,7 +96,12 @@ export async function createModelScript(
     );
 
   function answerChat({ model, messages }: ChatRequest): ScriptedAnswer {
-    const { answers, unanswered } = script;
+    const { answers, unanswered, busySeconds } = script;
+    script.busySeconds = 0;
+    if (busySeconds > 0) {
+      const answer = json({ error: { message: "slow down", code: "rate_limit_exceeded" } });
+      return { ...answer, status: 429, headers: { "retry-after": String(busySeconds) } };
+    }
     if (script.isRefusing) return { status: 400, ...json({ error: { message: "refused" } }) };
     if (model === "story/draw") return drawnInChat(pictures(1)[0] ?? "");
     const last = messages.at(-1);
@@ -117,6 +125,7 @@ export async function createModelScript(
     setGatewayUp: (isUp) => void (script.isUp = isUp),
     setRefusing: (isRefusing) => void (script.isRefusing = isRefusing),
     setCut: (isCut) => void (script.isCut = isCut),
+    isBusyFor: (seconds) => void (script.busySeconds = seconds),
     keepsWaiting: (text) => void (script.unanswered = text),
     setStalled: (isStalled) => void (script.isStalled = isStalled),
     chats,

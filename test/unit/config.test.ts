@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { parseEnv } from "node:util";
 import { describe, expect, it } from "vitest";
 import { isParleyError } from "../../src/core/errors.ts";
 import { parseConfig, readConfig, settings, type Config } from "../../src/config.ts";
@@ -145,13 +146,27 @@ describe(".env.example", () => {
   it("names every setting once and no other, and is itself accepted", async () => {
     const lines = (await readFile(".env.example", "utf8"))
       .split("\n")
-      .filter((line) => /^[A-Z_]+=/.test(line));
+      .filter((line) => /^(?:# )?[A-Z_]+=/.test(line))
+      .map((line) => line.replace("# ", ""));
     const entries = lines.map((line): [string, string] => [
       line.slice(0, line.indexOf("=")),
       line.slice(line.indexOf("=") + 1),
     ]);
     expect(entries.map(([name]) => name).sort()).toEqual(Object.keys(settings).sort());
     expect(parseConfig(Object.fromEntries(entries))).toEqual(parseConfig({}));
+  });
+
+  it("as it is moves nothing that a container or the systemd unit has put elsewhere", async () => {
+    const [example, unit, image] = await Promise.all(
+      [".env.example", "deploy/parley.service", "deploy/Dockerfile"].map((file) => readFile(file, "utf8")),
+    );
+    const set = parseEnv(example ?? "");
+    const theirs = [
+      ...(unit ?? "").matchAll(/^Environment=(\w+)=(.*)$/gm),
+      ...(image ?? "").matchAll(/(?<=^ENV .*)\b([A-Z_]+)=(\S+)/gm),
+    ].map(([, name = "", value = ""]) => [name, value] as const);
+    expect(theirs.map(([name]) => name)).toEqual(expect.arrayContaining(["STORE_URL", "HOST"]));
+    for (const [name, value] of theirs) expect([name, set[name] ?? value]).toEqual([name, value]);
   });
 });
 

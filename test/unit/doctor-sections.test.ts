@@ -128,6 +128,30 @@ describe("the doctor with everything connected", () => {
     expect(text).toMatch(/^3 wrong, 1?\d right\.$|^3 wrong, \d+ warnings?, \d+ right\.$/m);
   });
 
+  test("what is wrong with a setting hides nothing of the services that the others name", async () => {
+    const { text } = await doctor({
+      ...environment,
+      DISCORD_SHARDS: "many",
+      DISCORD_TOKEN: "wrong.token.value",
+      SLACK_EXTERNAL_PEOPLE: "some",
+      STORE_ENCRYPTION_KEYS: "c2hvcnQ=",
+      CHAT_MODEL: "gone",
+      HOST: "0.0.0.0",
+      PAGE: "on",
+    });
+    for (const line of [
+      "✗ DISCORD_SHARDS ",
+      "✗ SLACK_EXTERNAL_PEOPLE ",
+      "✗ STORE_ENCRYPTION_KEYS ",
+      "✗ HOST ",
+      "✗ Token  Discord does not accept DISCORD_TOKEN",
+      "✓ Bot token  accepted: parley in Simulated",
+      '✗ Chat model     CHAT_MODEL names "gone"',
+      "does not exist yet: the first start creates it",
+    ])
+      expect(text).toContain(line);
+  });
+
   test("a clock that is wrong", async () => {
     const { text, code } = await doctor(environment, { now: () => Date.now() - 5 * 60_000 });
     expect(code).toBe(1);

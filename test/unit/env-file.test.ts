@@ -20,6 +20,19 @@ describe("setVariables", () => {
     expect(setVariables("AB=1\n", { A: "" })).toBe("AB=1\nA=\n");
   });
 
+  it("takes the place of a comment that has the default, where nothing else assigns it", () => {
+    expect(setVariables("# Where it listens.\n# HOST=127.0.0.1\nPORT=3000\n", { HOST: "::1" })).toBe(
+      "# Where it listens.\nHOST=::1\nPORT=3000\n",
+    );
+  });
+
+  it("Docker Compose and systemd read the same as Node: what they would replace stands in single quotes", () => {
+    for (const value of ["p$ssw0rd", "back\\slash", "two words", '{"m":{"perImageUsd":1}}', "a#b", "`x`"])
+      expect(setVariables("", { A: value })).toBe(`A='${value}'\n`);
+    for (const value of ["sqlite:data/x.db", "xoxb-1.2_3", "https://a.example/?b=c&d=%20", "a,b"])
+      expect(setVariables("", { A: value })).toBe(`A=${value}\n`);
+  });
+
   it("what is written is read again as it was, or refused", () => {
     const value = fc.string({ unit: "binary", maxLength: 40 });
     fc.assert(

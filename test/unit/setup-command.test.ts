@@ -86,22 +86,38 @@ describe("setup that asks", () => {
   test("checks each answer while it asks, asks again, and writes .env", async () => {
     const { code, said } = await setUp([], {
       answers: [
-        ["Bot token", "wrong.token.value"],
+        ["Bot token", "0123456789abcdef"],
+        ["Keep these answers anyway?", "n"],
+        ["Bot token [set]", "wrong.token.value"],
         ["Keep these answers anyway?", "n"],
         ["Bot token [set]", discord.token],
         ["Bot token (xoxb-…)", "xoxp-no"],
         ["SLACK_BOT_TOKEN must be", slack.botToken],
         ["App-level token", slack.appToken],
+        ["Show it (on, off; auto: only without Discord and Slack) [auto]", ""],
         ["Address", `${gateway.baseUrl}/v1/chat/completions`],
         ["leave out /v1/chat/completions", gateway.baseUrl],
         ["Key", "gateway-key-1"],
-        ["Model for chat", ""],
+        ["Model for chat (a number or a name; empty: the first that can)", ""],
+        ["Admins", "discord:user:ana"],
+        ["What all may spend", ""],
+        ["What one person may spend", ""],
+        ["Keep these answers anyway?", ""],
+        ["Admins", "discord:user:1234567890123456780"],
+        ["What all may spend", "ten"],
+        ["BUDGET_DAY_USD must be a number", "10"],
+        ["What one person may spend", ""],
         ["Store [sqlite:", ""],
         ["Encrypt what people wrote", "y"],
       ],
     });
     expect(code).toBe(0);
+    expect(said).toContain(
+      "✗ Token  DISCORD_TOKEN is not three parts with dots between, as a bot's token is",
+    );
     expect(said).toContain("✗ Token  Discord does not accept DISCORD_TOKEN");
+    expect(said).toContain("The gateway's models:\n   1 chatty\n");
+    expect(said).toContain('✗ ADMINS  lists "discord:user:ana"');
     expect(said).toContain("✓ Token     accepted: the bot is parley");
     expect(said).toContain("✓ Bot token  accepted: parley in Simulated");
     expect(said).toContain("✓ Chat model     chatty");
@@ -113,6 +129,8 @@ describe("setup that asks", () => {
       SLACK_APP_TOKEN: slack.appToken,
       GATEWAY_BASE_URL: gateway.baseUrl,
       GATEWAY_API_KEY: "gateway-key-1",
+      ADMINS: "discord:user:1234567890123456780",
+      BUDGET_DAY_USD: "10",
     });
     expect(Buffer.from(values["STORE_ENCRYPTION_KEYS"] ?? "", "base64")).toHaveLength(32);
     expect(await envFile()).toContain("# --- Discord (docs/discord.md)");
@@ -128,7 +146,11 @@ describe("setup that asks", () => {
       answers: [
         ["Bot token [set]", ""],
         ["Bot token (xoxb-…)", ""],
+        ["Show it", ""],
         ["Address", ""],
+        ["Admins", ""],
+        ["What all may spend", ""],
+        ["What one person may spend", ""],
         ["Store [sqlite:", ""],
         ["Encrypt", ""],
       ],
@@ -139,6 +161,89 @@ describe("setup that asks", () => {
     expect(cancelled.code).toBe(1);
     expect(cancelled.said).toContain("Cancelled: nothing was written.");
     expect(await envFile()).toBe(before);
+  });
+});
+
+describe("setup of a page for a team", () => {
+  /** Answers up to the page, and after it. */
+  const before = [
+    ["Bot token", ""],
+    ["Bot token (xoxb-…)", ""],
+    ["Show it", ""],
+  ] as const;
+  const after = [
+    ["Admins", "web:user:ana"],
+    ["What all may spend", "20"],
+    ["What one person may spend", "2"],
+    ["Store [sqlite:", ""],
+    ["Encrypt", ""],
+  ] as const;
+
+  test("one that a container or other machines need asks for a password until there is one", async () => {
+    const { code, said } = await setUp([], {
+      answers: [
+        ...before,
+        ["Do other machines reach it, or does it run in a container? [y/N]", "y"],
+        ["Has everybody an account of their own", ""],
+        ["Password of the page", ""],
+        ["Keep these answers anyway?", "n"],
+        ["Show it", ""],
+        ["Do other machines reach it, or does it run in a container? [Y/n]", ""],
+        ["Has everybody an account of their own", ""],
+        ["Password of the page", "short"],
+        ["PAGE_PASSWORD needs at least 8 characters", "a long pa$$word"],
+        ["Address", ""],
+        ...after,
+      ],
+    });
+    expect(code).toBe(0);
+    expect(said).toContain("✗ HOST  lets other machines reach the page, which has no password");
+    expect(said).not.toContain("pa$$word");
+    expect(await written()).toMatchObject({
+      HOST: "0.0.0.0",
+      PAGE_PASSWORD: "a long pa$$word",
+      ADMINS: "web:user:ana",
+      BUDGET_DAY_USD: "20",
+      BUDGET_PERSON_DAY_USD: "2",
+    });
+    // Compose would put variables in the place of what follows a dollar sign.
+    expect(await envFile()).toContain("\nPAGE_PASSWORD='a long pa$$word'\n");
+    // The store's place is that of the container or the unit that reads the file.
+    expect((await written())["STORE_URL"]).toBeUndefined();
+  });
+
+  test("accounts need no password; a model is chosen by its number, and one that is not listed is asked for again", async () => {
+    const { code, said } = await setUp([], {
+      answers: [
+        ...before,
+        ["Do other machines reach it", "y"],
+        ["Has everybody an account of their own", "y"],
+        ["Address", gateway.baseUrl],
+        ["Key", "gateway-key-1"],
+        ["Model for chat", "chattie"],
+        ["Keep these answers anyway?", "n"],
+        ["Model for chat", "1"],
+        ...after,
+      ],
+    });
+    expect(code).toBe(0);
+    expect(said).toContain("→ did you mean chatty?");
+    expect(await written()).toMatchObject({ HOST: "0.0.0.0", PAGE_LOGIN: "accounts", CHAT_MODEL: "chatty" });
+  });
+
+  test("on this machine alone nothing more is asked for than a password that may be left out", async () => {
+    const { code } = await setUp([], {
+      answers: [
+        ...before,
+        ["Do other machines reach it", ""],
+        ["Has everybody an account of their own", ""],
+        ["Password of the page", ""],
+        ["Address", ""],
+        ...after,
+      ],
+    });
+    expect(code).toBe(0);
+    expect((await written())["HOST"]).toBeUndefined();
   });
 });
 

@@ -23,6 +23,7 @@ import { storePlaces } from "../turn/store-places.ts";
 import { messageIds } from "../turn/stored-messages.ts";
 import { createTracedReply } from "../turn/traced-reply.ts";
 import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
+import { showingWaits } from "../turn/show-waits.ts";
 import type { AnswerSoFar, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import { toStopped, type ActiveTurn } from "./active-turn.ts";
 import { endUnanswered } from "./end-unanswered.ts";
@@ -125,7 +126,9 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const startedAt = performance.now();
     let outcome: TurnOutcome | "shown" | "left-open";
     try {
-      outcome = await inLanguage(run.language, () => answer(run));
+      outcome = await inLanguage(run.language, () =>
+        showingWaits(run.reply, dependencies.clock, () => answer(run)),
+      );
       log.debug({ outcome }, "reply ended");
       throwIfAbandoned(active.signal);
       await storeShownMessages(run);

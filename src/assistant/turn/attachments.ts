@@ -9,6 +9,7 @@ import type { Release } from "../../support/fair-semaphore.ts";
 import { isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Attachment } from "../../core/events.ts";
+import { isClaimedSound, maxFileBytes, maxRecordingBytes } from "../../core/file-limits.ts";
 import type { Conversations, MessagePart } from "../../core/storage.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
 import type { TimedWords, TranscriptionRequest } from "../../core/gateway.ts";
@@ -18,10 +19,6 @@ import { transcribeRecording } from "./transcribe-recording.ts";
 import type { Transcription } from "./transcribe.ts";
 import { translate } from "../../words/translate.ts";
 
-/** Largest upload that is read, in bytes. */
-const maxAttachmentBytes = 25_000_000;
-/** Largest recording, in bytes: it is transcribed in parts. An hour of MP3 at 128 kbit/s is 58 MB. */
-const maxRecordingBytes = 75_000_000;
 /** Longest text file that is quoted to the model, in characters. */
 const maxQuotedChars = 100_000;
 /** Most attachments of one message that are read, three at a time. */
@@ -92,7 +89,7 @@ async function readOne(
     return { parts: [{ kind: "image-link", url: attachment.linkUrl }], notices: [], calls: [] };
   }
   const { name } = attachment;
-  const maxBytes = isClaimedSound(attachment) ? maxRecordingBytes : maxAttachmentBytes;
+  const maxBytes = isClaimedSound(attachment) ? maxRecordingBytes : maxFileBytes;
   const { sizeBytes = maxBytes } = attachment;
   const release = await reader.admitBytes(Math.min(sizeBytes, maxBytes), signal);
   try {
@@ -124,15 +121,6 @@ async function readOne(
   } finally {
     release();
   }
-}
-
-/** By what platform and sender claim: it only decides how much is downloaded. */
-function isClaimedSound({ name, mediaType = "", durationMs }: Attachment): boolean {
-  return (
-    durationMs !== undefined ||
-    /^(?:audio|video)\//.test(mediaType) ||
-    /\.(?:mp3|m4a|mp4|ogg|oga|opus|wav|flac|aac|webm|aiff?|caf|amr)$/i.test(name)
-  );
 }
 
 function toReason(error: unknown): string {
@@ -173,7 +161,7 @@ async function readVoice(
 ): Promise<ReadAttachments> {
   const { name } = attachment;
   // A store keeps a file as one value.
-  const isKept = bytes.length <= maxAttachmentBytes;
+  const isKept = bytes.length <= maxFileBytes;
   const blob = isKept
     ? await reader.conversations.putBlob(reader.conversationId, bytes, sniffed.mediaType)
     : undefined;
@@ -198,9 +186,7 @@ async function readVoice(
     signal,
   );
   const part = { kind: "voice", ...(blob === undefined ? {} : { blob }), name, text } as const;
-  const unkept = isKept
-    ? []
-    : [translate("recording.not-kept", { name, max: maxAttachmentBytes / 1_000_000 })];
+  const unkept = isKept ? [] : [translate("recording.not-kept", { name, max: maxFileBytes / 1_000_000 })];
   return {
     parts: [part],
     notices: [...notices, ...unkept],

@@ -15,5 +15,8 @@ export function tokenShapeProblem(token: string): Finding | undefined {
   if (/^[\da-f]{64}$/.test(token))
     return wrong("Token", "DISCORD_TOKEN is the application's public key", remedy);
   if (/^[\w-]{32}$/.test(token)) return wrong("Token", "DISCORD_TOKEN is the client secret", remedy);
+  // The id of the bot, a time and a signature.
+  if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token))
+    return wrong("Token", "DISCORD_TOKEN is not three parts with dots between, as a bot's token is", remedy);
   return undefined;
 }

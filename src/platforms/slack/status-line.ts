@@ -79,7 +79,9 @@ export function createStatusLine(options: {
   };
 }
 
-/** Slack puts the app's name before it: "Parley is drawing…". */
+/** Slack puts the app's name before it: "Parley is drawing…"; "Parley is waiting. The gateway is busy; …". */
 function toStatus(status = translate("delivery.thinking")): string {
+  // Clauses are a sentence of their own, of which the app is not the subject.
+  if (/[;；。]/.test(status)) return translate("slack.status.sentence", { status });
   return translate("slack.status", { status: `${status.slice(0, 1).toLowerCase()}${status.slice(1)}` });
 }

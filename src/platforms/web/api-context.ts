@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
+import type { GatewayOutlook } from "../../core/gateway-trouble.ts";
 import type { RequestTarget } from "../../core/platform-module.ts";
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { createConversationViews } from "./conversation-views.ts";
@@ -25,12 +26,14 @@ export interface ApiContext {
   readonly uploads: Uploads;
   readonly bounds: SessionBounds;
   readonly maxFileBytes: number;
+  readonly maxRecordingBytes: number;
   /** Whether the person can log out. */
   readonly hasPassword: boolean;
   /** Of the account that is logged in. `undefined`: the shared one. */
   readonly accountName: string | undefined;
   /** Aborts when the platform stops or the session ends: event streams end. */
   readonly signal: AbortSignal;
+  readonly outlook: GatewayOutlook;
   banner(): StateView["banner"];
 }
 

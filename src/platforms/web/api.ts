@@ -56,10 +56,16 @@ export async function handleApi(context: ApiContext, asked: Omit<Exchange, "id" 
 }
 
 function sendState(context: ApiContext, { response }: Exchange): void {
+  // Who opens the page reads of a trouble before they ask: it follows by the page's event stream.
+  context.outlook.look();
   const state: StateView = {
     banner: context.banner(),
     commands: [...context.commands.values()].map((command) => toCommandView(command, usageOf(command))),
-    limits: { ...messageLimits, maxFileBytes: context.maxFileBytes },
+    limits: {
+      ...messageLimits,
+      maxFileBytes: context.maxFileBytes,
+      maxRecordingBytes: context.maxRecordingBytes,
+    },
     hasPassword: context.hasPassword,
     ...(context.accountName === undefined ? {} : { accountName: context.accountName }),
   };

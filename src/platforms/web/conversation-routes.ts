@@ -54,7 +54,7 @@ async function streamConversation(context: ApiContext, exchange: Exchange): Prom
   const lastSeen = request.headers["last-event-id"] ?? target.query.get("after") ?? undefined;
   await sendEvents(response, {
     feed: context.feeds.of(conversationId),
-    list: followList(context.list, conversationId),
+    list: followList(context, conversationId),
     cursor: typeof lastSeen === "string" && lastSeen !== "" ? lastSeen : undefined,
     signal: context.signal,
     readHistory: () => context.views.readHistory(conversationId, max),

@@ -1,12 +1,12 @@
 import { badField, type ApiContext, type Exchange, type Route } from "./api-context.ts";
 import { readJson, sendJson, sendProblem } from "./http.ts";
 import { isPageConversation, pageIdPattern, toConversationId, toPageId, withoutOthers } from "./ids.ts";
-import type { ListChanges } from "./list-changes.ts";
 import { localActor } from "./messages.ts";
 import { conversationPrefixOf } from "./page-person.ts";
 import type { ListFeed } from "./send-events.ts";
 import type { ConversationsView } from "./views.ts";
-import { translate } from "../../words/translate.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
 
 const defaultListed = 200;
 const maxListed = 2000;
@@ -38,16 +38,34 @@ async function sendConversations({ history }: ApiContext, { response, target }: 
   } satisfies ConversationsView);
 }
 
-/** The changes of the list of the person who has this conversation, for a page of theirs. */
-export function followList(list: ListChanges, conversationId: string): ListFeed {
+/** What a page shows beside its conversation: the list of the person who has it, and whether the gateway answers. */
+export function followList(
+  { list, outlook }: Pick<ApiContext, "list" | "outlook">,
+  conversationId: string,
+): ListFeed {
+  // Changes come from elsewhere, where another language is spoken.
+  const language = currentLanguage();
   const prefix = conversationPrefixOf(conversationId);
   const isOwn = (id: string): boolean => conversationPrefixOf(id) === prefix;
   return {
-    state: () => ({ running: list.running().filter(isOwn).map(toPageId) }),
-    listen: (listener) =>
-      list.listen((id, { isStored }) => {
-        if (isOwn(id)) listener(isStored);
-      }),
+    state() {
+      const trouble = outlook.trouble();
+      return {
+        running: list.running().filter(isOwn).map(toPageId),
+        ...(trouble === undefined ? {} : { trouble: inLanguage(language, () => toNotice(trouble)) }),
+      };
+    },
+    listen(listener) {
+      const ends = [
+        outlook.onChange(() => listener(false)),
+        list.listen((id, { isStored }) => {
+          if (isOwn(id)) listener(isStored);
+        }),
+      ];
+      return () => {
+        for (const end of ends) end();
+      };
+    },
   };
 }
 

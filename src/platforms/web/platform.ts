@@ -6,6 +6,8 @@ import { codeOf, isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { CancelTimer, Clock } from "../../core/clock.ts";
+import { maxFileBytes, maxRecordingBytes } from "../../core/file-limits.ts";
+import type { GatewayOutlook } from "../../core/gateway-trouble.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { Asker } from "../../core/access.ts";
 import type { FileErasure, RequestTarget, Sealer } from "../../core/platform-module.ts";
@@ -42,6 +44,12 @@ const uploadDrain = { maxBytes: 64 * 1024 * 1024, maxMs: 30_000 };
 /** The same of other requests, which strangers send too. */
 const otherDrain = { maxBytes: 256 * 1024, maxMs: 5000 };
 
+const fineOutlook: GatewayOutlook = {
+  trouble: () => undefined,
+  onChange: () => () => undefined,
+  look: () => undefined,
+};
+
 /** @see {@link createWebPlatform} */
 export interface WebPlatformOptions {
   readonly commands: ReadonlyMap<string, Command>;
@@ -65,8 +73,10 @@ export interface WebPlatformOptions {
   readonly hasTitles?: boolean;
   /** Default: the time of this process. */
   readonly clock?: Clock;
-  /** Largest upload. Default 25 MB. */
+  /** Largest upload. Default 25 MB, of recordings 75 MB. */
   readonly maxFileBytes?: number;
+  /** Whether the gateway answers. Default: it does. */
+  readonly outlook?: GatewayOutlook;
   /** Describes the gateway. Called each time a page loads. */
   banner(): { readonly gateway: string; readonly isSandbox: boolean };
 }
@@ -103,10 +113,14 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   const files = createPageFiles();
   const list = createListChanges();
   const feeds = createFeeds(undefined, (...changed) => list.follow(...changed));
-  const maxFileBytes = options.maxFileBytes ?? 25_000_000;
+  const limits = {
+    maxFileBytes: options.maxFileBytes ?? maxFileBytes,
+    maxRecordingBytes: options.maxFileBytes ?? maxRecordingBytes,
+  };
   const uploads = createUploads(join(options.dataDir, "uploads"), {
-    maxBytes: maxFileBytes,
-    maxTotalBytes: maxFileBytes * messageLimits.maxFiles * 10,
+    maxBytes: limits.maxFileBytes,
+    maxRecordingBytes: limits.maxRecordingBytes,
+    maxTotalBytes: limits.maxFileBytes * messageLimits.maxFiles * 10,
     sealer: options.sealer,
     retentionMs: options.retentionMs,
     now: () => clock.now(),
@@ -225,10 +239,11 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
         views: createConversationViews(history, feeds, log),
         uploads,
         bounds,
-        maxFileBytes,
+        ...limits,
         hasPassword: false,
         accountName: undefined,
         signal: stopped.signal,
+        outlook: options.outlook ?? fineOutlook,
         banner: () => options.banner(),
       };
       void watchAccounts();

@@ -4,9 +4,9 @@ import type { Feed } from "./feed.ts";
 import { commonHeaders, inertPolicy } from "./http.ts";
 import type { ListStateView, SnapshotView } from "./views.ts";
 
-/** What one person's list of conversations shows besides what is stored. */
+/** What one person's list of conversations shows besides what is stored, and of the gateway. */
 export interface ListFeed {
-  state(): Pick<ListStateView, "running">;
+  state(): Omit<ListStateView, "isChanged">;
   /** `isStored`: what is stored has changed. Returns what ends it. */
   listen(listener: (isStored: boolean) => void): () => void;
 }

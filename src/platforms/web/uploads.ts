@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
+import { isClaimedSound } from "../../core/file-limits.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
 import type { Sealer } from "../../core/platform-module.ts";
 import { sharedPerson } from "./page-person.ts";
@@ -53,6 +54,8 @@ export interface UploadOptions {
   readonly sealer: Sealer;
   /** Of one file. */
   readonly maxBytes: number;
+  /** Of a file that claims to be a recording. Default: as of the others. */
+  readonly maxRecordingBytes?: number;
   /** Of all files together, those that are being received included. */
   readonly maxTotalBytes: number;
   /** Nothing is kept for longer than this. Default: see {@link createUploads}. */
@@ -72,7 +75,9 @@ interface Entry {
  * sent.
  */
 export function createUploads(directory: string, options: UploadOptions) {
-  const { maxBytes, maxTotalBytes, retentionMs = Infinity, now = () => steadyClock.now() } = options;
+  const { maxTotalBytes, retentionMs = Infinity, now = () => steadyClock.now() } = options;
+  const maxBytesOf = (claimed: Pick<Attachment, "name" | "mediaType" | "durationMs">): number =>
+    isClaimedSound(claimed) ? (options.maxRecordingBytes ?? options.maxBytes) : options.maxBytes;
   const files = createUploadFiles(directory, options.sealer);
   let loading: Promise<Map<string, Entry>> | undefined;
   /** Messages whose reply cannot run again. */
@@ -144,7 +149,11 @@ export function createUploads(directory: string, options: UploadOptions) {
   }
 
   /** Counts a body against the limits as it arrives. */
-  async function* counted(request: IncomingMessage, name: string, received: { bytes: number }) {
+  async function* counted(
+    request: IncomingMessage,
+    { name, maxBytes }: { readonly name: string; readonly maxBytes: number },
+    received: { bytes: number },
+  ) {
     const startedAt = now();
     // `destroyOnReturn` would close the socket, and the answer that says what is wrong with it.
     const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
@@ -176,6 +185,7 @@ export function createUploads(directory: string, options: UploadOptions) {
       claimed: { name: string; mediaType: string; durationMs?: number; owner?: string },
     ): Promise<Upload> {
       const all = await entries();
+      const maxBytes = maxBytesOf(claimed);
       const announced = Number(request.headers["content-length"] ?? 0);
       if (announced > maxBytes) throw tooLarge(claimed.name, maxBytes);
       if (inProgress >= maxInProgress) throw new ParleyError("busy", "too many uploads in progress");
@@ -186,7 +196,7 @@ export function createUploads(directory: string, options: UploadOptions) {
       const received = { bytes: 0 };
       inProgress += 1;
       try {
-        await files.write(id, counted(request, claimed.name, received));
+        await files.write(id, counted(request, { name: claimed.name, maxBytes }, received));
         if (received.bytes === 0)
           throw new ParleyError("attachment-empty", "upload is empty", { detail: { name: claimed.name } });
         const meta: UploadMeta = { ...claimed, sizeBytes: received.bytes, createdAt: now() };

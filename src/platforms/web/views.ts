@@ -99,6 +99,8 @@ export interface ConversationsView {
 export interface ListStateView {
   /** Ids of conversations whose answer is being made. */
   readonly running: readonly string[];
+  /** What keeps the gateway from answering now, as a sentence. Absent: nothing. */
+  readonly trouble?: string;
   readonly isChanged: boolean;
 }
 
@@ -132,7 +134,12 @@ export interface ModelView {
 export interface StateView {
   readonly banner: { readonly gateway: string; readonly isSandbox: boolean };
   readonly commands: readonly CommandView[];
-  readonly limits: { readonly maxFileBytes: number; readonly maxFiles: number; readonly maxChars: number };
+  readonly limits: {
+    readonly maxFileBytes: number;
+    readonly maxRecordingBytes: number;
+    readonly maxFiles: number;
+    readonly maxChars: number;
+  };
   /** Whether the person can log out. */
   readonly hasPassword: boolean;
   /** Of the account that is logged in. Absent for the shared one. */

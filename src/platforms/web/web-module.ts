@@ -81,6 +81,7 @@ export const web = definePlatform({
           hasTitles: PAGE_TITLES === "model" && !gateway.isSandbox,
           trustedProxies: PAGE_TRUSTED_PROXIES,
           ...(retentionMs === undefined ? {} : { retentionMs }),
+          outlook: gateway.outlook,
           banner: () => ({ gateway: gateway.name, isSandbox: gateway.isSandbox }),
           ...(password === undefined ? {} : { password }),
         });

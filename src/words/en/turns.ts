@@ -1,6 +1,8 @@
 /** What an answer says of itself: steps, endings, notices, its receipt. */
 export const turnMessages = {
   "status.thinking": "Thinking it through",
+  "status.gateway-busy": "The gateway is busy; trying again in {count} s",
+  "status.asking-again": "Asking again",
   "status.listening": "Listening to {name}",
   "status.drawing": "Drawing",
   "status.changing-picture": "Changing the picture",

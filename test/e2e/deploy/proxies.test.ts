@@ -64,6 +64,7 @@ beforeAll(async () => {
       STORE_URL: `sqlite:${join(folder, "parley.db")}`,
       PAGE: "on",
       PAGE_PASSWORD: password,
+      ADMIN_PASSWORD: "password of operators",
       PAGE_HOSTS: publicName,
       PAGE_TRUSTED_PROXIES: "127.0.0.1",
       GATEWAY_BASE_URL: gateway.baseUrl,
@@ -95,17 +96,11 @@ describe.each([
     const page = await ask("/");
     expect(await bodyOf(page)).toContain("<title>");
     expect(page.statusCode).toBe(401);
-    for (const path of [
-      "/metrics",
-      "/readyz",
-      "/healthz",
-      "/admin",
-      "/metrics/",
-      "/api/../metrics",
-      "/%6detrics",
-    ])
+    for (const path of ["/metrics", "/readyz", "/healthz", "/metrics/", "/api/../metrics", "/%6detrics"])
       expect([400, 404], path).toContain(await statusOf(path));
     expect(await statusOf("/vendor/none.js")).toBe(404);
+    // By its block, which is a comment in the example: Parley itself asks for a password.
+    expect(await statusOf("/admin")).toBe(401);
     expect(await statusOf("/api/state")).toBe(401);
   });
 
@@ -151,10 +146,14 @@ describe.each([
     "a file passes that is larger than a proxy's usual limit, and not a huge one",
     async () => {
       const cookie = await logIn();
-      const upload = async (bytes: number): Promise<number | undefined> => {
-        const response = await ask("/api/uploads?name=notes.txt", {
+      const upload = async (
+        bytes: number,
+        name = "notes.txt",
+        type = "text/plain",
+      ): Promise<number | undefined> => {
+        const response = await ask(`/api/uploads?name=${name}`, {
           method: "POST",
-          headers: { cookie, "content-type": "text/plain", "content-length": String(bytes) },
+          headers: { cookie, "content-type": type, "content-length": String(bytes) },
           body: Buffer.alloc(bytes, "a"),
         });
         response.resume();
@@ -162,6 +161,8 @@ describe.each([
       };
       expect(await upload(8_000_000)).toBe(201);
       expect(await upload(40_000_000).catch(() => 413)).toBe(413);
+      // What an hour of a recording has.
+      expect(await upload(60_000_000, "lecture.mp3", "audio/mpeg")).toBe(201);
     },
   );
 });

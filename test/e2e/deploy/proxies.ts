@@ -23,6 +23,12 @@ export interface AskOptions {
   readonly body?: string | Uint8Array;
 }
 
+/** The example with its commented block of the dashboard in force, for this machine. */
+function withDashboard(example: string): string {
+  const [before = "", block = "", after = ""] = example.split(/(?<=# The dashboard.*\n)((?:\s*#.*\n)+)/);
+  return `${before}${block.replaceAll(/^(\s*)# ?/gm, "$1").replace("192.0.2.0/24", "127.0.0.1/32")}${after}`;
+}
+
 /** Starts nginx with `deploy/nginx.conf`, changed only in its ports and the paths of its certificate. */
 export async function startNginx(folder: string, parleyUrl: string): Promise<Proxy> {
   const port = await freePort();
@@ -36,7 +42,7 @@ export async function startNginx(folder: string, parleyUrl: string): Promise<Pro
     { encoding: "utf8" },
   );
   if (made.status !== 0) throw new Error(made.stderr);
-  const example = (await readFile("deploy/nginx.conf", "utf8"))
+  const example = withDashboard(await readFile("deploy/nginx.conf", "utf8"))
     .replaceAll("listen [::]:443 ssl http2;", "")
     .replaceAll("listen 443 ", `listen 127.0.0.1:${port} `)
     .replaceAll(/ssl_certificate .*;/g, `ssl_certificate ${certificate};`)
@@ -62,7 +68,7 @@ export async function startCaddy(folder: string, parleyUrl: string): Promise<Pro
   const port = await freePort();
   const home = join(folder, "home");
   await mkdir(home);
-  const example = await readFile("deploy/Caddyfile", "utf8");
+  const example = withDashboard(await readFile("deploy/Caddyfile", "utf8"));
   const file = join(folder, "Caddyfile");
   const valid = spawnSync("caddy", ["validate", "--adapter", "caddyfile", "--config", "deploy/Caddyfile"], {
     encoding: "utf8",
@@ -71,7 +77,7 @@ export async function startCaddy(folder: string, parleyUrl: string): Promise<Pro
   if (valid.status !== 0) throw new Error(valid.stderr);
   const local = example
     .replace(`${publicName} {`, `https://${publicName}:${port} {\n\tbind 127.0.0.1\n\ttls internal`)
-    .replace("127.0.0.1:3000", parleyUrl.replace("http://", ""));
+    .replaceAll("127.0.0.1:3000", parleyUrl.replace("http://", ""));
   const options = "{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n";
   await writeFile(file, options + local);
   return await start("caddy", ["run", "--adapter", "caddyfile", "--config", file], { folder: home, port });

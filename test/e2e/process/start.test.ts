@@ -112,6 +112,12 @@ describe("npm start", () => {
     expect(open.output()).toContain(
       "Warning  nothing limits spending: set ALLOW, BUDGET_PERSON_DAY_USD or BUDGET_DAY_USD",
     );
+    // Nothing answers there: the start says so, and goes on.
+    await open.says(
+      /Ready\. This does not work:\n {4}Gateway {2}http:\/\/127\.0\.0\.1:9 cannot be reached \(ECONNREFUSED\)\n {2}`npm run doctor` says what to do\.\n/,
+    );
+    expect(open.output()).toContain("the gateway cannot be reached (ECONNREFUSED)");
+    expect(await open.stop()).toBe(0);
   });
 });
 
@@ -199,7 +205,43 @@ describe("a start that fails", () => {
   });
 });
 
-describe("a start with a refused token ends with the name of its variable, without its value", () => {
+it("a start with refused tokens goes on with the parts that are left, and names those that are not", async () => {
+  const [discord, slack] = await Promise.all([createDiscordSimulator(), createSlackSimulator()]);
+  const tokens = [
+    "MTIzNDU2Nzg5MDEyMzQ1Njc4.wrong.token-of-the-test",
+    "xoxb-wrong-token-of-the-test",
+  ] as const;
+  const parley = await start({
+    settings: {
+      DISCORD_TOKEN: tokens[0],
+      DISCORD_API_URL: discord.apiUrl,
+      SLACK_BOT_TOKEN: tokens[1],
+      SLACK_APP_TOKEN: slack.appToken,
+      SLACK_API_URL: slack.apiUrl,
+      PAGE: "on",
+    },
+  });
+  await parley.says(
+    /Ready\. This does not work:\n {4}Discord {2}.*DISCORD_TOKEN.*\n {4}Slack .*SLACK_BOT_TOKEN/,
+  );
+  const [, url = ""] = await parley.says(/Page {5}on {3}(\S+)/);
+  expect((await fetch(url)).status).toBe(200);
+  const readiness = await fetch(`${url}/readyz`);
+  expect(readiness.status).toBe(200);
+  expect(await readiness.json()).toMatchObject({
+    status: "degraded",
+    parts: {
+      web: { status: "ready" },
+      discord: { status: "degraded", problems: [expect.stringContaining("DISCORD_TOKEN")] },
+      slack: { status: "degraded", problems: [expect.stringContaining("SLACK_BOT_TOKEN")] },
+    },
+  });
+  for (const token of tokens) expect(parley.output()).not.toContain(token);
+  expect(await parley.stop()).toBe(0);
+  await Promise.all([discord.close(), slack.close()]);
+});
+
+describe("a start with a refused token and no other part ends with the name of its variable, without its value", () => {
   const expectRefused = (parley: RunningParley, name: string, token: string): void => {
     expect(parley.output()).toContain(name);
     expect(parley.output()).not.toContain(token);

@@ -127,7 +127,7 @@ All right.
       list: { body: "<!DOCTYPE html><title>Welcome</title>", headers: { "content-type": "text/html" } },
     });
     expect(await check()).toContain(
-      "✗ Address  gateway.example has no list of models at GATEWAY_BASE_URL + /v1/models",
+      "✗ Address  gateway.example answers with a web page, not with an API: GATEWAY_BASE_URL + /v1/models",
     );
     expect(await check({ baseUrl: `${gateway?.baseUrl}/nowhere` })).toContain(
       "+ /v1/models (404)\n             → set GATEWAY_BASE_URL to the server's address up to /v1, not to a web page or another path",
@@ -149,7 +149,7 @@ All right.
 
   test("a gateway that fails", async () => {
     await start({ list: failure(500, "database is gone") });
-    expect(await check()).toContain("✗ Address  models failed: status 500 (x): database is gone");
+    expect(await check()).toContain("✗ Address  gateway.example fails (500): database is gone");
   });
 
   test("a gateway that hangs", async () => {

@@ -314,7 +314,7 @@ export function App({ initial }) {
       <${Banner} banner=${state.banner} />
       <div role="status" class="connection">
         ${connection === "connecting" && translate("page.reconnecting")}
-        ${connection === "lost" && translate("page.lost")}
+        ${connection === "lost" && translate("page.lost")} ${connection === "open" && chats.trouble}
       </div>
       ${shownProblem !== "" && html`<p class="page-problem" role="alert">${shownProblem}</p>`}
       <${ThreadView}

@@ -19,7 +19,7 @@ import { translate } from "./words.js";
 
 /**
  * Files that will be sent with the next message. Each is uploaded immediately.
- * @param {{ maxFileBytes: number, maxFiles: number }} limits
+ * @param {{ maxFileBytes: number, maxRecordingBytes: number, maxFiles: number }} limits
  * @param {(problem: string) => void} onProblem
  */
 export function usePendingFiles(limits, onProblem) {
@@ -39,11 +39,14 @@ export function usePendingFiles(limits, onProblem) {
         onProblem(translate("page.too-many-files", { max: limits.maxFiles }));
         return;
       }
-      if (file.size > limits.maxFileBytes) {
+      // The server decides what may be a recording; browsers do not know the type of each.
+      const isOther = /^(?:image|text|application)\//.test(file.type);
+      const maxBytes = isOther ? limits.maxFileBytes : limits.maxRecordingBytes;
+      if (file.size > maxBytes) {
         onProblem(
           translate("page.file-too-large", {
             name: file.name,
-            max: Math.round(limits.maxFileBytes / 1_000_000),
+            max: Math.round(maxBytes / 1_000_000),
           }),
         );
         continue;

@@ -18,6 +18,7 @@ export function useChatList() {
   const [problem, setProblem] = useState("");
   const max = useRef(firstListed);
   const [running, setRunning] = useState(/** @type {readonly string[]} */ ([]));
+  const [trouble, setTrouble] = useState("");
   /** The list is being loaded, and the one after it that begins when that has ended. */
   const loading = useRef(/** @type {Promise<void> | undefined} */ (undefined));
   const following = useRef(/** @type {Promise<void> | undefined} */ (undefined));
@@ -47,6 +48,7 @@ export function useChatList() {
   const follow = useCallback(
     (/** @type {import("../views.ts").ListStateView} */ state) => {
       setRunning(state.running);
+      setTrouble(state.trouble ?? "");
       if (state.isChanged) void refresh();
     },
     [refresh],
@@ -56,6 +58,7 @@ export function useChatList() {
     ...listed,
     problem,
     running,
+    trouble,
     follow,
     refresh: useCallback(() => void refresh(), [refresh]),
     showMore: () => {

@@ -49,6 +49,22 @@ describe("uploads", () => {
     expect(await uploads.find(used.id)).toMatchObject(claimed);
   });
 
+  it("of recordings may be larger than of other files", async () => {
+    const uploads = createUploads(directory, {
+      ...plain,
+      maxBytes: 100,
+      maxRecordingBytes: 300,
+      maxTotalBytes: 10_000,
+    });
+    const save = (bytes: number, name: string, mediaType: string) =>
+      uploads.save(body(Buffer.alloc(bytes, "a")), { name, mediaType });
+    await expect(save(101, "a.txt", "text/plain")).rejects.toMatchObject({ detail: { maxBytes: 100 } });
+    await expect(save(301, "a.mp3", "audio/mpeg")).rejects.toMatchObject({ detail: { maxBytes: 300 } });
+    expect((await save(300, "a.mp3", "audio/mpeg")).sizeBytes).toBe(300);
+    // Browsers do not know the type of every recording.
+    expect((await save(300, "a.opus", "application/octet-stream")).sizeBytes).toBe(300);
+  });
+
   it("that pages load are removed half a minute after their message was stored, those of calls later", async () => {
     let now = Date.now();
     const uploads = createUploads(directory, {
