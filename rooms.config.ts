@@ -64,7 +64,7 @@ export const rooms: readonly Room[] = [
     packages: ["keyv", "lru-cache", "zod"],
   },
   { ...backend, folder: "src/conversations/sqlite" },
-  { ...backend, folder: "src/conversations/redis", packages: [...backend.packages, "@keyv/redis"] },
+  { ...backend, folder: "src/conversations/redis", packages: [...backend.packages, "@redis/client"] },
   { ...backend, folder: "src/conversations/postgres", packages: [...backend.packages, "pg"] },
   { folder: "src/platforms/delivery", imports: ground, packages: ["lru-cache"] },
   {

@@ -9,6 +9,8 @@ export default defineConfig({
     expect: { poll: { timeout: 15_000 } },
     setupFiles: ["test/patience.ts"],
     maxWorkers: 2,
+    // Files share the modules that they import: the SDKs take a second each to load.
+    isolate: false,
     // Redis and Postgres start once a run, when a test first asks for them.
     globalSetup: ["test/support/shared-servers.ts"],
     reporters: ["default", "./test/run-report.ts"],

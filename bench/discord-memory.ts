@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { runParley, type RunningParley } from "../test/e2e/process/run-parley.ts";
 import { soonAgain } from "../test/simulators/discord/session-starts.ts";
 import { createDiscordSimulator } from "../test/simulators/discord/simulator.ts";
-import { residentBytes } from "../test/soak/memory.ts";
+import { residentBytes } from "../test/endurance/soak/memory.ts";
 
 const { values } = parseArgs({
   options: {

@@ -5,7 +5,8 @@
  */
 import { parseArgs } from "node:util";
 import type { Reservation } from "../src/core/spending.ts";
-import { createWorld, message, type World } from "../test/support/fakes.ts";
+import { createWorld, type World } from "../test/support/assistant-world.ts";
+import { message } from "../test/support/fakes.ts";
 
 const { values } = parseArgs({
   options: { turns: { type: "string", default: "400" }, rounds: { type: "string", default: "6" } },

@@ -5,7 +5,7 @@
  *     node bench/soak.ts [--minutes 10] [--servers 1000] [--chats 100] [--asks 3]
  */
 import { parseArgs } from "node:util";
-import { findSoakProblems, runSoak } from "../test/soak/run-soak.ts";
+import { findSoakProblems, runSoak } from "../test/endurance/soak/run-soak.ts";
 
 const { values } = parseArgs({
   options: {

@@ -49,7 +49,7 @@ export async function openConfiguredTracer(
   if (endpoint === undefined) return { ...noTracer, close: () => Promise.resolve() };
   const { openTracer } = await import("./operations/tracing.ts");
   return await openTracer({
-    url: `${endpoint.replace(/\/+$/, "")}/v1/traces`,
+    url: `${endpoint.replace(/(?<!\/)\/+$/, "")}/v1/traces`,
     protocol: config.OTEL_EXPORTER_OTLP_PROTOCOL,
     headers: Object.fromEntries(config.OTEL_EXPORTER_OTLP_HEADERS.map((pair) => splitPair(pair))),
     serviceName: config.OTEL_SERVICE_NAME,

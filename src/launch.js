@@ -22,7 +22,7 @@ function isOld() {
 function remedy() {
   const own = new URL("../node_modules/.bin/node", here);
   if (!existsSync(own))
-    return "Run `npm ci` in Parley's folder: it brings a Node.js of its own, which `npm start` uses.";
+    return "Run `npm ci` in Parley's folder: on Linux and Windows it brings a Node.js of its own, which `npm start` uses.";
   const command = [fileURLToPath(own), program, ...words].map((word) =>
     /^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word),
   );

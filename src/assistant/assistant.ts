@@ -324,7 +324,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     },
     placeSettings: (place) => settings.rules.settingsOf(place),
     forms: settings.forms,
-    branch: createBranch({ conversations, inbox, queue, expectAllowed }),
+    branch: createBranch({ conversations, inbox, queue, expectAllowed, now }),
     rate: createRateAnswer({ conversations, expectAllowed, meter }),
     overview: createPersonOverview({ expectAllowed, settings, ledger, budgets, now }),
     labelConversation: createLabelConversation({ conversations, expectAllowed }),

@@ -1,3 +1,4 @@
+import { maxRecentChars } from "../core/stored-text.ts";
 import { createHash } from "node:crypto";
 import type {
   Conversations,
@@ -164,8 +165,8 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         await store.backend.scrub();
         return "replaced";
       }),
-    async recent(conversationId, { maxMessages }) {
-      return slots.last(conversationId, maxMessages);
+    async recent(conversationId, { maxMessages, maxChars = maxRecentChars }) {
+      return slots.last(conversationId, maxMessages, maxChars);
     },
     async find(conversationId, messageId) {
       const id = entryAt.messageId(conversationId, messageId);

@@ -1,3 +1,4 @@
+import { maxRecentChars } from "../core/stored-text.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { ConversationsQuery } from "../core/conversation-lists.ts";
 import type { ConversationSettings, ConversationSummary } from "../core/storage.ts";
@@ -49,7 +50,7 @@ export async function listConversations(
     .filter((id) => isListed(id) && !known.has(id));
   const older = await Promise.all(
     pinned.map(async (conversationId) => {
-      const [last] = await slots.last(conversationId, 1);
+      const [last] = await slots.last(conversationId, 1, maxRecentChars);
       return { conversationId, updatedAt: last?.createdAt ?? 0 };
     }),
   );

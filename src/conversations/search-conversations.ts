@@ -12,10 +12,10 @@ import { entryAt, platformOf } from "./store-keys.ts";
 import { type Slot, toMessage } from "./stored-message.ts";
 
 /** So many conversations are read at once, with so many of the latest messages of each. */
-const conversationsAtOnce = 5;
-const latestMessages = 20;
-/** So many earlier messages of one conversation are read at once. */
-const earlierMessages = 50;
+const conversationsAtOnce = 3;
+const latestMessages = 10;
+/** So many earlier messages of one conversation are read at once: each may hold a million characters of files. */
+const earlierMessages = 16;
 /** Of each text: attached documents are longer, and folding them takes time. */
 const maxSearchedChars = 200_000;
 

@@ -1,5 +1,7 @@
 import type { Clock } from "../core/clock.ts";
+import { setImmediate as turnOfLoop } from "node:timers/promises";
 import { ParleyError } from "../core/errors.ts";
+import { charsOf } from "../core/stored-text.ts";
 import type { StoredMessage } from "../core/storage.ts";
 import { systemClock } from "../support/clock.ts";
 import type { KeyValueStore } from "./key-value.ts";
@@ -27,8 +29,8 @@ export interface Slots {
   /** The first free position from `from` on. */
   firstFree(conversationId: string, from: number): Promise<number>;
   isTaken(conversationId: string, position: number): Promise<boolean>;
-  /** The newest messages, oldest first. */
-  last(conversationId: string, maxMessages: number): Promise<readonly StoredMessage[]>;
+  /** The newest messages, oldest first, until their texts have more than `maxChars` characters together. */
+  last(conversationId: string, maxMessages: number, maxChars: number): Promise<readonly StoredMessage[]>;
   /** `undefined`: free, erased or expired. */
   at(conversationId: string, position: number): Promise<StoredMessage | undefined>;
   /** Every position up to the end, oldest first. */
@@ -44,6 +46,8 @@ export interface Slots {
 }
 
 const batchSize = 200;
+/** Messages that are read at once where their texts may be long: others have a turn in between. */
+const readAtOnce = 16;
 /** When a missing entry is looked for again before it counts as lost, in milliseconds. */
 export const confirmAfterMs = [0, 100, 1000];
 
@@ -96,10 +100,10 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
       const [isTaken] = await store.hasMany("slot", [entryAt.slot(conversationId, position).key]);
       return isTaken === true;
     },
-    async last(conversationId, maxMessages) {
+    async last(conversationId, maxMessages, maxChars) {
       const head = await readHead(conversationId);
       let end = head?.next ?? 0;
-      const size = Math.min(maxMessages, batchSize);
+      const size = Math.min(maxMessages, readAtOnce);
       // One more than the hint says: if that is taken, the hint is out of date.
       let page = await read(conversationId, Math.max(0, end - size), end + 1);
       if (page.at(-1) !== undefined) {
@@ -107,14 +111,19 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
         page = await read(conversationId, Math.max(0, end - size), end);
       }
       await checkComplete(conversationId, { head, from: Math.max(0, end - size), page });
-      const found = toMessages(page);
-      for (let to = end - size; to > 0 && found.length < maxMessages; to -= batchSize) {
-        const from = Math.max(0, to - batchSize);
+      /** The newest first. */
+      const found = toMessages(page).toReversed();
+      let chars = charsOf(found);
+      for (let to = end - size; to > 0 && found.length < maxMessages && chars <= maxChars; to -= readAtOnce) {
+        await turnOfLoop();
+        const from = Math.max(0, to - readAtOnce);
         const earlier = await read(conversationId, from, to);
         await checkComplete(conversationId, { head, from, page: earlier });
-        found.unshift(...toMessages(earlier));
+        const messages = toMessages(earlier).toReversed();
+        chars += charsOf(messages);
+        found.push(...messages);
       }
-      return maxMessages <= 0 ? [] : found.slice(-maxMessages);
+      return upToChars(found.slice(0, Math.max(0, maxMessages)), maxChars).toReversed();
     },
     async at(conversationId, position) {
       const { space, key } = entryAt.slot(conversationId, position);
@@ -163,6 +172,16 @@ function keysOf(conversationId: string, from: number, to: number): string[] {
     { length: Math.max(0, to - from) },
     (_, index) => entryAt.slot(conversationId, from + index).key,
   );
+}
+
+/** The first messages, up to the one with which there are more characters. */
+function upToChars(messages: readonly StoredMessage[], maxChars: number): readonly StoredMessage[] {
+  let chars = 0;
+  const last = messages.findIndex((message) => {
+    chars += charsOf([message]);
+    return chars > maxChars;
+  });
+  return last === -1 ? messages : messages.slice(0, last + 1);
 }
 
 function toMessages(slots: readonly (Slot | undefined)[]): StoredMessage[] {

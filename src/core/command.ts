@@ -141,14 +141,14 @@ function problemOfMessageCommand({ options, messageCommand }: Omit<Command, "run
     : `message command: the required option ${missing[0]} is neither filled nor asked for`;
 }
 
-const commandLine = /^\/([a-z0-9_-]{1,32})(?:\s+([\s\S]*))?$/i;
+const commandLine = /^\/([a-z0-9_-]{1,32})(?:\s([\s\S]*))?$/i;
 
 /** Reads a message that begins with `/name`; the name is in lower case. `undefined`: it is no command line. */
 export function parseCommandLine(
   message: string,
 ): { readonly name: string; readonly text: string } | undefined {
   const [, name, text = ""] = commandLine.exec(message.trim()) ?? [];
-  return name === undefined ? undefined : { name: name.toLowerCase(), text };
+  return name === undefined ? undefined : { name: name.toLowerCase(), text: text.trimStart() };
 }
 
 /** The option that free text goes to: the first required string, else the first option where that is a string. */

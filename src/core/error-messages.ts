@@ -197,7 +197,7 @@ function invalidOptionWords(detail: ParleyError["detail"]): string {
 
 /** With two decimals, or as many as the amount needs. */
 function toUsd(amount: number): string {
-  const exact = amount.toFixed(6).replace(/0+$/, "");
+  const exact = amount.toFixed(6).replace(/(?<!0)0+$/, "");
   return `$${amount.toFixed(Math.max(2, exact.length - exact.indexOf(".") - 1))}`;
 }
 

@@ -50,6 +50,8 @@ export interface ReplyContent {
   readonly text: string;
   /** Nothing follows, so that there is nothing to stop. Default false. */
   readonly isWhole?: boolean;
+  /** What the model thought before it. A platform that has no place for it leaves it out. */
+  readonly thoughts?: string | undefined;
 }
 
 /** What is shown at the end of a failed reply. */
@@ -377,7 +379,7 @@ export interface ConversationHistory {
    * answered although the store does not know it.
    */
   readonly restored: { readonly backedUpAt: number; readonly restoredAt: number } | undefined;
-  /** The last messages, oldest first. */
+  /** The last messages, oldest first; fewer where their texts have more than 8 million characters. */
   history(
     conversationId: string,
     options: { readonly maxMessages: number },

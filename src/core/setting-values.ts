@@ -58,7 +58,12 @@ function parseNumber(text: string, min: number, max: number): ParsedSetting {
 }
 
 function parseUsd(text: string, max: number): ParsedSetting {
-  const number = toNumber(text.replace(/^\$\s*/, "").replace(/\s*(?:usd|\$)$/i, ""));
+  const number = toNumber(
+    text
+      .replace(/^\$\s*/, "")
+      .replace(/(?:usd|\$)$/i, "")
+      .trimEnd(),
+  );
   return number === undefined || number > max
     ? problem(translate("setting.problem.usd", { max }))
     : value(number);
@@ -146,5 +151,10 @@ export function formatSetting(name: SettingName, stored: SettingValue): string {
 }
 
 function decimalsOf(number: number): number {
-  return number.toFixed(6).replace(/0+$/, "").split(".")[1]?.length ?? 0;
+  return (
+    number
+      .toFixed(6)
+      .replace(/(?<!0)0+$/, "")
+      .split(".")[1]?.length ?? 0
+  );
 }

@@ -64,6 +64,8 @@ export interface StoredMessage {
   readonly failure?: string;
   /** What was left out, cut or replaced, in words for people. */
   readonly notices?: readonly string[];
+  /** Assistant only: what the model thought before it, Markdown. Never sent to a model again. */
+  readonly thoughts?: string;
   readonly model?: string;
   readonly usage?: Usage;
   /** Assistant only: the model ended it at its length limit; it can be continued. */
@@ -138,10 +140,13 @@ export interface Conversations {
    * end where there is none. `refused`: a later attempt has stored its own, or the message was erased.
    */
   replace(conversationId: string, message: StoredMessage): Promise<"replaced" | "appended" | "refused">;
-  /** The newest messages, oldest first. */
+  /**
+   * The newest messages, oldest first, until their texts have more than `maxChars` characters together, by default 8
+   * million: with the oldest one they do.
+   */
   recent(
     conversationId: string,
-    options: { readonly maxMessages: number },
+    options: { readonly maxMessages: number; readonly maxChars?: number },
   ): Promise<readonly StoredMessage[]>;
   /** The message of that id. */
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;

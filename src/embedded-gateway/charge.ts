@@ -10,6 +10,11 @@ export interface WorstCase {
   readonly whenLeft: BilledAmounts;
   /** Charged when the upstream breaks off before any of the answer was forwarded. */
   readonly whenBroken: BilledAmounts;
+  /**
+   * Whether all of `most` must be within the budget. Otherwise a request may pass it by its own reserve: most cost far
+   * less.
+   */
+  readonly mustFit?: boolean;
 }
 
 /** The cost of one request, from the moment it was reserved. Contract: no member throws. */

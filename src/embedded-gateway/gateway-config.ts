@@ -34,7 +34,7 @@ const baseUrl = z
     (text) => !URL.canParse(text) || new URL(text).search + new URL(text).hash === "",
     "must have no query",
   )
-  .transform((text) => text.replace(/\/+$/, ""));
+  .transform((text) => text.replace(/(?<!\/)\/+$/, ""));
 
 const upstreamSchema = z.strictObject({
   baseUrl,

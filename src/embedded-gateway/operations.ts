@@ -144,7 +144,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       const bytes = isStreamed ? undefined : await upload.readAll();
       const parsed = parseTranscriptionFields(upload.fields);
       const fields = access.isLimited ? limitTranscription(parsed) : parsed;
-      const worst = transcriptionWorstCase(fields, upload.sizeBytes(), bytes);
+      const worst = transcriptionWorstCase(fields, upload.sizeBytes(), bytes ?? (await upload.head()));
       await charged(access, "transcription", route, worst, async (charge) => {
         if (route.kind === "upstream")
           return forward(exchange, charge, route, (to, forwarded) =>

@@ -9,21 +9,26 @@ export interface Part {
   readonly body: AsyncIterable<Buffer>;
   /** Whether the body is empty. To be called before reading it. */
   isEmpty(): Promise<boolean>;
+  /** The first 64 kB from the body on, or what the request has. To be called before reading it. */
+  head(): Promise<Buffer>;
   /**
-   * Instead of `body`: the rest of the request as it was sent, from this part's body on. Ends the iteration. Reading it
-   * throws ApiError 400 as soon as another part follows, before any byte of that part was returned.
+   * Instead of `body`: the rest of the request, from this part's body on, closed with another boundary. The sender must
+   * not know it: another server may take for a delimiter what is none here, such as one behind a bare line feed. Ends
+   * the iteration. Reading it throws ApiError 400 as soon as another part follows, before any byte of that part was
+   * returned.
    */
-  remainder(): Remainder;
+  remainder(closedWith: string): Remainder;
 }
 
 interface Remainder {
-  /** Length of the request before it. */
-  readonly offsetBytes: number;
+  /** Its length, from that of the whole request. */
+  readonly lengthBytes: (requestBytes: number) => number;
   readonly bytes: AsyncIterable<Buffer>;
 }
 
 const maxHeaderBytes = 16 * 1024;
 const maxParts = 64;
+const headBytes = 64 * 1024;
 /** After the closing delimiter: its two hyphens, and at most blanks. */
 const maxEpilogueBytes = 64;
 
@@ -61,9 +66,15 @@ export async function* readMultipart(
       ...parseHeader(header),
       body,
       isEmpty: () => window.startsWith(delimiter),
-      remainder: () => {
+      head: () => window.peek(headBytes),
+      remainder: (closedWith) => {
         isEnded = true;
-        return { offsetBytes: window.offsetBytes(), bytes: lastPart(window, delimiter) };
+        const closing = Buffer.from(`\r\n--${closedWith}`);
+        const lessBytes = window.offsetBytes() + delimiter.length - closing.length;
+        return {
+          lengthBytes: (requestBytes) => requestBytes - lessBytes,
+          bytes: lastPart(window, delimiter, closing),
+        };
       },
     };
     if (isEnded) return;
@@ -86,8 +97,8 @@ export async function collect(body: AsyncIterable<Buffer>, maxBytes: number): Pr
 
 type Window = ReturnType<typeof createWindow>;
 
-/** The body of a form's last part and the end of the form, byte for byte. */
-async function* lastPart(window: Window, delimiter: Buffer): AsyncGenerator<Buffer, void> {
+/** The body of a form's last part and the end of the form, with another delimiter. */
+async function* lastPart(window: Window, delimiter: Buffer, closing: Buffer): AsyncGenerator<Buffer, void> {
   yield* window.until(delimiter);
   if (!(await window.isClosing())) {
     throw invalidRequest("In a large form all fields must come before the 'file'.", {
@@ -97,7 +108,7 @@ async function* lastPart(window: Window, delimiter: Buffer): AsyncGenerator<Buff
   }
   const end = await window.rest();
   if (!/^--[ \t\r\n]*$/.test(end.toString("latin1"))) throw malformed("there is something after its end");
-  yield delimiter;
+  yield closing;
   yield end;
 }
 
@@ -141,6 +152,16 @@ function createWindow(chunks: AsyncIterable<Buffer>) {
       while (buffered.length < bytes.length) await fill();
       return buffered.subarray(0, bytes.length).equals(bytes);
     },
+    /** So many bytes, which are read again; fewer where the request ends before. */
+    async peek(bytes: number): Promise<Buffer> {
+      while (buffered.length < bytes) {
+        const next = await source.next();
+        if (next.done === true) break;
+        received += next.value.length;
+        buffered = Buffer.concat([buffered, next.value]);
+      }
+      return buffered.subarray(0, bytes);
+    },
     /** Length of the request before the first byte that was not read. */
     offsetBytes: () => received - buffered.length,
     /** What is left of the request, which must be short. */
@@ -175,7 +196,7 @@ function createWindow(chunks: AsyncIterable<Buffer>) {
 
 function parseHeader(header: string): Pick<Part, "name" | "fileName" | "mediaType"> {
   const line = (name: string): string | undefined =>
-    new RegExp(`^${name}:[ \\t]*(.*)$`, "im").exec(header)?.[1]?.trim();
+    new RegExp(`^${name}:(.*)$`, "im").exec(header)?.[1]?.trim();
   const disposition = line("content-disposition") ?? "";
   const parameter = (name: string): string | undefined => {
     const match = new RegExp(`;\\s*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^;\\s]+))`, "i").exec(disposition);

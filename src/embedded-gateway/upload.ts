@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { createBoundary } from "../support/multipart-body.ts";
 import { clip, invalidRequest, tooLarge, type ApiError } from "./api-error.ts";
 import { boundaryOf, collect, readMultipart, type Part } from "./read-multipart.ts";
 import { expectContentType, expectLength } from "./read-body.ts";
@@ -14,6 +15,8 @@ export interface Upload {
    * @throws ApiError 413 (file too large), 400 (a second file, a malformed body)
    */
   readAll(): Promise<Buffer>;
+  /** The first 64 kB of a file that is not read yet; less of a shorter form. */
+  head(): Promise<Buffer>;
   /** Size of the file once it is read; before, the announced length of the rest of the form, or 0 when unknown. */
   sizeBytes(): number;
   /**
@@ -24,6 +27,7 @@ export interface Upload {
 }
 
 interface RestOfForm {
+  /** Made for this form: the sender does not know it. */
   readonly boundary: string;
   readonly lengthBytes: number;
   /** From the file's first byte to the closing boundary. */
@@ -57,7 +61,7 @@ export async function openUpload(request: IncomingMessage, maxBytes: number): Pr
           code: "empty_file",
         });
       }
-      return toUpload({ request, parts, part, fields, boundary, maxBytes });
+      return toUpload({ request, parts, part, fields, maxBytes });
     }
     await fields.add(part);
   }
@@ -69,11 +73,10 @@ interface OpenForm {
   /** Of the file. */
   readonly part: Part;
   readonly fields: FormFields;
-  readonly boundary: string;
   readonly maxBytes: number;
 }
 
-function toUpload({ request, parts, part, fields, boundary, maxBytes }: OpenForm): Upload {
+function toUpload({ request, parts, part, fields, maxBytes }: OpenForm): Upload {
   let whole: Promise<Buffer> | undefined;
   let size: number | undefined;
   const readAll = async (): Promise<Buffer> => {
@@ -92,11 +95,13 @@ function toUpload({ request, parts, part, fields, boundary, maxBytes }: OpenForm
     fileName: part.fileName === undefined || part.fileName === "" ? "audio" : part.fileName,
     mediaType: part.mediaType ?? "application/octet-stream",
     readAll: () => (whole ??= readAll()),
+    head: () => part.head(),
     sizeBytes: () => size ?? (Number.isInteger(total) ? total : 0),
     passThrough: () => {
       if (whole !== undefined || !Number.isInteger(total)) return undefined;
-      const { offsetBytes, bytes } = part.remainder();
-      return { boundary, lengthBytes: total - offsetBytes, bytes };
+      const boundary = createBoundary();
+      const { lengthBytes, bytes } = part.remainder(boundary);
+      return { boundary, lengthBytes: lengthBytes(total), bytes };
     },
   };
 }

@@ -1,4 +1,4 @@
-import { estimateAudioSeconds } from "./audio-length.ts";
+import { isSparse, longestAudioSeconds } from "../media/recordings/longest-audio.ts";
 import type { WorstCase } from "./charge.ts";
 import { imagesOf, textOf, type ChatBody, type ImageBody, type TranscriptionFields } from "./requests.ts";
 
@@ -9,6 +9,8 @@ const maxTokensPerImage = 4096;
 const tokensPerImage = 800;
 /** Tokens of a generated image, for models that are billed by tokens. */
 export const tokensPerGeneratedImage = 8192;
+/** Compressed speech has at least 8 kbit/s. */
+const minAudioBytesPerSecond = 1000;
 /** Tokens of a second of audio, for models that are billed by tokens. */
 const tokensPerAudioSecond = 25;
 
@@ -59,14 +61,15 @@ export function transcriptionWorstCase(
   sizeBytes: number,
   head: Buffer | undefined,
 ): WorstCase {
-  const audioSeconds = estimateAudioSeconds(sizeBytes, head);
+  const audioSeconds = longestAudioSeconds(sizeBytes, head, minAudioBytesPerSecond);
   const tokens = Math.ceil(audioSeconds * tokensPerAudioSecond);
   const most = {
     audioSeconds,
     promptTokens: tokens + Buffer.byteLength(prompt),
     completionTokens: tokens,
   };
-  return { most, whenLeft: most, whenBroken: most };
+  const mustFit = isSparse(sizeBytes, head, minAudioBytesPerSecond);
+  return { most, whenLeft: most, whenBroken: most, ...(mustFit ? { mustFit } : {}) };
 }
 
 /** Some services count reasoning apart from `max_tokens`. */

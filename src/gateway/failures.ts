@@ -25,7 +25,7 @@ const contextLength = new RegExp(
     "too many (?:input )?tokens",
     // Anthropic, Bedrock, Groq, older vLLM ("The decoder prompt (length 9000) is longer than …").
     "(?:prompt|input|request)[^.]{0,30} (?:is )?(?:too long|too large|longer than)",
-    "exceed\\w* .{0,40}\\b(?:tokens?|max(?:imum)? length)\\b",
+    "exceed\\w{0,10} .{0,40}\\b(?:tokens?|max(?:imum)? length)\\b",
     "reduce the length",
     // DashScope, Ark, TGI, Mistral.
     "range of (?:input|prompt|max_tokens|messages)[^.]{0,20} (?:length )?should be",
@@ -47,7 +47,7 @@ const refusal =
 const quota =
   /insufficient_quota|insufficient (?:quota|credit|balance|funds)|billing|exceeded your current quota|budget/i;
 const unsupported =
-  /(?:does(?:n't| not)|do(?:n't| not)|cannot|not) (?:support|accept|allow)\w*.{0,60}\b(?:image|vision|audio|modalit|operation|endpoint)|support(?:s)? (?:image|audio) input|(?:image|vision|audio)\S* (?:input )?(?:is|are) not supported|only supports? text|at most 0 (?:image|audio)|not a multi-?modal|unknown variant `?image_url|image_url[^.]{0,40}(?:only supported|not supported)|content[^.]{0,20} must be a string|invalid content type[^.]{0,20}image/i;
+  /(?:does(?:n't| not)|do(?:n't| not)|cannot|not) (?:support|accept|allow)\w{0,10}.{0,60}\b(?:image|vision|audio|modalit|operation|endpoint)|support(?:s)? (?:image|audio) input|(?:image|vision|audio)\S{0,30} (?:input )?(?:is|are) not supported|only supports? text|at most 0 (?:image|audio)|not a multi-?modal|unknown variant `?image_url|image_url[^.]{0,40}(?:only supported|not supported)|content[^.]{0,20} must be a string|invalid content type[^.]{0,20}image/i;
 
 const retriableStatuses = new Set([408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529]);
 

@@ -229,7 +229,7 @@ async function findForm(
   if (code !== "gateway-unsupported" && code !== "gateway-bad-answer" && code !== "gateway-bad-request")
     return undefined;
   const { origin, pathname } = new URL(options.baseUrl);
-  const given = `${origin}${pathname.replace(/\/+$/, "")}`;
+  const given = `${origin}${pathname.replace(/(?<!\/)\/+$/, "")}`;
   const bare = given.replace(/\/v\d\w*(?:\/openai)?$/, "");
   const forms = [bare, `${bare}/chat/completions`, origin, `${origin}/api`, `${origin}/openai`];
   for (const form of new Set(forms)) {

@@ -104,7 +104,8 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
       const address = joined.trimStart().replace(/^</, "");
       const head = address.slice(0, 8).toLowerCase();
       if (!addressHeads.some((known) => head.startsWith(known))) {
-        if (!addressHeads.some((known) => known.startsWith(head))) return releaseMark(joined);
+        const isPossible = addressHeads.some((known) => known.startsWith(head));
+        if (!isPossible || joined.length > maxAddressChars) return releaseMark(joined);
         buffer(joined);
         return undefined;
       }
@@ -234,8 +235,10 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
 /** A URL without its angle brackets and title; a data URI also without line breaks. */
 function toUrl(address: string): string {
   const trimmed = address.trim().replace(/^<|>$/g, "");
-  if (/^data:/i.test(trimmed.slice(0, 5))) return trimmed.replace(/\s+(?:["'].*)?$/s, "").replace(/\s+/g, "");
-  return trimmed.split(/\s/, 1)[0] ?? "";
+  if (!/^data:/i.test(trimmed.slice(0, 5))) return trimmed.split(/\s/, 1)[0] ?? "";
+  const parts = trimmed.split(/\s+/);
+  const title = parts.findIndex((part) => /^["']/.test(part));
+  return (title === -1 ? parts : parts.slice(0, title)).join("");
 }
 
 function findMark(text: string): { at: number; kind: "markdown" | "data" } | undefined {

@@ -20,7 +20,7 @@ const tierByName: readonly (readonly [RegExp, keyof typeof priceTiers])[] = [
   [/(?:^|\/)whisper-1$/, "legacy-transcription"],
   [/gpt-4o-transcribe/, "legacy-transcription"],
   [/mini-transcribe/, "standard-transcription"],
-  [/whisper.*(?:turbo|fast|distil)|(?:turbo|fast|nano).*transcri/, "fast-transcription"],
+  [/whisper.{0,60}(?:turbo|fast|distil)|(?:turbo|fast|nano).{0,60}transcri/, "fast-transcription"],
   [/whisper/, "standard-transcription"],
   [/flash-lite|(?:^|[/-])gpt-4\.1-nano/, "lower-cost-chat"],
   [/(?:^|\/)gemini-2\.5-flash(?!.*image)/, "balanced-chat"],
@@ -77,7 +77,7 @@ export function describePrice(found: FoundPrice | undefined): string | undefined
 
 /** With two decimals, or up to six where the amount needs them. */
 function usd(amount: number): string {
-  const exact = amount.toFixed(6).replace(/0+$/, "");
+  const exact = amount.toFixed(6).replace(/(?<!0)0+$/, "");
   const decimals = exact.length - exact.indexOf(".") - 1;
   return `$${amount.toFixed(Math.max(2, decimals))}`;
 }

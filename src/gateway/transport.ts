@@ -14,6 +14,8 @@ import type { AttemptTimeouts } from "./attempt-timeouts.ts";
 
 /** Largest part of an error body that is read. */
 const maxErrorBytes = 64 * 1024;
+/** Values and keys of an answer: the list of a gateway with a thousand models, or the words of an hour. */
+const maxAnswerValues = 300_000;
 
 /**
  * Options of a socket that is not read while the body of its response is paused. By default up to 64 KiB are read ahead:
@@ -198,7 +200,7 @@ export function translateFailure(error: unknown, context: FailureContext): unkno
 
 /** Ends of base addresses with a version of their own, after which no `/v1` belongs: Gemini, Zhipu, Volcengine, Azure. */
 const ownVersion =
-  /\/v\d+(?:alpha|beta)?\d*\/openai$|\/v[02-9]$|\/v1(?:alpha|beta)\d*$|\/openai\/deployments\/[^/]+$/;
+  /\/v\d(?:(?:alpha|beta)\d?)?\/openai$|\/v[02-9]$|\/v1(?:alpha|beta)\d?$|\/openai\/deployments\/[^/]{1,200}$/;
 
 function parseBaseUrl(baseUrl: string): { origin: string; basePath: string; search: string } {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
@@ -209,7 +211,7 @@ function parseBaseUrl(baseUrl: string): { origin: string; basePath: string; sear
       "config",
       "GATEWAY_BASE_URL must not hold a user name or password; set GATEWAY_API_KEY",
     );
-  const given = url.pathname.replace(/\/+$/, "");
+  const given = url.pathname.replace(/(?<!\/)\/+$/, "");
   // A whole endpoint names the form that its server has.
   const basePath = given.replace(/\/chat\/completions$/, "");
   const hasOwnVersion = basePath !== given || ownVersion.test(basePath);
@@ -254,7 +256,7 @@ export function pageTitle(html: string): string {
 
 /** `undefined` for text that is not JSON, that nests too deeply or has too many values. */
 export function parseJson(text: string): unknown {
-  if (isExcessiveJson(text)) return undefined;
+  if (isExcessiveJson(text, maxAnswerValues)) return undefined;
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -12,10 +12,14 @@ const sampleRates = [44_100, 48_000, 32_000];
 /** Padding between a tag and the first frame: encoders pad more than the length in the tag says. */
 const maxPaddingBytes = 4096;
 
+/** Real files have one or two. */
+const maxTags = 64;
+
 /** Offset of the first byte after the ID3v2 tags, 0 without tags. */
 export function skipId3(bytes: Uint8Array): number {
   let offset = 0;
-  while (latin1(bytes, offset, 3) === "ID3" && (bytes[offset + 3] ?? 0xff) < 0xff) {
+  for (let tags = 0; tags < maxTags; tags += 1) {
+    if (latin1(bytes, offset, 3) !== "ID3" || (bytes[offset + 3] ?? 0xff) === 0xff) return offset;
     const size = synchsafe(bytes, offset + 6);
     if (size === undefined) return offset;
     const hasFooter = ((bytes[offset + 5] ?? 0) & 0x10) !== 0;

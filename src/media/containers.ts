@@ -16,19 +16,25 @@ interface Span {
 
 type Walk = (bytes: Uint8Array, from: number, to: number) => Generator<Span>;
 
-/** Limit for crafted files with millions of tiny parts; real files have hundreds at a level. */
+/** Limit for crafted files with millions of tiny parts; real files have hundreds at a level. Of a level as a whole. */
 const maxParts = 20_000;
+const maxParents = 64;
+/** Streams of an Ogg file; real files have a few. */
+const maxStreams = 64;
 
 /** All parts at the end of a path of ids, e.g. every `hdlr` in every `mdia` in every `trak` in `moov`. */
 function descend(bytes: Uint8Array, walk: Walk, path: readonly string[]): readonly Span[] {
   let level: readonly Span[] = [{ id: "", start: 0, end: bytes.length }];
   for (const id of path) {
-    level = level.slice(0, 64).flatMap((parent) =>
-      walk(bytes, parent.start, parent.end)
-        .take(maxParts)
-        .filter((part) => part.id === id)
-        .toArray(),
-    );
+    const found: Span[] = [];
+    let left = maxParts;
+    for (const parent of level.slice(0, maxParents)) {
+      for (const part of walk(bytes, parent.start, parent.end).take(left)) {
+        left -= 1;
+        if (part.id === id) found.push(part);
+      }
+    }
+    level = found;
   }
   return level;
 }
@@ -73,8 +79,8 @@ const trackTypeId = "83";
 
 /** Document type and tracks of a Matroska file, `undefined` for other files. */
 export function matroskaTracks(bytes: Uint8Array): (Tracks & { readonly docType: string }) | undefined {
-  const [docType] = descend(bytes, elements, [ebmlHeader, docTypeId]);
   if (!hasBytes(bytes, 0, [0x1a, 0x45, 0xdf, 0xa3])) return undefined;
+  const [docType] = descend(bytes, elements, [ebmlHeader, docTypeId]);
   const types = descend(bytes, elements, [segmentId, tracksId, trackEntryId, trackTypeId]).map((type) =>
     bigEndian(bytes, type.start, Math.min(type.end - type.start, 6)),
   );
@@ -121,7 +127,7 @@ export function oggTracks(bytes: Uint8Array): Tracks | undefined {
   let hasAudio = false;
   let hasVideo = false;
   // Pages that begin a stream (flag 2) come before all others.
-  while (latin1(bytes, offset, 4) === "OggS" && ((bytes[offset + 5] ?? 0) & 2) !== 0) {
+  for (let stream = 0; stream < maxStreams && isFirstPage(bytes, offset); stream += 1) {
     const segments = bytes[offset + 26] ?? 0;
     const packet = offset + 27 + segments;
     if (isOggAudio(bytes, packet)) hasAudio = true;
@@ -131,6 +137,10 @@ export function oggTracks(bytes: Uint8Array): Tracks | undefined {
     offset = packet + length;
   }
   return { hasAudio, hasVideo };
+}
+
+function isFirstPage(bytes: Uint8Array, offset: number): boolean {
+  return latin1(bytes, offset, 4) === "OggS" && ((bytes[offset + 5] ?? 0) & 2) !== 0;
 }
 
 function isOggAudio(bytes: Uint8Array, packet: number): boolean {

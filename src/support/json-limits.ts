@@ -1,14 +1,16 @@
-/** Shapes of JSON that take far more memory or stack than their text. */
+/** Shapes of JSON that take far more memory, stack or time than their text. */
 const maxDepth = 128;
-const maxValues = 1_000_000;
+/** Values and keys. A request of thousands of messages and hundreds of tools has half as many. */
+const maxValuesOfRequest = 100_000;
 /** A shorter text cannot be too deep for any reader. */
 const harmlessChars = 1024;
 
 /**
- * Whether JSON text nests more than 128 levels or has more than a million values. To be asked before parsing: a few
- * megabytes of brackets become gigabytes of objects. Linear, and fast over long strings.
+ * Whether JSON text nests more than 128 levels or has more values and keys than `maxValues`, by default 100,000. To be
+ * asked before parsing: a few megabytes of brackets become gigabytes of objects, and of keys half a second. Linear, and
+ * fast over long strings.
  */
-export function isExcessiveJson(text: string): boolean {
+export function isExcessiveJson(text: string, maxValues = maxValuesOfRequest): boolean {
   if (text.length <= harmlessChars) return false;
   let depth = 0;
   let values = 0;
@@ -28,6 +30,7 @@ export function isExcessiveJson(text: string): boolean {
         depth -= 1;
         break;
       case 0x2c:
+      case 0x3a:
         values += 1;
         break;
     }
@@ -38,12 +41,13 @@ export function isExcessiveJson(text: string): boolean {
 
 /** The position of the quotation mark that ends the string which begins at `start`. */
 function endOfString(text: string, start: number): number {
-  let end = text.indexOf('"', start + 1);
-  while (end !== -1) {
-    let backslashes = 0;
-    while (text.charCodeAt(end - 1 - backslashes) === 0x5c) backslashes += 1;
-    if (backslashes % 2 === 0) return end;
-    end = text.indexOf('"', end + 1);
+  const end = text.indexOf('"', start + 1);
+  if (end === -1) return text.length;
+  if (text.charCodeAt(end - 1) !== 0x5c) return end;
+  for (let at = start + 1; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) return at;
+    if (code === 0x5c) at++;
   }
   return text.length;
 }

@@ -24,7 +24,7 @@ export function createMultipartBody(
   fields: MultipartFields,
   file: MultipartFile & { readonly source: ByteSource },
 ): MultipartBody {
-  const boundary = `parley-${randomBytes(16).toString("hex")}`;
+  const boundary = createBoundary();
   const head = toMultipartHead(boundary, fields, file);
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`, "latin1");
   return {
@@ -35,6 +35,11 @@ export function createMultipartBody(
       yield tail;
     },
   };
+}
+
+/** A boundary that nobody can know who wrote the file between its delimiters. */
+export function createBoundary(): string {
+  return `parley-${randomBytes(16).toString("hex")}`;
 }
 
 /** Everything before the first byte of the file: the text fields and the file's own headers. */

@@ -27,7 +27,7 @@ export function negotiateLanguage(header: string | undefined): Language {
     .slice(0, 1000)
     .split(",")
     .map((item, index) => {
-      const [tag = "", ...parameters] = item.trim().split(/\s*;\s*/);
+      const [tag = "", ...parameters] = item.split(";").map((one) => one.trim());
       const quality = parameters.find((one) => one.startsWith("q="))?.slice(2);
       return { code: tag.split("-", 1)[0]!.toLowerCase(), quality: Number(quality ?? 1), index };
     })

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { createKeyRing, type KeyLimits } from "../../src/embedded-gateway/keys/key-ring.ts";
 import type { ScriptedAnswer, SeenRequest } from "../simulators/gateway/scripted-gateway.ts";
+import { flacBomb } from "../support/audio-bombs.ts";
 import { createMemoryKeyStore } from "../support/memory-key-store.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import {
@@ -154,6 +155,20 @@ describe("a budget", () => {
     await vi.waitFor(async () => expect((await usage()).costUsd).toBeGreaterThan(30));
   });
 
+  it.each([20_000, 60_000])(
+    "does not pass FLAC of %i frames that may hold more than it pays",
+    async (frames) => {
+      const { post, usage, upstream } = await start(
+        { budgetUsdPerDay: 100 },
+        { headers: json, body: '{"text":"x"}' },
+      );
+      const form = toForm({ model: "up/ears" }, new Uint8Array(flacBomb(frames)));
+      expect([402, 429]).toContain((await post("/v1/audio/transcriptions", form)).status);
+      expect(upstream.requests).toEqual([]);
+      expect((await usage()).costUsd).toBe(0);
+    },
+  );
+
   it("counts reasoning, tool calls and every choice", async () => {
     const body = [
       toEvent({ reasoning: "r".repeat(400) }),
@@ -239,6 +254,33 @@ describe("a list of models", () => {
       expect([400, 403]).toContain(response.status);
     }
     for (const { body } of upstream.requests) expect(body.toString()).not.toContain("secret-large");
+  });
+
+  it("cannot be passed by a delimiter that only another server takes for one", async () => {
+    const { url, headers, upstream } = await start(
+      { models: ["up/ears"] },
+      { headers: json, body: '{"text":"x"}' },
+    );
+    const field = (name: string, value: string, extra = "") =>
+      `--b\r\nContent-Disposition: form-data; name="${name}"${extra}\r\n\r\n${value}`;
+    const hidden = ["\n", "\r", "\n "].map((lineBreak) => lineBreak + field("model", "secret-large"));
+    const file = "x".repeat(3_000_000) + hidden.join("");
+    await fetch(`${url}/v1/audio/transcriptions`, {
+      method: "POST",
+      headers: { ...headers, "content-type": "multipart/form-data; boundary=b" },
+      body: `${field("model", "up/ears")}\r\n${field("file", file, '; filename="a.ogg"')}\r\n--b--\r\n`,
+    });
+    expect(upstream.requests).toHaveLength(1);
+    const [{ body, headers: sent } = { body: Buffer.alloc(0), headers: {} }] = upstream.requests;
+    const boundary = /boundary=(\S+)/.exec(String(sent["content-type"]))?.[1] ?? "";
+    expect(Number(sent["content-length"])).toBe(body.length);
+    expect(boundary.length).toBeGreaterThan(20);
+    // As a lenient reader does: a line break of any kind, and blanks.
+    const parts = body.toString("latin1").split(new RegExp(`(?:^|[\r\n])\\s*--${boundary}`));
+    const models = parts.filter((part) => /^\s*content-disposition: form-data; name="model"/i.test(part));
+    expect(models.map((part) => part.split("\r\n\r\n")[1]?.trim())).toEqual(["ears"]);
+    expect(parts.at(-1)?.trim()).toBe("--");
+    expect(body.includes(file)).toBe(true);
   });
 
   it("cannot be passed by fallbacks and aliases", async () => {

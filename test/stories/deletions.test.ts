@@ -53,7 +53,7 @@ tell(eachPlatform, ({ begin }) => {
     removes(place, answer.id);
     await gone("pomegranate");
     await ada.asks(place, "and now?");
-    expect(model.said(1)).toEqual(["hello", "and now?"]);
+    expect(model.said(1)).toEqual(["hello\n\nand now?"]);
   });
 
   it("deleting a channel deletes its conversations and no others", async () => {

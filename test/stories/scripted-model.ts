@@ -1,3 +1,4 @@
+import { saidApart } from "../support/said-apart.ts";
 import { fixture } from "../fixtures/fixtures.ts";
 import type { ScriptedAnswer, SeenRequest } from "../simulators/gateway/scripted-gateway.ts";
 
@@ -104,7 +105,7 @@ export async function createModelScript(
     if (script.isRefusing) return { status: 400, ...json({ error: { message: "refused" } }) };
     if (model === "story/draw") return drawnInChat(pictures(1)[0] ?? "");
     const last = messages.at(-1);
-    const said = last === undefined ? "nothing" : textOf(last);
+    const said = last === undefined ? "nothing" : (saidApart(textOf(last)).at(-1) ?? "");
     if (unanswered !== undefined && said.includes(unanswered)) return { body: ": wait\n\n", after: "hang" };
     if (script.isStalled) return toStream("Half", { isWhole: false });
     const next = answers.length > 1 ? answers.shift() : answers[0];
@@ -129,7 +130,9 @@ export async function createModelScript(
     setStalled: (isStalled) => void (script.isStalled = isStalled),
     chats,
     said: (index) =>
-      (chats()[index] ?? []).filter(({ role }) => role !== "system").map((message) => textOf(message)),
+      (chats()[index] ?? [])
+        .filter(({ role }) => role !== "system")
+        .flatMap((message) => saidApart(textOf(message))),
     system: (index) =>
       (chats()[index] ?? [])
         .filter(({ role }) => role === "system")

@@ -7,6 +7,8 @@ export interface StallingProxy {
   /** From now on nothing passes, and nothing is closed. */
   stall(): void;
   resume(): void;
+  /** From now on every connection is closed, also one that is opened later. */
+  cut(): void;
   close(): Promise<void>;
 }
 
@@ -14,8 +16,10 @@ export interface StallingProxy {
 export async function startStallingProxy(port: number): Promise<StallingProxy> {
   const sockets = new Set<Socket>();
   let isStalled = false;
+  let isCut = false;
   const pipe = (from: Socket, to: Socket): void => {
     sockets.add(from);
+    from.setNoDelay(true);
     from.on("data", (bytes) => to.write(bytes));
     from.on("error", () => to.destroy());
     from.on("close", () => {
@@ -25,12 +29,17 @@ export async function startStallingProxy(port: number): Promise<StallingProxy> {
     if (isStalled) from.pause();
   };
   const server = createServer((client) => {
+    if (isCut) return void client.destroy();
     const upstream = connect(port, "127.0.0.1");
     pipe(client, upstream);
     pipe(upstream, client);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
+  const cut = (): void => {
+    isCut = true;
+    for (const socket of sockets) socket.destroy();
+  };
   return {
     port: (server.address() as AddressInfo).port,
     stall() {
@@ -41,8 +50,9 @@ export async function startStallingProxy(port: number): Promise<StallingProxy> {
       isStalled = false;
       for (const socket of sockets) socket.resume();
     },
+    cut,
     async close() {
-      for (const socket of sockets) socket.destroy();
+      cut();
       server.close();
       await once(server, "close");
     },

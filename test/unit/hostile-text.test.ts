@@ -22,6 +22,7 @@ import { createScrub } from "../../src/gateway/scrub.ts";
 import { createFrameReader } from "../../src/gateway/stream-frames.ts";
 import { pageTitle } from "../../src/gateway/transport.ts";
 import { sniff } from "../../src/media/sniff.ts";
+import { toFenced } from "../../src/support/fenced.ts";
 import { closeFence, toCodeBlock } from "../../src/support/markdown-fences.ts";
 import { createLog } from "../../src/operations/log.ts";
 import { planEnding, planStreaming } from "../../src/platforms/delivery/message-plan.ts";
@@ -87,6 +88,8 @@ const inPieces = (text: string, chars: number): unknown => {
 const answerChars = 100_000;
 /** The messages of one reply: splitting stops after them. */
 const pieceChars = 20_000;
+/** A text file that somebody sends. */
+const fileChars = 100_000;
 /** A packet of an answer's stream. */
 const deltaChars = 16_000;
 /** Longest time that the event loop may be held up. */
@@ -169,6 +172,7 @@ const parsers: readonly Parser[] = [
     ],
   },
   { name: "toCodeBlock", parse: toCodeBlock, maxChars: 100_000 },
+  { name: "toFenced, a text file", parse: (text) => toFenced(text, "python"), maxChars: fileChars },
   { name: "closeFence", parse: closeFence, maxChars: answerChars },
   {
     name: "toDiscordContent",
@@ -199,6 +203,18 @@ const parsers: readonly Parser[] = [
     maxChars: deltaChars,
   },
   { name: "createInlineImages, small pushes", parse: (text) => inPieces(text, 3), maxChars: deltaChars },
+  {
+    name: "createInlineImages, an address",
+    parse: (text) => inPieces(text, 100),
+    maxChars: deltaChars,
+    around: [
+      ["![x](", "x)"],
+      ["![x](data:", ")"],
+      ["![x](data:image/png;base64,", 'x")'],
+      ["![x](<data:a", "b>)"],
+      ["![x](https://", "x)"],
+    ],
+  },
   {
     name: "createFrameReader",
     parse: (text) => createFrameReader(1_000_000).push(Buffer.from(text)),

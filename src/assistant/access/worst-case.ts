@@ -6,6 +6,7 @@ import type {
   TranscriptionRequest,
 } from "../../core/gateway.ts";
 import type { BilledAmounts } from "../../core/model-price.ts";
+import { longestAudioSeconds } from "../../media/recordings/longest-audio.ts";
 
 /** Tokens that a message takes beside its text. */
 const tokensPerMessage = 16;
@@ -67,7 +68,7 @@ export function transcriptionWorstCase(request: TranscriptionRequest): WorstCase
     promptTokens: Math.ceil(audioSeconds * tokensPerAudioSecond) + Buffer.byteLength(hint),
     completionTokens: Math.ceil(audioSeconds * tokensPerAudioSecond),
   });
-  const longest = bytes.byteLength / minAudioBytesPerSecond;
+  const longest = longestAudioSeconds(bytes.byteLength, bytes, minAudioBytesPerSecond);
   const claimed = durationMs === undefined ? longest : Math.min(longest, durationMs / 1000);
   return { most: toAmounts(longest), whenLeft: toAmounts(claimed) };
 }
@@ -77,7 +78,7 @@ export function heardAmounts(
   { bytes }: TranscriptionRequest,
   { text, usage }: Pick<TranscriptionAnswer, "text" | "usage">,
 ): BilledAmounts {
-  const longest = bytes.byteLength / minAudioBytesPerSecond;
+  const longest = longestAudioSeconds(bytes.byteLength, bytes, minAudioBytesPerSecond);
   const likely = Math.max(bytes.byteLength / usualAudioBytesPerSecond, text.length / maxCharsPerSecond);
   const audioSeconds = Math.min(longest, likely);
   return {

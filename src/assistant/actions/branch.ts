@@ -9,6 +9,9 @@ import type {
   MessagePart,
   StoredMessage,
 } from "../../core/storage.ts";
+import { LRUCache } from "lru-cache";
+import { charsOf } from "../../core/stored-text.ts";
+import { ParleyError } from "../../core/errors.ts";
 import { toLanguage } from "../../words/languages.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
 import { toTitle } from "../../support/title.ts";
@@ -21,18 +24,46 @@ export interface BranchOptions {
   readonly queue: Pick<ConversationQueue, "run">;
   /** @throws ParleyError `access-denied` */
   readonly expectAllowed: (asker: Asker) => Promise<void>;
+  /** Unix ms. */
+  readonly now: () => number;
+  /** What the copies of one person may have together in an hour, texts and files. Default 250 MB. */
+  readonly maxBytesAnHour?: number;
 }
+
+const hourMs = 3_600_000;
+/** People whose copies are counted at once. */
+const maxCounted = 10_000;
 
 /** Most messages that are copied: each is a write. */
 const maxMessages = 2000;
+/** Of all their texts together. */
+const maxChars = 32_000_000;
 
 /**
  * Copies a conversation up to one of its messages into a new one, with files and settings. Nothing is asked of a model,
- * so nothing is counted.
- * @throws ParleyError `access-denied`, `store-unavailable`: what was copied so far stays, and a repetition goes on
+ * so no money is counted, but bytes are.
+ * @throws ParleyError `access-denied`; `busy` past the bytes of an hour; `store-unavailable`: what was copied so far
+ *   stays, and a repetition goes on
  */
 export function createBranch(options: BranchOptions) {
-  const { conversations, inbox, queue, expectAllowed } = options;
+  const { conversations, inbox, queue, expectAllowed, now, maxBytesAnHour = 250_000_000 } = options;
+  /** By `Author.id`. */
+  const copies = new LRUCache<string, { readonly since: number; readonly bytes: number }>({
+    max: maxCounted,
+  });
+
+  /** Counts what is about to be copied. @throws ParleyError `busy` */
+  function count(bytes: number, person: string): void {
+    const known = copies.get(person);
+    const current = known === undefined || now() - known.since >= hourMs ? { since: now(), bytes: 0 } : known;
+    const counted = { ...current, bytes: current.bytes + bytes };
+    if (counted.bytes > maxBytesAnHour) {
+      throw new ParleyError("busy", "a person has copied too much within an hour", {
+        retryAfterMs: current.since + hourMs - now(),
+      });
+    }
+    copies.set(person, counted);
+  }
 
   return async function branch(request: BranchRequest, by: Actor): Promise<BranchOutcome> {
     await expectAllowed(by);
@@ -45,16 +76,18 @@ export function createBranch(options: BranchOptions) {
   async function copyInto(request: BranchRequest, by: Actor): Promise<BranchOutcome> {
     const { from, to } = request;
     // One more tells whether there are more.
-    const all = await conversations.recent(from, { maxMessages: maxMessages + 1 });
+    const all = await conversations.recent(from, { maxMessages: maxMessages + 1, maxChars });
     const stored = withoutRetriedAttempts(all);
     const copied = cutAt(stored, request.until);
-    if (copied === undefined) return all.length > maxMessages ? "too-long" : "gone";
-    if (all.length > maxMessages) return "too-long";
+    const isTooLong = all.length > maxMessages || charsOf(all) > maxChars;
+    if (copied === undefined) return isTooLong ? "too-long" : "gone";
+    if (isTooLong) return "too-long";
     const ids = new Map(copied.map((message) => [message.id, newIdOf(message, request)]));
     const [first] = copied;
     const isNew = !(await conversations.exists(to));
     // What is there must have been copied from here.
     if (!isNew && (first === undefined || !(await hasMessage(to, ids.get(first.id) ?? "")))) return "gone";
+    if (isNew) count(bytesOf(copied), by.author.id);
     for (const message of copied) {
       const parts = await copyParts(message.parts, request);
       await conversations.append(to, toCopy(message, { parts, ids, request }));
@@ -124,6 +157,18 @@ export function createBranch(options: BranchOptions) {
     await inbox.claimTurn({ keys: newKeys, address: toAddress(toKey(answer.turnKey)), attempts: 1 });
     await inbox.close(newKeys, { attempts: 1 });
   }
+}
+
+/** About what a copy takes in the store. A file that several messages show is stored once. */
+function bytesOf(messages: readonly StoredMessage[]): number {
+  const parts = messages.flatMap((message) => message.parts);
+  const files = new Map(
+    parts.flatMap((part) =>
+      "blob" in part && part.blob !== undefined ? [[part.blob.hash, part.blob.sizeBytes]] : [],
+    ),
+  );
+  const texts = parts.reduce((sum, part) => sum + ("text" in part ? part.text.length : 0), 0);
+  return texts + [...files.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /** The messages up to the one that is named. `undefined`: there is no such message. */

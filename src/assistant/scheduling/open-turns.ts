@@ -71,7 +71,7 @@ function inSendingOrder(open: readonly InboxEntry[]): InboxEntry[] {
 /** Platforms number the messages of a millisecond in their ids, with which the keys end. */
 function compareSending(a: IncomingEvent, b: IncomingEvent): number {
   if (a.sentAt !== b.sentAt) return a.sentAt - b.sentAt;
-  const [one, two] = [a.key, b.key].map((key) => /[\d.]+$/.exec(key)?.[0] ?? "");
+  const [one, two] = [a.key, b.key].map((key) => /(?<![\d.])[\d.]+$/.exec(key)?.[0] ?? "");
   if (one === undefined || two === undefined || one.length !== two.length || one === two) return 0;
   return one < two ? -1 : 1;
 }

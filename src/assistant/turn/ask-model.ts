@@ -1,6 +1,7 @@
 import { otherModelNotice } from "../../core/error-messages.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { ConversationSettings, StoredMessage } from "../../core/storage.ts";
+import { charsOf, maxRecentChars } from "../../core/stored-text.ts";
 import { textOfAnswer, toContinuationRequest } from "./continued-answer.ts";
 import { createJoiner } from "./join-continuation.ts";
 import { lastShownNotice } from "../../core/picture-words.ts";
@@ -171,7 +172,7 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
   const known = models.find(model);
   const context = await buildContext({
     history: history.slice(-maxHistory),
-    hasOlder: history.length > maxHistory,
+    hasOlder: history.length > maxHistory || charsOf(history) > maxRecentChars,
     systemPrompt: [chat.systemPrompt, meant?.note ?? ""].filter((text) => text !== "").join("\n\n"),
     budgetTokens: budgetFor(
       attempt.how.tolerance.contextLength ?? known?.contextLength,

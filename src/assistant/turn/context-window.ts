@@ -2,7 +2,14 @@ import { languageOf } from "./file-language.ts";
 import { toFenced } from "../../support/fenced.ts";
 import { LRUCache } from "lru-cache";
 import { contextCutNotice, imagesLeftOutNotice } from "../../core/error-messages.ts";
-import { roomInstructions, toRoomText } from "./room-prompt.ts";
+import {
+  lineBreak,
+  namesInstructions,
+  roomEnd,
+  roomInstructions,
+  toNamedText,
+  toRoomText,
+} from "./room-prompt.ts";
 import { estimateTokens, tokensPerImage } from "./stored-messages.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
 import type { RefusedRequest, Tolerance } from "./model-tolerance.ts";
@@ -44,7 +51,8 @@ export interface BuiltContext {
 
 /**
  * Builds the prompt: system text, then as many of the newest messages as fit, always including the last. What is left
- * out is listed in `notices`. When several people take part each user message begins with its author's name.
+ * out is listed in `notices`. When several people take part each user message begins with its author's name, and its
+ * further lines are quoted.
  */
 export async function buildContext(options: ContextOptions): Promise<BuiltContext> {
   const { tolerance } = options;
@@ -73,7 +81,12 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
   const isShared = new Set(usable.flatMap((message) => message.author?.id ?? [])).size > 1;
   const messages = toChatMessages(chosen, images, isShared);
   const hasRoom = chosen.some(({ room }) => room !== undefined);
-  const system = [options.systemPrompt, hasRoom ? roomInstructions : ""].filter((text) => text !== "");
+  const hasFurtherLines = isShared && chosen.some(isOfSeveralLines);
+  const system = [
+    options.systemPrompt,
+    hasRoom ? roomInstructions : "",
+    hasFurtherLines ? namesInstructions : "",
+  ].filter((text) => text !== "");
   return {
     messages: withInstructions(messages, system.join("\n\n"), tolerance?.takesSystem !== false),
     contents: {
@@ -197,10 +210,12 @@ function toChatMessages(
   for (const [index, message] of messages.entries()) {
     const name = isShared && message.role === "user" ? message.author?.name : undefined;
     const isFirstOfRoom = message.room !== undefined && messages[index - 1]?.room === undefined;
-    const text =
+    const isLastOfRoom = message.room !== undefined && messages[index + 1]?.room === undefined;
+    const words =
       message.room === undefined
         ? toText(message, name)
         : toRoomText(message, toText(message, undefined), isFirstOfRoom);
+    const text = isLastOfRoom ? `${words}\n\n${roomEnd}` : words;
     const pictures = message.parts.flatMap((part): ContentPart[] => {
       const url = part.kind === "image" || part.kind === "image-link" ? images.get(part) : undefined;
       return url === undefined ? [] : [{ kind: "image", url }];
@@ -223,6 +238,14 @@ function toChatMessages(
   return result;
 }
 
+/** Whether a person's message is shown in several lines. */
+function isOfSeveralLines({ role, room, parts }: StoredMessage): boolean {
+  if (role !== "user" || room !== undefined) return false;
+  return (
+    parts.length > 1 || parts.some((part) => part.kind === "file" || lineBreak.test(toPiece(part, role)))
+  );
+}
+
 function joinContents(
   before: ChatMessage["content"],
   text: string,
@@ -237,7 +260,7 @@ function joinContents(
 function toText(message: StoredMessage, name: string | undefined): string {
   const pieces = message.parts.map((part) => toPiece(part, message.role));
   const text = pieces.filter((piece) => piece !== "").join("\n\n");
-  return name === undefined ? text : `${name}: ${text}`;
+  return name === undefined ? text : toNamedText(name, text);
 }
 
 function toPiece(part: MessagePart, role: StoredMessage["role"]): string {

@@ -78,7 +78,12 @@ export function parseTitle(text: string): string {
     .split("\n")
     .map((one) => one.trim())
     .find((one) => one !== "");
-  return toTitle((line ?? "").replace(/^(?:[#*_"'“”„«»‹›「『\s]|title:)+|[*_"'“”„«»‹›」』\s.]+$/gi, ""));
+  return toTitle(
+    (line ?? "").replace(
+      /^(?:[#*_"'“”„«»‹›「『\s]|title:)+|(?<![*_"'“”„«»‹›」』\s.])[*_"'“”„«»‹›」』\s.]+$/gi,
+      "",
+    ),
+  );
 }
 
 /** The only question and its complete answer, both in words. `undefined`: nothing of that kind, or more. */

@@ -157,6 +157,7 @@ function toAnswer(
     outcome,
     ...(failure === undefined ? {} : { failure }),
     notices: answer.notices,
+    ...(answer.thoughts === undefined || answer.thoughts.trim() === "" ? {} : { thoughts: answer.thoughts }),
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model }),
     ...(usage === undefined ? {} : { usage }),

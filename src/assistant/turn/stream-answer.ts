@@ -18,6 +18,8 @@ const maxAltTextChars = 1000;
 /** An answer as far as it has arrived. The caller stores it also when the stream breaks off. */
 export interface PartialAnswer {
   text: string;
+  /** What the model thought before it, bounded. */
+  thoughts?: string;
   /** The text is not shown: it may be no words for people. */
   isHeldBack?: boolean;
   readonly images: Extract<MessagePart, { kind: "image" }>[];
@@ -98,13 +100,15 @@ export async function streamAnswer(
           if (text === undefined) break;
           answer.text = text;
           answer.isHeldBack = options.isHeldBack?.(text) === true;
-          if (!answer.isHeldBack) reply.write({ lead, text });
+          if (!answer.isHeldBack) reply.write({ lead, text, thoughts: answer.thoughts });
           break;
         }
         case "reasoning":
+          addThoughts(answer, event.text);
           if (answer.text === "") reply.status(translate("status.thinking"));
           break;
         case "retract":
+          addThoughts(answer, answer.text);
           answer.text = "";
           reply.write({ lead, text: "" });
           break;
@@ -133,6 +137,13 @@ export async function streamAnswer(
     // An unfinished stream would keep its connection and timers.
     if (!isFinished) await events.return?.();
   }
+}
+
+/** Longest thoughts that are kept with an answer, in characters. */
+const maxThoughtChars = 20_000;
+
+function addThoughts(answer: PartialAnswer, text: string): void {
+  answer.thoughts = ((answer.thoughts ?? "") + text).slice(0, maxThoughtChars);
 }
 
 /** Keeps a picture: it is shown once the whole answer is stored, with the others in one message. */

@@ -4,6 +4,7 @@ import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { TimedWords, TranscriptionRequest } from "../../core/gateway.ts";
 import { cutLimits, cutRecording, type CutOutcome } from "../../media/recordings/cut-recording.ts";
 import type { RecordingPart } from "../../media/recordings/cut-into-parts.ts";
+import { isSparse } from "../../media/recordings/longest-audio.ts";
 import { halveWav } from "../../media/recordings/wav.ts";
 import { translate } from "../../words/translate.ts";
 import { toClock } from "./transcript-file.ts";
@@ -45,6 +46,9 @@ export interface TranscribedRecording {
 
 /** A shorter recording of unknown length is not measured: 20 minutes at 8 kbit/s. */
 const surelyShortBytes = 1_200_000;
+/** Of compressed speech. What can be longer for its size is never sent whole. */
+const minSpeechBytesPerSecond = 750;
+const alwaysCut = { ...cutLimits, wholeSeconds: 0, wholeBytes: 0 };
 /** Words of the part before that guide the next one, in characters. */
 const maxHintChars = 200;
 const retryAfterMs = 1000;
@@ -65,6 +69,9 @@ export async function transcribeRecording(
 ): Promise<TranscribedRecording> {
   const { bytes, name, durationMs } = recording;
   transcriber.status(translate("status.listening", { name }));
+  // Its bytes say nothing of its length: parts of a known length are paid for one by one.
+  if (isSparse(bytes.length, bytes, minSpeechBytesPerSecond))
+    return await inParts(recording, transcriber, alwaysCut, signal, cannotCut(recording));
   const isLong = bytes.length > cutLimits.wholeBytes || (durationMs ?? 0) > cutLimits.wholeSeconds * 1000;
   const isShort = !isLong && (durationMs !== undefined || bytes.length <= surelyShortBytes);
   if (isShort) return await wholeOrParts(recording, transcriber, signal);
@@ -94,8 +101,7 @@ async function wholeOrParts(
   } catch (error) {
     signal.throwIfAborted();
     if (!isTooLarge(error)) throw error;
-    const always = { ...cutLimits, wholeSeconds: 0, wholeBytes: 0 };
-    return await inParts(recording, transcriber, always, signal, error);
+    return await inParts(recording, transcriber, alwaysCut, signal, error);
   }
 }
 
@@ -135,14 +141,15 @@ async function wholeWithout(
     return await wholeOrParts(recording, transcriber, signal);
   } catch (error) {
     if (!isTooLarge(error)) throw error;
-    throw new ParleyError("attachment-unreadable", "a recording over the gateway's limit cannot be cut", {
-      detail: {
-        name: recording.name,
-        problem: translate("recording.cannot-cut"),
-      },
-      cause: error,
-    });
+    throw cannotCut(recording, error);
   }
+}
+
+function cannotCut({ name }: DownloadedRecording, cause?: unknown): ParleyError {
+  return new ParleyError("attachment-unreadable", "a recording that cannot be sent whole cannot be cut", {
+    detail: { name, problem: translate("recording.cannot-cut") },
+    ...(cause === undefined ? {} : { cause }),
+  });
 }
 
 function leftOutNotices(name: string, outcome: CutOutcome): string[] {

@@ -26,7 +26,7 @@ export function toShownTranscript(
   if (text.length <= maxShownTranscriptChars) return { text };
   const stem = name.replace(/\.[^.]*$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "_") || "recording";
   const fileName = `${stem.slice(0, 60)}-transcript.txt`;
-  const head = text.slice(0, maxShownTranscriptChars).replace(/\s+\S*$/, "");
+  const head = text.slice(0, maxShownTranscriptChars).replace(/(?<!\s)\s+\S*$/, "");
   const lines =
     timed.length === 0
       ? text

@@ -18,7 +18,7 @@ export async function openServer(
   { host, port }: RedisAddress,
   { username, password, database, isTls, deadlineMs }: OpenServerOptions,
 ): Promise<RedisClient> {
-  const { createClient } = await import("@keyv/redis");
+  const { createClient } = await import("@redis/client");
   const client: RedisClient = createClient({
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
@@ -33,7 +33,6 @@ export async function openServer(
       ...(isTls ? { tls: true, servername: host } : {}),
     },
   });
-  client.setMaxListeners(50);
   client.on("error", () => {});
   await client.connect();
   return client;

@@ -1,6 +1,6 @@
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { type Backend, type EntryReader, type Resolves, spaces, type Space } from "../backend.ts";
+import type { Backend, Resolves } from "../backend.ts";
 import { describeLosses } from "../data-loss-watch.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import { connectRedis } from "./connect-redis.ts";
@@ -11,6 +11,7 @@ import { watchGeneration } from "./redis-generation.ts";
 import { createRedisLeases } from "./redis-leases.ts";
 import { type ConfirmedWrite, createConfirmedWrite } from "./redis-replication.ts";
 import { productOf } from "./redis-product.ts";
+import { createRedisReader } from "./redis-reader.ts";
 import { createRedisScrubber } from "./redis-scrubber.ts";
 import {
   applyScript,
@@ -75,7 +76,6 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     await attempt(async () => warnOfUnsafeSettings(await connection.nodes(), log));
   });
   const product = await openOrClose(() => attempt(() => readProduct(connection)));
-  const readersOf = await createReaders();
   const scrubber = createRedisScrubber({ connection, log, clock });
   let onDataLost = async () => {};
   const generation = await openOrClose(() =>
@@ -132,15 +132,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       await close();
     },
     leases: withCheck(createRedisLeases(connection), checkGeneration),
-    reader(space) {
-      const reader = () => readersOf(connection.client).get(space) as EntryReader;
-      const nameIn = (key: string) => names.nameIn({ space, key });
-      return {
-        get: (key) => reader().get(nameIn(key)),
-        getMany: (keys) => reader().getMany(keys.map(nameIn)),
-        hasMany: (keys) => reader().hasMany(keys.map(nameIn)),
-      };
-    },
+    reader: (space) => createRedisReader(connection, names, space),
     async apply(conditions, changes, resolves) {
       commits++;
       if (resolves !== "soon") durableCommits++;
@@ -223,27 +215,6 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     onDataLost(listener) {
       onDataLost = listener;
     },
-  };
-}
-
-/** The readers of a client, which another one replaces after a failover. */
-async function createReaders(): Promise<(client: RedisClient) => ReadonlyMap<Space, EntryReader>> {
-  const { default: KeyvRedis } = await import("@keyv/redis");
-  const known = new WeakMap<RedisClient, ReadonlyMap<Space, EntryReader>>();
-  const create = (client: RedisClient) =>
-    new Map(
-      spaces.map((space): [Space, EntryReader] => {
-        const adapter = new KeyvRedis<string>(client, { namespace: namespaceOf(space), throwOnErrors: true });
-        // Connection errors are logged by the client; without a listener they would be thrown.
-        adapter.removeAllListeners("error");
-        adapter.on("error", () => {});
-        return [space, adapter];
-      }),
-    );
-  return (client) => {
-    const found = known.get(client) ?? create(client);
-    known.set(client, found);
-    return found;
   };
 }
 

@@ -21,7 +21,7 @@ export async function connectServer(
   const { hostname, port, protocol } = new URL(url);
   const address = `${hostname}:${port === "" ? "6379" : port}${protocol === "rediss:" ? " (TLS)" : ""}`;
 
-  const redis = await import("@keyv/redis");
+  const redis = await import("@redis/client");
   let wasConnected = false;
   const client: RedisClient = redis.createClient({
     url,
@@ -55,8 +55,6 @@ export async function connectServer(
     isDown = false;
     wasConnected = true;
   });
-  // Each space's adapter listens for its errors.
-  client.setMaxListeners(50);
 
   // The system would wait for many minutes on a connection that no longer responds: replace it, and replace the
   // new one too if that does not respond either.

@@ -20,7 +20,7 @@ export async function connectCluster(
   { cluster: target, isTls, replicas: asked }: RedisUrl & { readonly cluster: ClusterUrl },
   { log, deadlineMs = 5000, clock = systemClock }: RedisConnectionOptions,
 ): Promise<RedisConnection> {
-  const { createCluster } = await import("@keyv/redis");
+  const { createCluster } = await import("@redis/client");
   const address = `${target.addresses.map(({ host, port }) => `${host}:${port}`).join(", ")} (cluster)${isTls ? " (TLS)" : ""}`;
   const { username, password } = target;
   let wasConnected = false;
@@ -41,8 +41,6 @@ export async function connectCluster(
     topologyRefreshOnReconnectionAttemptStrategy: refreshAfterMs,
   });
 
-  // Each space's adapter listens for its errors.
-  cluster.setMaxListeners(50);
   let epoch = 0;
   const lost = new Set<string>();
   const listeners: (() => void)[] = [];

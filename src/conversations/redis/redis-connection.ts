@@ -1,4 +1,4 @@
-import type { createClient } from "@keyv/redis";
+import type { createClient } from "@redis/client";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 

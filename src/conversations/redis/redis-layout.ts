@@ -4,8 +4,6 @@ import { indexes } from "../store-keys.ts";
 
 /** Names of the keys that Redis sees. */
 export interface KeyNames {
-  /** @keyv/redis joins the namespace of a space and the name in it with `::`. */
-  nameIn(at: EntryAddress): string;
   entry(at: EntryAddress): string;
   index(name: string): string;
 }
@@ -15,7 +13,6 @@ export const namespaceOf = (space: Space): string => `parley:${space}`;
 
 /** Of one server. */
 export const serverNames: KeyNames = {
-  nameIn: ({ key }) => key,
   entry: (at) => `${namespaceOf(at.space)}::${at.key}`,
   // Indexes were called rankings in the first version; stores in use have the keys.
   index: (name) => `parley:ranking::${name}`,
@@ -26,8 +23,7 @@ export const serverNames: KeyNames = {
  * pictures are a group. The inbox and all sorted indexes are one, and so are the counts.
  */
 export const clusterNames: KeyNames = {
-  nameIn: (at) => `${tagOfEntry(at)}${at.key}`,
-  entry: (at) => `${namespaceOf(at.space)}::${clusterNames.nameIn(at)}`,
+  entry: (at) => `${namespaceOf(at.space)}::${tagOfEntry(at)}${at.key}`,
   index: (name) => `parley:ranking::${tagOfIndex(name)}${name}`,
 };
 

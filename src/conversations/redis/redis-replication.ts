@@ -34,7 +34,7 @@ export function createConfirmedWrite(connection: RedisConnection): ConfirmedWrit
   return async (key, write, hasChanged) => {
     const { epoch } = connection;
     const result = await write();
-    const server = isCluster ? (/\{[^}]*\}/.exec(key)?.[0] ?? key) : "";
+    const server = isCluster ? (/^[^{]*(\{[^}]*\})/.exec(key)?.[1] ?? key) : "";
     if (!hasChanged(result))
       await connection.client.set(`parley:wait${server}`, "", {
         expiration: { type: "PX", value: timeoutMs },

@@ -22,8 +22,12 @@ export interface Reservation {
 export interface BudgetLedger {
   /** @throws ApiError 402 `budget_exceeded` when a budget is spent */
   expectBudget(keyId: string, budgets: Budgets): Promise<void>;
-  /** @throws ApiError 402 `budget_exceeded` (spent), 429 `budget_reserved` (the rest is reserved by other requests) */
-  reserve(keyId: string, budgets: Budgets, worstUsd: number): Promise<Reservation>;
+  /**
+   * @param mustFit the reserve itself must be within the budget: nothing says that the request will cost less
+   * @throws ApiError 402 `budget_exceeded` (spent, or less than must fit), 429 `budget_reserved` (the rest is reserved by
+   *   other requests)
+   */
+  reserve(keyId: string, budgets: Budgets, worstUsd: number, mustFit?: boolean): Promise<Reservation>;
 }
 
 /** Settings of {@link createBudgetLedger}. */
@@ -47,7 +51,12 @@ export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
   const queue = createKeyedQueue();
   const open = new Map<string, Open>();
 
-  const expect = async (keyId: string, budgets: Budgets, isReserving: boolean): Promise<void> => {
+  const expect = async (
+    keyId: string,
+    budgets: Budgets,
+    isReserving: boolean,
+    fittingUsd = 0,
+  ): Promise<void> => {
     const { reservedUsd, unsavedUsd } = open.get(keyId) ?? { reservedUsd: 0, unsavedUsd: 0 };
     const limits = [
       ["day", budgets.budgetUsdPerDay],
@@ -59,6 +68,8 @@ export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
       const spentUsd = (await keyUsage.read(keyId, period, at)).costUsd + unsavedUsd;
       if (spentUsd >= budgetUsd) throw exceeded(period, budgetUsd, at);
       if (isReserving && spentUsd + reservedUsd >= budgetUsd) throw reservedElsewhere(budgetUsd, period);
+      if (fittingUsd > 0 && spentUsd + reservedUsd + fittingUsd > budgetUsd)
+        throw doesNotFit(budgetUsd, period);
     }
   };
 
@@ -80,9 +91,9 @@ export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
 
   return {
     expectBudget: (keyId, budgets) => expect(keyId, budgets, false),
-    reserve: (keyId, budgets, worstUsd) =>
+    reserve: (keyId, budgets, worstUsd, mustFit = false) =>
       queue.run(keyId, async () => {
-        await expect(keyId, budgets, true);
+        await expect(keyId, budgets, true, mustFit ? worstUsd : 0);
         const entry = open.get(keyId) ?? { reservations: 0, reservedUsd: 0, unsavedUsd: 0 };
         entry.reservations += 1;
         entry.reservedUsd += worstUsd;
@@ -99,6 +110,11 @@ function exceeded(period: Period, budgetUsd: number, at: Date): ApiError {
     code: "budget_exceeded",
     headers: { "retry-after": String(seconds) },
   });
+}
+
+function doesNotFit(budgetUsd: number, period: Period): ApiError {
+  const message = `This recording may be longer than what is left of this key's budget of ${budgetUsd} USD a ${period} pays: send it as MP3, Ogg or usual WAV.`;
+  return new ApiError(402, "insufficient_quota", message, { code: "budget_exceeded" });
 }
 
 function reservedElsewhere(budgetUsd: number, period: Period): ApiError {

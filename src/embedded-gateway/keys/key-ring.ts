@@ -131,7 +131,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
     async (operation, targets, worst) => {
       const hasBudget = key.budgetUsdPerDay !== undefined || key.budgetUsdPerMonth !== undefined;
       const worstUsd = hasBudget ? worstCostOf(operation, targets, worst.most) : 0;
-      const reservation = await ledger.reserve(key.id, key, worstUsd);
+      const reservation = await ledger.reserve(key.id, key, worstUsd, worst.mustFit);
       return createCharge(worst, (target, usage) => {
         const costUsd = usage?.costUsd ?? costOf(target?.model?.prices ?? {}, usage ?? {}) ?? 0;
         // Fire and forget: it never throws, and the client need not wait for the store.

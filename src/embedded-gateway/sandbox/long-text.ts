@@ -29,14 +29,14 @@ export function writeLong(amount: number, unit: Unit): string {
     return isLines ? `${at + 1}. ${rotated[0]}` : `**Paragraph ${at + 1}.** ${rotated.join(" ")}`;
   });
   const text = parts.join(isLines ? "\n" : "\n\n").slice(0, maxChars);
-  if (unit === "words") return (text.match(/\s*\S+/g) ?? []).slice(0, amount).join("");
+  if (unit === "words") return (text.match(/\S+\s*/g) ?? []).slice(0, amount).join("").trimEnd();
   return unit === "characters" ? endAt(text, Math.min(amount, maxChars)) : text;
 }
 
 /** Cuts to a length, with a full stop at the end and no white space before it that a platform would trim. */
 function endAt(text: string, chars: number): string {
   if (chars < 2) return text.slice(0, chars);
-  return `${text.slice(0, chars - 1).replace(/\s+$/, (space) => "…".repeat(space.length))}.`;
+  return `${text.slice(0, chars - 1).replace(/(?<!\s)\s+$/, (space) => "…".repeat(space.length))}.`;
 }
 
 /** A fenced code block, in Python or TypeScript. */

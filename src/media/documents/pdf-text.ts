@@ -62,5 +62,5 @@ async function textOf(page: Page): Promise<string> {
     if (item.hasEOL) text += "\n";
     if (item.height > 0) lastY = y;
   }
-  return text.replace(/[^\S\n\t]+$/gm, "").trim();
+  return text.replace(/(?<![^\S\n\t])[^\S\n\t]+$/gm, "").trim();
 }

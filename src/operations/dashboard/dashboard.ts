@@ -108,7 +108,7 @@ export function createDashboard({ read, ...access }: DashboardOptions): HttpHand
 async function readPageFile(url: URL): Promise<Buffer> {
   const bytes = await readFile(url);
   if (!url.pathname.endsWith(".html")) return bytes;
-  return Buffer.from(bytes.toString("utf8").replace(/\s*\{\{import-map\}\}\s*/, () => importMap));
+  return Buffer.from(bytes.toString("utf8").replace(/(?<!\s)\s*\{\{import-map\}\}\s*/, () => importMap));
 }
 
 const plain = "text/plain; charset=utf-8";

@@ -52,7 +52,7 @@ export function toPlainText(message: ReadableMessage, names: Names): string {
       (_whole, id: string) => `#${channelNames.get(id) ?? names.channelName(id) ?? "channel"}`,
     )
     .replaceAll(/<a?(:\w+:)\d+>/g, "$1")
-    .replaceAll(/<(\/[^:>]+):\d+>/g, "$1")
+    .replaceAll(/<(\/[^:<>]+):\d+>/g, "$1")
     .replaceAll(/<t:(-?\d{1,12})(?::[a-zA-Z])?>/g, (_whole, seconds: string) => toDate(Number(seconds)))
     .trim();
 }

@@ -77,7 +77,7 @@ const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.re
 /** Discord as a {@link Platform}. @see docs/discord.md */
 export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log, clock = systemClock } = options;
-  const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/\/+$/, "");
+  const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/(?<!\/)\/+$/, "");
   const discordClock = createDiscordClock(clock);
   const now = options.now ?? (() => discordClock.now());
   const onResponse = discordClock.observe;

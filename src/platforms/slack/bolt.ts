@@ -75,7 +75,7 @@ export async function loadBolt(apiUrl: string, log: Log): Promise<Bolt> {
   };
 }
 
-const secrets = /xox[a-z]\.?[\w.-]*-[\w-]+|xapp-[\w-]+|\?\S+/g;
+const secrets = /xox[a-z][\w.-]*|xapp-[\w-]+|\?\S+/g;
 
 /** Forwards Bolt's log lines. Its debug and info lines hold payloads and are dropped. */
 function toBoltLogger(log: Log, level: LogLevel): Logger {

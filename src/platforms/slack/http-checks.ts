@@ -28,7 +28,7 @@ export function checkRequestUrl(publicUrl: string | undefined): Finding {
     );
   const { protocol, hostname } = new URL(publicUrl);
   if (protocol === "https:" || isLoopback(hostname))
-    return right("Requests", `expected at ${publicUrl.replace(/\/+$/, "")}${eventsPath}`);
+    return right("Requests", `expected at ${publicUrl.replace(/(?<!\/)\/+$/, "")}${eventsPath}`);
   return wrong(
     "Requests",
     "SLACK_PUBLIC_URL begins with http://: Slack sends requests to https addresses only",

@@ -47,7 +47,8 @@ export interface Installer {
 export function createInstaller(options: InstallerOptions): Installer {
   const { bolt, apiUrl, clientId, clientSecret, publicUrl, installations, onInstalled, log } = options;
   const states = createInstallStates(clientSecret, options);
-  const redirectUri = publicUrl === undefined ? undefined : publicUrl.replace(/\/+$/, "") + redirectPath;
+  const redirectUri =
+    publicUrl === undefined ? undefined : publicUrl.replace(/(?<!\/)\/+$/, "") + redirectPath;
   const urlOptions = { scopes: [...botScopes], ...(redirectUri === undefined ? {} : { redirectUri }) };
   const { installer } = new bolt.sdk.HTTPReceiver({
     // It takes no events.

@@ -83,7 +83,7 @@ export function createManifest(
       "config",
       "a manifest without Socket Mode needs a request URL: set SLACK_PUBLIC_URL",
     );
-  const at = (path: string): string => `${(publicUrl ?? "").replace(/\/+$/, "")}${path}`;
+  const at = (path: string): string => `${(publicUrl ?? "").replace(/(?<!\/)\/+$/, "")}${path}`;
   const requestUrl = socketMode ? {} : { request_url: at(eventsPath) };
   const all = [...commands.values()];
   return {

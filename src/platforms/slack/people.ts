@@ -35,6 +35,9 @@ const defaultMaxPeople = 5000;
 /** Somebody who is no admin any more counts as one for so long. */
 const ttlMs = 15 * 60_000;
 
+/** Lookups in flight; past them people keep their id. A message can mention thousands who do not exist. */
+const maxLookUps = 100;
+
 /** Looks people up and caches them for 15 minutes. */
 export function createPeople({
   lookUp,
@@ -43,10 +46,19 @@ export function createPeople({
   maxPeople = defaultMaxPeople,
   clock = systemClock,
 }: PeopleOptions): People {
+  let inFlight = 0;
+  const fetchMethod = async (userId: string): Promise<SlackUserInfo> => {
+    inFlight += 1;
+    try {
+      return await lookUp(userId);
+    } finally {
+      inFlight -= 1;
+    }
+  };
   const cache = new LRUCache<string, SlackUserInfo>({
     max: maxPeople,
     ttl: ttlMs,
-    fetchMethod: lookUp,
+    fetchMethod,
     ...expiringBy(clock),
   });
 
@@ -62,6 +74,7 @@ export function createPeople({
   async function find(userId: string): Promise<SlackUserInfo | undefined> {
     const known = cache.get(userId);
     if (known !== undefined) return known;
+    if (inFlight >= maxLookUps) return undefined;
     return await inLookupTime(cached(userId), maxWaitMs, clock);
   }
 

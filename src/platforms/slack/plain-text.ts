@@ -1,5 +1,8 @@
 const control = /<([^<>]+)>/g;
 
+/** Mentions of one message whose names are looked up; each may be a request. */
+const maxNames = 20;
+
 /** How {@link toPlainText} shows mentions. */
 export interface PlainTextOptions {
   /** Mentions of this user are removed. */
@@ -9,7 +12,7 @@ export interface PlainTextOptions {
 
 /**
  * Slack's markup as a person reads it: the bot's mention is removed, `<@U1>` becomes `@Ana`, `<#C1|ideas>` becomes
- * `#ideas`, links become their address, and finally entities are decoded.
+ * `#ideas`, links become their address, and finally entities are decoded. Past the first 20 people mentions show ids.
  * @see https://docs.slack.dev/messaging/formatting-message-text#retrieving-messages
  */
 export async function toPlainText(text: string, options: PlainTextOptions): Promise<string> {
@@ -18,7 +21,7 @@ export async function toPlainText(text: string, options: PlainTextOptions): Prom
     const id = mentionedUser(inside);
     if (id !== undefined && id !== options.botUserId && !inside.includes("|")) ids.add(id);
   }
-  const found = [...ids].map(async (id) => [id, await options.nameOf(id)] as const);
+  const found = [...ids].slice(0, maxNames).map(async (id) => [id, await options.nameOf(id)] as const);
   const names = new Map(await Promise.all(found));
   const ownMention = new RegExp(`<@${options.botUserId}(?:\\|[^<>]*)?>[ \\t]*[:,]?[ \\t]*`, "g");
   return text

@@ -156,7 +156,7 @@ function toDocument(template: string, importMap: string, given: Readonly<Record<
   const words = JSON.stringify({ language, messages: compiled }).replaceAll("<", "\\u003c");
   const values: Readonly<Record<string, string>> = { ...given, language, words };
   const filled = template
-    .replace(/\s*\{\{import-map\}\}\s*/, () => importMap)
+    .replace(/(?<!\s)\s*\{\{import-map\}\}\s*/, () => importMap)
     .replaceAll(/\{\{([\w.-]+)\}\}/g, (_, key: string) => values[key] ?? messages[key] ?? "");
   return Buffer.from(filled);
 }

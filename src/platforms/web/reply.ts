@@ -3,7 +3,7 @@ import type { Reply, ReplyHooks } from "../../core/platform.ts";
 import type { WebAddress } from "./address.ts";
 import type { Feed } from "./feed.ts";
 import { toEventKey, toItemId } from "./ids.ts";
-import { blobUrl, type FileView, type ItemView } from "./views.ts";
+import { blobUrl, withThoughts, type FileView, type ItemView } from "./views.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 
 /** Shortest time between two text changes, which limits how often pages render. */
@@ -89,7 +89,7 @@ export function createWebReply(options: {
     write(content) {
       if (isOver) return;
       // The lead is left out: it quotes what the page shows as the message before.
-      written = content.text;
+      written = withThoughts(content.text, content.thoughts);
       if (hooks.isCalm === true) return;
       if (feed.get(id) === undefined) feed.put(item());
       if (!hasText) {

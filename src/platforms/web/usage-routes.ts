@@ -1,3 +1,4 @@
+import { charsOf, maxRecentChars } from "../../core/stored-text.ts";
 import type { ApiContext, Exchange, Route } from "./api-context.ts";
 import { sendJson } from "./http.ts";
 import { pageIdPattern, toConversationId } from "./ids.ts";
@@ -15,6 +16,7 @@ export const usageRoutes: readonly Route[] = [
 async function sendUsage({ history }: ApiContext, { response, id }: Exchange): Promise<void> {
   const messages = await history.history(toConversationId(id), { maxMessages });
   const sum = sumUsage(messages.flatMap(({ receipt }) => (receipt && toUsageView(receipt)) ?? []));
-  const usage: UsageView = messages.length < maxMessages ? sum : { ...sum, isPartial: true };
+  const usage: UsageView =
+    messages.length < maxMessages && charsOf(messages) <= maxRecentChars ? sum : { ...sum, isPartial: true };
   sendJson(response, 200, usage);
 }

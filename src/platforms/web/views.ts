@@ -171,7 +171,8 @@ export interface OptionView {
 
 /** Converts a stored message. A retried answer has the id of its first attempt. */
 export function toItem(conversationId: string, message: StoredMessage): ItemView {
-  const text = message.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
+  const words = message.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
+  const text = withThoughts(words, message.thoughts);
   // What a command has heard is its answer.
   const isCommand = message.role === "user" && parseCommandLine(text) !== undefined;
   const { failure, turnKey, notices = [] } = message;
@@ -233,4 +234,10 @@ function toFile(
 /** URL of a conversation's blob. `name`: file name of a download. */
 export function blobUrl(conversationId: string, hash: string, name: string): string {
   return `/api/conversations/${toPageId(conversationId)}/blobs/${hash}?name=${encodeURIComponent(name)}`;
+}
+
+/** The text as the page takes it: thoughts before the answer, in the tags that models write, which the page folds. */
+export function withThoughts(text: string, thoughts: string | undefined): string {
+  if (thoughts === undefined || thoughts.trim() === "") return text;
+  return `<think>\n${thoughts.replaceAll("</think>", "")}\n</think>\n\n${text}`;
 }

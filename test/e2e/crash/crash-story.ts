@@ -1,3 +1,4 @@
+import { saidApart } from "../../support/said-apart.ts";
 import { vi } from "vitest";
 import { startScriptedGateway, type ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
 import type { Surface, SeenAnswer } from "./crash-platforms.ts";
@@ -112,7 +113,7 @@ function toMessages(body: Buffer): string[] {
   const { messages } = JSON.parse(body.toString("utf8")) as { messages: Sent[] };
   return messages
     .filter(({ role }) => role !== "system")
-    .map(({ role, content }) => `${role}: ${textOf(content)}`);
+    .flatMap(({ role, content }) => saidApart(textOf(content)).map((text) => `${role}: ${text}`));
 }
 
 function textOf(content: Sent["content"]): string {

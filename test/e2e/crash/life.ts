@@ -246,9 +246,13 @@ function createMortalClock(isDead: () => boolean): Clock & { revive(): void } {
   const revived = Promise.withResolvers<void>();
   const overdue: (() => void)[] = [];
   let isRevived = false;
-  const due = (callback: () => void) => () => {
-    if (isRevived || !isDead()) callback();
-    else overdue.push(callback);
+  const due = (callback: () => void) => {
+    // What is overdue runs in its own life when that is revived to be stopped.
+    const inOwnLife = AsyncLocalStorage.bind(callback);
+    return () => {
+      if (isRevived || !isDead()) callback();
+      else overdue.push(inOwnLife);
+    };
   };
   return {
     ...systemClock,

@@ -2,10 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { has } from "../../support/requirements.ts";
 import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
-import { runParley, type RunningParley } from "../process/run-parley.ts";
+import { startInstance, type Instance } from "../instances/instance.ts";
 import { publicName, startCaddy, startNginx, type Proxy } from "./proxies.ts";
 
 const password = "a password of the page";
@@ -13,7 +13,7 @@ const words = ["one ", "two ", "three ", "four ", "five "];
 
 let folder: string;
 let gateway: ScriptedGateway;
-let parley: RunningParley;
+let parley: Instance;
 let proxy: Proxy | undefined;
 let url = "";
 let hasWritten = false;
@@ -46,22 +46,22 @@ async function logIn(): Promise<string> {
   return cookie.split(";")[0] ?? "";
 }
 
-beforeEach(async () => {
+beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "parley-proxy-"));
-  hasWritten = false;
   gateway = await startScriptedGateway((request) =>
     request.path === "/v1/models"
       ? { body: '{"data":[{"id":"m"}]}', headers: { "content-type": "application/json" } }
       : {
           body: `${words.map((content) => chunkOf({ content }, null)).join("")}${chunkOf({}, "stop")}data: [DONE]\n\n`,
-          eventEveryMs: 300,
+          eventEveryMs: 150,
           onWritten: () => {
             hasWritten = true;
           },
         },
   );
-  parley = await runParley({
+  parley = await startInstance({
     settings: {
+      STORE_URL: `sqlite:${join(folder, "parley.db")}`,
       PAGE: "on",
       PAGE_PASSWORD: password,
       ADMIN_PASSWORD: "password of operators",
@@ -72,9 +72,7 @@ beforeEach(async () => {
     },
   });
 });
-afterEach(async () => {
-  await proxy?.stop();
-  proxy = undefined;
+afterAll(async () => {
   await parley.remove();
   await gateway.close();
   await rm(folder, { recursive: true, force: true });
@@ -83,11 +81,15 @@ afterEach(async () => {
 describe.each([
   ["nginx", startNginx, has("nginx") && has("openssl")],
   ["Caddy", startCaddy, has("caddy")],
-] as const)("behind %s", (_, startProxy, isThere) => {
-  beforeEach(async () => {
-    [, url = ""] = await parley.says(/Page {5}on {3}(\S+)[\s\S]*Ready/);
+] as const)("behind %s", (name, startProxy, isThere) => {
+  beforeAll(async () => {
+    url = parley.parley.url;
     if (!isThere) return;
     proxy = await startProxy(folder, url);
+  });
+  afterAll(async () => {
+    await proxy?.stop();
+    proxy = undefined;
   });
 
   it.skipIf(!isThere)("the page is served, and what is for operators is not", async () => {
@@ -104,7 +106,8 @@ describe.each([
 
   it.skipIf(!isThere)("an answer appears as it is written", async () => {
     const cookie = await logIn();
-    const id = "a".repeat(22);
+    hasWritten = false;
+    const id = name.slice(0, 1).toLowerCase().repeat(22);
     const events = await ask(`/api/conversations/${id}/events`, { headers: { cookie } });
     expect(events.headers["content-type"]).toMatch(/^text\/event-stream/);
     const sent = await ask(`/api/conversations/${id}/messages`, {

@@ -1,16 +1,17 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sleep } from "../../../src/support/sleep.ts";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { answers, type SlowTurn } from "../../simulators/gateway/slow-gateway.ts";
 import { has } from "../../support/requirements.ts";
 import { runParley } from "../process/run-parley.ts";
-import { leaseMs, startInstances, type Instances } from "./instances.ts";
+import { startInstance } from "./instance.ts";
+import { shortLeaseMs, useInstances } from "./instances.ts";
 
-let world: Instances | undefined;
-afterEach(async () => {
-  await world?.close();
-  world = undefined;
-});
+const start = useInstances();
+
+/** The embedded gateway's models, which draw. */
+const sandbox = { GATEWAY_BASE_URL: "", CHAT_MODEL: "" };
 
 /** Pairs of turns of one conversation that overlapped in time. */
 function overlaps(turns: readonly SlowTurn[], conversationOf: (label: string) => string): string[] {
@@ -28,7 +29,7 @@ function overlaps(turns: readonly SlowTurn[], conversationOf: (label: string) =>
 
 describe.skipIf(!has("redis"))("several instances on one Redis", () => {
   it("answer every message once, and those of a conversation in order, whichever instance receives them", async () => {
-    world = await startInstances(3, { platforms: ["slack", "discord"], durationMs: 200 });
+    const world = await start(3, { platforms: ["slack", "discord"], durationMs: 200 });
     const { slack, discord, gateway } = world;
     const people = ["Ana", "Ben", "Cem"].map((name) => slack.person(name));
     const ada = discord.person("Ada");
@@ -59,23 +60,25 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     // Slack delivered the events to different instances.
     expect(new Set(gateway.turns.map(({ from }) => from)).size).toBeGreaterThan(1);
     const last = gateway.turns.findLast(({ labels: all }) => all.at(-1)?.startsWith("#s0") === true);
-    const said = (last?.messages ?? []).flatMap((one) => /^user: .*(#s0x\d)/.exec(one)?.[1] ?? []);
+    const said = (last?.messages ?? [])
+      .filter((one) => one.startsWith("user: "))
+      .flatMap((one) => one.match(/#s0x\d/g) ?? []);
     expect(said).toEqual(["#s0x0", "#s0x1", "#s0x2", "#s0x3", "#s0x4"]);
   });
 
   it("take over from a killed one, in the same message, within its lease and one round", async () => {
-    world = await startInstances(2);
+    const world = await start(2, { leaseMs: shortLeaseMs });
     const { slack, gateway } = world;
     const ana = slack.person("Ana");
     gateway.setHanging(true);
     const root = ana.sends({ channel: ana.directMessages, text: "hello #a" });
     const doomed = await world.whoAnswers("#a");
     const [half] = world.shown();
-    doomed.process.kill("SIGKILL");
+    doomed.kill();
     const killedAt = performance.now();
     gateway.setHanging(false);
     const shown = await world.answered("#a");
-    expect(performance.now() - killedAt).toBeLessThan(leaseMs + leaseMs / 3 + 4000);
+    expect(performance.now() - killedAt).toBeLessThan(shortLeaseMs + shortLeaseMs / 3 + 4000);
     expect(shown.map(({ id }) => id)).toEqual([half?.id]);
     ana.sends({ channel: ana.directMessages, thread: root, text: "and #b" });
     await world.answered("#b");
@@ -83,32 +86,30 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
   });
 
   it("post nothing twice after one was killed between its post and saving the address", async () => {
-    world = await startInstances(1, { durationMs: 100 });
+    const world = await start(1, { durationMs: 100, leaseMs: shortLeaseMs });
     const { slack } = world;
-    const program = join(import.meta.dirname, "..", "crash", "crashing-parley.ts");
-    const doomed = await world.start({ DIE_AT: "address before 1" }, program);
+    await world.start({ diesBeforeAddress: true });
     const people = ["Ana", "Ben", "Cem", "Dan"].map((name) => slack.person(name));
     for (const [n, person] of people.entries()) {
       person.sends({ channel: person.directMessages, text: `hello #p${n}` });
     }
-    await doomed.ended;
     for (const n of people.keys()) expect(await world.answered(`#p${n}`)).toHaveLength(1);
     expect(world.shown()).toHaveLength(people.length);
   });
 
   it("are not overwritten by a paused one that resumes", async () => {
-    world = await startInstances(2);
+    const world = await start(2, { leaseMs: shortLeaseMs });
     const { slack, gateway } = world;
     const ana = slack.person("Ana");
     gateway.setDuration(2500);
     ana.sends({ channel: ana.directMessages, text: "hello #a" });
     const paused = await world.whoAnswers("#a");
-    paused.process.kill("SIGSTOP");
+    paused.pause();
     gateway.setDuration(300);
     const shown = await world.answered("#a");
     const pausedFrom = gateway.turns[0]?.from;
     const before = slack.directMessages(ana).saidByBot();
-    paused.process.kill("SIGCONT");
+    paused.resume();
     await paused.says(/lease lost/);
     await paused.says(/turn left open/);
     expect(gateway.turns).toHaveLength(2);
@@ -127,7 +128,7 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
 
   for (const method of ["PATCH", "POST"] as const) {
     it(`are not overwritten on Discord by a paused one that resumes, whose ${method} was in flight`, async () => {
-      world = await startInstances(2, { platforms: ["discord"] });
+      const world = await start(2, { platforms: ["discord"], leaseMs: shortLeaseMs });
       const { discord, gateway } = world;
       const ada = discord.person("Ada");
       const channel = discord.directMessages(ada);
@@ -143,12 +144,12 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
       await arrived.promise;
       const { from } = await vi.waitUntil(() => gateway.turns[0], { timeout: 10_000 });
       const paused = world.running[Number(from)]!;
-      paused.process.kill("SIGSTOP");
+      paused.pause();
       gateway.setDuration(300);
       const shown = await world.answered("#a");
       // The response is there when the process wakes.
       held.resolve();
-      paused.process.kill("SIGCONT");
+      paused.resume();
       await paused.says(/turn left open/);
       gateway.setDuration(1500);
       ada.sends({ channel, text: "more #b" });
@@ -160,94 +161,99 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
   }
 
   it("answer a Discord command once, in its place, while one of them drains", async () => {
-    world = await startInstances(2, { platforms: ["discord"] });
+    const world = await start(2, { platforms: ["discord"] });
     const { discord, gateway } = world;
     const ada = discord.person("Ada");
     const general = discord.channel("general");
-    gateway.setDuration(6000);
+    gateway.setHanging("#a");
     ada.sends({ channel: discord.directMessages(ada), text: "long #a" });
     const draining = await world.whoAnswers("#a");
-    gateway.setDuration(300);
-    draining.process.kill("SIGTERM");
+    const stopping = draining.stop();
     const uses = Array.from({ length: 5 }, (_, n) =>
       ada.usesCommand("ask", { prompt: `why #c${n}x` }, { channel: general }),
     );
-    await world.answered("#a");
-    expect(await draining.ended).toBe(0);
     // Each answer quotes its question.
     const texts = () => general.fromBot().map(({ text }) => text.replace(/^> .*\n\n/, ""));
     const isAnswered = () => uses.every((_, n) => texts().some((text) => answers(text, `#c${n}x`)));
     await vi.waitUntil(isAnswered, { timeout: 20_000 });
+    gateway.setHanging(false);
+    await world.answered("#a");
+    await stopping;
     expect(texts()).toHaveLength(5);
     expect(general.fromBot().filter(({ isEphemeral }) => isEphemeral)).toEqual([]);
     expect(uses.map((use) => use.state())).toEqual(uses.map(() => "answered"));
   });
 
-  it("continue when Redis is restarted during an answer", async () => {
-    world = await startInstances(2);
-    const { slack, gateway, redis } = world;
-    const ana = slack.person("Ana");
-    gateway.setDuration(1500);
-    const root = ana.sends({ channel: ana.directMessages, text: "hello #a" });
-    await world.whoAnswers("#a");
-    await redis.kill();
-    await redis.start();
-    expect(await world.answered("#a")).toHaveLength(1);
-    ana.sends({ channel: ana.directMessages, thread: root, text: "and #b" });
-    expect(await world.answered("#b")).toHaveLength(1);
-    expect(gateway.turns.at(-1)?.messages).toHaveLength(3);
-  });
-
-  it("tell people while Redis is unavailable for longer than the lease, lose nothing, and recover by themselves", async () => {
-    world = await startInstances(2, { platforms: ["slack", "discord"] });
-    const { slack, discord, redis } = world;
+  it("stop an answer whose question is edited in whichever instance it is made, and answer once in the same message", async () => {
+    const world = await start(3, { platforms: ["slack", "discord"], durationMs: 200 });
+    const { slack, discord, gateway } = world;
     const ana = slack.person("Ana");
     const ada = discord.person("Ada");
-    const root = ana.sends({ channel: ana.directMessages, text: "before #a" });
-    ada.sends({ channel: discord.directMessages(ada), text: "before #b" });
-    await world.answered("#a");
-    await world.answered("#b");
-    world.gateway.setDuration(leaseMs * 2);
-    ana.sends({ channel: ana.directMessages, thread: root, text: "running #c" });
-    await world.whoAnswers("#c");
-    await redis.kill();
-    ada.sends({ channel: discord.directMessages(ada), text: "meanwhile #d" });
-    const channel = discord.directMessages(ada);
-    // Discord does not redeliver, so the person is told. Slack redelivers what is not acknowledged.
-    const told = () => channel.fromBot().filter(({ text }) => text.includes("cannot reach its store"));
-    await slack.waitFor("the notice about the store", () => told().length > 0, 20_000);
-    ana.sends({ channel: ana.directMessages, thread: root, text: "meanwhile #e" });
-    // How long Redis is unavailable.
-    await sleep(leaseMs * 2);
-    expect(world.shown().some(({ text }) => answers(text, "#c"))).toBe(false);
-    // Both instances received it; one notice is shown.
-    expect(told()).toHaveLength(1);
-    await redis.start();
-    world.gateway.setDuration(200);
-    expect(await world.answered("#c")).toHaveLength(1);
-    await slack.waitFor("an answer to the redelivered message", () => {
-      // Redelivered one minute after the second attempt, five after the third.
-      slack.clock.advance(20_000);
-      return world?.shown().some(({ text }) => answers(text, "#e"));
+    const direct = discord.directMessages(ada);
+    gateway.setHanging(true);
+    const said = ana.sends({ channel: ana.directMessages, text: "hello #s0x" });
+    const sent = ada.sends({ channel: direct, text: "hello #d0x" });
+    for (const label of ["#s0x", "#d0x"]) await world.whoAnswers(label);
+    const before = world.shown().map(({ id }) => id);
+    const isStopped = (label: string) =>
+      gateway.turns.some(({ labels, endedAt }) => labels.includes(label) && endedAt !== undefined);
+    ana.edits(said, "hello #s1x", { channel: ana.directMessages });
+    // Every instance gets the edit, and one takes it in.
+    ada.edits(sent, "hello #d1x");
+    gateway.setHanging(false);
+    for (const label of ["#s0x", "#d0x"])
+      await vi.waitUntil(() => isStopped(label), { timeout: 10_000, interval: 50 });
+    for (const label of ["#s1x", "#d1x"]) expect(await world.answered(label)).toHaveLength(1);
+    expect(world.shown().map(({ id }) => id)).toEqual(before);
+    for (const label of ["#s1x", "#d1x"])
+      expect(gateway.turns.filter(({ labels }) => labels.at(-1) === label)).toHaveLength(1);
+
+    // Answered ones, by whichever instance.
+    ana.edits(said, "hello #s2x", { channel: ana.directMessages });
+    ada.edits(sent, "hello #d2x");
+    for (const label of ["#s2x", "#d2x"]) expect(await world.answered(label)).toHaveLength(1);
+    expect(world.shown().map(({ id }) => id)).toEqual(before);
+    expect(gateway.turns).toHaveLength(6);
+  });
+
+  it("draw once where Again is pressed twice, though each press comes to another instance", async () => {
+    const world = await start(0);
+    const { slack } = world;
+    await world.start({ settings: sandbox });
+    const ana = slack.person("Ana");
+    const channel = slack.channel("general", [ana]);
+    const withButtons = () =>
+      channel.saidByBot().filter(({ buttons }) => buttons.some(({ label }) => label === "Again"));
+    const pictures = () => channel.saidByBot().flatMap(({ files }) => files);
+    const drawn = (count: number) =>
+      vi.waitUntil(() => withButtons().length >= count, { timeout: 20_000, interval: 50 });
+    await ana.usesCommand("/imagine", "a red fox size:64x64", { channel: channel.id });
+    await drawn(1);
+    await world.start({ settings: sandbox });
+    const [picture] = withButtons();
+    await Promise.all([1, 2].map(() => ana.clicks(picture!, "Again", { channel: channel.id })));
+    await drawn(2);
+    // Drawn after whatever the presses have begun.
+    await ana.usesCommand("/imagine", "a blue fox size:64x64", { channel: channel.id });
+    await vi.waitUntil(() => withButtons().some(({ text }) => text.includes("a blue fox")), {
+      timeout: 20_000,
+      interval: 50,
     });
-    expect(await world.answered("#e")).toHaveLength(1);
-    ada.sends({ channel, text: "after #f" });
-    expect(await world.answered("#f")).toHaveLength(1);
+    expect(pictures()).toHaveLength(3);
   });
 });
 
 describe("two processes on one SQLite file", () => {
   it("are refused: the second says why, and the first continues", async () => {
-    const first = await runParley();
-    try {
-      const [, url] = await first.says(/Page +on +(\S+)/);
-      const second = await runParley({ folder: first.folder });
-      expect(await second.ended).toBe(1);
-      expect(second.output()).toMatch(/another process|in use/i);
-      expect(second.output()).not.toContain("    at ");
-      expect((await fetch(`${url}/readyz`)).status).toBe(200);
-    } finally {
-      await first.remove();
-    }
+    const folder = await mkdtemp(join(tmpdir(), "parley-two-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const settings = { STORE_URL: `sqlite:${join(folder, "parley.db")}` };
+    const first = await startInstance({ settings });
+    onTestFinished(() => first.remove());
+    const second = await runParley({ folder, settings });
+    expect(await second.ended).toBe(1);
+    expect(second.output()).toMatch(/another process|in use/i);
+    expect(second.output()).not.toContain("    at ");
+    expect((await fetch(`${first.parley.url}/readyz`)).status).toBe(200);
   });
 });

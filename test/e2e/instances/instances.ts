@@ -1,50 +1,82 @@
-import { allCommands } from "../../support/commands.ts";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { vi } from "vitest";
+import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import { createManifest } from "../../../src/platforms/slack/manifest.ts";
-import { startRedis, type RedisServer } from "../../support/redis-server.ts";
+import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { answers, startSlowGateway, type SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
-import { runParley, type RunningParley } from "../process/run-parley.ts";
+import { allCommands } from "../../support/commands.ts";
+import { startRedis, type RedisServer } from "../../support/redis-server.ts";
+import { has } from "../../support/requirements.ts";
+import { startInstance, type Instance, type InstanceOptions } from "./instance.ts";
 
-/** Lease of the instances, in milliseconds: when it has expired, another one takes over. */
-export const leaseMs = 1500;
+/** Lease of instances of which another one takes over, in milliseconds. */
+export const shortLeaseMs = 1000;
 
-/** Several processes of the bot on one Redis, with both platforms and a slow model. */
+/** Several instances of the bot on one Redis, with one or both platforms and a slow model. */
 export interface Instances {
   readonly slack: SlackSimulator;
   readonly discord: DiscordSimulator;
   readonly gateway: SlowGateway;
   readonly redis: RedisServer;
-  readonly running: RunningParley[];
+  readonly running: Instance[];
   /** Starts one more; resolves when it is connected. */
-  start(settings?: Readonly<Record<string, string>>, program?: string): Promise<RunningParley>;
+  start(options?: Partial<InstanceOptions>): Promise<Instance>;
   /** The instance that is running the turn with that label, once some of it is shown. */
-  whoAnswers(label: string): Promise<RunningParley>;
+  whoAnswers(label: string): Promise<Instance>;
   /** All messages of the bot on all platforms. */
   shown(): { readonly id: string; readonly text: string }[];
   /** Resolves to the messages that contain the label when one of them is a complete answer. */
   answered(label: string): Promise<{ readonly id: string; readonly text: string }[]>;
-  close(): Promise<void>;
 }
 
-/** Starts `count` instances. `platforms` defaults to Slack alone; `durationMs`, how long an answer takes, to 600. */
-export async function startInstances(
-  count: number,
-  options: { readonly platforms?: readonly ("slack" | "discord")[]; readonly durationMs?: number } = {},
-): Promise<Instances> {
-  const { platforms = ["slack"], durationMs = 600 } = options;
-  const folder = await mkdtemp(join(tmpdir(), "parley-instances-"));
-  const [slack, discord, gateway, redis] = await Promise.all([
+/** What {@link useInstances} makes. */
+export interface WorldOptions {
+  /** Default: Slack alone. */
+  readonly platforms?: readonly ("slack" | "discord")[];
+  /** How long an answer takes, in milliseconds. Default 400. */
+  readonly durationMs?: number;
+  /** A lease that has expired lets another instance take over. In milliseconds; default 10 s, so that none does. */
+  readonly leaseMs?: number | undefined;
+  /** How many times faster the instances' own time passes. Default 1. */
+  readonly speed?: number;
+}
+
+/**
+ * Gives the tests of a file one Redis, and each of them a database in it and instances of its own.
+ * @returns starts a world with so many instances, which ends with the test
+ */
+export function useInstances(): (count: number, options?: WorldOptions) => Promise<Instances> {
+  let redis: RedisServer | undefined;
+  let database = 0;
+  const closing: (() => Promise<void>)[] = [];
+  beforeAll(async () => {
+    if (has("redis")) redis = await startRedis();
+  });
+  afterAll(async () => redis?.remove());
+  afterEach(async () => {
+    for (const close of closing.splice(0).toReversed()) await close();
+  });
+  return async (count, options = {}) => {
+    database = (database + 1) % 16;
+    const [world, close] = await createWorld(redis!, database, options);
+    closing.push(close);
+    await Promise.all(Array.from({ length: count }, () => world.start()));
+    return world;
+  };
+}
+
+async function createWorld(
+  redis: RedisServer,
+  database: number,
+  { platforms = ["slack"], durationMs = 400, leaseMs = 10_000, speed = 1 }: WorldOptions,
+): Promise<[Instances, close: () => Promise<void>]> {
+  const [slack, discord, gateway] = await Promise.all([
     createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) }),
-    createDiscordSimulator(),
+    createDiscordSimulator({ sessionStarts: soonAgain }),
     startSlowGateway(durationMs),
-    startRedis(),
   ]);
-  const running: RunningParley[] = [];
+  const running: Instance[] = [];
+  let started = 0;
   const shown = () => [
     ...slack
       .everything()
@@ -59,29 +91,30 @@ export async function startInstances(
   ];
   const explain = () =>
     JSON.stringify({ shown: shown(), turns: gateway.turns }, undefined, 1) +
-    running.map((parley) => `\n--- ${parley.process.pid}\n${parley.output().slice(-2500)}`).join("");
+    running.map((instance, index) => `\n--- ${index}\n${instance.output().slice(-2500)}`).join("");
   const eventually = async <T>(what: string, look: () => T | undefined | false) => {
     try {
-      return await vi.waitUntil(look, { timeout: 40_000, interval: 25 });
+      return await vi.waitUntil(look, { timeout: 40_000, interval: 10 });
     } catch (error) {
       throw new Error(`timed out waiting for ${what}: ${explain()}`, { cause: error });
     }
   };
-  const instances: Instances = {
+  const world: Instances = {
     slack,
     discord,
     gateway,
     redis,
     running,
-    async start(settings = {}, program) {
-      const parley = await runParley({
-        folder,
-        ...(program === undefined ? {} : { program }),
+    async start({ settings = {}, ...options } = {}) {
+      const index = started++;
+      const instance = await startInstance({
+        speed,
+        ...options,
         settings: {
-          STORE_URL: redis.url,
+          STORE_URL: `${redis.url}/${database}`,
           STORE_LEASE_MS: `${leaseMs}`,
           GATEWAY_BASE_URL: gateway.baseUrl,
-          GATEWAY_API_KEY: `${running.length}`,
+          GATEWAY_API_KEY: `${index}`,
           CHAT_MODEL: "m",
           ...(platforms.includes("slack")
             ? {
@@ -96,9 +129,8 @@ export async function startInstances(
           ...settings,
         },
       });
-      running.push(parley);
-      await parley.says(/Ready\./);
-      return parley;
+      running[index] = instance;
+      return instance;
     },
     async whoAnswers(label) {
       const from = await eventually(`a running turn for ${label}`, () => {
@@ -115,16 +147,13 @@ export async function startInstances(
         const found = shown().filter(({ text }) => text.includes(label));
         return found.some(({ text }) => answers(text, label)) && found;
       }),
-    async close() {
-      for (const parley of running) {
-        parley.process.kill("SIGCONT");
-        await parley.remove();
-      }
-      await Promise.all([slack.close(), discord.close(), gateway.close()]);
-      await redis.remove();
-      await rm(folder, { recursive: true, force: true });
-    },
   };
-  for (let index = 0; index < count; index++) await instances.start();
-  return instances;
+  return [
+    world,
+    async () => {
+      gateway.setHanging(false);
+      await Promise.all(running.map((instance) => instance.remove()));
+      await Promise.all([slack.close(), discord.close(), gateway.close()]);
+    },
+  ];
 }

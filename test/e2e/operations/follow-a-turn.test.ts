@@ -53,7 +53,7 @@ it("a failed call and the run that repeats it carry the same id", async () => {
   story = await startSlackStory({
     log,
     chat: (_, index) =>
-      index === 0
+      index < 2
         ? { status: 400, body: '{"error":{"message":"no"}}', headers: { "x-request-id": "req-bad" } }
         : toStream("Now it works."),
   });

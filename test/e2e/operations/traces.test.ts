@@ -1,16 +1,13 @@
 import { afterEach, expect, it } from "vitest";
 import { startOtlpReceiver, type OtlpReceiver, type ReceivedSpan } from "../../support/otlp-receiver.ts";
-import { runParley, type RunningParley } from "../process/run-parley.ts";
 import { startSlackStory, toStream, type SlackStory } from "../slack/slack-story.ts";
 
 let story: SlackStory | undefined;
 let collector: OtlpReceiver | undefined;
-let parley: RunningParley | undefined;
 afterEach(async () => {
   await story?.close();
-  await parley?.remove();
   await collector?.close();
-  story = collector = parley = undefined;
+  story = collector = undefined;
 });
 
 const one = (spans: readonly ReceivedSpan[], name: string): ReceivedSpan => {
@@ -100,23 +97,4 @@ it("without a collector the request has no traceparent", async () => {
   const root = ann.sends({ channel: ann.directMessages, text: "hello" });
   await story.answerTo(ann.directMessages, root);
   expect(story.requestsTo("/v1/chat/completions")[0]?.headers["traceparent"]).toBeUndefined();
-});
-
-it.each([
-  ["is not loaded without a collector", {}, 0],
-  ["is loaded with one", { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" }, 1],
-])("OpenTelemetry %s", async (_, settings, expected) => {
-  const program = `
-    import { registerHooks } from "node:module";
-    let loaded = 0;
-    registerHooks({ load(url, context, next) { if (url.includes("/@opentelemetry/")) loaded += 1; return next(url, context); } });
-    process.on("exit", () => console.log("opentelemetry modules: " + Math.min(loaded, 1)));
-  `;
-  parley = await runParley({
-    nodeArgs: ["--import", `data:text/javascript,${encodeURIComponent(program)}`],
-    settings: { ...settings, LOG_LEVEL: "silent" },
-  });
-  await parley.says(/Ready\./);
-  await parley.stop();
-  expect(parley.output()).toContain(`opentelemetry modules: ${expected}`);
 });

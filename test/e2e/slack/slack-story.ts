@@ -1,3 +1,4 @@
+import { saidApart } from "../../support/said-apart.ts";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -145,7 +146,8 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
       );
     const turns = turnsOf(request);
     const answer =
-      script.chat?.(turns, asked++) ?? `You said: ${textOf(turns.at(-1) ?? { role: "", content: "" })}`;
+      script.chat?.(turns, asked++) ??
+      `You said: ${saidApart(textOf(turns.at(-1) ?? { role: "", content: "" })).at(-1)}`;
     return typeof answer === "string" ? toStream(answer) : answer;
   });
   const config = parseConfig({

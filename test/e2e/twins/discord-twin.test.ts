@@ -1,8 +1,11 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { startDiscordTwin, twinIds, type DiscordTwin } from "../../twins/discord-twin.ts";
 import { hasTwins } from "../../twins/installed.ts";
-import { runParley, type RunningParley } from "../process/run-parley.ts";
+import { startInstance, type Instance } from "../instances/instance.ts";
 import { echoingModel, saidIn } from "./echoing-model.ts";
 
 const mention = `<@${twinIds.bot}>`;
@@ -10,14 +13,17 @@ const mention = `<@${twinIds.bot}>`;
 describe.skipIf(!hasTwins)("on a Discord that others have simulated", () => {
   let twin: DiscordTwin;
   let gateway: ScriptedGateway;
-  let parley: RunningParley;
+  let parley: Instance;
   let eventEveryMs = 0;
+  let folder: string;
   beforeEach(async () => {
     eventEveryMs = 0;
+    folder = await mkdtemp(join(tmpdir(), "parley-twin-"));
     twin = await startDiscordTwin();
     gateway = await startScriptedGateway((request) => ({ ...echoingModel(request), eventEveryMs }));
-    parley = await runParley({
+    parley = await startInstance({
       settings: {
+        STORE_URL: `sqlite:${join(folder, "parley.db")}`,
         DISCORD_TOKEN: twin.token,
         DISCORD_API_URL: twin.apiUrl,
         GATEWAY_BASE_URL: gateway.baseUrl,
@@ -25,12 +31,11 @@ describe.skipIf(!hasTwins)("on a Discord that others have simulated", () => {
         CHAT_MODEL: "m",
       },
     });
-    await parley.says(/Ready\./);
   });
   afterEach(async () => {
-    await parley.stop();
     await parley.remove();
     await gateway.close();
+    await rm(folder, { recursive: true });
     await twin.close();
   });
 

@@ -1,21 +1,27 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { hasTwins } from "../../twins/installed.ts";
 import { startEmulatedSlack, type EmulatedMessage, type EmulatedSlack } from "../../twins/slack-emulate.ts";
-import { runParley, type RunningParley } from "../process/run-parley.ts";
+import { startInstance, type Instance } from "../instances/instance.ts";
 import { echoingModel, saidIn } from "./echoing-model.ts";
 
 describe.skipIf(!hasTwins)("on a Slack Web API that others have simulated", () => {
   let slack: EmulatedSlack;
   let gateway: ScriptedGateway;
-  let parley: RunningParley;
+  let parley: Instance;
   let eventEveryMs = 0;
+  let folder: string;
   beforeEach(async () => {
     eventEveryMs = 0;
+    folder = await mkdtemp(join(tmpdir(), "parley-twin-"));
     slack = await startEmulatedSlack();
     gateway = await startScriptedGateway((request) => ({ ...echoingModel(request), eventEveryMs }));
-    parley = await runParley({
+    parley = await startInstance({
       settings: {
+        STORE_URL: `sqlite:${join(folder, "parley.db")}`,
         SLACK_BOT_TOKEN: slack.botToken,
         SLACK_APP_TOKEN: "xapp-emulated",
         SLACK_API_URL: slack.apiUrl,
@@ -24,12 +30,11 @@ describe.skipIf(!hasTwins)("on a Slack Web API that others have simulated", () =
         CHAT_MODEL: "m",
       },
     });
-    await parley.says(/Ready\./);
   });
   afterEach(async () => {
-    await parley.stop();
     await parley.remove();
     await gateway.close();
+    await rm(folder, { recursive: true });
     await slack.close();
   });
 

@@ -130,10 +130,10 @@ describe.skipIf(!has("chromium"))("the page of a process that is killed, as `npm
     await windows.leave();
     parley = await runParley({ folder, settings: { ...settings, PORT: new URL(url).port } });
     await parley.says(/Health/);
-    for (const { name, address, check } of checks) {
-      const { page, problems } = await windows.open(address);
-      await check(page);
-      expect(problems, name).toEqual([]);
+    for (const done of checks) {
+      const { page, problems } = await windows.open(done.address);
+      await done.check(page);
+      expect(problems, done.name).toEqual([]);
       await windows.leave();
     }
   }, 120_000);

@@ -82,7 +82,7 @@ export async function startPageStory({ settings = {}, clock }: PageStoryOptions 
     const log = createLog({
       level: config.LOG_LEVEL,
       secrets: config.secrets,
-      write: (line) => void problems.take(line),
+      write: (line) => problems.take(line),
     });
     const parts = { commands: allCommands, log, problems, ...(clock === undefined ? {} : { clock }) };
     const started = await startParley({ ...config, PORT: port }, parts);

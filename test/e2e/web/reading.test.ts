@@ -27,6 +27,8 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await expect.poll(() => markdown.innerText()).toMatch(/^Reasoning\s+Hello, you!$/);
     await markdown.getByText("Reasoning").click();
     await markdown.getByText("The person greets me.").waitFor();
+    await page.reload();
+    await expect.poll(() => markdown.innerText()).toMatch(/^Reasoning\s+Hello, you!$/);
   });
 
   it("shows footnotes below the answer, each a click away", async () => {

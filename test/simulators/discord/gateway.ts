@@ -101,11 +101,11 @@ export function createGateway(server: Server, world: World, options: GatewayOpti
         webSocket.close(4012, "Invalid API version");
         return;
       }
-      serve(webSocket, path === "/resume");
+      serve(webSocket, path === "/resume", request.headers.host ?? "");
     });
   });
 
-  function serve(socket: WebSocket, isForResume: boolean): void {
+  function serve(socket: WebSocket, isForResume: boolean, host: string): void {
     let session: Session | undefined;
     socket.ping();
     socket.on("pong", () => answering.add(socket));
@@ -131,7 +131,7 @@ export function createGateway(server: Server, world: World, options: GatewayOpti
           return deaf.has(socket) ? undefined : send(socket, { op: 11 });
         case 2:
           if (session !== undefined) return socket.close(4005, "Already authenticated.");
-          session = identify(socket, packet.d as Record<string, unknown>);
+          session = identify(socket, packet.d as Record<string, unknown>, host);
           return;
         case 6:
           if (!isForResume) violations.push("RESUME elsewhere than at resume_gateway_url");
@@ -157,7 +157,7 @@ export function createGateway(server: Server, world: World, options: GatewayOpti
     });
   }
 
-  function identify(socket: WebSocket, data: Record<string, unknown>): Session | undefined {
+  function identify(socket: WebSocket, data: Record<string, unknown>, host: string): Session | undefined {
     counts.identify += 1;
     const refuse = (code: number, reason: string): undefined => {
       socket.close(code, reason);
@@ -208,7 +208,7 @@ export function createGateway(server: Server, world: World, options: GatewayOpti
       guilds: guilds.map(({ id }) => ({ id, unavailable: true })),
       session_id: session.id,
       session_type: "normal",
-      resume_gateway_url: `${world.origin.replace("http", "ws")}/resume`,
+      resume_gateway_url: `ws://${host}/resume`,
       application: { id: world.applicationId, flags: 0 },
       private_channels: [],
       relationships: [],

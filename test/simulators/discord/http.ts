@@ -14,6 +14,8 @@ export interface RouteContext {
   readonly parameters: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly form: Form;
+  /** By which the client knows this server. */
+  readonly host: string;
   /** When it arrived, in Unix ms: what the simulator takes to check it does not count against a deadline. */
   readonly arrivedAt: number;
 }
@@ -154,7 +156,13 @@ export function createApiServer(options: {
       const problem = checkShape(route.template, method, "request", form.json);
       if (problem !== undefined && hasBody(method))
         throw new ApiError(400, 50035, "Invalid Form Body", { _shape: problem });
-      const result = route.handle({ parameters, query: url.searchParams, form, arrivedAt });
+      const result = route.handle({
+        parameters,
+        query: url.searchParams,
+        form,
+        host: request.headers.host ?? "",
+        arrivedAt,
+      });
       if (fault !== undefined) {
         await fault.until?.();
         note(fault.status, fault.code);

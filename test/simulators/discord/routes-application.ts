@@ -24,10 +24,10 @@ export function applicationRoutes(
     {
       method: "GET",
       template: "/gateway/bot",
-      handle: () => ({
+      handle: ({ host }) => ({
         status: 200,
         body: {
-          url: `${world.origin.replace("http", "ws")}/gateway`,
+          url: `ws://${host}/gateway`,
           shards: sessions.recommendedShards,
           session_start_limit: sessions.limit(),
         },

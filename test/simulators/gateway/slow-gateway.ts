@@ -19,8 +19,8 @@ export interface SlowTurn {
 export interface SlowGateway {
   readonly baseUrl: string;
   readonly turns: readonly SlowTurn[];
-  /** Whether answers stall after their first words. */
-  setHanging(isHanging: boolean): void;
+  /** Whether answers stall after their first words. A label: only the answer to it. */
+  setHanging(isHanging: boolean | string): void;
   /** Milliseconds from the first to the last word, for answers that start from now on. */
   setDuration(ms: number): void;
   /** Milliseconds before the first word, for answers that start from now on. Default 0. */
@@ -39,7 +39,7 @@ const pieces = 6;
 export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
   const turns: SlowTurn[] = [];
   const hanging = new Set<() => void>();
-  let isHanging = false;
+  let isHanging: boolean | string = false;
   let duration = durationMs;
   let thinkingMs = 0;
   let failing = 0;
@@ -71,7 +71,8 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
     if (thinkingMs > 0) await new Promise((resolve) => setTimeout(resolve, thinkingMs));
     response.write(toChunk(`re ${turn.labels.join(" ")} `));
     for (let piece = 0; piece < pieces; piece++) {
-      if (isHanging) await new Promise<void>((resolve) => hanging.add(resolve));
+      if (isHanging === true || turn.labels.some((label) => label === isHanging))
+        await new Promise<void>((resolve) => hanging.add(resolve));
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
       if (response.destroyed) return;
       response.write(toChunk("."));
@@ -91,7 +92,7 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
     turns,
     setHanging(on) {
       isHanging = on;
-      if (on) return;
+      if (on !== false) return;
       for (const go of hanging) go();
       hanging.clear();
     },

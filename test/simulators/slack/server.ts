@@ -85,7 +85,8 @@ export function createSlackServer(options: ServerOptions): Server {
     return found;
   }
 
-  function call(method: string, token: string | undefined, args: Fields): Fields {
+  /** @param host by which the app knows this server */
+  function call(method: string, token: string | undefined, args: Fields, host: string): Fields {
     if (method === "oauth.v2.access") return oauth.exchange(args);
     if (method === "apps.connections.open") {
       if (token !== firstWorkspace.appToken)
@@ -98,7 +99,7 @@ export function createSlackServer(options: ServerOptions): Server {
         );
       const ticket = randomBytes(8).toString("hex");
       tickets.add(ticket);
-      return { url: `${contexts[0].origin().replace("http:", "ws:")}/link/?ticket=${ticket}` };
+      return { url: `ws://${host}/link/?ticket=${ticket}` };
     }
     const known = methods[method];
     if (known === undefined || switchedOff.has(method))
@@ -156,7 +157,7 @@ export function createSlackServer(options: ServerOptions): Server {
     if (fault !== undefined && "error" in fault) return answer(200, { ok: false, error: fault.error });
     if (fault !== undefined && fault.afterEffect !== true) return answer(fault.status, { ok: false });
     try {
-      const result = call(method, token, args);
+      const result = call(method, token, args, request.headers.host ?? "");
       if (fault !== undefined) return answer(fault.status, { ok: false });
       answer(200, { ok: true, ...result });
     } catch (error) {

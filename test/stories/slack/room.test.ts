@@ -1,3 +1,4 @@
+import { saidApart } from "../../support/said-apart.ts";
 import { describe, expect, test } from "vitest";
 import { textOf, type SlackStory, type StoryOptions } from "../../e2e/slack/slack-story.ts";
 import { createSlackStage } from "./stage.ts";
@@ -17,7 +18,8 @@ async function begin(options: StoryOptions = {}) {
     person.sends({ channel: channel.id, thread: root, text, ...more });
   return { slack, ana, bo, channel, root, says };
 }
-const asked = (index: number): string[] => (story.asked()[index] ?? []).map(textOf);
+const asked = (index: number): string[] =>
+  (story.asked()[index] ?? []).flatMap((turn) => saidApart(textOf(turn)));
 
 describe("a thread below the bot's own answer", () => {
   test("is answered without a mention, like a reply to the bot, and with what the answer says", async () => {
@@ -72,7 +74,7 @@ describe("reading the room", () => {
       "the old plan",
     ])
       expect(room).toContain(words);
-    expect(question).toContain("and this?\n\n> Forwarded message of Cy:\n> the new plan");
+    expect(question).toContain("and this?\n> \n> > Forwarded message of Cy:\n> > the new plan");
   });
 
   test("long threads come in pages; of one that is too long the newest messages are read", async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it, test, vi } from "vitest";
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
-import { ada, call, message, said, worldOfEachTest } from "../../support/fakes.ts";
+import { ada, call, message, said } from "../../support/fakes.ts";
+import { worldOfEachTest } from "../../support/world-of-each-test.ts";
 
 const world = worldOfEachTest(async () => ({
   files: {

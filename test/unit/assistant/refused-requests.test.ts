@@ -1,7 +1,8 @@
 import { afterEach, expect, it, vi } from "vitest";
 import type { IncomingMessage } from "../../../src/core/events.ts";
 import type { SeenReply } from "../../support/fakes.ts";
-import { ada, createWorld, message, type World } from "../../support/fakes.ts";
+import { createWorld, type World } from "../../support/assistant-world.ts";
+import { ada, message } from "../../support/fakes.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 import { startScriptedGateway, type ScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { createTestClient } from "../gateway/harness.ts";

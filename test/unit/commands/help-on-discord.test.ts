@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { toDiscordMarkdown } from "../../../src/platforms/discord/markdown.ts";
 import { type Language, languages } from "../../../src/words/languages.ts";
 import { inLanguage, translate } from "../../../src/words/translate.ts";
-import { call, worldOfEachTest } from "../../support/fakes.ts";
+import { call } from "../../support/fakes.ts";
+import { worldOfEachTest } from "../../support/world-of-each-test.ts";
 
 const maxMessageChars = 2000;
 const origin = {

@@ -3,7 +3,8 @@ import { parseCommandText, parseOptions } from "../../../src/core/command-option
 import { parseCommandLine } from "../../../src/core/command.ts";
 import { declarationOf, settingNames } from "../../../src/core/layered-settings.ts";
 import { allCommands } from "../../support/commands.ts";
-import { call, worldOfEachTest } from "../../support/fakes.ts";
+import { call } from "../../support/fakes.ts";
+import { worldOfEachTest } from "../../support/world-of-each-test.ts";
 
 const origin = {
   server: "fake:guild:1",

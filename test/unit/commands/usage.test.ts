@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { UsageRow } from "../../../src/core/spending.ts";
-import { call, message, worldOfEachTest } from "../../support/fakes.ts";
+import { call, message } from "../../support/fakes.ts";
+import { worldOfEachTest } from "../../support/world-of-each-test.ts";
 
 const ada = {
   user: "fake:user:ada",

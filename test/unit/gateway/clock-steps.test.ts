@@ -17,7 +17,7 @@ describe.each([11 * minuteMs, 24 * 60 * minuteMs, -24 * 60 * minuteMs])(
   "a clock that steps by %i ms",
   (stepMs) => {
     it("does not end an answer that streams", async () => {
-      gateway = await startSlowGateway(1500);
+      gateway = await startSlowGateway(300);
       const client = createTestClient(gateway.baseUrl);
       let text = "";
       for await (const event of client.chat(hello, never())) {

@@ -2,7 +2,7 @@
 const maxChars = 4000;
 
 const definition =
-  /^ {0,3}\[\^([^\]\s]{1,60})\]:[ \t]*([^\n]*(?:\n(?![ \t]*(?:\[\^[^\]\s]{1,60}\]:|\n|$))[^\n]+)*)(?:\n|$)/;
+  /^ {0,3}\[\^([^\]\s]{1,60})\]:([^\n]*(?:\n(?![ \t]*(?:\[\^[^\]\s]{1,60}\]:|\n|$))[^\n]+)*)(?:\n|$)/;
 const reference = /^\[\^([^\]\s]{1,60})\]/;
 
 /** @typedef {import("marked").Tokens.Generic & { id: string, tokens: import("marked").Token[] }} FootnoteToken */
@@ -28,7 +28,7 @@ export function footnoteExtensions(numbers) {
         if (raw === undefined || id === undefined) return undefined;
         /** @type {FootnoteToken} */
         const token = { type: "footnote", raw, id, tokens: [] };
-        this.lexer.inline(text.replaceAll(/\n[ \t]+/g, "\n"), token.tokens);
+        this.lexer.inline(text.trimStart().replaceAll(/\n[ \t]+/g, "\n"), token.tokens);
         return token;
       },
       // In a list or quote it stays where it is.

@@ -6,7 +6,7 @@ const maxAhead = 4000;
 /** Not `$5 or $10`: no space inside the signs, and no digit behind them. */
 const inline =
   /^(?:\\\((?=\S)([^\n]{1,2000}?)\\\)|\$\$(?=\S)([^\n$]{1,2000}?)\$\$|\$(?=[^\s$])([^\n$]{0,499}?[^\s$\\])\$(?!\d))/;
-const block = /^(?:\\\[([\s\S]{1,2000}?)\\\]|\$\$\s*\n([\s\S]{1,2000}?)\n\s*\$\$)[ \t]*(?:\n|$)/;
+const block = /^(?:\\\[([\s\S]{1,2000}?)\\\]|\$\$[ \t]*\n([\s\S]{1,2000}?)\n[ \t]*\$\$)[ \t]*(?:\n|$)/;
 
 /** @typedef {{ type: string, raw: string, formula: string }} MathsToken */
 

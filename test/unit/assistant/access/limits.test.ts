@@ -8,7 +8,8 @@ import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { Gateway, Usage } from "../../../../src/core/gateway.ts";
 import type { ModelPrice } from "../../../../src/core/model-price.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, call, createFakeGateway, createWorld, message, type World } from "../../../support/fakes.ts";
+import { createWorld, type World } from "../../../support/assistant-world.ts";
+import { ada, call, createFakeGateway, message } from "../../../support/fakes.ts";
 
 /** A chat of 1,024 tokens costs about one cent; the prompt is nearly free. */
 const price: ModelPrice = {

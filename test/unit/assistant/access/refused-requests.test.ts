@@ -3,15 +3,8 @@ import { createTurnRate } from "../../../../src/assistant/access/turn-rate.ts";
 import type { Actor } from "../../../../src/core/access.ts";
 import { toNotice } from "../../../../src/core/error-messages.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import {
-  ada,
-  bo,
-  call,
-  createWorld,
-  message,
-  type World,
-  type WorldOptions,
-} from "../../../support/fakes.ts";
+import { createWorld, type World, type WorldOptions } from "../../../support/assistant-world.ts";
+import { ada, bo, call, message } from "../../../support/fakes.ts";
 
 describe("access rules", () => {
   const guild = "discord:guild:1";

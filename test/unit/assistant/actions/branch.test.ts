@@ -1,10 +1,13 @@
 import { describe, expect, it, test } from "vitest";
 import { createLabelConversation } from "../../../../src/assistant/label-conversation.ts";
+import { createBranch } from "../../../../src/assistant/actions/branch.ts";
 import type { BranchRequest } from "../../../../src/core/branch.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
+import type { IncomingMessage } from "../../../../src/core/events.ts";
 import type { ConversationSettings } from "../../../../src/core/storage.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, message, said, worldOfEachTest } from "../../../support/fakes.ts";
+import { ada, said } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const from = "fake:c1";
 const to = "fake:c2";
@@ -15,7 +18,7 @@ const world = worldOfEachTest(async () => ({
   rules: { deny: ["fake:user:eve"] },
 }));
 
-async function say(text: string, more: Parameters<typeof message>[1] = {}) {
+async function say(text: string, more: Partial<IncomingMessage> = {}) {
   const asked = await world.ask(text, more);
   return asked;
 }
@@ -92,6 +95,41 @@ describe("a branch", () => {
     expect(await branch({ turnKey: asked.key }, { to: "slack:c3" })).toBe("gone");
     expect(await branch({ turnKey: "fake:unknown" })).toBe("gone");
     expect(await linesOf("fake:c3")).toHaveLength(2);
+  });
+
+  test("copies no more bytes of one person an hour than are allowed, whatever the copies are called", async () => {
+    const asked = await say("look", { attachments: [png] });
+    const [question] = await stored(from);
+    const picture = question?.parts.find((part) => part.kind === "image");
+    let now = 0;
+    const { conversations, inbox, queue } = world.store;
+    const run = createBranch({
+      conversations,
+      inbox,
+      queue,
+      expectAllowed: async () => {},
+      now: () => now,
+      maxBytesAnHour: (picture?.blob.sizeBytes ?? 0) * 2 + 1000,
+    });
+    const copy = (name: string, by = ada) =>
+      run(
+        {
+          from,
+          to: name,
+          until: { turnKey: asked.key },
+          toKey: (key) => `${name}:${key}`,
+          toAddress: (key) => ({ at: key }),
+        },
+        by,
+      );
+    expect([await copy("fake:n1"), await copy("fake:n2")]).toEqual(["branched", "branched"]);
+    await expect(copy("fake:n3")).rejects.toMatchObject({ code: "busy" });
+    expect(await stored("fake:n3")).toEqual([]);
+    // What was copied already costs nothing again, and others have a bound of their own.
+    expect(await copy("fake:n2")).toBe("branched");
+    expect(await copy("fake:n4", { ...ada, author: { id: "fake:bo", name: "Bo" } })).toBe("branched");
+    now += 3_600_000;
+    expect(await copy("fake:n3")).toBe("branched");
   });
 
   test("is refused to people who may not use the bot", async () => {

@@ -6,7 +6,8 @@ import type { Actor } from "../../../../src/core/access.ts";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import { boundedReceipt, type Receipt } from "../../../../src/core/receipt.ts";
 import type { ReplyAction } from "../../../../src/core/reply-actions.ts";
-import { ada, call, message, worldOfEachTest } from "../../../support/fakes.ts";
+import { ada, call, message } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("the text of details", () => {
   const name = fc.string({ unit: "grapheme", maxLength: 400 });

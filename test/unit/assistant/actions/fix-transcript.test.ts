@@ -4,7 +4,8 @@ import { createReceiptDraft } from "../../../../src/assistant/turn/receipt-draft
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ActionResult } from "../../../../src/core/reply-actions.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
+import { ada, call, message, said } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const note = (id = "voice") => ({ id, name: `${id}.ogg`, source: null });
 

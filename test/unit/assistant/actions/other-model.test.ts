@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Model } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, call, worldOfEachTest } from "../../../support/fakes.ts";
+import { ada, call } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const sees = { chats: true, seesImages: true } as const;
 const models: readonly Model[] = [

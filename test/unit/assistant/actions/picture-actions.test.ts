@@ -5,7 +5,8 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import type { CommandCall } from "../../../../src/core/events.ts";
 import type { ActionCall, ActionResult, ReplyAction } from "../../../../src/core/reply-actions.ts";
 import type { Claims } from "../../../../src/core/storage.ts";
-import { call, message, worldOfEachTest } from "../../../support/fakes.ts";
+import { call, message } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const ada: Actor = {
   platform: "fake",

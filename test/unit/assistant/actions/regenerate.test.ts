@@ -3,7 +3,8 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import type { FinishReason } from "../../../../src/core/gateway.ts";
 import type { ReplyActionKind } from "../../../../src/core/reply-actions.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, bo, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
+import { ada, bo, call, message, said } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("Regenerate", () => {
   const world = worldOfEachTest();

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import { toStopAction } from "../../../../src/core/reply-actions.ts";
-import { bo, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
+import { bo, call, message, said } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const ada: Actor = {
   platform: "fake",

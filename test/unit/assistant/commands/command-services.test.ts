@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { defineCommand } from "../../../../src/core/command.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { createWorld, type World } from "../../../support/assistant-world.ts";
+import { call, said } from "../../../support/fakes.ts";
 
 let world: World;
 

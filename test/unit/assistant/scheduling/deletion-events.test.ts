@@ -2,7 +2,8 @@ import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, bo, call, message, said, worldOfEachTest } from "../../../support/fakes.ts";
+import { ada, bo, call, message, said } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const world = worldOfEachTest(async () => ({ files: { png: await fixture("picture.png") } }));
 

@@ -2,7 +2,9 @@ import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { currentTurn } from "../../../../src/core/turn-scope.ts";
 import { sleep } from "../../../../src/support/sleep.ts";
-import { call, message, type World, worldOfEachTest } from "../../../support/fakes.ts";
+import type { World } from "../../../support/assistant-world.ts";
+import { call, message } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("acceptance", () => {
   const world = worldOfEachTest();

@@ -1,7 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { createOtherTurns } from "../../../../src/assistant/scheduling/other-turns.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { call, createFakePlatform, createWorld, message, worldOfEachTest } from "../../../support/fakes.ts";
+import { createWorld } from "../../../support/assistant-world.ts";
+import { call, createFakePlatform, message } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("open turns", () => {
   const world = worldOfEachTest();

@@ -7,13 +7,9 @@ import { messageIds, withoutRetriedAttempts } from "../../../../src/assistant/tu
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyHooks } from "../../../../src/core/platform.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
-import {
-  createFakePlatform,
-  createWorld,
-  message,
-  silentLog,
-  worldOfEachTest,
-} from "../../../support/fakes.ts";
+import { createWorld } from "../../../support/assistant-world.ts";
+import { createFakePlatform, message, silentLog } from "../../../support/fakes.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("several processes", () => {
   const world = worldOfEachTest();

@@ -3,7 +3,8 @@ import { toSpokenLanguage } from "../../../../src/assistant/settings/turn-settin
 import type { Actor } from "../../../../src/core/access.ts";
 import type { CommandCall, Origin } from "../../../../src/core/events.ts";
 import type { Reservation } from "../../../../src/core/spending.ts";
-import { call, createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { createWorld, type World } from "../../../support/assistant-world.ts";
+import { call, message, said } from "../../../support/fakes.ts";
 
 describe("layers", () => {
   let world: World;
@@ -385,81 +386,6 @@ describe("layers", () => {
       expect(
         await world.assistant.forms.submit(key, caller, { "chat-model": "retired", "image-model": "" }),
       ).toMatchObject({ kind: "saved" });
-    });
-  });
-});
-
-describe("shared channels", () => {
-  let world: World;
-  const models = ["chatty", "clever", "quick"].map((id) => ({ id, capabilities: { chats: true } }));
-
-  beforeEach(async () => {
-    world = await createWorld({ models });
-  });
-
-  afterEach(async () => {
-    await world.close();
-  });
-
-  const originIn = (workspace: string, isManager = false): Origin => ({
-    user: "fake:user:ada",
-    server: `fake:guild:${workspace}`,
-    channel: "fake:channel:1",
-    channelPlace: `fake:channel:${workspace}:1`,
-    isMember: true,
-    isManager,
-  });
-
-  /** A manager sets the model of the channel in a workspace. */
-  async function set(workspace: string, value: string): Promise<void> {
-    const origin = originIn(workspace, true);
-    const options = { name: "chat-model", value, for: "channel" };
-    await world.answered(
-      call("settings", options, { origin, isPrivate: true, conversationId: `fake:${workspace}` }),
-    );
-  }
-
-  /** The model that answers in the channel, as a workspace sees it. */
-  async function askIn(workspace: string): Promise<string> {
-    const where = { origin: originIn(workspace), conversationId: `fake:${workspace}` };
-    await world.ask("one", where);
-    return world.gateway.requests.at(-1)?.model ?? "none";
-  }
-
-  describe("a channel that several workspaces share", () => {
-    it("has settings in each of them", async () => {
-      await set("a", "clever");
-      expect([await askIn("a"), await askIn("b")]).toEqual(["clever", "chatty"]);
-      await set("b", "quick");
-      expect([await askIn("a"), await askIn("b")]).toEqual(["clever", "quick"]);
-      await world.assistant.placeDeleted("fake:channel:a:1");
-      expect([await askIn("a"), await askIn("b")]).toEqual(["chatty", "quick"]);
-    });
-
-    it("has those of an earlier version until they are changed", async () => {
-      await world.store.settings.change("fake:channel:1", { "chat-model": "clever", calm: "on" });
-      expect(await askIn("a")).toBe("clever");
-      await set("a", "quick");
-      expect(await askIn("a")).toBe("quick");
-      expect(await world.store.settings.read(["fake:channel:a:1", "fake:channel:1"])).toEqual([
-        { "chat-model": "quick", calm: "on" },
-        {},
-      ]);
-      expect(
-        await world.assistant.placeSettings({ channel: "fake:channel:1", channelPlace: "fake:channel:a:1" }),
-      ).toEqual({ answerTo: "mentions", answerIn: "thread" });
-    });
-
-    it("has budgets in each of them", async () => {
-      await world.close();
-      world = await createWorld({
-        models,
-        prices: { chatty: { inputPerMillionUsd: 1e6, outputPerMillionUsd: 1e6 } },
-      });
-      expect(await askIn("a")).toBe("chatty");
-      const spentIn = (id: string) => world.store.spending.spentUsd({ kind: "place", id }, world.clock.now());
-      expect(await spentIn("fake:channel:a:1")).toBeGreaterThan(0);
-      expect([await spentIn("fake:channel:b:1"), await spentIn("fake:channel:1")]).toEqual([0, 0]);
     });
   });
 });

@@ -14,6 +14,8 @@ import { type ErrorCode, ParleyError } from "../../../../src/core/errors.ts";
 import type { TimedWords, TranscriptionRequest } from "../../../../src/core/gateway.ts";
 import type { RecordingPart } from "../../../../src/media/recordings/cut-into-parts.ts";
 import { cutRecording } from "../../../../src/media/recordings/cut-recording.ts";
+import { longestAudioSeconds } from "../../../../src/media/recordings/longest-audio.ts";
+import { flacBomb } from "../../../support/audio-bombs.ts";
 import { makeCompound, makePdf, makeXlsx } from "../../../support/documents.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { makeLongWav } from "../../../support/recordings.ts";
@@ -157,6 +159,21 @@ describe("recordings", () => {
       expect(text).toBe("hello");
       expect(requests).toMatchObject([{ fileName: "talk.wav" }]);
       expect(requests[0]?.bytes).toBe(bytes);
+    });
+
+    it("sends FLAC, whose bytes say nothing of its length, in parts of a known length only", async () => {
+      const flac = recordingOf(flacBomb(8), {
+        mediaType: "audio/flac",
+        container: "flac",
+        fileName: "a.flac",
+        durationMs: 1000,
+      });
+      const { requests } = await transcribe(flac, () => answer("hello"), { cut: cutRecording });
+      expect(requests.length).toBeGreaterThan(0);
+      for (const { mediaType, bytes, durationMs = 0 } of requests) {
+        expect(mediaType).toBe("audio/wav");
+        expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeCloseTo(durationMs / 1000, 0);
+      }
     });
 
     it("sends a large one of a known short length as it is, with its length", async () => {

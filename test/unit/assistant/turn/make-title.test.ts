@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parseTitle } from "../../../../src/assistant/turn/make-title.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
-import { createWorld, type World } from "../../../support/fakes.ts";
+import { createWorld, type World } from "../../../support/assistant-world.ts";
 
 let world: World;
 let titled: string[];

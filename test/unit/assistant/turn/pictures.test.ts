@@ -8,8 +8,10 @@ import { showPictures } from "../../../../src/assistant/turn/show-pictures.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatEvent } from "../../../../src/core/gateway.ts";
 import type { MessagePart, StoredMessage } from "../../../../src/core/storage.ts";
-import { call, createWorld, message, said, type World, worldOfEachTest } from "../../../support/fakes.ts";
+import { createWorld, type World } from "../../../support/assistant-world.ts";
+import { call, message, said } from "../../../support/fakes.ts";
 import { silentLog } from "../../../support/silent-log.ts";
+import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("answers with pictures", () => {
   const image = (byte: number): ChatEvent => ({

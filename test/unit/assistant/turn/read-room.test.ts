@@ -3,7 +3,8 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { RoomMessage, RoomQuery } from "../../../../src/core/room.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { createWorld, message, said, type World } from "../../../support/fakes.ts";
+import { createWorld, type World } from "../../../support/assistant-world.ts";
+import { message, said } from "../../../support/fakes.ts";
 
 let world: World;
 afterEach(() => world.close());

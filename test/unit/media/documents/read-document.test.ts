@@ -99,7 +99,7 @@ describe("readDocument", () => {
     const delays: number[] = [];
     let answer: Awaited<ReturnType<typeof read>> | undefined;
     // On a busy machine the system holds up the thread too: the best of three runs is its own.
-    for (let run = 0; run < 3; run += 1) {
+    for (let run = 0; run < 3 && !(Math.min(...delays) < 50); run += 1) {
       const delay = monitorEventLoopDelay({ resolution: 5 });
       delay.enable();
       answer = await read(pdf, "pdf");

@@ -68,7 +68,7 @@ describe("cutRecording", () => {
     const longestMs: number[] = [];
     let most = 0;
     // On a busy machine the system holds up the thread too: the best of three runs is its own.
-    for (let run = 0; run < 3; run += 1) {
+    for (let run = 0; run < 3 && !(Math.min(...longestMs) < 50); run += 1) {
       const delay = monitorEventLoopDelay({ resolution: 5 });
       const before = process.memoryUsage.rss();
       delay.enable();

@@ -383,3 +383,15 @@ describe("errors", () => {
     });
   });
 });
+
+test("of thousands of mentions in one message few are looked up, the others keep their id", async () => {
+  const asked: string[] = [];
+  const ids = Array.from({ length: 3000 }, (_, index) => `U${1000 + index}`);
+  const nameOf = async (id: string) => {
+    asked.push(id);
+    return "Ana";
+  };
+  const text = await toPlainText(ids.map((id) => `<@${id}>`).join(" "), { botUserId: "UBOT", nameOf });
+  expect(asked.length).toBeLessThanOrEqual(20);
+  expect(text).toMatch(/^@Ana .*@U3999$/);
+});

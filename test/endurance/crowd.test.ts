@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { answers, startSlowGateway, type SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
+import { answers, startSlowGateway, type SlowGateway } from "../simulators/gateway/slow-gateway.ts";
 import {
   createDiscordSimulator,
   type ChannelHandle,
   type DiscordSimulator,
-} from "../../simulators/discord/simulator.ts";
-import { until } from "../../simulators/discord/until.ts";
-import { runParley, type RunningParley } from "../process/run-parley.ts";
+} from "../simulators/discord/simulator.ts";
+import { until } from "../simulators/discord/until.ts";
+import { runParley, type RunningParley } from "../e2e/process/run-parley.ts";
 
 let discord: DiscordSimulator;
 let gateway: SlowGateway;

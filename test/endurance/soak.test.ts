@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { findSoakProblems, runSoak } from "../../soak/run-soak.ts";
-import { has } from "../../support/requirements.ts";
+import { findSoakProblems, runSoak } from "./soak/run-soak.ts";
+import { has } from "../support/requirements.ts";
 
 /** Of a process that has just started: its caches still fill. `bench/soak.ts` runs longer and allows less. */
 const maxGrowth = 1.5;

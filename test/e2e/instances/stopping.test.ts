@@ -1,0 +1,140 @@
+import type { Use } from "../../simulators/discord/people.ts";
+import { until } from "../../simulators/discord/until.ts";
+import { describe, expect, it, vi } from "vitest";
+import { answers } from "../../simulators/gateway/slow-gateway.ts";
+import { has } from "../../support/requirements.ts";
+import { shortLeaseMs, useInstances } from "./instances.ts";
+
+const start = useInstances();
+
+/** Words that a person must not read of something that is answered. */
+const refusals = /try again|restarting|nothing would be kept|not kept|could not take/i;
+
+describe.skipIf(!has("redis"))("while an instance drains", () => {
+  it("Slack delivers everything to the other one: messages, commands and mentions, without a word about it", async () => {
+    const world = await start(2, { durationMs: 100 });
+    const { slack, gateway } = world;
+    const ana = slack.person("Ana");
+    const ideas = slack.channel("ideas", [ana]);
+    gateway.setHanging("#a");
+    ana.sends({ channel: ana.directMessages, text: "long #a" });
+    const draining = await world.whoAnswers("#a");
+    const stopping = draining.stop();
+    await slack.waitFor("a closed socket", () => slack.connections === 1, 3000);
+    const labels: string[] = [];
+    for (let n = 0; n < 4; n++) {
+      labels.push(`#m${n}x`, `#t${n}x`, `#c${n}x`);
+      const { length } = slack.deliveries;
+      ana.sends({ channel: ana.directMessages, text: `new #m${n}x` });
+      ana.sends({ channel: ideas.id, text: `mention #t${n}x`, mentionBot: true });
+      const use = await ana.usesCommand("/ask", `why #c${n}x`, { channel: ideas.id });
+      expect(use.kind).toBe("acknowledged");
+      await slack.waitFor("the deliveries", () =>
+        slack.deliveries.slice(length).every(({ outcome }) => outcome !== "waiting"),
+      );
+    }
+    expect(draining.hasEnded()).toBe(false);
+    gateway.setHanging(false);
+    for (const label of labels) {
+      const isAnswered = () =>
+        world.shown().some(({ text }) => answers(text.replace(/^(?:.* wrote:\n+)?> .*\n\n/, ""), label));
+      await vi.waitUntil(isAnswered, { timeout: 20_000 });
+    }
+    await world.answered("#a");
+    await stopping;
+    expect(world.shown().filter(({ text }) => refusals.test(text))).toEqual([]);
+    expect(slack.badAcks).toEqual([]);
+  });
+
+  it("alone, what comes is answered by the next start, or was refused in true words", async () => {
+    const world = await start(1, { platforms: ["slack", "discord"], durationMs: 100 });
+    const { slack, discord, gateway } = world;
+    const ana = slack.person("Ana");
+    const ada = discord.person("Ada");
+    const general = discord.channel("general");
+    gateway.setHanging("#a");
+    ana.sends({ channel: ana.directMessages, text: "long #a" });
+    const draining = await world.whoAnswers("#a");
+    const stopping = draining.stop();
+    await slack.waitFor("a closed socket", () => slack.connections === 0);
+    const root = ana.sends({ channel: ana.directMessages, text: "late #s" });
+    // The first one in a server, a channel and a conversation that the store does not know.
+    ada.sends({ channel: general, text: "late #m", mentionBot: true });
+    // The socket is closed a moment before commands are refused.
+    const told = () => general.fromBot().find(({ text }) => /restarting/.test(text));
+    const uses: Use[] = [];
+    while (told() === undefined) {
+      const prompt = `late #c${uses.length}`;
+      const use = ada.usesCommand("ask", { prompt }, { channel: general });
+      uses.push(use);
+      await until(() => use.state() !== "waiting");
+    }
+    gateway.setHanging(false);
+    await world.answered("#a");
+    await stopping;
+    expect(told()).toMatchObject({ isEphemeral: true });
+    await world.start();
+    // Slack redelivers one minute after the second attempt.
+    slack.clock.advance(61_000);
+    expect(await world.answered("#m")).toHaveLength(1);
+    expect(await world.answered("#s")).toHaveLength(1);
+    expect(slack.directMessages(ana).saidByBot(root)).toHaveLength(1);
+    await until(() => uses.every((use) => use.state() === "answered"));
+    const last = `#c${uses.length - 1}`;
+    expect(world.shown().some(({ text }) => answers(text, last))).toBe(false);
+  });
+});
+
+describe.skipIf(!has("redis"))("Stop that another instance gets than the one that answers", () => {
+  /** A long answer in a channel, and a press of its Stop button that only the other instance can get. */
+  async function stopped(how: "stop" | "kill", { isSlacks = false } = {}) {
+    const running = await start(2, { leaseMs: how === "kill" ? shortLeaseMs : undefined });
+    const { slack, gateway } = running;
+    const ana = slack.person("Ana");
+    const ideas = slack.channel("ideas", [ana]);
+    gateway.setHanging(true);
+    const thread = ana.sends({ channel: ideas.id, text: "long #a", mentionBot: true });
+    const answering = await running.whoAnswers("#a");
+    const message = await slack.waitFor("the Stop button", () =>
+      ideas.saidByBot().find(({ buttons }) => buttons.some(({ label }) => label === "Stop")),
+    );
+    await slack.waitFor("Slack's Stop", () => slack.sessionIn(ideas.id, thread)?.hasStop);
+    void answering[how]();
+    await slack.waitFor("a closed socket", () => slack.connections === 1);
+    const pressedAt = performance.now();
+    if (isSlacks) ana.pressesStop(ideas.id, thread);
+    else await ana.clicks(message, "Stop", { channel: ideas.id });
+    const end = () => ideas.saidByBot().find(({ smallPrint }) => smallPrint.includes("Stopped by Ana."));
+    const session = () => slack.sessionIn(ideas.id, thread);
+    return { running, message, pressedAt, end, session };
+  }
+
+  it("ends the request there within about a second, and the words stay", async () => {
+    const { running, message, pressedAt, end } = await stopped("stop");
+    await vi.waitUntil(() => running.gateway.turns[0]?.endedAt !== undefined, {
+      timeout: 10_000,
+      interval: 10,
+    });
+    // The marks are read every 0.7 s; the rest is for a loaded machine.
+    expect(performance.now() - pressedAt).toBeLessThan(4000);
+    const shown = await running.slack.waitFor("the end", end);
+    expect(shown).toMatchObject({ ts: message.ts });
+    expect(shown.body).toContain("re #a");
+    expect(shown.buttons.map(({ label }) => label)).toEqual(["Regenerate", "Other model", "Details"]);
+    expect(running.gateway.turns).toHaveLength(1);
+  });
+
+  it("ends it too where it is Slack's own, and the session is not at work any more", async () => {
+    const { running, message, end, session } = await stopped("stop", { isSlacks: true });
+    expect(await running.slack.waitFor("the end", end)).toMatchObject({ ts: message.ts });
+    await running.slack.waitFor("the session", () => session()?.status === "active");
+  });
+
+  it("of one that was killed ends the reply, and the turn is not run again", async () => {
+    const { running, message, end } = await stopped("kill");
+    const shown = await running.slack.waitFor("the end", end, 20_000);
+    expect(shown).toMatchObject({ ts: message.ts });
+    expect(running.gateway.turns).toHaveLength(1);
+    expect(running.shown().filter(({ text }) => text.includes("Stopped"))).toHaveLength(1);
+  });
+});

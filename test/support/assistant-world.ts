@@ -1,0 +1,244 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { createAccess } from "../../src/assistant/access/access.ts";
+import { createAllowedModels } from "../../src/assistant/access/allowed-models.ts";
+import { type Assistant, createAssistant, type SpendingOptions } from "../../src/assistant/assistant.ts";
+import { createConversationHistory } from "../../src/assistant/conversation-history.ts";
+import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import type { AccessRules } from "../../src/core/access.ts";
+import type { Command } from "../../src/core/command.ts";
+import type { IncomingEvent, IncomingMessage } from "../../src/core/events.ts";
+import type { Gateway, Model, Usage } from "../../src/core/gateway.ts";
+import type { ModelPrice } from "../../src/core/model-price.ts";
+import type { ConversationHistory } from "../../src/core/platform.ts";
+import type { ReplyAction, ReplyActionKind } from "../../src/core/reply-actions.ts";
+import type { Meter } from "../../src/core/telemetry.ts";
+import { allCommands } from "./commands.ts";
+import { createFakeGateway, createFakePlatform, message, silentLog } from "./fakes.ts";
+import { makeFastFolder } from "./fast-folder.ts";
+import { createManualClock, type ManualClock } from "./manual-clock.ts";
+
+const silentMeter: Meter = {
+  turn: () => undefined,
+  firstText: () => undefined,
+  delivery: () => undefined,
+  platformLimited: () => undefined,
+  call: () => undefined,
+  rated: () => undefined,
+  refused: () => undefined,
+};
+
+/** Rejects with the reason of `signal` once it aborts. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+}
+
+/** How long turns run before their time is passed, in real milliseconds, and by how much in each further one. */
+const patienceMs = 20;
+const stepMs = 250;
+
+const noRules: AccessRules = { allow: [], deny: [], admins: [] };
+
+export interface World {
+  readonly assistant: Assistant;
+  readonly store: Store;
+  readonly history: ConversationHistory;
+  readonly gateway: ReturnType<typeof createFakeGateway>;
+  readonly platform: ReturnType<typeof createFakePlatform>;
+  /** Begins at the time of this process; the store's own clock is the system's. */
+  readonly clock: ManualClock;
+  /** A second assistant on the same store, as after a restart. */
+  restart(options?: { readonly rules?: Partial<AccessRules> }): Assistant;
+  /** Lets time pass until something is done. */
+  passingTime<T>(work: Promise<T>): Promise<T>;
+  /** Resolves when no assistant of this world has anything left to do; time passes meanwhile. */
+  settled(): Promise<void>;
+  /** Hands an event in and waits until it is answered. */
+  answered<T extends IncomingEvent>(event: T): Promise<T>;
+  /** Sends a message and waits until it is answered. */
+  ask(text: string, more?: Partial<IncomingMessage>): Promise<IncomingMessage>;
+  /** Leaves events as a process that died did: accepted, and begun so often in the reply `message` of the conversation. */
+  leaveBegun(
+    events: readonly IncomingEvent[],
+    how?: { readonly message?: number; readonly attempts?: number },
+  ): Promise<void>;
+  /** Resumes open turns, here or as after a restart, and waits for them. Resolves to how many there were. */
+  recover(by?: Assistant): Promise<number>;
+  /** A button of a reply; default of the last. */
+  button(kind: ReplyActionKind, reply?: number): ReplyAction;
+  /** What the gateway answers with from now on. */
+  answerWith(text: string, usage?: Partial<Usage>): void;
+  /** The answers begin with these words and hang until their requests are aborted. */
+  hang(text: string): void;
+  /** Holds requests to the gateway until they are released, those to come too. */
+  hold(): { count(): number; release(): void };
+  /** What is stored of a conversation, as lines. */
+  log(conversationId?: string): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+/** What {@link createWorld} makes. */
+export interface WorldOptions {
+  readonly files?: Readonly<Record<string, Uint8Array>>;
+  readonly models?: readonly Model[];
+  /** By model. */
+  readonly prices?: Readonly<Record<string, ModelPrice>>;
+  readonly rules?: Partial<AccessRules>;
+  readonly spending?: Partial<SpendingOptions>;
+  /** Default: the assistant's own. */
+  readonly room?: { readonly maxMessages: number; readonly maxChars: number };
+  /** Patterns. Default: all. */
+  readonly allowedModels?: readonly string[];
+  /** A client of a scripted server. Default: a fake that repeats what it is asked. */
+  readonly client?: Gateway;
+  /** Beside those of `commands/`. */
+  readonly commands?: readonly Command[];
+  /** Unix ms at which the clock stands first. Default: now. */
+  readonly startAt?: number;
+}
+
+/** The real assistant on a real store, between a fake platform and a fake gateway. */
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const folder = await makeFastFolder("parley-assistant-");
+  const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
+  const gateway = createFakeGateway(options);
+  const platform = createFakePlatform(options.files);
+  const clock = createManualClock(options.startAt ?? Date.now());
+  const assistants: Assistant[] = [];
+  const create = ({
+    rules = options.rules,
+  }: { readonly rules?: Partial<AccessRules> | undefined } = {}): Assistant => {
+    const assistant = createAssistant({
+      gateway: options.client ?? gateway.gateway,
+      conversations: store.conversations,
+      archive: {
+        ...store.erasure,
+        exportConversation: (id) => store.exportConversation(id),
+      },
+      inbox: store.inbox,
+      settings: store.settings,
+      accessProblems: () => [],
+      queue: store.queue,
+      claims: store.claims,
+      help: { allowedModels: [], admins: rules?.admins ?? [], retentionDays: undefined },
+      access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
+      spending: {
+        ledger: store.spending,
+        turnsPersonMinute: 0,
+        personDayUsd: undefined,
+        dayUsd: undefined,
+        ...options.spending,
+      },
+      allowedModels: createAllowedModels(options.allowedModels ?? []),
+      commands: new Map([
+        ...allCommands,
+        ...(options.commands ?? []).map((command) => [command.name, command] as const),
+      ]),
+      models: { chat: undefined, image: undefined, transcription: undefined },
+      chat: { maxTokens: 1024, temperature: 1, systemPrompt: "Be brief." },
+      log: silentLog,
+      meter: silentMeter,
+      ...(options.room === undefined ? {} : { room: options.room }),
+      clock,
+    });
+    assistant.addPlatform(platform.platform);
+    assistants.push(assistant);
+    return assistant;
+  };
+  async function passingTime<T>(work: Promise<T>): Promise<T> {
+    const state = { isDone: false };
+    const end = (): void => void (state.isDone = true);
+    work.then(end, end);
+    const startedAt = performance.now();
+    while (!state.isDone) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      // What the store and the files take is not waiting.
+      if (clock.waiting() > 0 && performance.now() - startedAt > patienceMs) await clock.advance(stepMs);
+    }
+    return await work;
+  }
+  async function isIdle(): Promise<void> {
+    while (assistants.some((one) => one.pending() > 0))
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    await store.queue.idle();
+  }
+  const settled = () => passingTime(isIdle());
+  const assistant = create();
+  async function answered<T extends IncomingEvent>(event: T): Promise<T> {
+    await assistant.receive(event);
+    await settled();
+    return event;
+  }
+  const history = createConversationHistory(store.conversations, store, undefined);
+  return {
+    assistant,
+    store,
+    history,
+    gateway,
+    platform,
+    clock,
+    restart: create,
+    passingTime,
+    settled,
+    answered,
+    ask: (text, more) => answered(message(text, more)),
+    async leaveBegun(events, { message: shown = 7, attempts = 1 } = {}) {
+      for (const event of events) await store.inbox.accept(event);
+      const keys = events.map(({ key }) => key);
+      await store.inbox.saveTurn({ keys, address: { at: "c1", message: shown }, attempts });
+    },
+    async recover(by = assistant) {
+      const count = await by.recover("fake");
+      await settled();
+      return count;
+    },
+    button(kind, index = -1) {
+      const found = platform.replies.at(index)?.actions.find((action) => action.kind === kind);
+      if (found === undefined) throw new Error(`no button ${kind}`);
+      return found;
+    },
+    answerWith(text, usage) {
+      gateway.answerWith(async function* scripted(request) {
+        yield { kind: "text", text };
+        yield {
+          kind: "finish",
+          reason: "stop",
+          model: request.model,
+          usage: { isEstimated: true, ...usage },
+        };
+      });
+    },
+    hang(text) {
+      gateway.answerWith(async function* hanging(_request, signal) {
+        yield { kind: "text", text };
+        await aborted(signal);
+      });
+    },
+    hold() {
+      const released = Promise.withResolvers<void>();
+      let held = 0;
+      gateway.answerWith(async function* holding(request) {
+        held++;
+        await released.promise;
+        yield { kind: "text", text: "answer" };
+        yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
+      });
+      return { count: () => held, release: released.resolve };
+    },
+    async log(conversationId = "fake:c1") {
+      const messages = await history.history(conversationId, { maxMessages: 100 });
+      return messages.map(
+        ({ role, parts }) =>
+          `${role}: ${parts.map((part) => ("text" in part ? part.text : part.kind)).join(" ")}`,
+      );
+    },
+    async close() {
+      await passingTime(store.queue.idle());
+      await store.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

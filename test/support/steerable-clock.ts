@@ -1,0 +1,106 @@
+import type { Clock } from "../../src/core/clock.ts";
+import { systemClock } from "../../src/support/clock.ts";
+
+/** The time of one Parley of several in a process. It goes on in real time, or faster, and can be held. */
+export interface SteerableClock extends Clock {
+  /** From now on timers that fall due wait, as in a process that is stopped. Time goes on. */
+  hold(): void;
+  /** Fires what fell due meanwhile, in order. */
+  release(): void;
+  /** Timers that are set from now on, and those that are running, end so many times sooner. */
+  setSpeed(speed: number): void;
+}
+
+/** @param speed how many times faster than the system's time passes in it */
+export function createSteerableClock(speed = 1): SteerableClock {
+  const startedAt = performance.now();
+  const startAt = systemClock.now();
+  let isHeld = false;
+  /** When the speed was set, in the time of the system and of this clock. */
+  let since = { realMs: startedAt, ownMs: 0 };
+  let rate = speed;
+  const timers = new Set<{ readonly dueAt: number; arm(): void }>();
+  const due: (() => void)[] = [];
+  const elapsed = (): number => since.ownMs + (performance.now() - since.realMs) * rate;
+
+  function after(ms: number, callback: () => void, { keepsAlive = true } = {}): () => void {
+    let running: NodeJS.Timeout | undefined;
+    let isOver = false;
+    const fire = (): void => {
+      if (isOver) return;
+      if (isHeld) return void due.push(fire);
+      isOver = true;
+      timers.delete(timer);
+      callback();
+    };
+    const timer = {
+      dueAt: elapsed() + ms,
+      arm() {
+        clearTimeout(running);
+        running = setTimeout(fire, Math.max(0, timer.dueAt - elapsed()) / rate);
+        if (!keepsAlive) running.unref();
+      },
+    };
+    timers.add(timer);
+    timer.arm();
+    return () => {
+      isOver = true;
+      clearTimeout(running);
+      timers.delete(timer);
+    };
+  }
+
+  return {
+    now: () => startAt + Math.round(elapsed()),
+    monotonic: elapsed,
+    sleep(ms, signal) {
+      return new Promise((resolve, reject) => {
+        if (signal?.aborted === true) return reject(signal.reason as Error);
+        const abort = (): void => {
+          cancel();
+          reject(signal?.reason as Error);
+        };
+        const cancel = after(ms, () => {
+          signal?.removeEventListener("abort", abort);
+          resolve();
+        });
+        signal?.addEventListener("abort", abort, { once: true });
+      });
+    },
+    after,
+    every(ms, callback) {
+      let cancel: () => void;
+      const next = (): void => {
+        cancel = after(
+          ms,
+          () => {
+            next();
+            callback();
+          },
+          { keepsAlive: false },
+        );
+      };
+      next();
+      return () => cancel();
+    },
+    timeout(ms) {
+      const controller = new AbortController();
+      after(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")), {
+        keepsAlive: false,
+      });
+      return controller.signal;
+    },
+    hold() {
+      isHeld = true;
+    },
+    release() {
+      isHeld = false;
+      for (const fire of due.splice(0)) fire();
+    },
+    setSpeed(next) {
+      since = { realMs: performance.now(), ownMs: elapsed() };
+      rate = next;
+      for (const timer of timers) timer.arm();
+    },
+  };
+}
