@@ -21,6 +21,7 @@ import { releaseYoungGeneration } from "./operations/young-generation.ts";
  * Problems of settings, tokens and store are printed as plain lines on standard error, without a stack.
  */
 export async function run(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const writeLogLine = toLogWriter(environment);
   let log = createLog({ level: "error", secrets: [], write: writeLogLine });
   // In every mode. Earlier than the settings, whose log it uses from when there is one.
   installLastResort({
@@ -320,9 +321,9 @@ function writeOut(text: string): void {
 }
 
 /** Lines for people at a terminal; JSON for programs that read a pipe or a file. */
-function writeLogLine(line: string): void {
-  const isColoured = (process.env["NO_COLOR"] ?? "") === "";
-  writeError(process.stderr.isTTY ? toReadableLine(line, { isColoured }) : line);
+function toLogWriter({ NO_COLOR: noColour = "" }: NodeJS.ProcessEnv): (line: string) => void {
+  const isColoured = noColour === "";
+  return (line) => writeError(process.stderr.isTTY ? toReadableLine(line, { isColoured }) : line);
 }
 
 function writeError(text: string): void {

@@ -43,7 +43,7 @@ interface Part {
   /** The doctor's part that the answers are checked by. Default: the one with this title. */
   readonly checkedBy?: string;
   /** What the doctor has found says what else can be asked. */
-  readonly then?: (answers: Record<string, string>, dialogue: SetupDialogue) => Promise<void>;
+  readonly after?: (answers: Record<string, string>, dialogue: SetupDialogue) => Promise<void>;
 }
 
 const isPageOn = (inForce: InForce): boolean => {
@@ -115,7 +115,7 @@ which answers by rules (docs/gateway.md).`,
       { name: "GATEWAY_BASE_URL", text: "Address", isGate: true },
       { name: "GATEWAY_API_KEY", text: "Key (empty: none)" },
     ],
-    then: askModel,
+    after: askModel,
   },
   {
     title: "People and budgets",
@@ -171,7 +171,7 @@ async function askPart(part: Part, answers: Record<string, string>, dialogue: Se
     const names = part.questions.map(({ name }) => name);
     const own = part.checkedBy === undefined ? found : found.filter(({ subject }) => names.includes(subject));
     if (!(await isKept(own, dialogue))) continue;
-    await part.then?.(answers, dialogue);
+    await part.after?.(answers, dialogue);
     return;
   }
 }

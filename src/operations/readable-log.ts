@@ -34,7 +34,7 @@ export function toReadableLine(line: string, { isColoured }: { readonly isColour
   );
   const why = toReason(err);
   const more = facts.length === 0 ? "" : ` (${facts.join(", ")})`;
-  return `${clock}${label}  ${String(msg ?? "")}${why === "" ? "" : `: ${why}`}${more}\n${stackOf(err)}`;
+  return `${clock}${label}  ${msg === undefined ? "" : toText(msg)}${why === "" ? "" : `: ${why}`}${more}\n${stackOf(err)}`;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
