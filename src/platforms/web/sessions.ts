@@ -96,7 +96,6 @@ export function createSessions(
         delays.failed(address);
         return { kind: "wrong" };
       }
-      delays.succeeded(address);
       return begin(request);
     },
 
@@ -109,10 +108,10 @@ export function createSessions(
       const address = addressOf(request);
       const wait = delays.waitMs(address);
       if (wait > 0) return { kind: "limited", retryAfterMs: wait };
-      delays.failed(address);
+      const takeBack = delays.failed(address);
       const holder = await check();
       if (holder === undefined) return { kind: "wrong" };
-      delays.succeeded(address);
+      takeBack();
       return begin(request, holder);
     },
 

@@ -97,6 +97,22 @@ describe("sessions", () => {
     expect(sessions.sessionOf(request({ cookie: String(cookie) }))).toBeUndefined();
   });
 
+  it("of one's own account do not pay for guesses at another's", async () => {
+    let now = 0;
+    const sessions = createSessions(undefined, address, () => now);
+    const mallory = { accountId: "mallory", changedAt: 1 };
+    let guesses = 0;
+    while (now < 60_000) {
+      for (const holder of [undefined, undefined, mallory]) {
+        const login = await sessions.logInAs(request(), () => Promise.resolve(holder));
+        if (login.kind === "limited") now += login.retryAfterMs;
+        else if (login.kind === "wrong") guesses += 1;
+        now += 100;
+      }
+    }
+    expect(guesses).toBeLessThan(10);
+  });
+
   it("have a Secure cookie over https", () => {
     const sessions = createSessions("correct horse", address);
     const login = sessions.logIn(request({ origin: "https://chat.example.org" }), "correct horse");
