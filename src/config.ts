@@ -156,7 +156,7 @@ const ownSettings = {
   ADMINS: { schema: accessList, description: "who may see and change everything" },
   ADMIN_PASSWORD: {
     schema: text.min(12, "needs at least 12 characters").optional(),
-    description: "opens the dashboard (`/admin`) to other machines; without it this machine only",
+    description: "opens the dashboard (`/admin`), from this machine too; without it this machine only",
     isSecret: true,
   },
   TURNS_PERSON_MINUTE: {

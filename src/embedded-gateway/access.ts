@@ -4,6 +4,8 @@ import type { Caller, Target } from "./router.ts";
 
 /** Permissions and budget of one request's caller. */
 export interface Access extends Caller {
+  /** What the caller's share of memory counts for; the same for all keys without restriction. */
+  readonly keyId: string;
   /** Whether the caller's key has restrictions. Its requests keep only the fields that cannot widen them. */
   readonly isLimited: boolean;
   /**
@@ -17,6 +19,7 @@ export interface Access extends Caller {
 
 /** Access without restriction: with the gateway's own keys, or where no key is needed. */
 export const fullAccess: Access = {
+  keyId: "",
   isLimited: false,
   sees: () => true,
   expectModel: () => {},

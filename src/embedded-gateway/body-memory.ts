@@ -1,26 +1,94 @@
 import type { IncomingMessage } from "node:http";
+import type { Clock } from "../core/clock.ts";
 import { createFairSemaphore, type Release } from "../support/fair-semaphore.ts";
 
 /** Bodies up to this size are not counted, and wait for nothing. */
 const smallBytes = 256 * 1024;
+/** Of the memory, what the bodies of one key may take: others must have room too. */
+const maxShareOfKey = 2 / 3;
+/** How long a body may take to arrive while those of other keys wait for its memory. */
+const unhurriedMs = 10_000;
 
-/** Bounds the JSON bodies that are in memory at once; requests past the bound wait, in order. */
+/** Who sends a body, and what happens to it. */
+export interface BodySender {
+  /** What its share of the memory counts for. */
+  readonly key: string;
+  readonly maxBodyBytes: number;
+  /** Aborts when the client leaves. */
+  readonly signal: AbortSignal;
+  /** The body has not arrived in ten seconds, and others wait for its memory: it is to be given up. */
+  readonly giveUp: () => void;
+}
+
+/** Bounds the JSON bodies that are in memory at once; requests past the bound wait, keys in turn. */
 export interface BodyMemory {
   /**
    * Waits until the request's body may be read. Without a Content-Length it counts as the largest one.
    * @throws the reason of `signal` when the client leaves first
    */
-  admit(request: IncomingMessage, maxBodyBytes: number, signal: AbortSignal): Promise<Release>;
+  admit(request: IncomingMessage, sender: BodySender): Promise<Release>;
 }
 
-/** @param maxBytes of all bodies; a single larger one is admitted alone */
-export function createBodyMemory(maxBytes: number): BodyMemory {
-  const semaphore = createFairSemaphore({ max: maxBytes, maxPerKey: maxBytes });
+/** A body that has memory and has not arrived. */
+interface Arriving {
+  readonly key: string;
+  readonly admittedAt: number;
+  readonly giveUp: () => void;
+}
+
+/** @param maxBytes of all bodies; one that is larger than a key's share counts as the share */
+export function createBodyMemory(maxBytes: number, clock: Clock): BodyMemory {
+  const semaphore = createFairSemaphore({ max: maxBytes, maxPerKey: Math.floor(maxBytes * maxShareOfKey) });
+  const arriving = new Set<Arriving>();
+  /** The key of each request that waits. */
+  const waiting = new Set<{ readonly key: string }>();
+
+  /** Gives up slow bodies, the oldest first, as long as those of another key wait. */
+  function makeRoom(): void {
+    for (const body of arriving) {
+      if (clock.monotonic() - body.admittedAt < unhurriedMs) return;
+      if ([...waiting].some(({ key }) => key !== body.key)) body.giveUp();
+    }
+  }
+
+  async function wait(key: string, bytes: number, signal: AbortSignal): Promise<Release> {
+    const waiter = { key };
+    waiting.add(waiter);
+    try {
+      const acquired = semaphore.acquire(key, bytes, signal);
+      if (semaphore.waiting() > 0) makeRoom();
+      return await acquired;
+    } finally {
+      waiting.delete(waiter);
+    }
+  }
+
   return {
-    async admit(request, maxBodyBytes, signal) {
+    async admit(request, { key, maxBodyBytes, signal, giveUp }) {
       const announced = Number(request.headers["content-length"] ?? maxBodyBytes);
       const bytes = Number.isFinite(announced) ? Math.min(announced, maxBodyBytes) : maxBodyBytes;
-      return bytes <= smallBytes ? () => {} : await semaphore.acquire("", bytes, signal);
+      if (bytes <= smallBytes) return () => {};
+      const release = await wait(key, bytes, signal);
+      const body: Arriving = {
+        key,
+        admittedAt: clock.monotonic(),
+        giveUp() {
+          arrived();
+          giveUp();
+          release();
+        },
+      };
+      const arrived = (): void => {
+        arriving.delete(body);
+        cancelTimer();
+      };
+      const cancelTimer = clock.after(unhurriedMs, makeRoom, { keepsAlive: false });
+      arriving.add(body);
+      request.once("end", arrived);
+      return () => {
+        arrived();
+        release();
+      };
     },
   };
 }

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Clock } from "../core/clock.ts";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
+import { systemClock } from "../support/clock.ts";
 import { listenFailure } from "../support/listen-failure.ts";
 import { isLoopback } from "../support/loopback.ts";
 import { createHttpServer } from "../support/node-http.ts";
@@ -35,6 +37,8 @@ export interface EmbeddedGatewayOptions {
   readonly maxJsonBytes?: number;
   /** Largest audio upload. Default 25 MiB. */
   readonly maxUploadBytes?: number;
+  /** Default: the system's. */
+  readonly clock?: Clock;
   /** Silence in a stream after which a comment is sent. Default 10 s. */
   readonly pingMs?: number;
   /** A client that reads nothing of its answer for so long is disconnected. Default 60 s. */
@@ -81,7 +85,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const times = { pingMs: options.pingMs ?? 10_000, stalledMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
   const shelf = createPictureShelf({ ttlMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
-  const bodies = createBodyMemory(maxBodyMemoryBytes);
+  const bodies = createBodyMemory(maxBodyMemoryBytes, options.clock ?? systemClock);
   let operations: Operations | undefined;
   let admission: Admission | undefined;
   const running = new Set<Promise<void>>();
@@ -112,7 +116,14 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       if (request.method !== found.method) throw wrongMethod(request, path, found.method);
       // Recordings are streamed to their upstream, all other bodies are parsed as a whole.
       const isParsed = found.method === "POST" && found.handle !== "transcribe";
-      const release = isParsed ? await bodies.admit(request, maxJsonBytes, exchange.signal) : undefined;
+      const release = isParsed
+        ? await bodies.admit(request, {
+            key: access.keyId,
+            maxBodyBytes: maxJsonBytes,
+            signal: exchange.signal,
+            giveUp: () => exchange.refuseRest(slowBody()),
+          })
+        : undefined;
       try {
         await operations?.[found.handle](exchange, access);
       } finally {
@@ -259,6 +270,15 @@ function wrongMethod(request: IncomingMessage, path: string, allowed: string): A
 function stopping(): ApiError {
   return new ApiError(503, "server_error", "The gateway is stopping.", {
     code: "stopping",
+    headers: { "retry-after": "5", connection: "close" },
+  });
+}
+
+function slowBody(): ApiError {
+  const message =
+    "The body did not arrive within ten seconds, and other requests were waiting for its memory.";
+  return new ApiError(408, "invalid_request_error", message, {
+    code: "slow_body",
     headers: { "retry-after": "5", connection: "close" },
   });
 }

@@ -18,6 +18,8 @@ export interface Exchange {
   sendBytes(status: number, bytes: Uint8Array | string, headers: Readonly<Record<string, string>>): void;
   /** Sends the error envelope, or ends a stream that has begun with an error event and without `[DONE]`. */
   sendError(error: ApiError): void;
+  /** Sends the error envelope, and disconnects a client that is still sending its body. */
+  refuseRest(error: ApiError): void;
   /** Starts server-sent events. Later calls return the same stream. */
   openStream(headers?: Readonly<Record<string, string>>): SseWriter;
 }
@@ -61,6 +63,12 @@ export function createExchange(
   const sendJson: Exchange["sendJson"] = (status, body, headers) =>
     sendBytes(status, JSON.stringify(body), { "content-type": "application/json", ...headers });
 
+  const sendError: Exchange["sendError"] = (error) => {
+    if (!response.headersSent) return sendJson(error.status, error.toEnvelope(), error.headers);
+    if (stream === undefined) return void response.destroy();
+    sendLast(stream, JSON.stringify(error.toEnvelope()));
+  };
+
   return {
     request,
     requestId,
@@ -69,10 +77,10 @@ export function createExchange(
     hasAnswered: () => response.headersSent,
     sendJson,
     sendBytes,
-    sendError: (error) => {
-      if (!response.headersSent) return sendJson(error.status, error.toEnvelope(), error.headers);
-      if (stream === undefined) return void response.destroy();
-      sendLast(stream, JSON.stringify(error.toEnvelope()));
+    sendError,
+    refuseRest: (error) => {
+      response.once("finish", () => request.destroy());
+      sendError(error);
     },
     openStream: (headers) => {
       stream ??= createSseWriter(response, {

@@ -45,10 +45,11 @@ export function announcesMoreThan(request: IncomingMessage, maxBytes: number): b
   return Number(request.headers["content-length"] ?? 0) > maxBytes;
 }
 
-/** The body as bytes, or `undefined` when it has more than `maxBytes`. */
+/** The body as bytes, or `undefined` when it has more than `maxBytes`. `onBytes` is told of each piece that comes. */
 export async function readRequestBody(
   request: IncomingMessage,
   maxBytes: number,
+  onBytes?: (bytes: number) => void,
 ): Promise<Buffer | undefined> {
   if (announcesMoreThan(request, maxBytes)) return undefined;
   const chunks: Buffer[] = [];
@@ -57,6 +58,7 @@ export async function readRequestBody(
   return new Promise((resolve, reject) => {
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
+      onBytes?.(chunk.length);
       if (size <= maxBytes) chunks.push(chunk);
       else resolve(undefined);
     });

@@ -8,7 +8,9 @@ import {
   type EmbeddedGatewayOptions,
 } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { createKeyRing } from "../../src/embedded-gateway/keys/key-ring.ts";
+import { createManualClock } from "../support/manual-clock.ts";
 import { createMemoryKeyStore } from "../support/memory-key-store.ts";
+import { readToEnd } from "../unit/operations/raw-request.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 
 /** What can be done to a gateway without one of its keys. */
@@ -256,5 +258,41 @@ describe("a JSON body", () => {
     const polluting = `{"model":"sandbox/chat",${messages},"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}`;
     expect((await post(url, polluting)).status).toBe(200);
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+});
+
+describe("bodies of a key that do not arrive", () => {
+  it("keep those of another waiting for ten seconds each at most, and it is told so", async () => {
+    const clock = createManualClock();
+    const keyStore = createMemoryKeyStore();
+    const ring = createKeyRing({ store: keyStore, log: createQuietLog() });
+    const { url, port } = await start({ keyStore, clock });
+    const post = (secret: string, length: number) =>
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${secret}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n{`;
+    const slow = await Promise.all(
+      ["mallory", "trudy"].map(async (name) => {
+        const { secret } = await ring.create(name, {});
+        const socket = connect(port, "127.0.0.1").on("error", () => {});
+        await once(socket, "connect");
+        socket.write(post(secret, 30_000_000));
+        return socket;
+      }),
+    );
+    await expect.poll(() => clock.waiting()).toBe(1);
+    const answers = slow.map(async (socket) => (await readToEnd(socket)).split("\r\n", 1)[0]);
+    const { secret } = await ring.create("ada", {});
+    const content = `hello ${"x".repeat(20_000_000)}`;
+    const asked = fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "sandbox", messages: [{ role: "user", content }] }),
+    });
+    let isAnswered = false;
+    void asked.finally(() => (isAnswered = true));
+    for (let second = 0; second < 25 && !isAnswered; second += 1) await clock.advance(1000);
+    expect((await asked).status).not.toBe(408);
+    expect(await answers[0]).toContain("408");
+    for (const socket of slow) socket.destroy();
+    await Promise.all(answers);
   });
 });

@@ -168,6 +168,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       await ledger.expectBudget(key.id, key);
       const release = enter(key);
       return {
+        keyId: key.id,
         isLimited: true,
         sees: (model) => allows(key, model),
         expectModel: (model) => {

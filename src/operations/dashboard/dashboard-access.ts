@@ -24,15 +24,15 @@ export interface DashboardAccessOptions {
 }
 
 /**
- * Admits requests from this machine, of admins, and those with the password, by HTTP Basic authentication with any name.
- * Wrong passwords are delayed by address, as on the page.
+ * Admits admins, and those with the password, by HTTP Basic authentication with any name; where none is set, requests
+ * from this machine. Where one is set, they need it too: a proxy on this machine need not say whom it serves. Wrong
+ * passwords are delayed by address, as on the page.
  */
 export function createDashboardAccess({ password, addressOf, isAdmin, now }: DashboardAccessOptions) {
   const delays = createLoginDelays(now);
   return async (request: IncomingMessage): Promise<Admission> => {
-    if (isFromThisMachine(request)) return { kind: "admitted" };
     if ((await isAdmin?.(request)) === true) return { kind: "admitted" };
-    if (password === undefined) return { kind: "closed" };
+    if (password === undefined) return { kind: isFromThisMachine(request) ? "admitted" : "closed" };
     const given = passwordOf(request);
     if (given === undefined) return { kind: "password-needed" };
     const address = addressOf(request);
@@ -43,7 +43,6 @@ export function createDashboardAccess({ password, addressOf, isAdmin, now }: Das
       delays.failed(address);
       return { kind: "password-needed" };
     }
-    delays.succeeded(address);
     return { kind: "admitted" };
   };
 }

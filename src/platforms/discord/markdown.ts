@@ -90,7 +90,7 @@ function codeBlock(text: string, info: string): string {
 }
 
 function partTicks(text: string): string {
-  return text.replaceAll(/`{2,}/g, (run) => [...run].join("\u200B"));
+  return text.replaceAll(/`{2,}/g, (run) => run.split("").join("\u200B"));
 }
 
 function inline(tokens: readonly Token[]): string {

@@ -10,7 +10,7 @@ export type SignedRequest =
   | { readonly kind: "ssl-check" }
   | {
       readonly kind: "refused";
-      readonly status: 401 | 408 | 413 | 503;
+      readonly status: 401 | 408 | 413;
       /** For the log; holds nothing that the client sent. */
       readonly reason: string;
     };
@@ -22,7 +22,7 @@ export interface SignedRequestReader {
 
 /** Slack's largest payloads, a pressed button with its message in a form, have some 100 KB. */
 const maxBytes = 1024 * 1024;
-/** Of all bodies that are being read: nobody has shown yet that they come from Slack. */
+/** What has come of all bodies that are being read: nobody has shown yet that they come from Slack. */
 const maxBytesAtOnce = 32 * maxBytes;
 /** `ssl_check=1&token=…` is not signed. */
 const maxUnsignedBytes = 1024;
@@ -36,7 +36,22 @@ export function createSignedRequestReader(
   signingSecret: string,
   clock: Clock,
 ): SignedRequestReader {
-  let reading = 0;
+  /** Bytes of each body that have come. */
+  const reading = new Map<IncomingMessage, number>();
+
+  /**
+   * Slack's bodies are small and come at once. Past the bound the largest that has not come to its end is given up, so
+   * that bodies without an end keep nothing else from being read.
+   */
+  function count(request: IncomingMessage, bytes: number): void {
+    reading.set(request, (reading.get(request) ?? 0) + bytes);
+    let sum = 0;
+    for (const each of reading.values()) sum += each;
+    if (sum <= maxBytesAtOnce) return;
+    const [largest] = [...reading].toSorted(([, one], [, other]) => other - one)[0] ?? [];
+    largest?.destroy();
+    if (largest !== undefined) reading.delete(largest);
+  }
 
   function isSigned(body: Buffer, signature: string, timestamp: number): boolean {
     return bolt.sdk.isValidSlackRequest({
@@ -71,11 +86,9 @@ export function createSignedRequestReader(
     const isClaimed = typeof signature === "string" && signature.startsWith("v0=") && signedAt !== undefined;
     if (announcesMoreThan(request, maxBytes)) return refuse(413, `its body is over ${maxBytes} bytes`);
     if (!isClaimed && length > maxUnsignedBytes) return refuse(401, "it is not signed");
-    if (reading + length > maxBytesAtOnce) return refuse(503, "too many requests are being read");
-    reading += length;
     const cancelTimer = clock.after(readTimeoutMs, () => request.destroy());
     try {
-      const body = await readRequestBody(request, maxBytes);
+      const body = await readRequestBody(request, maxBytes, (bytes) => count(request, bytes));
       if (body === undefined) return refuse(413, `its body is over ${maxBytes} bytes`);
       if (isClaimed) return check(body, signature, signedAt);
       const isSslCheck = new URLSearchParams(body.toString()).get("ssl_check") === "1";
@@ -85,7 +98,7 @@ export function createSignedRequestReader(
       return refuse(408, "its body did not arrive");
     } finally {
       cancelTimer();
-      reading -= length;
+      reading.delete(request);
     }
   }
 

@@ -10,6 +10,9 @@ export interface SessionLimits {
   /** Files that are being sent, each of which is in memory whole. More wait. */
   readonly files: number;
   readonly filesPerSession: number;
+  /** Files that are being received. More wait. */
+  readonly uploads: number;
+  readonly uploadsPerSession: number;
   /** Searches that read the store at once; of a session one. More wait. */
   readonly searches: number;
 }
@@ -21,6 +24,8 @@ export const defaultSessionLimits: SessionLimits = {
   streamsPerSession: 32,
   files: 16,
   filesPerSession: 8,
+  uploads: 128,
+  uploadsPerSession: 8,
   searches: 3,
 };
 
@@ -34,6 +39,8 @@ export interface SessionBounds {
   takeStream(session: string, response: ServerResponse): boolean;
   /** Resolves when a file may be loaded and sent. @throws Error when the client disconnects first */
   takeFile(session: string, response: ServerResponse): Promise<void>;
+  /** Resolves when a file may be received. @throws Error when the client disconnects first */
+  takeUpload(session: string, response: ServerResponse): Promise<void>;
   /** Resolves when the session may search. @throws Error when the client disconnects first */
   takeSearch(session: string, response: ServerResponse): Promise<void>;
 }
@@ -42,6 +49,7 @@ export interface SessionBounds {
 export function createSessionBounds(limits: SessionLimits = defaultSessionLimits): SessionBounds {
   const requests = createRateLimiter({ maxKeys: maxSessions });
   const files = createFairSemaphore({ max: limits.files, maxPerKey: limits.filesPerSession });
+  const uploads = createFairSemaphore({ max: limits.uploads, maxPerKey: limits.uploadsPerSession });
   const searches = createFairSemaphore({ max: limits.searches, maxPerKey: 1 });
   const streams = new Map<string, number>();
   let allStreams = 0;
@@ -62,6 +70,7 @@ export function createSessionBounds(limits: SessionLimits = defaultSessionLimits
       return true;
     },
     takeFile: (session, response) => takeUntilClosed(files, session, response),
+    takeUpload: (session, response) => takeUntilClosed(uploads, session, response),
     takeSearch: (session, response) => takeUntilClosed(searches, session, response),
   };
 }

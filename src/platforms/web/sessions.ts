@@ -5,7 +5,11 @@ import { createLoginDelays } from "../../support/login-delays.ts";
 
 const cookieName = "parley_session";
 const sessionMs = 30 * 24 * 3_600_000;
-const maxSessions = 1000;
+const maxSessions = 10_000;
+/** Of one account: its next login ends the one that was used least recently. */
+const maxSessionsOfAccount = 50;
+/** Of the page's password, from one address, which may be that of a whole office. */
+const maxSessionsOfAddress = 500;
 /** Key of the session of everybody, on a page that needs no login. */
 export const openSession = "local";
 
@@ -19,6 +23,8 @@ interface Session {
   readonly expiresAt: number;
   /** Absent: logged in with the page's password. */
   readonly holder: SessionHolder | undefined;
+  /** Whom it counts for: an account, or an address. */
+  readonly countedFor: string;
   readonly ended: AbortController;
 }
 
@@ -31,7 +37,7 @@ export type Login =
 /**
  * Logins of the page. Sessions last 30 days and are in memory only: after a restart people log in again.
  * Wrong passwords are delayed by address, see {@link createLoginDelays}. Without a password every request without a
- * session of its own counts as logged in, in one session.
+ * session of its own counts as logged in, in one session. Past their bound an account's logins end its own sessions.
  * @param password opens the page for everybody who has it
  * @param addressOf the address that failures count for
  */
@@ -42,15 +48,25 @@ export function createSessions(
 ) {
   /** By token hash. */
   const sessions = new LRUCache<string, Session>({
-    max: maxSessions,
+    // Sized rather than counted: `max` would preallocate.
+    maxSize: maxSessions,
+    sizeCalculation: () => 1,
     dispose: ({ ended }) => ended.abort(),
   });
   const delays = createLoginDelays(now);
   let open = new AbortController();
 
+  /** Ends the sessions that were used least recently, so that one more is within the bound. */
+  function makeRoom(countedFor: string, max: number): void {
+    const own = [...sessions.entries()].filter(([, session]) => session.countedFor === countedFor);
+    for (const [key] of own.slice(max - 1)) sessions.delete(key);
+  }
+
   function begin(request: IncomingMessage, holder?: SessionHolder): Extract<Login, { kind: "logged-in" }> {
     const token = randomBytes(32).toString("base64url");
-    const session = { expiresAt: now() + sessionMs, holder, ended: new AbortController() };
+    const countedFor = holder === undefined ? `address ${addressOf(request)}` : `account ${holder.accountId}`;
+    makeRoom(countedFor, holder === undefined ? maxSessionsOfAddress : maxSessionsOfAccount);
+    const session = { expiresAt: now() + sessionMs, holder, countedFor, ended: new AbortController() };
     sessions.set(digest(token).toString("hex"), session);
     const isSecure = (request.headers.origin ?? "").startsWith("https://");
     return { kind: "logged-in", cookie: cookie(token, sessionMs / 1000) + (isSecure ? "; Secure" : "") };
@@ -96,7 +112,6 @@ export function createSessions(
         delays.failed(address);
         return { kind: "wrong" };
       }
-      delays.succeeded(address);
       return begin(request);
     },
 
@@ -109,10 +124,10 @@ export function createSessions(
       const address = addressOf(request);
       const wait = delays.waitMs(address);
       if (wait > 0) return { kind: "limited", retryAfterMs: wait };
-      delays.failed(address);
+      const takeBack = delays.failed(address);
       const holder = await check();
       if (holder === undefined) return { kind: "wrong" };
-      delays.succeeded(address);
+      takeBack();
       return begin(request, holder);
     },
 

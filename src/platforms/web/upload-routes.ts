@@ -29,9 +29,10 @@ export async function findUpload(uploads: Uploads, id: string): Promise<Upload> 
 }
 
 async function receiveUpload(
-  { uploads }: ApiContext,
-  { request, response, target }: Exchange,
+  { uploads, bounds }: ApiContext,
+  { request, response, target, session }: Exchange,
 ): Promise<void> {
+  await bounds.takeUpload(session, response);
   const durationMs = Number(target.query.get("durationMs") ?? Number.NaN);
   const upload = await uploads.save(request, {
     name: (target.query.get("name") ?? "").replace(/[\p{Cc}/\\]/gu, "_").slice(0, 200) || "file",

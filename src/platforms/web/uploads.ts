@@ -21,7 +21,6 @@ const brokenOffMs = 3_600_000;
 const maxFiles = 1000;
 /** Of the files and bytes of all, what one account may have: others must have room too. */
 const maxShareOfAccount = 1 / 4;
-const maxInProgress = 16;
 /** Slowest upload: below this many bytes a second on average, after `graceMs`, it is ended. */
 const slowest = { bytesPerSecond: 1024, graceMs: 15_000 };
 
@@ -177,8 +176,7 @@ export function createUploads(directory: string, options: UploadOptions) {
 
     /**
      * Writes a request's body to disk.
-     * @throws ParleyError `attachment-too-large`, `attachment-empty`, `busy` (too many uploads at once),
-     *   `store-unavailable` (disk error)
+     * @throws ParleyError `attachment-too-large`, `attachment-empty`, `store-unavailable` (disk error)
      */
     async save(
       request: IncomingMessage,
@@ -188,7 +186,6 @@ export function createUploads(directory: string, options: UploadOptions) {
       const maxBytes = maxBytesOf(claimed);
       const announced = Number(request.headers["content-length"] ?? 0);
       if (announced > maxBytes) throw tooLarge(claimed.name, maxBytes);
-      if (inProgress >= maxInProgress) throw new ParleyError("busy", "too many uploads in progress");
       if (all.size + inProgress >= maxFiles || usedBytes + announced > maxTotalBytes)
         throw full(claimed.name, maxTotalBytes);
       if (isShareUsed(all, claimed.owner)) throw full(claimed.name, maxTotalBytes * maxShareOfAccount);

@@ -120,9 +120,11 @@ describe("the dashboard for others", () => {
       const authorization = `Basic ${Buffer.from("ops:correct horse battery").toString("base64")}`;
       const admitted = await fetch(`${story.url}/admin/data`, { headers: { ...forwarded, authorization } });
       expect(admitted.status).toBe(200);
+      expect((await fetch(`${story.url}/admin/data`)).status).toBe(401);
       for (const path of ["/admin/other", "/admin/page/tsconfig.json", "/admin/dashboard-data.ts"])
-        expect((await fetch(`${story.url}${path}`)).status).toBe(404);
-      expect((await fetch(`${story.url}/admin/data`, { method: "POST" })).status).toBe(405);
+        expect((await fetch(`${story.url}${path}`, { headers: { authorization } })).status).toBe(404);
+      const post = { method: "POST", headers: { authorization } };
+      expect((await fetch(`${story.url}/admin/data`, post)).status).toBe(405);
     });
   });
 });

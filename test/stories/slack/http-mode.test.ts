@@ -111,6 +111,33 @@ test("a body over a megabyte is refused before it is read", async () => {
   expect(status).toBe(413);
 });
 
+test.each([
+  ["say that a megabyte comes and send nothing", 0],
+  ["send most of a megabyte and no end", 900_000],
+])("strangers who %s keep nothing of Slack's from being taken", async (_, sentBytes) => {
+  await begin({ haste: 1 });
+  const { url, signingSecret, skewMs } = story.slack.endpoint;
+  const headers = { ...signRequest({ signingSecret, skewMs }, ""), "content-length": 1024 * 1024 };
+  const strangers = await Promise.all(
+    Array.from({ length: 60 }, async () => {
+      const sent = request(url, { method: "POST", headers, agent: false });
+      sent.on("error", () => {});
+      sent.flushHeaders();
+      await new Promise((resolve) => sent.once("socket", (socket) => socket.once("connect", resolve)));
+      // Those that are given up for others' sake have been disconnected.
+      await new Promise((resolve) =>
+        sentBytes === 0 ? resolve(undefined) : sent.write(Buffer.alloc(sentBytes), resolve),
+      );
+      return sent;
+    }),
+  );
+  const answers = await Promise.all(
+    Array.from({ length: 25 }, () => send({ type: "url_verification", token: "t", challenge: "c" })),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 25 }, () => 200));
+  for (const stranger of strangers) stranger.destroy();
+});
+
 test("what is signed but no JSON, and other methods, are refused", async () => {
   await begin();
   const { url, signingSecret, skewMs } = story.slack.endpoint;

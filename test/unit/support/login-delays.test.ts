@@ -20,6 +20,23 @@ describe("delays after wrong passwords", () => {
     expect(delays.waitMs("a")).toBe(0);
   });
 
+  it("are not taken back by what is right in between: only that attempt itself does not count", () => {
+    let now = 0;
+    const delays = createLoginDelays(() => now);
+    let guesses = 0;
+    while (now < 60_000) {
+      delays.failed("a");
+      guesses += 1;
+      // The account of whoever guesses the password of another.
+      now += delays.waitMs("a");
+      const takeBack = delays.failed("a");
+      takeBack();
+      expect(delays.waitMs("a")).toBe(0);
+      now += 100;
+    }
+    expect(guesses).toBeLessThan(10);
+  });
+
   it("let an address that has not failed in at once, however many others fail", () => {
     const delays = createLoginDelays(() => 0);
     for (let index = 0; index < 50_000; index++) delays.failed(`attacker ${index}`);

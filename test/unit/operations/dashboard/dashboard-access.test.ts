@@ -34,6 +34,19 @@ test.each([
   expect(await withPassword(request(address, { ...headers, authorization }))).toEqual({ kind: "admitted" });
 });
 
+test.each([
+  ["this machine", { host: "127.0.0.1:3000" }],
+  [
+    "a proxy on this machine that says nothing of whom it serves",
+    { host: "localhost:3000", connection: "close" },
+  ],
+])("where a password is set, %s needs it too", async (_, headers) => {
+  const admit = createDashboardAccess({ password: "correct horse battery", addressOf });
+  expect(await admit(request("127.0.0.1", headers))).toEqual({ kind: "password-needed" });
+  const authorization = basic("anyone:correct horse battery");
+  expect(await admit(request("127.0.0.1", { ...headers, authorization }))).toEqual({ kind: "admitted" });
+});
+
 test("wrong passwords are refused, and delayed by address", async () => {
   let now = 0;
   const admit = createDashboardAccess({ password: "correct horse battery", addressOf, now: () => now });

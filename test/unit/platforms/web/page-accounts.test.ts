@@ -6,6 +6,7 @@ import { createAccounts, type Accounts } from "../../../../src/platforms/web/acc
 import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
 import { storedMessage } from "./fake-receiver.ts";
+import { openRaw } from "../../operations/raw-request.ts";
 import { followEvents, startPageServer, type PageServer } from "./page-server.ts";
 
 const password = "correct horse";
@@ -60,6 +61,22 @@ describe("a page with accounts", () => {
     expect(page.bytes.toString("utf8")).toContain('class="login-account"');
     expect((await server.askAsPage("GET", "/api/state")).status).toBe(401);
     expect((await server.askAsPage("GET", "/api/conversations")).status).toBe(401);
+  });
+
+  it("lets an account upload while another's uploads do not come to an end", async () => {
+    const slow = await Promise.all(
+      Array.from({ length: 24 }, () =>
+        openRaw(
+          `http://${server.host}`,
+          `POST /api/uploads?name=slow HTTP/1.1\r\nHost: ${server.host}\r\nX-Parley: 1\r\nCookie: ${anna["cookie"] ?? ""}\r\nContent-Length: 1000000\r\n\r\nx`,
+        ),
+      ),
+    );
+    // The server has read what was sent before.
+    expect((await server.askAsPage("GET", "/api/state", undefined, anna)).status).toBe(200);
+    await upload(ben);
+    for (const socket of slow) socket.destroy();
+    await upload(anna);
   });
 
   it("says who is logged in", async () => {

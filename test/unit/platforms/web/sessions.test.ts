@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createSessions } from "../../../../src/platforms/web/sessions.ts";
+import { createSessions, type Login } from "../../../../src/platforms/web/sessions.ts";
 import { startPageServer, type PageServer } from "./page-server.ts";
 
 describe("a page with a password", () => {
@@ -74,6 +74,11 @@ describe("a page with a password", () => {
   });
 });
 
+function toCookie(login: Login): string {
+  if (login.kind !== "logged-in") throw new Error(login.kind);
+  return String(login.cookie.split(";")[0]);
+}
+
 describe("sessions", () => {
   const address = () => "10.0.0.1";
   const request = (headers: Record<string, string> = {}) =>
@@ -89,12 +94,59 @@ describe("sessions", () => {
     expect(sessions.logIn(request(), "correct horse")).toEqual({ kind: "limited", retryAfterMs: 1000 });
     now = 1000;
     const login = sessions.logIn(request(), "correct horse");
-    if (login.kind !== "logged-in") throw new Error(login.kind);
-    const cookie = login.cookie.split(";")[0];
+    const cookie = toCookie(login);
     expect(sessions.sessionOf(request({ cookie: `other=1; ${cookie}` }))).toEqual(expect.any(String));
     expect(sessions.sessionOf(request({ cookie: "parley_session=guess" }))).toBeUndefined();
     now += 30 * 24 * 3_600_000 + 1;
-    expect(sessions.sessionOf(request({ cookie: String(cookie) }))).toBeUndefined();
+    expect(sessions.sessionOf(request({ cookie }))).toBeUndefined();
+  });
+
+  it("of one's own account do not pay for guesses at another's", async () => {
+    let now = 0;
+    const sessions = createSessions(undefined, address, () => now);
+    const mallory = { accountId: "mallory", changedAt: 1 };
+    let guesses = 0;
+    while (now < 60_000) {
+      for (const holder of [undefined, undefined, mallory]) {
+        const login = await sessions.logInAs(request(), () => Promise.resolve(holder));
+        if (login.kind === "limited") now += login.retryAfterMs;
+        else if (login.kind === "wrong") guesses += 1;
+        now += 100;
+      }
+    }
+    expect(guesses).toBeLessThan(10);
+  });
+
+  it("of one account do not end those of others, however many they are", async () => {
+    const sessions = createSessions("correct horse", address, () => 0);
+    const logInAs = async (accountId: string) => {
+      const login = await sessions.logInAs(request(), () => Promise.resolve({ accountId, changedAt: 1 }));
+      return toCookie(login);
+    };
+    const ada = await logInAs("ada");
+    const shared = toCookie(sessions.logIn(request(), "correct horse"));
+    const first = await logInAs("mallory");
+    let last = first;
+    for (let index = 0; index < 1100; index += 1) last = await logInAs("mallory");
+    expect(
+      [ada, shared, first, last].map((cookie) => sessions.sessionOf(request({ cookie })) === undefined),
+    ).toEqual([false, false, true, false]);
+    for (let index = 0; index < 1100; index += 1) sessions.logIn(request(), "correct horse");
+    expect(sessions.sessionOf(request({ cookie: ada }))).toBeDefined();
+    expect(sessions.sessionOf(request({ cookie: last }))).toBeDefined();
+  });
+
+  it("of the page's password from one address do not end those from others", () => {
+    let from = "10.0.0.1";
+    const sessions = createSessions(
+      "correct horse",
+      () => from,
+      () => 0,
+    );
+    const cookie = toCookie(sessions.logIn(request(), "correct horse"));
+    from = "10.0.0.2";
+    for (let index = 0; index < 1100; index += 1) sessions.logIn(request(), "correct horse");
+    expect(sessions.sessionOf(request({ cookie }))).toBeDefined();
   });
 
   it("have a Secure cookie over https", () => {
