@@ -1,6 +1,6 @@
 import { ParleyError } from "../core/errors.ts";
 import { hasLocation } from "./exif.ts";
-import { decodeInTurn, maxInputPixels, openPicture } from "./load-sharp.ts";
+import { decodeInTurn, openPicture } from "./load-sharp.ts";
 import { sniff } from "./sniff.ts";
 import type { SniffedFile } from "./sniffed-file.ts";
 import type { Metadata, Sharp } from "sharp";
@@ -33,23 +33,24 @@ const minEdgePx = 64;
  * Converts a picture for models. PNG, JPEG, WebP and still GIF within the limits and without a location stay
  * unchanged; other pictures are rotated upright, scaled and re-encoded without metadata. Of several frames or pages the
  * first is kept, and `notice` says so. Pictures are converted one after another.
+ * @param key who waits in turn, e.g. a person
  * @throws ParleyError `attachment-unreadable` (no picture, or one that cannot be decoded), `attachment-too-large`
- * (over 50 megapixels, or over `maxBytes` in every quality)
+ * (over 50 megapixels, or fewer in formats that take much memory; over `maxBytes` in every quality)
  */
-export function toModelImage(bytes: Uint8Array, limits: ImageLimits): Promise<ModelImage> {
+export function toModelImage(bytes: Uint8Array, limits: ImageLimits, key: string): Promise<ModelImage> {
   const file = sniff(bytes);
   if (file.kind !== "image") {
     return Promise.reject(unreadable(file.kind === "empty" ? "empty" : file.mediaType));
   }
-  return decodeInTurn(() => convert(bytes, file, limits));
+  return decodeInTurn(key, () => convert(bytes, file, limits));
 }
 
 type Open = () => Sharp;
 
 async function convert(bytes: Uint8Array, file: SniffedFile, limits: ImageLimits): Promise<ModelImage> {
-  const original = await openPicture(bytes);
-  const open: Open = () => original.clone();
   try {
+    const original = await openPicture(bytes);
+    const open: Open = () => original.clone();
     const metadata = await open().metadata();
     const frames = metadata.pages ?? 1;
     if (frames === 1 && staysUnchanged(bytes, file, metadata, limits)) {
@@ -68,12 +69,6 @@ async function convert(bytes: Uint8Array, file: SniffedFile, limits: ImageLimits
     return { ...image, notice: translate(`picture.first-${what}`, { count: frames }) };
   } catch (error) {
     if (error instanceof ParleyError) throw error;
-    if (error instanceof Error && error.message.includes("exceeds pixel limit")) {
-      throw new ParleyError("attachment-too-large", "picture has too many pixels", {
-        detail: { maxMegapixels: maxInputPixels / 1_000_000 },
-        cause: error,
-      });
-    }
     throw unreadable(file.mediaType, error);
   }
 }

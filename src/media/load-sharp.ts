@@ -1,8 +1,15 @@
-import { createKeyedQueue } from "../support/keyed-queue.ts";
-import type { Sharp } from "sharp";
+import type { Metadata, Sharp } from "sharp";
+import { ParleyError } from "../core/errors.ts";
+import { createFairSemaphore } from "../support/fair-semaphore.ts";
 
-/** Larger pictures are refused before they are decoded: 50 megapixels take 200 MB of memory. */
-export const maxInputPixels = 50_000_000;
+/** Larger pictures are refused before they are decoded. */
+const maxInputPixels = 50_000_000;
+/** What decoding one picture may take. */
+const maxDecodingBytes = 350_000_000;
+/** For each pixel, measured: a progressive JPEG or an interlaced PNG is in memory whole. */
+const bytesPerPixel = 7;
+/** AVIF: its decoder holds the picture several times. */
+const avifBytesPerPixel = 20;
 
 /** Loads sharp with the first picture. Its cache and threads would cost memory and gain little here. */
 export async function loadSharp() {
@@ -22,17 +29,42 @@ const loaders = ["Png", "Jpeg", "Webp", "Nsgif", "Tiff", "Heif", "Svg"];
 const maxSeconds = 20;
 
 /**
- * Opens a picture of a stranger: refuses more than 50 megapixels by its header, and broken data; a pipeline that takes
- * longer than 20 s fails.
+ * Opens a picture of a stranger; a pipeline that takes longer than 20 s fails, and so does broken data.
+ * @throws ParleyError `attachment-too-large`: by its header it has over 50 megapixels, or decoding it would take over
+ *   350 MB; the decoder's error where it has no readable header
  */
 export async function openPicture(bytes: Uint8Array): Promise<Sharp> {
   const sharp = await loadSharp();
-  return sharp(bytes, { limitInputPixels: maxInputPixels, failOn: "error" }).timeout({ seconds: maxSeconds });
+  const open = (limitInputPixels: number | false): Sharp =>
+    sharp(bytes, { limitInputPixels, failOn: "error" });
+  const metadata = await open(false).metadata();
+  const maxPixels = maxPixelsOf(metadata);
+  if (metadata.width * (metadata.pageHeight ?? metadata.height) > maxPixels)
+    throw new ParleyError("attachment-too-large", "picture has too many pixels", {
+      detail: { maxMegapixels: Math.floor(maxPixels / 1_000_000) },
+    });
+  return open(maxInputPixels).timeout({ seconds: maxSeconds });
 }
 
-/** Runs decoding tasks one after another: each may take some 200 MB. */
-export function decodeInTurn<T>(task: () => Promise<T>): Promise<T> {
-  return queue.run("picture", task);
+function maxPixelsOf({ format, depth }: Metadata): number {
+  const ofFormat = format === "heif" ? avifBytesPerPixel : bytesPerPixel;
+  // More than a byte for each colour: measured.
+  const perPixel = depth === "uchar" || depth === "char" ? ofFormat : ofFormat * (10 / 7);
+  return Math.min(maxInputPixels, maxDecodingBytes / perPixel);
 }
 
-const queue = createKeyedQueue();
+/** Pictures are decoded one at a time: each may take 350 MB. Those who wait take turns. */
+const turns = createFairSemaphore({ max: 1, maxPerKey: 1 });
+
+/**
+ * Runs a decoding task when it is its turn.
+ * @param key who waits in turn, e.g. a person
+ */
+export async function decodeInTurn<T>(key: string, task: () => Promise<T>): Promise<T> {
+  const release = await turns.acquire(key, 1);
+  try {
+    return await task();
+  } finally {
+    release();
+  }
+}

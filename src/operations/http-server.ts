@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { ParleyError } from "../core/errors.ts";
 import { listenFailure } from "../support/listen-failure.ts";
 import { createHttpServer } from "../support/node-http.ts";
+import { createRareLog } from "../support/rare-log.ts";
 import { createSharedRun } from "../support/shared-run.ts";
 import type { HttpHandler } from "../core/platform-module.ts";
 import type { Log } from "../core/telemetry.ts";
@@ -73,16 +74,19 @@ export interface HttpServer {
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const guard = createHostGuard(options.host, options.allowedHosts);
+  const warnRarely = createRareLog(options.log);
   const readiness = createSharedRun(() => options.readiness());
   const { headersTimeoutMs = clientLimits.headersTimeout } = options;
   const server = createHttpServer(
     { ...clientLimits, headersTimeout: headersTimeoutMs },
     (request, response) => {
-      void respond(request, response, { ...options, guard, readiness }).catch((error: unknown) => {
-        options.log.error({ err: error, method: request.method }, "request handler failed");
-        if (!response.headersSent) response.writeHead(500, { "content-type": "text/plain" });
-        response.end();
-      });
+      void respond(request, response, { ...options, guard, warnRarely, readiness }).catch(
+        (error: unknown) => {
+          options.log.error({ err: error, method: request.method }, "request handler failed");
+          if (!response.headersSent) response.writeHead(500, { "content-type": "text/plain" });
+          response.end();
+        },
+      );
     },
   );
   server.setTimeout(idleTimeoutMs);
@@ -120,14 +124,15 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 
 interface Serving extends HttpServerOptions {
   readonly guard: HostGuard;
+  readonly warnRarely: ReturnType<typeof createRareLog>;
 }
 
 async function respond(request: IncomingMessage, response: ServerResponse, serving: Serving): Promise<void> {
-  const { guard, log, readiness, metrics, handlers, signedPaths = [] } = serving;
+  const { guard, warnRarely, readiness, metrics, handlers, signedPaths = [] } = serving;
   const target = parseRequestTarget(request.url ?? "");
   const isSigned = target !== undefined && signedPaths.includes(target.path);
   if (!isSigned && !guard.isAllowed(request)) {
-    log.warn({}, "request refused: wrong host");
+    warnRarely("host", {}, "request refused: wrong host");
     sendText(
       response,
       421,

@@ -30,9 +30,26 @@ interface Instruments {
  */
 const loopDelayEveryMs = 50;
 
+/** Different models in the labels: the names in a gateway's answers are its own. */
+const maxModels = 200;
+const maxModelChars = 100;
+
+/** Names a model in a label: those past the bound are `other`, since each name is a series for ever. */
+function createModelLabels(): (model: string) => string {
+  const known = new Set<string>();
+  return (model) => {
+    const name = model.slice(0, maxModelChars);
+    if (known.has(name)) return name;
+    if (known.size >= maxModels) return "other";
+    known.add(name);
+    return name;
+  };
+}
+
 /** Metrics of the process. prom-client is imported on first use, since it costs memory that an idle bot does not need. */
 export function createMetrics(sources: MetricsSources = {}): Metrics {
   let loading: Promise<Instruments> | undefined;
+  const labelOf = createModelLabels();
   const instruments = (): Promise<Instruments> => (loading ??= load(sources));
   const record = (write: (to: Instruments) => void): void => {
     void instruments().then(write);
@@ -60,7 +77,7 @@ export function createMetrics(sources: MetricsSources = {}): Metrics {
     },
     rated(labels) {
       record(({ rated }) => {
-        rated.inc(labels);
+        rated.inc({ ...labels, model: labelOf(labels.model) });
       });
     },
     refused(labels) {
@@ -73,7 +90,8 @@ export function createMetrics(sources: MetricsSources = {}): Metrics {
         retries.observe(labels, seconds);
       });
     },
-    call({ operation, outcome, model }, usage) {
+    call({ operation, outcome, model: answered }, usage) {
+      const model = labelOf(answered);
       record(({ calls, tokens, cost }) => {
         calls.inc({ operation, outcome });
         if (usage.promptTokens !== undefined) tokens.inc({ model, direction: "in" }, usage.promptTokens);

@@ -46,7 +46,7 @@ import { refuseTurn } from "./refuse-turn.ts";
 const maxShownAttempts = 20;
 
 export interface BatchRunnerOptions {
-  readonly dependencies: Omit<TurnDependencies, "gateway" | "admitBytes" | "chat" | "models">;
+  readonly dependencies: Omit<TurnDependencies, "gateway" | "personId" | "admitBytes" | "chat" | "models">;
   readonly settings: LayeredSettings;
   readonly admission: Admission;
   readonly inbox: Inbox;
@@ -301,6 +301,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       ...dependencies,
       chat,
       models,
+      personId,
       gateway: admission.gatewayFor({ personId, platform, origin }),
       admitBytes: (bytes, signal) => admission.admitBytes(personId, bytes, signal),
     };

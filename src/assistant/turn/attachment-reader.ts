@@ -36,6 +36,7 @@ export function readFiles(
       admitBytes: (bytes, signal) => dependencies.admitBytes(bytes, signal),
       conversations: dependencies.conversations,
       conversationId: target.conversationId,
+      personId: dependencies.personId,
       status: (text, options) => {
         target.reply.status(text, options);
       },

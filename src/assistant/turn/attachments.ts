@@ -35,6 +35,8 @@ export interface AttachmentReader {
   readonly clock: Clock;
   readonly conversations: Pick<Conversations, "putBlob">;
   readonly conversationId: string;
+  /** Whose files they are: people take turns. */
+  readonly personId: string;
   /** Resolves when so many bytes may be loaded. */
   admitBytes(bytes: number, signal: AbortSignal): Promise<Release>;
   /** Called with a few words before a slow step. */
@@ -136,7 +138,7 @@ async function readImage(
   bytes: Uint8Array,
   reader: AttachmentReader,
 ): Promise<ReadAttachments> {
-  const image = await toModelImage(bytes, imageLimits);
+  const image = await toModelImage(bytes, imageLimits, reader.personId);
   const blob = await reader.conversations.putBlob(reader.conversationId, image.bytes, image.mediaType);
   return {
     parts: [
@@ -181,7 +183,7 @@ async function readVoice(
       },
       hint: reader.hint,
       clock: reader.clock,
-      key: reader.conversationId,
+      key: reader.personId,
     },
     signal,
   );
@@ -219,7 +221,7 @@ async function readDocumentText(
   signal: AbortSignal,
 ): Promise<ReadAttachments> {
   reader.status(translate("status.reading", { name }));
-  const read = await readDocument(bytes, format, reader.conversationId, signal);
+  const read = await readDocument(bytes, format, reader.personId, signal);
   if ("problem" in read) return unread(name, documentProblem(read.problem));
   return {
     parts: [{ kind: "file", name, text: read.text }],

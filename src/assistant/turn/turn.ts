@@ -19,6 +19,8 @@ import type { LayeredModelChoice } from "./model-choice.ts";
 export interface TurnDependencies {
   /** Each call waits until it is admitted for the person of the turn. */
   readonly gateway: Gateway;
+  /** `Author.id` of the person whose turn it is. */
+  readonly personId: string;
   /** Resolves when so many bytes of files may be loaded; `release` them when they are no longer in memory. */
   readonly admitBytes: (bytes: number, signal: AbortSignal) => Promise<Release>;
   readonly access: Access;

@@ -10,7 +10,7 @@ const sampleEdgePx = 64;
  * @throws Error of the decoder
  */
 export function describePicture(bytes: Buffer): Promise<string> {
-  return decodeInTurn(() => describe(bytes));
+  return decodeInTurn("sandbox", () => describe(bytes));
 }
 
 async function describe(bytes: Buffer): Promise<string> {

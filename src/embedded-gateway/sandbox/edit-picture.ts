@@ -62,7 +62,7 @@ export function asksForEdit(prompt: string): boolean {
  * @throws Error of the decoder
  */
 export function editPicture(bytes: Buffer, prompt: string): Promise<{ png: Buffer; done: string[] }> {
-  return decodeInTurn(() => edited(bytes, prompt));
+  return decodeInTurn("sandbox", () => edited(bytes, prompt));
 }
 
 async function edited(bytes: Buffer, prompt: string): Promise<{ png: Buffer; done: string[] }> {

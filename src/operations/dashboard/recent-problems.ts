@@ -24,9 +24,11 @@ export interface RecentProblems {
 }
 
 const defaultMax = 50;
+/** Of one kind: some are caused by anybody who can connect, as often as they like. */
+const maxOfKind = 5;
 const maxReasonChars = 300;
 
-/** @see {@link RecentProblems}. `max`: how many are kept, default 50. */
+/** @see {@link RecentProblems}. `max`: how many are kept, default 50; of one kind five. */
 export function createRecentProblems(max = defaultMax): RecentProblems {
   const kept: Problem[] = [];
   return {
@@ -36,6 +38,8 @@ export function createRecentProblems(max = defaultMax): RecentProblems {
       const problem = toProblem(line);
       if (problem === undefined) return;
       kept.push(problem);
+      const alike = kept.filter(({ message, code }) => message === problem.message && code === problem.code);
+      if (alike.length > maxOfKind) kept.splice(kept.indexOf(alike[0]!), 1);
       if (kept.length > max) kept.shift();
     },
     read: () => kept.toReversed(),

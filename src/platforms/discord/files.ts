@@ -43,7 +43,7 @@ async function fitFile(file: ReplyFile, maxBytes: number): Promise<UploadedFile>
     });
   }
   const { toModelImage } = await import("../../media/image.ts");
-  const smaller = await toModelImage(file.bytes, { maxEdgePx: 4096, maxBytes });
+  const smaller = await toModelImage(file.bytes, { maxEdgePx: 4096, maxBytes }, "answers");
   const extension = smaller.mediaType.slice("image/".length).replace("jpeg", "jpg");
   const name = `${file.name.replace(/\.[^.]*$/, "")}.${extension}`;
   return { name, data: smaller.bytes, contentType: smaller.mediaType, altText };

@@ -5,6 +5,7 @@ import { ParleyError } from "../../core/errors.ts";
 import type { PlatformHealth } from "../../core/platform.ts";
 import type { HttpHandler } from "../../core/platform-module.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { createRareLog } from "../../support/rare-log.ts";
 import { loadBolt } from "./bolt.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";
 import { createEventIntake, type EventIntake } from "./event-intake.ts";
@@ -24,8 +25,6 @@ export interface HttpConnection extends Connection {
 
 /** Slack gives up after three seconds. */
 const responseMs = 2800;
-/** Anybody can send requests that are not Slack's: how often they are logged. */
-const logEveryMs = 60_000;
 
 interface Open {
   readonly receiver: HTTPReceiver;
@@ -40,7 +39,8 @@ interface Open {
 export function createHttpConnection(options: HttpConnectionOptions): HttpConnection {
   const { signingSecret, apiUrl, clock, log, prepare } = options;
   const closing = new AbortController();
-  const logRefusal = createRefusalLog(log, clock);
+  /** Anybody can send requests that are not Slack's. */
+  const warnRarely = createRareLog(log, () => clock.monotonic());
   let state: PlatformHealth = { state: "connecting" };
   let open: Open | undefined;
   let closed: Promise<void> | undefined;
@@ -77,7 +77,8 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
     const { receiver, reader } = open;
     const read = await reader.read(request);
     if (read.kind === "refused") {
-      logRefusal(read.status, read.reason);
+      const { status, reason } = read;
+      warnRarely(String(status), { status, reason }, "request to /slack/events refused");
       return send(response, read.status, { Connection: "close" });
     }
     if (read.kind === "ssl-check") return send(response, 200, {});
@@ -110,21 +111,6 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
       await handle(request, response);
       return true;
     },
-  };
-}
-
-/** Logs why requests are refused: the first of each kind, then once a minute with their number. */
-function createRefusalLog(log: Log, clock: Clock): (status: number, reason: string) => void {
-  const seen = new Map<number, { count: number; loggedAt: number }>();
-  return (status, reason) => {
-    const now = clock.monotonic();
-    const entry = seen.get(status) ?? { count: 0, loggedAt: Number.NEGATIVE_INFINITY };
-    entry.count += 1;
-    seen.set(status, entry);
-    if (now - entry.loggedAt < logEveryMs) return;
-    log.warn({ status, count: entry.count, reason }, "request to /slack/events refused");
-    entry.count = 0;
-    entry.loggedAt = now;
   };
 }
 

@@ -1,5 +1,6 @@
 import type { HTTPReceiver } from "@slack/bolt";
 import type { Clock } from "../../core/clock.ts";
+import { createRareLog } from "../../support/rare-log.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { HttpHandler } from "../../core/platform-module.ts";
 import type { Claims, Records } from "../../core/storage.ts";
@@ -46,6 +47,7 @@ export interface Installer {
 /** Slack's own installer over our store, with one-time states and words of our own. */
 export function createInstaller(options: InstallerOptions): Installer {
   const { bolt, apiUrl, clientId, clientSecret, publicUrl, installations, onInstalled, log } = options;
+  const warnRarely = createRareLog(log, () => options.clock.monotonic());
   const states = createInstallStates(clientSecret, options);
   const redirectUri =
     publicUrl === undefined ? undefined : publicUrl.replace(/(?<!\/)\/+$/, "") + redirectPath;
@@ -91,7 +93,7 @@ export function createInstaller(options: InstallerOptions): Installer {
     },
     failure(error, _options, _request, response) {
       const { status, reason, page } = toInstallFailure(error);
-      log.warn({ status, reason }, "Slack installation failed");
+      warnRarely(String(status), { status, reason }, "Slack installation failed");
       sendPage(response, status, page);
     },
   };

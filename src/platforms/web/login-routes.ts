@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../../core/telemetry.ts";
+import { createRareLog } from "../../support/rare-log.ts";
 import { translate } from "../../words/translate.ts";
 import { passwordLimits } from "./accounts/accounts.ts";
 import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
@@ -13,6 +14,7 @@ type PageLogin = ReturnType<typeof createPageLogin>;
 
 /** Login, logout and the own password. */
 export function createLoginRoutes(pageLogin: PageLogin, log: Log) {
+  const warnRarely = createRareLog(log);
   return {
     /** `POST /api/login`, of anybody. */
     async logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -58,7 +60,7 @@ export function createLoginRoutes(pageLogin: PageLogin, log: Log) {
         sendJson(response, 200, {}, { "Set-Cookie": login.cookie });
         return;
       case "wrong":
-        log.warn({}, "login failed: wrong password");
+        warnRarely("password", {}, "login failed: wrong password");
         sendProblem(
           response,
           403,

@@ -21,6 +21,7 @@ import { createConversationViews } from "./conversation-views.ts";
 import { createFeeds } from "./feed.ts";
 import { createClientAddress } from "../../support/client-address.ts";
 import { systemClock } from "../../support/clock.ts";
+import { createRareLog } from "../../support/rare-log.ts";
 import { drainRequest } from "../../support/drain-request.ts";
 import { isForeign, type PageLoginMode } from "./guard.ts";
 import { retryAfter, sendProblem, sendTooMany, statusOf } from "./http.ts";
@@ -100,6 +101,7 @@ export interface WebPlatform extends Platform {
  */
 export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   const { log, clock = systemClock } = options;
+  const warnRarely = createRareLog(log, () => clock.monotonic());
   const accounts = createAccounts(options.records, clock);
   const pageLogin = createPageLogin({
     accounts,
@@ -364,7 +366,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     const isOwnPath = path === "/" || path === "/favicon.ico" || /^\/(?:c|page|vendor|api)\//.test(path);
     if (!isOwnPath) return false;
     if (isForeign(request, path)) {
-      log.warn({ path }, "request refused: wrong origin");
+      warnRarely("origin", { path }, "request refused: wrong origin");
       sendProblem(response, 403, "wrong-origin", translate("web.foreign"), { Connection: "close" });
       return true;
     }

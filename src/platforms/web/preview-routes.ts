@@ -6,6 +6,7 @@ import { sniff } from "../../media/sniff.ts";
 import { translate } from "../../words/translate.ts";
 import type { ApiContext, Exchange, Route } from "./api-context.ts";
 import { sendJson, sendProblem } from "./http.ts";
+import { currentPerson } from "./page-person.ts";
 import { findUpload } from "./upload-routes.ts";
 
 /** Longest text that is shown before a file is sent, in characters. */
@@ -28,7 +29,12 @@ async function sendText({ uploads, bounds }: ApiContext, { response, id, session
     return sendProblem(response, 422, "no-text", translate("web.no-preview", { name: upload.name }));
   const gone = new AbortController();
   response.once("close", () => gone.abort(new Error("client disconnected")));
-  const read = await readDocument(bytes, sniffed.extension as DocumentFormat, session, gone.signal);
+  const read = await readDocument(
+    bytes,
+    sniffed.extension as DocumentFormat,
+    currentPerson().author.id,
+    gone.signal,
+  );
   if ("problem" in read)
     return sendProblem(
       response,

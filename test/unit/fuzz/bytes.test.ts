@@ -210,7 +210,7 @@ describe("files", () => {
   it("pictures are converted or refused", async () => {
     await fc.assert(
       fc.asyncProperty(file, (bytes) =>
-        survives(() => toModelImage(bytes, { maxEdgePx: 256, maxBytes: 50_000 })),
+        survives(() => toModelImage(bytes, { maxEdgePx: 256, maxBytes: 50_000 }, "fuzz")),
       ),
       options(150),
     );

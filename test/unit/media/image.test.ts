@@ -39,7 +39,7 @@ describe("toModelImage", () => {
   for (const name of ["picture.png", "picture.jpg", "picture.webp", "jpeg-named.heic"]) {
     it(`keeps ${name} unchanged`, async () => {
       const bytes = await fixture(name);
-      const image = await toModelImage(bytes, limits);
+      const image = await toModelImage(bytes, limits, "ada");
       expect(image).toMatchObject({ changed: false, widthPx: 320, heightPx: 240 });
       expect(image.mediaType).toBe((sniff(bytes) as { mediaType: string }).mediaType);
       expect(Buffer.compare(image.bytes, bytes)).toBe(0);
@@ -48,24 +48,31 @@ describe("toModelImage", () => {
 
   it("keeps a still GIF unchanged", async () => {
     const still = await bytesOf(sharp(await fixture("picture.png")).gif());
-    expect(await toModelImage(still, limits)).toMatchObject({ changed: false, mediaType: "image/gif" });
+    expect(await toModelImage(still, limits, "ada")).toMatchObject({
+      changed: false,
+      mediaType: "image/gif",
+    });
   });
 
   it("scales down to the longest edge and keeps the aspect ratio", async () => {
-    const image = await toModelImage(await bytesOf(plain(1200, 600).jpeg()), { ...limits, maxEdgePx: 300 });
+    const image = await toModelImage(
+      await bytesOf(plain(1200, 600).jpeg()),
+      { ...limits, maxEdgePx: 300 },
+      "ada",
+    );
     expect(image).toMatchObject({ changed: true, widthPx: 300, heightPx: 150, mediaType: "image/jpeg" });
     expect(await sharp(image.bytes).metadata()).toMatchObject({ format: "jpeg", width: 300, height: 150 });
   });
 
   it("keeps transparency as PNG", async () => {
     const clear = sharp({ create: { width: 400, height: 10, channels: 4, background: "#ff000080" } });
-    const image = await toModelImage(await bytesOf(clear.webp()), { ...limits, maxEdgePx: 100 });
+    const image = await toModelImage(await bytesOf(clear.webp()), { ...limits, maxEdgePx: 100 }, "ada");
     expect(image.mediaType).toBe("image/png");
     expect((await sharp(image.bytes).metadata()).hasAlpha).toBe(true);
   });
 
   it("keeps only the first frame of an animation, with a notice", async () => {
-    const image = await toModelImage(await fixture("animated.gif"), limits);
+    const image = await toModelImage(await fixture("animated.gif"), limits, "ada");
     expect(image).toMatchObject({ changed: true, widthPx: 96, heightPx: 72, mediaType: "image/png" });
     expect(image.notice).toBe("Only the first frame of the picture is read (it has 4).");
     expect((await sharp(image.bytes).metadata()).pages ?? 1).toBe(1);
@@ -73,7 +80,7 @@ describe("toModelImage", () => {
 
   it("keeps only the first frame of an animated WebP", async () => {
     const webp = await bytesOf(sharp(await fixture("animated.gif"), { animated: true }).webp());
-    expect((await toModelImage(webp, limits)).notice).toContain("first frame");
+    expect((await toModelImage(webp, limits, "ada")).notice).toContain("first frame");
   });
 
   for (const format of ["avif", "tiff"] as const) {
@@ -81,6 +88,7 @@ describe("toModelImage", () => {
       const image = await toModelImage(
         await bytesOf(sharp(await fixture("picture.png")).toFormat(format)),
         limits,
+        "ada",
       );
       expect(image).toMatchObject({ changed: true, mediaType: "image/jpeg", widthPx: 320, heightPx: 240 });
       expect(sniff(image.bytes)).toMatchObject({ mediaType: "image/jpeg" });
@@ -89,7 +97,7 @@ describe("toModelImage", () => {
 
   it("rotates a picture upright and removes its orientation tag", async () => {
     const lying = await bytesOf(plain(40, 20).jpeg().withMetadata({ orientation: 6 }));
-    const image = await toModelImage(lying, limits);
+    const image = await toModelImage(lying, limits, "ada");
     expect(image).toMatchObject({ changed: true, widthPx: 20, heightPx: 40 });
     expect((await sharp(image.bytes).metadata()).orientation).toBeUndefined();
   });
@@ -99,7 +107,7 @@ describe("toModelImage", () => {
     for (const picture of [plain(40, 20).jpeg(), plain(40, 20).webp(), plain(40, 20).png()]) {
       const tagged = await bytesOf(picture.withExif(place));
       expect((await sharp(tagged).metadata()).exif).toBeDefined();
-      const image = await toModelImage(tagged, limits);
+      const image = await toModelImage(tagged, limits, "ada");
       expect(image.changed).toBe(true);
       expect((await sharp(image.bytes).metadata()).exif).toBeUndefined();
     }
@@ -111,30 +119,34 @@ describe("toModelImage", () => {
         .jpeg()
         .withExif({ IFD0: { Artist: "Zoe" } }),
     );
-    expect((await toModelImage(tagged, limits)).changed).toBe(false);
+    expect((await toModelImage(tagged, limits, "ada")).changed).toBe(false);
   });
 
   it("re-encodes a picture with a location in its XMP", async () => {
     const xmp = '<x:xmpmeta xmlns:x="adobe:ns:meta/"><a exif:GPSLatitude="52,31N"/></x:xmpmeta>';
     const tagged = await bytesOf(plain(40, 20).jpeg().withXmp(xmp));
-    expect((await toModelImage(tagged, limits)).changed).toBe(true);
+    expect((await toModelImage(tagged, limits, "ada")).changed).toBe(true);
   });
 
   it("lowers quality, then size, until the bytes fit", async () => {
-    const image = await toModelImage(await bytesOf(noise(600, 600).png()), { ...limits, maxBytes: 20_000 });
+    const image = await toModelImage(
+      await bytesOf(noise(600, 600).png()),
+      { ...limits, maxBytes: 20_000 },
+      "ada",
+    );
     expect(image.bytes.length).toBeLessThanOrEqual(20_000);
     expect(image.mediaType).toBe("image/jpeg");
     expect(image.widthPx).toBeLessThan(600);
   });
 
   it("rejects what stays too large", async () => {
-    const work = toModelImage(await bytesOf(noise(300, 300).png()), { ...limits, maxBytes: 500 });
+    const work = toModelImage(await bytesOf(noise(300, 300).png()), { ...limits, maxBytes: 500 }, "ada");
     expect(await codeOf(work)).toBe("attachment-too-large");
   });
 
   it("rejects a decompression bomb by its header", async () => {
     const before = process.memoryUsage().rss;
-    expect(await codeOf(toModelImage(pngBomb(20_000, 20_000), limits))).toBe("attachment-too-large");
+    expect(await codeOf(toModelImage(pngBomb(20_000, 20_000), limits, "ada"))).toBe("attachment-too-large");
     expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
   });
 
@@ -151,15 +163,15 @@ describe("toModelImage", () => {
       svg: new Uint8Array(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')),
     };
     for (const [name, bytes] of Object.entries(files)) {
-      expect(await codeOf(toModelImage(bytes, limits)), name).toBe("attachment-unreadable");
+      expect(await codeOf(toModelImage(bytes, limits, "ada")), name).toBe("attachment-unreadable");
     }
   });
 
   it("continues after a failed picture", async () => {
     const good = await fixture("picture.png");
     const [first, second] = await Promise.allSettled([
-      toModelImage(good.subarray(0, 50), limits),
-      toModelImage(good, limits),
+      toModelImage(good.subarray(0, 50), limits, "ada"),
+      toModelImage(good, limits, "ada"),
     ]);
     expect([first?.status, second?.status]).toEqual(["rejected", "fulfilled"]);
   });

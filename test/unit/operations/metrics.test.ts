@@ -69,3 +69,19 @@ test("waits and refusals are counted by why", async () => {
     'parley_refusals_total{platform="slack",code="rate-limited"} 1',
   ]);
 });
+
+test("names of models that a gateway makes up do not make the metrics grow without end", async () => {
+  const metrics = createMetrics();
+  const usage = { promptTokens: 1, costUsd: 0.01, isEstimated: false };
+  for (let index = 0; index < 5000; index += 1)
+    metrics.call(
+      { operation: "chat", outcome: "complete", model: `made-up-${index}${"x".repeat(9000)}` },
+      usage,
+    );
+  metrics.call({ operation: "chat", outcome: "complete", model: "made-up-later" }, usage);
+  metrics.rated({ platform: "slack", rating: "good", model: "made-up-later" });
+  const { body } = await metrics.text();
+  expect(body.length).toBeLessThan(200_000);
+  expect(body).toContain('parley_tokens_total{model="other",direction="in"} 4801');
+  expect(body).toContain('model="other"} 1');
+});

@@ -1,3 +1,4 @@
+import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AttachmentReader, readAttachments } from "../../../../src/assistant/turn/attachments.ts";
 import {
@@ -28,6 +29,7 @@ describe("documents", () => {
     transcribe: () => Promise.reject(new Error("nothing to transcribe")),
     conversations: { putBlob: () => Promise.reject(new Error("nothing to keep")) },
     conversationId: "test:1",
+    personId: "ada",
     admitBytes: () => Promise.resolve(() => undefined),
     status: () => undefined,
   };
@@ -334,5 +336,66 @@ describe("transcript files", () => {
     it("has hours only where there are some", () => {
       expect([0, 65, 3600].map(toClock)).toEqual(["0:00", "1:05", "1:00:00"]);
     });
+  });
+});
+
+describe("what one person sends in many conversations", () => {
+  const never = new Promise<never>(() => {});
+  const gone = new AbortController();
+  afterAll(() => gone.abort(new Error("the test has ended")));
+
+  /** Reads a file of `bytes` as `personId` in a conversation of its own. */
+  function read(
+    personId: string,
+    conversationId: string,
+    bytes: Uint8Array,
+    transcribe = () => never as Promise<Transcription>,
+  ) {
+    const blob = { hash: "a".repeat(64), mediaType: "image/png", sizeBytes: 1 };
+    const reader = {
+      clock: createManualClock(),
+      download: () => Promise.resolve(bytes),
+      transcribe,
+      conversations: { putBlob: () => Promise.resolve(blob) },
+      conversationId,
+      personId,
+      admitBytes: () => Promise.resolve(() => undefined),
+      status: () => undefined,
+    } as unknown as AttachmentReader;
+    return readAttachments([{ id: "1", name: "file", source: null }], reader, gone.signal);
+  }
+
+  it.each([
+    [
+      "pictures",
+      () =>
+        sharp({ create: { width: 2000, height: 2000, channels: 3, background: "#fff" } })
+          .tiff()
+          .toBuffer(),
+    ],
+    ["documents", () => Promise.resolve(makeXlsx({ A: [["x"]] }))],
+  ])("is read in turn with another's: %s", async (_, make) => {
+    const bytes = new Uint8Array(await make());
+    const done: string[] = [];
+    const all = ["1", "2", "3", "4"].map((id) =>
+      read("ada", `test:${id}`, bytes).then(() => done.push("ada")),
+    );
+    await Promise.all([...all, read("ben", "test:5", bytes).then(() => done.push("ben"))]);
+    // One of hers is being read, and her next one has waited for longer.
+    expect(done.indexOf("ben")).toBeLessThanOrEqual(2);
+  });
+
+  it("keeps no other's long recording from being transcribed", async () => {
+    const bytes = makeLongWav(21 * 60);
+    for (const id of ["1", "2", "3"]) void read("ada", `test:${id}`, bytes).catch(() => undefined);
+    const words = {
+      text: "hello",
+      notices: [],
+      asked: "m",
+      model: "m",
+      usage: {},
+    } as unknown as Transcription;
+    const { parts } = await read("ben", "test:4", bytes, () => Promise.resolve(words));
+    expect(parts).toMatchObject([{ kind: "voice", text: expect.stringContaining("hello") as string }]);
   });
 });

@@ -37,3 +37,12 @@ test("keeps so many, cuts long reasons, and passes over lines that are no JSON",
   expect(problems.read().map(({ message }) => message)).toEqual(["number 3", "number 2"]);
   expect(problems.read()[0]?.reason?.length).toBeLessThan(400);
 });
+
+test("many of one kind, such as what strangers cause, leave the others their places", () => {
+  const problems = createRecentProblems();
+  const log = createLog({ level: "info", secrets: [], write: (line) => problems.take(line) });
+  for (const n of [1, 2, 3]) log.error({ turn: `discord:${n}` }, "gateway call failed");
+  for (let n = 0; n < 1000; n += 1) log.warn({ path: `/api/${n}` }, "request refused: wrong origin");
+  expect(problems.read().filter(({ message }) => message === "gateway call failed")).toHaveLength(3);
+  expect(problems.read()).toHaveLength(8);
+});
