@@ -24,6 +24,9 @@ export class Feed {
     sizeCalculation: (bytes) => Math.max(1, bytes.byteLength),
   });
 
+  /** Ids of items that {@link restore} has added. */
+  readonly #restored = new Set<string>();
+
   readonly #onChange: (feed: Feed, change: Change) => void;
 
   /** `onChange` is called after each change. Default: nothing is. */
@@ -65,10 +68,17 @@ export class Feed {
     return [...this.#items.values()];
   }
 
-  /** Adds an item at the end or replaces the one with its id. */
+  /**
+   * Adds an item at the end or replaces the one with its id. A new answer comes before the questions that wait for it: they
+   * are of later turns.
+   */
   put(item: ItemView): void {
-    this.#items.set(item.id, item);
-    this.#publish({ kind: "put", item });
+    const isNewAnswer = item.role === "assistant" && item.isPrivate !== true && !this.#items.has(item.id);
+    const before = isNewAnswer ? this.items().find(({ isWaiting }) => isWaiting === true)?.id : undefined;
+    const later = before === undefined ? [] : this.#itemsFrom(before);
+    for (const { id } of later) this.#items.delete(id);
+    for (const one of [item, ...later]) this.#items.set(one.id, one);
+    this.#publish({ kind: "put", item, ...(before === undefined ? {} : { before }) });
     if (this.#items.size <= maxItems) return;
     const oldest = [...this.#items.values()].find((other) => !isRunning(other) && other.id !== item.id);
     if (oldest !== undefined) this.#items.delete(oldest.id);
@@ -124,6 +134,25 @@ export class Feed {
     this.#publish({ kind: "put", item, ...(before === undefined ? {} : { before }) });
   }
 
+  /**
+   * Adds questions that are not answered yet and that this feed does not know: they were accepted before a restart, or by
+   * another process. Those that it added earlier and that are not among them any more are removed. The caller sends all to
+   * pages.
+   */
+  restore(open: readonly ItemView[]): void {
+    const ids = new Set(open.map(({ id }) => id));
+    for (const id of this.#restored) {
+      if (ids.has(id)) continue;
+      this.#restored.delete(id);
+      this.drop(id);
+    }
+    for (const item of open) {
+      if (this.#items.has(item.id)) continue;
+      this.#items.set(item.id, item);
+      this.#restored.add(item.id);
+    }
+  }
+
   /** The turn of the message `id` has begun: neither it nor those before it wait any more. */
   begin(id: string): void {
     const items = this.items();
@@ -143,7 +172,15 @@ export class Feed {
 
   /** The conversation was deleted: removes everything, on pages too. */
   clear(): void {
-    for (const one of [this.#items, this.#files, this.#storedIds, this.#sentIds, this.#changes]) one.clear();
+    for (const one of [
+      this.#items,
+      this.#files,
+      this.#storedIds,
+      this.#sentIds,
+      this.#restored,
+      this.#changes,
+    ])
+      one.clear();
     this.#publish({ kind: "gone" });
   }
 
@@ -168,6 +205,11 @@ export class Feed {
     return this.#changes.listen(listener);
   }
 
+  #itemsFrom(id: string): readonly ItemView[] {
+    const items = this.items();
+    return items.slice(items.findIndex((item) => item.id === id));
+  }
+
   #publish(change: Change): void {
     if (change.kind === "put") this.#sentIds.set(change.item.id, true);
     this.#changes.append(change);
@@ -178,6 +220,11 @@ export class Feed {
 /** Whether an answer is still being made. */
 export function isRunning(item: ItemView): boolean {
   return item.state === "waiting" || item.state === "growing";
+}
+
+/** Whether later messages wait for it. Private calls run beside the conversation. */
+export function holdsUp(item: ItemView): boolean {
+  return item.isPrivate !== true && (isRunning(item) || item.isWaiting === true);
 }
 
 /** The stored form of a failed answer with the reason and the Retry that only its reply had. */
