@@ -1,7 +1,7 @@
 import type { Log } from "../../core/telemetry.ts";
 import type { Command } from "../../core/command.ts";
 import type { ConversationHistory } from "../../core/platform.ts";
-import { isRunning, withFailure, type Feed, type Feeds } from "./feed.ts";
+import { isRunning, withLive, type Feed, type Feeds } from "./feed.ts";
 import { toItemId, toTurnKey } from "./ids.ts";
 import { toOpenItems } from "./open-question.ts";
 import { toItem, type ItemView, type SnapshotView } from "./views.ts";
@@ -76,17 +76,17 @@ function restoreOpen(
 }
 
 /**
- * The history with the live items that are not in it. A live item wins over its stored form while it runs or when it
- * has failed (it has the Retry); otherwise it is discarded. Private calls are left out once they have ended.
+ * The history with the live items that are not in it. A live item wins over its stored form while it runs, and
+ * with what only it has: a Retry, and why there is no new answer. Otherwise it is discarded. Private calls are left out once they have ended.
  */
 export function mergeItems(stored: readonly ItemView[], feed: Feed): ItemView[] {
   const merged = stored.map((item) => {
     const live = feed.get(item.id);
     if (live === undefined) return item;
     if (isRunning(live)) return live;
-    if (live.state === "failed") return withFailure(item, live);
-    feed.discard(item.id);
-    return item;
+    const shown = withLive(item, live);
+    if (shown === item) feed.discard(item.id);
+    return shown;
   });
   const known = new Set(merged.map((item) => item.id));
   feed.markSent([...known]);

@@ -109,14 +109,14 @@ export class Feed {
   }
 
   /**
-   * Replaces the live item `id` by its stored form, on pages too. A failure stays live, since the history has no
-   * Retry for it.
+   * Replaces the live item `id` by its stored form, on pages too. What only its reply had stays live, as
+   * {@link withLive} says.
    */
   settle(id: string, stored: ItemView): void {
     const live = this.#items.get(id);
-    const item = live?.state === "failed" ? withFailure(stored, live) : stored;
+    const item = live === undefined ? stored : withLive(stored, live);
     this.#items.delete(id);
-    if (item.state === "failed") this.#items.set(item.id, item);
+    if (item !== stored) this.#items.set(item.id, item);
     for (const file of stored.files) {
       const hash = "url" in file ? /blobs\/(\w+)/.exec(file.url ?? "")?.[1] : undefined;
       if (hash !== undefined) this.#files.delete(hash);
@@ -227,8 +227,18 @@ export function holdsUp(item: ItemView): boolean {
   return item.isPrivate !== true && (isRunning(item) || item.isWaiting === true);
 }
 
-/** The stored form of a failed answer with the reason and the Retry that only its reply had. */
-export function withFailure(stored: ItemView, live: ItemView): ItemView {
+/**
+ * The stored form of an answer with what only its reply had: the reason and the Retry of a failure; notices, such as why
+ * there is no new answer. The same object as `stored`: there is nothing of that.
+ */
+export function withLive(stored: ItemView, live: ItemView): ItemView {
+  if (live.state === "failed") return withFailure(stored, live);
+  const isSame = live.role === "assistant" && live.text.trim() === stored.text.trim();
+  const hasMore = live.notices.some((notice) => !stored.notices.includes(notice));
+  return isSame && hasMore ? { ...stored, notices: live.notices } : stored;
+}
+
+function withFailure(stored: ItemView, live: ItemView): ItemView {
   const { failure, retryKey, notices } = live;
   const { retryKey: _retryKey, failure: _failure, ...rest } = stored;
   return {

@@ -1,8 +1,15 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
+import { chunk, sse } from "../../simulators/gateway/corpus-row.ts";
+import type { ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
 import { has } from "../../support/requirements.ts";
 import { answerAfter, attach, field, send } from "./page-story.ts";
 import { hanging, useScriptedPage, whole } from "./use-page.ts";
+
+const refusal: ScriptedAnswer = {
+  status: 401,
+  body: JSON.stringify({ error: { message: "bad key", type: "x", param: null, code: null } }),
+};
 
 const texts = (page: Page) => page.locator(".bubble, .markdown").allInnerTexts();
 const stop = (page: Page) => page.getByRole("button", { name: "Stop the answer" });
@@ -49,5 +56,48 @@ describe.skipIf(!has("chromium"))("what was said on the page is not lost from si
     await third.waitFor({ state: "detached" });
     await page.reload();
     await expect.poll(() => texts(page)).toEqual(during.slice(0, 4));
+  });
+
+  it("a Regenerate that fails leaves the answer, and says why there is no other one", async () => {
+    script.answer(whole("The first answer."), refusal);
+    const { page } = await story.open();
+    await send(page, "Tell me");
+    await answerAfter(page, 0);
+    await page.getByRole("button", { name: "Regenerate" }).click();
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await page.locator(".notices").getByText("does not accept Parley's key").waitFor();
+      await expect.poll(() => texts(page)).toEqual(["Tell me", "The first answer."]);
+    }
+    script.answer(whole("The second answer."));
+    await page.getByRole("button", { name: "Regenerate" }).click();
+    await expect.poll(() => texts(page)).toEqual(["Tell me", "The second answer."]);
+    await expect.poll(() => page.locator(".notices").count()).toBe(0);
+  });
+
+  it("what an answer said before it broke off stays when Retry and Continue fail, and Continue adds the rest", async () => {
+    script.answer({ ...sse(chunk({ content: "One two thr" })), after: "break" }, refusal);
+    const { page } = await story.open();
+    await send(page, "Count");
+    const failure = page.locator(".failure");
+    await failure.waitFor();
+    await failure.getByRole("button", { name: "Retry" }).click();
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await failure.getByText("does not accept Parley's key").waitFor();
+      await expect.poll(() => texts(page)).toEqual(["Count", "One two thr"]);
+    }
+    script.answer(refusal);
+    await failure.getByRole("button", { name: "Continue" }).click();
+    await page.locator(".notices").getByText("does not accept Parley's key").first().waitFor();
+    await expect.poll(() => texts(page)).toEqual(["Count", "One two thr"]);
+    script.answer(whole("ee four."));
+    await page.getByRole("button", { name: "Continue" }).click();
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await expect.poll(() => texts(page)).toEqual(["Count", "One two three four."]);
+      for (const name of ["Continue", "Retry"])
+        await expect.poll(() => page.getByRole("button", { name }).count()).toBe(0);
+    }
   });
 });
