@@ -190,7 +190,7 @@ export async function startParley(
       tracer,
       clock,
     });
-    const history = createConversationHistory(store.conversations, store, store.restored);
+    const history = createConversationHistory(store.conversations, store, store.inbox, store.restored);
     for (const { platform } of platforms) assistant.addPlatform(platform);
     const listening = await resources.add(
       "server",

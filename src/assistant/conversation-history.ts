@@ -1,4 +1,5 @@
 import type { ConversationHistory } from "../core/platform.ts";
+import type { Inbox } from "../core/inbox.ts";
 import type { Archive, Conversations } from "../core/storage.ts";
 import { withoutRetriedAttempts } from "./turn/stored-messages.ts";
 
@@ -9,12 +10,20 @@ const maxListed = 200;
 export function createConversationHistory(
   conversations: Conversations,
   archive: Pick<Archive, "exportConversation">,
+  inbox: Pick<Inbox, "listOpenIn">,
   restored: ConversationHistory["restored"],
 ): ConversationHistory {
   return {
     restored,
     async history(conversationId, { maxMessages }) {
       return withoutRetriedAttempts(await conversations.recent(conversationId, { maxMessages }));
+    },
+    async openQuestions(conversationId) {
+      const open = await inbox.listOpenIn(conversationId);
+      const begun = new Set(open.flatMap(({ turn }) => turn?.keys ?? []));
+      return open
+        .filter(({ isWithdrawn }) => isWithdrawn !== true)
+        .map(({ event }) => ({ event, hasBegun: begun.has(event.key) }));
     },
     conversations: (prefix, query) => conversations.list(prefix, { max: maxListed, ...query }),
     export: (conversationId) => archive.exportConversation(conversationId),

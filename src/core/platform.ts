@@ -372,6 +372,13 @@ export interface Receiver {
   ): readonly string[];
 }
 
+/** An accepted event that is not answered yet. */
+export interface OpenQuestion {
+  readonly event: IncomingEvent;
+  /** Its turn has been started, in this process or in another one, or before a restart. */
+  readonly hasBegun: boolean;
+}
+
 /** Stored conversations, for platforms that show or search them. Failures throw `store-unavailable`. */
 export interface ConversationHistory {
   /**
@@ -384,6 +391,8 @@ export interface ConversationHistory {
     conversationId: string,
     options: { readonly maxMessages: number },
   ): Promise<readonly StoredMessage[]>;
+  /** What is still to be answered in a conversation, oldest first. A question is stored when its turn begins. */
+  openQuestions(conversationId: string): Promise<readonly OpenQuestion[]>;
   /**
    * Conversations whose id starts with `prefix`, most recently used first, by default at most 200; pinned ones come
    * besides.

@@ -10,7 +10,7 @@ export const actionLabels = {
   regenerate: "Regenerate",
   /** Asks which other model is to answer; then it does, in the place of this answer. */
   model: "Other model",
-  /** Asks for the rest of an answer that reached its length limit. */
+  /** Asks for the rest of an answer that reached its length limit or broke off. */
   continue: "Continue",
   /** Asks for the same pictures once more, as a new answer. */
   again: "Again",

@@ -68,7 +68,7 @@ export interface StoredMessage {
   readonly thoughts?: string;
   readonly model?: string;
   readonly usage?: Usage;
-  /** Assistant only: the model ended it at its length limit; it can be continued. */
+  /** Assistant only: the model ended it at its length limit, or it broke off; it can be continued. */
   readonly isCut?: boolean;
   /** Assistant only: how the answer came about. */
   readonly receipt?: Receipt;

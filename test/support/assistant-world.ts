@@ -172,7 +172,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     await settled();
     return event;
   }
-  const history = createConversationHistory(store.conversations, store, undefined);
+  const history = createConversationHistory(store.conversations, store, store.inbox, undefined);
   return {
     assistant,
     store,

@@ -151,6 +151,7 @@ export function createRecordingReceiver(): RecordingReceiver {
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],
+    openQuestions: async () => [],
     async conversations(prefix, { without } = {}) {
       if (receiver.outage !== undefined) throw receiver.outage;
       const known = [...receiver.known].map((conversationId) => ({ conversationId, sentAt: 0, within: [] }));

@@ -151,6 +151,7 @@ export function createSlackReceiver(): SlackReceiver {
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: () => [],
     history: () => Promise.resolve([]),
+    openQuestions: () => Promise.resolve([]),
     conversations(prefix) {
       const ids = [...receiver.stored].filter((id) => id.startsWith(prefix)).slice(0, maxListed);
       return Promise.resolve(ids.map((conversationId) => ({ conversationId, title: "", updatedAt: 0 })));

@@ -3,7 +3,7 @@ import type { PictureRef } from "../../core/events.ts";
 import type { ActionCall, ActionResult } from "../../core/reply-actions.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
-import { toWrittenCall } from "../commands/written-call.ts";
+import { toWrittenCall } from "../../core/written-call.ts";
 import { picturesIn } from "../turn/show-pictures.ts";
 import { picturePartsOf } from "../turn/stored-pictures.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";

@@ -15,7 +15,7 @@ import { showPictures } from "../turn/show-pictures.ts";
 import { messageIds } from "../turn/stored-messages.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
-import { toWrittenCall } from "./written-call.ts";
+import { toWrittenCall } from "../../core/written-call.ts";
 import { translate } from "../../words/translate.ts";
 
 /** Longest alternative text of a picture, in characters. */

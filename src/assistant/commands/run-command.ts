@@ -10,7 +10,7 @@ import { keepsEarlier, showEarlier } from "../turn/earlier-answer.ts";
 import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import { createCommandServices } from "./command-services.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
-import { toCommandLine } from "./written-call.ts";
+import { toCommandLine } from "../../core/written-call.ts";
 
 type Failed = CommandRun & { readonly commands: ReadonlyMap<string, Command> };
 type NewRun = Omit<CommandRun, "ended"> & { readonly isConfirmed: boolean };

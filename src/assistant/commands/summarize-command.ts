@@ -16,7 +16,7 @@ import { estimateTokens, messageIds, textOf } from "../turn/stored-messages.ts";
 import { streamAnswer, type PartialAnswer } from "../turn/stream-answer.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
-import { toWrittenCall } from "./written-call.ts";
+import { toWrittenCall } from "../../core/written-call.ts";
 
 /** Messages that are read where the caller does not say since when. */
 const usualMessages = 200;

@@ -10,7 +10,7 @@ import { attachTranscripts, toShownTranscript } from "../turn/transcript-file.ts
 import { messageIds } from "../turn/stored-messages.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
-import { toWrittenCall } from "./written-call.ts";
+import { toWrittenCall } from "../../core/written-call.ts";
 import { translate } from "../../words/translate.ts";
 
 /** Transcribes the file of a command, shows the words and stores both. @see {@link CommandServices.transcribe} */

@@ -3,7 +3,7 @@ import type { EditedMessage, Receiver } from "../../core/platform.ts";
 import type { Inbox, InboxEntry } from "../../core/inbox.ts";
 import type { Archive, Conversations } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { toCommandLine } from "../commands/written-call.ts";
+import { toCommandLine } from "../../core/written-call.ts";
 import { toEditedQuestion } from "../turn/edited-question.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
 import { findAnsweredTurn } from "./answered-turn.ts";

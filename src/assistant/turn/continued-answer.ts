@@ -1,17 +1,17 @@
 import type { Usage } from "../../core/gateway.ts";
 import { boundedReceipt, type Receipt } from "../../core/receipt.ts";
 import type { StoredMessage } from "../../core/storage.ts";
+import { findEarlier } from "./earlier-answer.ts";
 import { anchorOf } from "./join-continuation.ts";
-import { estimateTokens, messageIds, textOf } from "./stored-messages.ts";
+import { estimateTokens, textOf } from "./stored-messages.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** The answer that a turn continues. `undefined`: it continues none. */
 export async function findContinued(
-  { conversations }: Pick<TurnDependencies, "conversations">,
-  { conversationId, key, redo }: Pick<Turn, "conversationId" | "key" | "redo">,
+  dependencies: Pick<TurnDependencies, "conversations">,
+  turn: Pick<Turn, "conversationId" | "key" | "attempt" | "redo">,
 ): Promise<StoredMessage | undefined> {
-  if (redo?.kind !== "continue") return undefined;
-  return await conversations.find(conversationId, messageIds.complete(key));
+  return turn.redo?.kind === "continue" ? await findEarlier(dependencies, turn) : undefined;
 }
 
 /** What a model is sent after the conversation, so that it writes the rest of its answer. Not stored. */
@@ -19,7 +19,7 @@ export function toContinuationRequest(answer: StoredMessage): StoredMessage[] {
   // The model has only thought: the question is asked again, with more room for the answer.
   if (textOfAnswer(answer) === "") return [];
   const text = [
-    "Your last answer reached its length limit and broke off. Write the rest of it.",
+    "Your last answer broke off before its end. Write the rest of it.",
     "Begin by repeating these last characters of it exactly as they are, then go on directly, without any comment, and without opening a code block again that is open:",
     anchorOf(textOfAnswer(answer)),
   ].join("\n\n");

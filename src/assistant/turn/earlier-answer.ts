@@ -33,14 +33,29 @@ export async function showEnd(
   await reply.finish({ notices: [...notices, ...unshown], actions: actionsOf(conversationId, stored) });
 }
 
+/** The answer of the last attempt before this one, also one that broke off. `undefined`: none is stored. */
+export async function findEarlier(
+  { conversations }: Pick<TurnDependencies, "conversations">,
+  { conversationId, key, attempt }: Pick<Turn, "conversationId" | "key" | "attempt">,
+): Promise<StoredMessage | undefined> {
+  const whole = await conversations.find(conversationId, messageIds.complete(key));
+  for (let earlier = attempt - 1; earlier > (whole?.attempt ?? 0); earlier--) {
+    const found = await conversations.find(conversationId, messageIds.assistant(key, earlier));
+    if (found !== undefined) return found;
+  }
+  return whole;
+}
+
 /** Ends a run without an answer: shows the earlier one again, and why there is no new one. False: there is none. */
 export async function showEarlier(
   dependencies: Pick<TurnDependencies, "conversations" | "log">,
-  turn: Pick<Turn, "conversationId" | "reply" | "lead" | "key">,
+  turn: Pick<Turn, "conversationId" | "reply" | "lead" | "key" | "attempt">,
   why: string,
 ): Promise<boolean> {
-  const stored = await dependencies.conversations.find(turn.conversationId, messageIds.complete(turn.key));
+  const stored = await findEarlier(dependencies, turn);
   if (stored === undefined) return false;
-  await showStored(dependencies, turn, stored, [...(stored.notices ?? []), earlierAnswerNotice(why)]);
+  const { notices = [], failure } = stored;
+  const before = failure === undefined ? notices : [...notices, failure];
+  await showStored(dependencies, turn, stored, [...before, earlierAnswerNotice(why)]);
   return true;
 }

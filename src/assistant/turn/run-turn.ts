@@ -5,7 +5,7 @@ import { throwIfAbandoned } from "./abandoned.ts";
 import { askModel } from "./ask-model.ts";
 import { actionsOf } from "../../core/reply-actions.ts";
 import { addReceipt, addUsage, findContinued, textOfAnswer } from "./continued-answer.ts";
-import { keepsEarlier, showEarlier, showEnd, showStored } from "./earlier-answer.ts";
+import { findEarlier, keepsEarlier, showEarlier, showEnd, showStored } from "./earlier-answer.ts";
 import { keepAnswer } from "./keep-answer.ts";
 import { createReceiptDraft, type ReceiptDraft } from "./receipt-draft.ts";
 import { attachTranscripts } from "./transcript-file.ts";
@@ -161,7 +161,7 @@ function toAnswer(
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model }),
     ...(usage === undefined ? {} : { usage }),
-    ...(end?.reason === "length" ? { isCut: true } : {}),
+    ...(end?.reason === "length" || (failure !== undefined && text.length > 0) ? { isCut: true } : {}),
     ...(receipt === undefined ? {} : { receipt }),
   };
 }
@@ -194,7 +194,7 @@ async function concludeFailure(
   turn: Turn,
   failure: Failure,
 ): Promise<TurnOutcome> {
-  const { error, answer, receipt, lead, continued } = failure;
+  const { error, answer, receipt, lead } = failure;
   const { log } = dependencies;
   if (isParleyError(error, "stopping")) throw error;
   throwIfAbandoned(turn.signal);
@@ -216,6 +216,9 @@ async function concludeFailure(
     await failure.shown;
     if (await showEarlier(dependencies, { ...turn, lead }, text)) return isCancelled ? "cancelled" : "failed";
   }
+  const before = isCancelled && !isStopped ? undefined : await findKept(dependencies, turn, failure);
+  if (before !== undefined) answer.text = textOfAnswer(before);
+  const continued = failure.continued ?? before;
   let stored: StoredMessage | "duplicate" | undefined;
   try {
     if (isNothing) log.info({}, "nothing to store of a turn that runs again");
@@ -228,9 +231,10 @@ async function concludeFailure(
             { outcome: "interrupted", receipt, isStopped, continued },
           )
         : await storeAnswer(dependencies, turn, answer, {
-            outcome: outcome === "failed" ? outcome : "interrupted",
+            outcome: outcome === "failed" && before === undefined ? outcome : "interrupted",
             failure: text,
             receipt,
+            continued: before,
           });
   } catch (storeError) {
     log.error({ err: storeError }, "partial answer not stored");
@@ -251,6 +255,19 @@ async function concludeFailure(
   await turn.reply.fail({ text, notices, ...retry, isTemporary });
   if (isTemporary) throw error;
   return outcome;
+}
+
+/** What an attempt before a Retry has said, where this one brought nothing: it stays. An edited question has another answer. */
+async function findKept(
+  dependencies: TurnDependencies,
+  turn: Turn,
+  { error, answer, isStored }: Failure,
+): Promise<StoredMessage | undefined> {
+  const hasAnswer = answer.text !== "" || answer.images.length > 0;
+  if (hasAnswer || isStored || turn.attempt === 1 || turn.redo !== undefined) return undefined;
+  if (isParleyError(error, "store-unavailable")) return undefined;
+  const before = await findEarlier(dependencies, turn);
+  return before?.outcome === "interrupted" ? before : undefined;
 }
 
 function outcomeOf(isCancelled: boolean, { text, images }: PartialAnswer): TurnOutcome {

@@ -1,7 +1,7 @@
 import { messageLimits, badField, type ApiContext, type Exchange, type Route } from "./api-context.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import { editQuestion } from "./edit-route.ts";
-import { isRunning } from "./feed.ts";
+import { holdsUp, isRunning } from "./feed.ts";
 import { followList } from "./list-routes.ts";
 import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import {
@@ -13,11 +13,12 @@ import {
   toTurnKey,
 } from "./ids.ts";
 import { localActor, toEvent } from "./messages.ts";
+import { toUploadView } from "./open-question.ts";
 import { sendEvents } from "./send-events.ts";
 import { sendUntrustedFile } from "./send-untrusted-file.ts";
 import { findUpload } from "./upload-routes.ts";
-import { toAttachment, type Upload } from "./uploads.ts";
-import type { FileView, ItemView } from "./views.ts";
+import { toAttachment } from "./uploads.ts";
+import type { ItemView } from "./views.ts";
 import { steadyClock } from "../../support/steady-clock.ts";
 import { translate } from "../../words/translate.ts";
 
@@ -108,7 +109,7 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
     isCall: event.kind === "call",
   };
   for (const upload of uploads) await context.uploads.assign(upload, sentIn);
-  const files = uploads.map((upload) => toFileView(upload));
+  const files = uploads.map((upload) => toUploadView(upload));
   let outcome: "accepted" | "duplicate" | undefined;
   try {
     outcome = await receiveShown(context, event, { text, files });
@@ -175,11 +176,6 @@ async function takeBack(
   else feed.settle(itemId, stored);
 }
 
-/** Whether later messages wait for it. Private calls run beside the conversation. */
-function holdsUp(item: ItemView): boolean {
-  return item.isPrivate !== true && (isRunning(item) || item.isWaiting === true);
-}
-
 /** The person takes back a message whose turn has not begun. */
 async function takeBackWaiting(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { itemId } = await readJson(request);
@@ -210,14 +206,6 @@ function parseMessage(body: Readonly<Record<string, unknown>>): {
   if (typeof text !== "string" || text.length > messageLimits.maxChars) throw badField("text");
   if (!isStrings(uploadIds) || uploadIds.length > messageLimits.maxFiles) throw badField("uploads");
   return { replyId, text, uploadIds };
-}
-
-function toFileView(upload: Upload): FileView {
-  const { id, name, mediaType } = upload;
-  const url = `/api/uploads/${id}`;
-  if (mediaType.startsWith("image/")) return { kind: "image", url, name, altText: name };
-  if (mediaType.startsWith("audio/")) return { kind: "audio", url, name };
-  return { kind: "file", url, name };
 }
 
 /** Stops the conversation's turn and its private calls, which run beside it. */

@@ -1,7 +1,9 @@
 import type { Log } from "../../core/telemetry.ts";
+import type { Command } from "../../core/command.ts";
 import type { ConversationHistory } from "../../core/platform.ts";
-import { isRunning, withFailure, type Feed, type Feeds } from "./feed.ts";
-import { toTurnKey } from "./ids.ts";
+import { isRunning, withLive, type Feed, type Feeds } from "./feed.ts";
+import { toItemId, toTurnKey } from "./ids.ts";
+import { toOpenItems } from "./open-question.ts";
 import { toItem, type ItemView, type SnapshotView } from "./views.ts";
 
 /** Messages read to find the stored form of items that have just ended. */
@@ -12,7 +14,12 @@ const maxLeftOut = 10;
 const maxLagMs = 60_000;
 
 /** Merges the stored history of conversations with their live items. */
-export function createConversationViews(history: ConversationHistory, feeds: Feeds, log: Log) {
+export function createConversationViews(
+  history: Pick<ConversationHistory, "history" | "openQuestions">,
+  feeds: Feeds,
+  commands: ReadonlyMap<string, Command>,
+  log: Log,
+) {
   return {
     /**
      * Reads the last `maxMessages` of the history. The returned function merges them with the live items of that
@@ -20,12 +27,16 @@ export function createConversationViews(history: ConversationHistory, feeds: Fee
      * @throws ParleyError `store-unavailable`
      */
     async readHistory(conversationId: string, maxMessages: number): Promise<() => SnapshotView> {
+      // First: what is not open any more is stored by then.
+      const open = toOpenItems(await history.openQuestions(conversationId), commands);
       const messages = await history.history(conversationId, { maxMessages });
       const stored = messages.map((message) => toItem(conversationId, message));
-      return () => ({
-        items: mergeItems(stored, feeds.of(conversationId)),
-        mayHaveMore: messages.length > maxLeftOut && messages.length >= maxMessages - maxLeftOut,
-      });
+      const mayHaveMore = messages.length > maxLeftOut && messages.length >= maxMessages - maxLeftOut;
+      return () => {
+        const feed = feeds.of(conversationId);
+        restoreOpen(feed, open, { stored, mayHaveMore });
+        return { items: mergeItems(stored, feed), mayHaveMore };
+      };
     },
 
     /**
@@ -46,24 +57,43 @@ export function createConversationViews(history: ConversationHistory, feeds: Fee
   };
 }
 
+/** Adds to the feed what is open and not stored. A question that is asked anew may be older than what was read. */
+function restoreOpen(
+  feed: Feed,
+  open: readonly ItemView[],
+  { stored, mayHaveMore }: { readonly stored: readonly ItemView[]; readonly mayHaveMore: boolean },
+): void {
+  const storedIds = new Set(stored.map(({ id }) => id));
+  const oldest = mayHaveMore ? (stored[0]?.createdAt ?? 0) : 0;
+  const missing = open.filter(({ id, createdAt }) => !storedIds.has(id) && createdAt >= oldest);
+  feed.restore(
+    missing.map(({ isWaiting, ...item }) => {
+      // Its turn may have begun since the read.
+      const hasBegun = feed.get(toItemId(toTurnKey(item.id), "assistant")) !== undefined;
+      return isWaiting === true && !hasBegun ? { ...item, isWaiting } : item;
+    }),
+  );
+}
+
 /**
- * The history with the live items that are not in it. A live item wins over its stored form while it runs or when it
- * has failed (it has the Retry); otherwise it is discarded. Private calls are left out once they have ended.
+ * The history with the live items that are not in it. A live item wins over its stored form while it runs, and
+ * with what only it has: a Retry, and why there is no new answer. Otherwise it is discarded. Private calls are left out once they have ended.
  */
 export function mergeItems(stored: readonly ItemView[], feed: Feed): ItemView[] {
   const merged = stored.map((item) => {
     const live = feed.get(item.id);
     if (live === undefined) return item;
     if (isRunning(live)) return live;
-    if (live.state === "failed") return withFailure(item, live);
-    feed.discard(item.id);
-    return item;
+    const shown = withLive(item, live);
+    if (shown === item) feed.discard(item.id);
+    return shown;
   });
   const known = new Set(merged.map((item) => item.id));
   feed.markSent([...known]);
   for (const live of feed.items()) {
     if (known.has(live.id) || isEndedPrivately(live)) continue;
-    const later = isRunning(live) ? -1 : merged.findIndex((item) => item.createdAt > live.createdAt);
+    const isLast = isRunning(live) || live.isWaiting === true;
+    const later = isLast ? -1 : merged.findIndex((item) => item.createdAt > live.createdAt);
     if (later === -1) merged.push(live);
     else merged.splice(later, 0, live);
   }

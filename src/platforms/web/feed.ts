@@ -24,6 +24,9 @@ export class Feed {
     sizeCalculation: (bytes) => Math.max(1, bytes.byteLength),
   });
 
+  /** Ids of items that {@link restore} has added. */
+  readonly #restored = new Set<string>();
+
   readonly #onChange: (feed: Feed, change: Change) => void;
 
   /** `onChange` is called after each change. Default: nothing is. */
@@ -65,10 +68,17 @@ export class Feed {
     return [...this.#items.values()];
   }
 
-  /** Adds an item at the end or replaces the one with its id. */
+  /**
+   * Adds an item at the end or replaces the one with its id. A new answer comes before the questions that wait for it: they
+   * are of later turns.
+   */
   put(item: ItemView): void {
-    this.#items.set(item.id, item);
-    this.#publish({ kind: "put", item });
+    const isNewAnswer = item.role === "assistant" && item.isPrivate !== true && !this.#items.has(item.id);
+    const before = isNewAnswer ? this.items().find(({ isWaiting }) => isWaiting === true)?.id : undefined;
+    const later = before === undefined ? [] : this.#itemsFrom(before);
+    for (const { id } of later) this.#items.delete(id);
+    for (const one of [item, ...later]) this.#items.set(one.id, one);
+    this.#publish({ kind: "put", item, ...(before === undefined ? {} : { before }) });
     if (this.#items.size <= maxItems) return;
     const oldest = [...this.#items.values()].find((other) => !isRunning(other) && other.id !== item.id);
     if (oldest !== undefined) this.#items.delete(oldest.id);
@@ -99,14 +109,14 @@ export class Feed {
   }
 
   /**
-   * Replaces the live item `id` by its stored form, on pages too. A failure stays live, since the history has no
-   * Retry for it.
+   * Replaces the live item `id` by its stored form, on pages too. What only its reply had stays live, as
+   * {@link withLive} says.
    */
   settle(id: string, stored: ItemView): void {
     const live = this.#items.get(id);
-    const item = live?.state === "failed" ? withFailure(stored, live) : stored;
+    const item = live === undefined ? stored : withLive(stored, live);
     this.#items.delete(id);
-    if (item.state === "failed") this.#items.set(item.id, item);
+    if (item !== stored) this.#items.set(item.id, item);
     for (const file of stored.files) {
       const hash = "url" in file ? /blobs\/(\w+)/.exec(file.url ?? "")?.[1] : undefined;
       if (hash !== undefined) this.#files.delete(hash);
@@ -122,6 +132,25 @@ export class Feed {
   /** Sends a stored item that pages do not have, to be shown before the item `before` or at the end. */
   insert(item: ItemView, before: string | undefined): void {
     this.#publish({ kind: "put", item, ...(before === undefined ? {} : { before }) });
+  }
+
+  /**
+   * Adds questions that are not answered yet and that this feed does not know: they were accepted before a restart, or by
+   * another process. Those that it added earlier and that are not among them any more are removed. The caller sends all to
+   * pages.
+   */
+  restore(open: readonly ItemView[]): void {
+    const ids = new Set(open.map(({ id }) => id));
+    for (const id of this.#restored) {
+      if (ids.has(id)) continue;
+      this.#restored.delete(id);
+      this.drop(id);
+    }
+    for (const item of open) {
+      if (this.#items.has(item.id)) continue;
+      this.#items.set(item.id, item);
+      this.#restored.add(item.id);
+    }
   }
 
   /** The turn of the message `id` has begun: neither it nor those before it wait any more. */
@@ -143,7 +172,15 @@ export class Feed {
 
   /** The conversation was deleted: removes everything, on pages too. */
   clear(): void {
-    for (const one of [this.#items, this.#files, this.#storedIds, this.#sentIds, this.#changes]) one.clear();
+    for (const one of [
+      this.#items,
+      this.#files,
+      this.#storedIds,
+      this.#sentIds,
+      this.#restored,
+      this.#changes,
+    ])
+      one.clear();
     this.#publish({ kind: "gone" });
   }
 
@@ -168,6 +205,11 @@ export class Feed {
     return this.#changes.listen(listener);
   }
 
+  #itemsFrom(id: string): readonly ItemView[] {
+    const items = this.items();
+    return items.slice(items.findIndex((item) => item.id === id));
+  }
+
   #publish(change: Change): void {
     if (change.kind === "put") this.#sentIds.set(change.item.id, true);
     this.#changes.append(change);
@@ -180,8 +222,23 @@ export function isRunning(item: ItemView): boolean {
   return item.state === "waiting" || item.state === "growing";
 }
 
-/** The stored form of a failed answer with the reason and the Retry that only its reply had. */
-export function withFailure(stored: ItemView, live: ItemView): ItemView {
+/** Whether later messages wait for it. Private calls run beside the conversation. */
+export function holdsUp(item: ItemView): boolean {
+  return item.isPrivate !== true && (isRunning(item) || item.isWaiting === true);
+}
+
+/**
+ * The stored form of an answer with what only its reply had: the reason and the Retry of a failure; notices, such as why
+ * there is no new answer. The same object as `stored`: there is nothing of that.
+ */
+export function withLive(stored: ItemView, live: ItemView): ItemView {
+  if (live.state === "failed") return withFailure(stored, live);
+  const isSame = live.role === "assistant" && live.text.trim() === stored.text.trim();
+  const hasMore = live.notices.some((notice) => !stored.notices.includes(notice));
+  return isSame && hasMore ? { ...stored, notices: live.notices } : stored;
+}
+
+function withFailure(stored: ItemView, live: ItemView): ItemView {
   const { failure, retryKey, notices } = live;
   const { retryKey: _retryKey, failure: _failure, ...rest } = stored;
   return {

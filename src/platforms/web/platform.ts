@@ -238,7 +238,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
         commands: options.commands,
         feeds,
         list,
-        views: createConversationViews(history, feeds, log),
+        views: createConversationViews(history, feeds, options.commands, log),
         uploads,
         bounds,
         ...limits,

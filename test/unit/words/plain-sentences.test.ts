@@ -37,6 +37,7 @@ const allowed: ReadonlySet<string> = new Set([
   "[picture at an address]",
   "[Notes on part",
   "[Said in this thread]",
+  "[End of what was said]",
   "Sum up for",
   'asks for this in particular ("me" is',
   "in its message)",
@@ -46,7 +47,7 @@ const allowed: ReadonlySet<string> = new Set([
   "Forwarded message of",
   "Preview of",
   "An app",
-  "Your last answer reached its length limit and broke off. Write the rest of it.",
+  "Your last answer broke off before its end. Write the rest of it.",
   "Write a title for this conversation: at most six words, in its language, without quotation marks. Reply with the title only.",
   // To the log.
   "Slack refuses SLACK_BOT_TOKEN (",

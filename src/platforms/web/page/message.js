@@ -7,7 +7,7 @@ import { noticesOf } from "./notices.js";
 import { Question } from "./question.js";
 import { Recording } from "./recording.js";
 import { isRunning } from "./thread-state.js";
-import { translate } from "./words.js";
+import { labelOf, translate } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {import("../views.ts").FileView} File */
@@ -72,7 +72,7 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
         >
       </p>`
     }
-    ${item.failure !== undefined && html`<${Failure} item=${item} reason=${item.failure === "" ? translate("page.answer-has-failed") : item.failure} onRetry=${onRetry} />`}
+    ${item.failure !== undefined && html`<${Failure} item=${item} reason=${item.failure === "" ? translate("page.answer-has-failed") : item.failure} onRetry=${onRetry} onAct=${onAct} />`}
     ${item.confirm !== undefined && html`<${Confirm} item=${item} label=${item.confirm.label} onConfirm=${onConfirm} />`}
     ${
       notices.length > 0 &&
@@ -95,11 +95,25 @@ function Waiting({ item, onTakeBack }) {
   </div>`;
 }
 
-/** Why an answer failed, with Retry. @param {{ item: Item, reason: string, onRetry: (item: Item) => Promise<void> }} props */
-function Failure({ item, reason, onRetry }) {
+/**
+ * Why an answer failed, with Retry, and Continue where it has said something.
+ * @param {{ item: Item, reason: string, onRetry: (item: Item) => Promise<void>, onAct: import("./foot.js").RunAction }} props
+ */
+function Failure({ item, reason, onRetry, onAct }) {
   const { problem, isBusy, run } = useAction(() => onRetry(item));
+  const rest = item.actions?.find(({ kind }) => kind === "continue");
+  const more = useAction(async () => {
+    const result = rest === undefined ? undefined : await onAct(rest);
+    if (result?.kind === "told") throw new Error(result.markdown);
+  });
   return html`<div class="failure">
-    <p>${problem === "" ? reason : problem}</p>
+    <p>${problem || more.problem || reason}</p>
+    ${
+      rest !== undefined &&
+      html`<button type="button" onClick=${more.run} disabled=${isBusy || more.isBusy}>
+        <${Icon} name="down" />${labelOf("continue", "Continue")}
+      </button>`
+    }
     ${
       item.retryKey !== undefined &&
       html`<button type="button" onClick=${run} disabled=${isBusy}>

@@ -163,7 +163,7 @@ describe("Continue", () => {
     expect(world.platform.replies[0]).toMatchObject({ text: "One two three four", state: "finished" });
     const [, , answer, request] = said(world.gateway.requests[1]);
     expect(answer).toBe("assistant: One two thr");
-    expect(request).toMatch(/^user: .*length limit.*\n\nOne two thr$/s);
+    expect(request).toMatch(/^user: .*broke off.*\n\nOne two thr$/s);
     await pressed();
     expect(world.platform.replies).toMatchObject([{ text: "One two three four five.", notices: [] }]);
     expect(world.platform.replies[0]?.actions.map(({ kind }) => kind)).toEqual([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { toWrittenCall } from "../../../../src/assistant/commands/written-call.ts";
+import { toWrittenCall } from "../../../../src/core/written-call.ts";
 import { toCallIfWritten } from "../../../../src/assistant/commands/written-command.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { message } from "../../../support/fakes.ts";

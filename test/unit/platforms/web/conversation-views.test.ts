@@ -44,7 +44,7 @@ describe("settle", () => {
   it("replaces the live answer to a batch, not an earlier answer that is not stored", async () => {
     const receiver = createFakeReceiver();
     const feeds = createFeeds();
-    const views = createConversationViews(receiver, feeds, silentLog);
+    const views = createConversationViews(receiver, feeds, new Map(), silentLog);
     const feed = feeds.of("web:c");
     feed.put(pageItem("models/assistant", { createdAt: 5, text: "A list of models" }));
     feed.put(

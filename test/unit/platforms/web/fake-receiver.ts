@@ -121,6 +121,7 @@ export function createFakeReceiver(): FakeReceiver {
       check(this);
       return (this.stored.get(conversationId) ?? []).slice(-maxMessages);
     },
+    openQuestions: () => Promise.resolve([]),
     async conversations(prefix, { max = 200, isWanted = () => true } = {}) {
       check(this);
       return this.summaries

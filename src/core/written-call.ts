@@ -1,4 +1,4 @@
-import type { CommandCall } from "../../core/events.ts";
+import type { CommandCall } from "./events.ts";
 
 /**
  * A call as a person writes it: `/imagine a red fox size:1024x1024`. Values with spaces are quoted; what was not given

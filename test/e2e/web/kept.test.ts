@@ -1,0 +1,103 @@
+import type { Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { chunk, sse } from "../../simulators/gateway/corpus-row.ts";
+import type { ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
+import { has } from "../../support/requirements.ts";
+import { answerAfter, attach, field, send } from "./page-story.ts";
+import { hanging, useScriptedPage, whole } from "./use-page.ts";
+
+const refusal: ScriptedAnswer = {
+  status: 401,
+  body: JSON.stringify({ error: { message: "bad key", type: "x", param: null, code: null } }),
+};
+
+const texts = (page: Page) => page.locator(".bubble, .markdown").allInnerTexts();
+const stop = (page: Page) => page.getByRole("button", { name: "Stop the answer" });
+const waits = (page: Page, text: string) =>
+  page.locator(".from-user", { hasText: text }).getByText("Waits for the answer above");
+
+describe.skipIf(!has("chromium"))("what was said on the page is not lost from sight", () => {
+  const { story, script } = useScriptedPage();
+
+  it("a question that waits is there after a restart, below the answer before it, and answered without a reload", async () => {
+    script.answer(
+      hanging("It goes on"),
+      hanging("It goes on again"),
+      hanging("Words for two"),
+      whole("A fox."),
+    );
+    const { page } = await story.open();
+    await send(page, "One");
+    await page.getByText("It goes on").waitFor();
+    await attach(page, "notes.txt");
+    await send(page, "Two");
+    await waits(page, "Two").waitFor();
+    await send(page, "/ask Foxes model:m");
+    await waits(page, "Foxes").waitFor();
+    await story.stop();
+    await story.start();
+    await page.getByText("It goes on again").waitFor();
+    const before = ["One", "It goes on again", "Two", "/ask Foxes model:m"];
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await waits(page, "Two").waitFor();
+      await waits(page, "Foxes").waitFor();
+      expect(await texts(page)).toEqual(before);
+      await page.locator(".from-user", { hasText: "Two" }).getByText("notes.txt").waitFor();
+    }
+    await stop(page).click();
+    await page.getByText("Words for two").waitFor();
+    await page.getByText("Words for tw").waitFor();
+    expect(await waits(page, "Two").count()).toBe(0);
+    const during = ["One", "It goes on again", "Two", "Words for two", "/ask Foxes model:m"];
+    expect(await texts(page)).toEqual(during);
+    const third = page.locator(".from-user", { hasText: "Foxes" });
+    await third.getByRole("button", { name: "Take back" }).click();
+    await third.waitFor({ state: "detached" });
+    await page.reload();
+    await expect.poll(() => texts(page)).toEqual(during.slice(0, 4));
+  });
+
+  it("a Regenerate that fails leaves the answer, and says why there is no other one", async () => {
+    script.answer(whole("The first answer."), refusal);
+    const { page } = await story.open();
+    await send(page, "Tell me");
+    await answerAfter(page, 0);
+    await page.getByRole("button", { name: "Regenerate" }).click();
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await page.locator(".notices").getByText("does not accept Parley's key").waitFor();
+      await expect.poll(() => texts(page)).toEqual(["Tell me", "The first answer."]);
+    }
+    script.answer(whole("The second answer."));
+    await page.getByRole("button", { name: "Regenerate" }).click();
+    await expect.poll(() => texts(page)).toEqual(["Tell me", "The second answer."]);
+    await expect.poll(() => page.locator(".notices").count()).toBe(0);
+  });
+
+  it("what an answer said before it broke off stays when Retry and Continue fail, and Continue adds the rest", async () => {
+    script.answer({ ...sse(chunk({ content: "One two thr" })), after: "break" }, refusal);
+    const { page } = await story.open();
+    await send(page, "Count");
+    const failure = page.locator(".failure");
+    await failure.waitFor();
+    await failure.getByRole("button", { name: "Retry" }).click();
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await failure.getByText("does not accept Parley's key").waitFor();
+      await expect.poll(() => texts(page)).toEqual(["Count", "One two thr"]);
+    }
+    script.answer(refusal);
+    await failure.getByRole("button", { name: "Continue" }).click();
+    await page.locator(".notices").getByText("does not accept Parley's key").first().waitFor();
+    await expect.poll(() => texts(page)).toEqual(["Count", "One two thr"]);
+    script.answer(whole("ee four."));
+    await page.getByRole("button", { name: "Continue" }).click();
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await expect.poll(() => texts(page)).toEqual(["Count", "One two three four."]);
+      for (const name of ["Continue", "Retry"])
+        await expect.poll(() => page.getByRole("button", { name }).count()).toBe(0);
+    }
+  });
+});
