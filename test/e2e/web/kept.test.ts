@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { chunk, sse } from "../../simulators/gateway/corpus-row.ts";
 import type { ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
 import { has } from "../../support/requirements.ts";
-import { answerAfter, attach, field, send } from "./page-story.ts";
+import { answerAfter, attach, chooseInMenu, field, send } from "./page-story.ts";
 import { hanging, useScriptedPage, whole } from "./use-page.ts";
 
 const refusal: ScriptedAnswer = {
@@ -99,5 +99,75 @@ describe.skipIf(!has("chromium"))("what was said on the page is not lost from si
       for (const name of ["Continue", "Retry"])
         await expect.poll(() => page.getByRole("button", { name }).count()).toBe(0);
     }
+  });
+});
+
+describe.skipIf(!has("chromium"))("what was typed on the page and not sent", () => {
+  const { story, script } = useScriptedPage();
+
+  it("survives a reload, leaving a new chat and a refusal, each chat's own, until it is sent", async () => {
+    script.answer(whole("Hello."));
+    const { page } = await story.open();
+    const open = (name: string) => page.getByRole("navigation").getByRole("link", { name });
+    const startNew = () => page.getByRole("button", { name: "New chat" }).click();
+    const typed = () => field(page).inputValue();
+    await send(page, "First");
+    await answerAfter(page, 0);
+    await field(page).fill("more of the first");
+    await startNew();
+    await expect.poll(typed).toBe("");
+    await field(page).fill("a new thought");
+    await page.reload();
+    await expect.poll(typed).toBe("a new thought");
+    await open("First").click();
+    await expect.poll(typed).toBe("more of the first");
+    await page.goBack();
+    await expect.poll(typed).toBe("a new thought");
+    await startNew();
+    await expect.poll(typed).toBe("a new thought");
+
+    // A text that is not taken is that of its chat from then on.
+    await send(page, "/nothing a new thought");
+    await page.locator(".composer-problem").getByText("nothing").waitFor();
+    await page.reload();
+    await expect.poll(typed).toBe("/nothing a new thought");
+    await startNew();
+    await expect.poll(typed).toBe("");
+    script.answer(whole("Taken."));
+    await send(page, "a new thought");
+    await answerAfter(page, 0);
+    await startNew();
+    await expect.poll(typed).toBe("");
+    await page.reload();
+    await expect.poll(typed).toBe("");
+  });
+
+  it("is gone with its chat", async () => {
+    script.answer(whole("Hello."));
+    const { page } = await story.open();
+    await send(page, "Doomed");
+    await answerAfter(page, 0);
+    await field(page).fill("a secret");
+    await chooseInMenu(page, "Doomed", "Delete");
+    await page.getByRole("group", { name: "Delete Doomed" }).getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("navigation").getByRole("link", { name: "Doomed" }).waitFor({ state: "detached" });
+    await expect
+      .poll(() => page.evaluate<string>("JSON.stringify({ ...localStorage, ...sessionStorage })"))
+      .not.toContain("a secret");
+  });
+});
+
+describe.skipIf(!has("chromium"))("what was typed with an account", () => {
+  const { story } = useScriptedPage({ settings: { PAGE_PASSWORD: "correct horse" } });
+
+  it("is gone from the browser after logging out", async () => {
+    const { page } = await story.open();
+    const password = page.getByLabel("Password of this page");
+    await password.fill("correct horse");
+    await password.press("Enter");
+    await field(page).fill("a secret");
+    await page.getByRole("button", { name: "Log out" }).click();
+    await password.waitFor();
+    expect(await page.evaluate<string>("JSON.stringify({ ...localStorage })")).not.toContain("a secret");
   });
 });

@@ -14,6 +14,7 @@ import { downloadFiles } from "./attachments.js";
 import { useChatList } from "./chat-list.js";
 import { Composer } from "./composer.js";
 import { html, makeId } from "./dom.js";
+import { forgetDrafts, keepDraft, readDraft } from "./drafts.js";
 import { Icon } from "./icons.js";
 import { ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
 import { followConversation } from "./live.js";
@@ -47,7 +48,7 @@ function idFromUrl() {
 export function App({ initial }) {
   const [state, setState] = useState(initial);
   const [currentId, setCurrentId] = useState(idFromUrl);
-  const chats = useChatList();
+  const chats = useChatList((id) => keepDraft(initial.accountName, id, ""));
   const { conversations, refresh: refreshList, follow: followList } = chats;
   const [loaded, setLoaded] = useState({ id: currentId, thread: emptyThread });
   /** The conversation that the address named when the page was opened: without messages there is none like it. */
@@ -146,6 +147,7 @@ export function App({ initial }) {
             return true;
           }
           if (change.kind === "gone") {
+            keepDraft(initial.accountName, currentId, "");
             refreshList();
             latestStartNew.current();
             return true;
@@ -208,7 +210,7 @@ export function App({ initial }) {
   /** The picture is attached again, with the command that changes it. @param {Image} image */
   const changeOwn = async (image) => {
     const files = await downloadFiles([image]);
-    const hasDraft = sessionStorage.getItem(`draft ${currentId}`) !== null;
+    const hasDraft = readDraft(state.accountName, currentId) !== "";
     setPrefill({ text: hasDraft ? "" : "/imagine ", files, isAdded: true, nonce: Date.now() });
   };
 
@@ -218,6 +220,11 @@ export function App({ initial }) {
     refreshList();
     // Unless the person has gone elsewhere meanwhile.
     if (latestId.current === currentId) latestOpen.current(id);
+  };
+
+  const leave = () => {
+    forgetDrafts();
+    void logOut().then(() => location.reload());
   };
 
   const stop = () => {
@@ -289,7 +296,7 @@ export function App({ initial }) {
       onOpen=${open}
       onKeys=${openKeys}
       onSettings=${() => setSettingsOpen(true)}
-      onLogOut=${state.hasPassword ? () => void logOut().then(() => location.reload()) : undefined}
+      onLogOut=${state.hasPassword ? leave : undefined}
     />
     <main id="main" class="main" inert=${isDrawer && isDrawerOpen}>
       <header class="top">

@@ -9,8 +9,9 @@ const maxListed = 2000;
 /**
  * The list of conversations, and what people change in it. `problem`: why it is not up to date; it is loaded again when
  * the connection is back.
+ * @param {(id: string) => void} onRemoved
  */
-export function useChatList() {
+export function useChatList(onRemoved) {
   const [listed, setListed] = useState({
     conversations: /** @type {readonly Conversation[]} */ ([]),
     mayHaveMore: false,
@@ -73,6 +74,7 @@ export function useChatList() {
     /** @type {(id: string) => Promise<void>} */
     remove: async (id) => {
       await deleteConversation(id);
+      onRemoved(id);
       await refresh();
     },
   };

@@ -4,6 +4,7 @@ import { PendingFiles, useDroppedFiles, usePendingFiles } from "./attachments.js
 import { CompletionList, listAttributes, useCompletion } from "./completion-list.js";
 import { accept, commandOf } from "./completion.js";
 import { html } from "./dom.js";
+import { draftOf, keepDraft, readDraft } from "./drafts.js";
 import { Icon } from "./icons.js";
 import { RecorderBar } from "./lazy-parts.js";
 import { recordingProblem } from "./recording-problem.js";
@@ -32,8 +33,8 @@ const isTouch = window.matchMedia("(pointer: coarse)").matches;
 export function Composer({ conversationId, state, isAnswering, isNarrow, prefill, onSend, onStop }) {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const draftKey = `draft ${conversationId}`;
-  const [text, setText] = useState(() => sessionStorage.getItem(draftKey) ?? "");
+  const account = state.accountName;
+  const [text, setText] = useState(() => readDraft(account, draftOf(conversationId)));
   const [caret, setCaret] = useState(text.length);
   const [problem, setProblem] = useState("");
   const [isSending, setSending] = useState(false);
@@ -54,8 +55,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     setCaret(newCaret);
     setProblem("");
     if (!isSending) dropSendId(conversationId);
-    if (value === "") sessionStorage.removeItem(draftKey);
-    else sessionStorage.setItem(draftKey, value);
+    keepDraft(account, draftOf(conversationId), value);
   };
 
   /** Sets the field synchronously, so that a letter typed before the next render is not lost. @param {string} value */
@@ -114,7 +114,14 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
         return;
       }
       const content = { text, uploads: ready };
-      await onSend({ id: takeSendId(conversationId, content), ...content });
+      const before = draftOf(conversationId);
+      const sending = onSend({ id: takeSendId(conversationId, content), ...content });
+      // A new chat has its address now.
+      if (draftOf(conversationId) !== before) {
+        keepDraft(account, before, "");
+        keepDraft(account, draftOf(conversationId), field.current?.value ?? text);
+      }
+      await sending;
       dropSendId(conversationId);
       clear(pending);
       // Keeps what was typed while the message was being sent.

@@ -17,7 +17,7 @@ import { labelOf, translate } from "./words.js";
 const kinds = {
   stop: { label: "Stop", icon: "stop" },
   regenerate: { label: "Regenerate", icon: "retry" },
-  model: { label: "Other model", icon: "retry", isToggle: true },
+  model: { label: "Other model", icon: "swap", isToggle: true },
   continue: { label: "Continue", icon: "down" },
   again: { label: "Again", icon: "retry" },
   change: { label: "Change", icon: "edit", isToggle: true },
@@ -72,7 +72,7 @@ export function Foot({ item, onAct, onBranch }) {
     setShown(undefined);
     // The button that has opened it has the focus again.
     const all = [...(buttons.current?.querySelectorAll("button") ?? [])];
-    all.find((button) => button.textContent === name)?.focus();
+    all.find((button) => button.textContent?.trim() === name)?.focus();
   };
   /** @param {Action} action @param {Record<string, string>} values */
   const submit = async (action, values) => {
@@ -90,7 +90,7 @@ export function Foot({ item, onAct, onBranch }) {
           onClick=${copy}
           aria-label=${translate("page.copy-answer")}
         >
-          <${Icon} name="copy" /><span aria-hidden="true"
+          <${Icon} name=${isCopied ? "check" : "copy"} /><span class="label" aria-hidden="true"
             >${isCopied ? translate("page.copied") : translate("page.copy")}</span
           >
         </button>`
@@ -106,7 +106,8 @@ export function Foot({ item, onAct, onBranch }) {
             aria-controls=${kinds[action.kind].isToggle === undefined ? undefined : panelId}
             onClick=${() => void toggle(action)}
           >
-            <${Icon} name=${kinds[action.kind].icon} />${labelOf(action.kind, kinds[action.kind].label)}
+            <${Icon} name=${kinds[action.kind].icon} />
+            <span class="label">${labelOf(action.kind, kinds[action.kind].label)}</span>
           </button>`,
       )}
       ${
@@ -120,7 +121,7 @@ export function Foot({ item, onAct, onBranch }) {
           title=${translate("page.branch.title")}
           onClick=${branch}
         >
-          <${Icon} name="branch" />${translate("page.branch")}
+          <${Icon} name="branch" /><span class="label">${translate("page.branch")}</span>
         </button>`
       }
       <span class="facts">

@@ -6,13 +6,15 @@ const maxAhead = 4000;
 /** Not `$5 or $10`: no space inside the signs, and no digit behind them. */
 const inline =
   /^(?:\\\((?=\S)([^\n]{1,2000}?)\\\)|\$\$(?=\S)([^\n$]{1,2000}?)\$\$|\$(?=[^\s$])([^\n$]{0,499}?[^\s$\\])\$(?!\d))/;
-const block = /^(?:\\\[([\s\S]{1,2000}?)\\\]|\$\$[ \t]*\n([\s\S]{1,2000}?)\n[ \t]*\$\$)[ \t]*(?:\n|$)/;
+/** Between dollar signs on the formula's own lines: no blank line, and no other dollar sign than `\$`. */
+const block =
+  /^(?:\\\[([\s\S]{1,2000}?)\\\]|\$\$[ \t]*\n([\s\S]{1,2000}?)\n[ \t]*\$\$|\$\$((?:[^$\\\n]|\\[^\n]|\\?\n(?![ \t]*\n)){1,2000})\$\$)[ \t]*(?:\n|$)/;
 
 /** @typedef {{ type: string, raw: string, formula: string }} MathsToken */
 
 /**
  * LaTeX formulas in Markdown, as `code` elements whose class says how they are shown: between `\(` and `\)` or dollar signs
- * within a line, between `\[` and `\]` or lines of `$$` as a block. Otherwise Markdown would take their backslashes away.
+ * within a line, between `\[` and `\]` or `$$` on lines of their own as a block. Otherwise Markdown would take their backslashes away.
  * @type {import("marked").TokenizerAndRendererExtension[]}
  */
 export const mathsExtensions = [
@@ -44,7 +46,7 @@ function find(source, pattern) {
  * @param {string} source
  */
 function findBlock(source) {
-  const at = find(source, /(?<=\n)(?:\\\[|\$\$[ \t]*\n)/);
+  const at = find(source, /(?<=\n)(?:\\\[|\$\$)/);
   return at !== undefined && block.test(source.slice(at, at + maxChars * 2)) ? at : undefined;
 }
 

@@ -21,6 +21,12 @@ test.each([
   ["\\[\n\\int_0^1 x\\,dx\n\\]", "\\int_0^1 x\\,dx"],
   ["$$\n\\frac{a}{b}\n$$", "\\frac{a}{b}"],
   ["\\[ a \\\\ b \\]", "a \\\\ b"],
+  ["$$a^2 + b^2$$", "a^2 + b^2"],
+  ["$$ \\text{5 \\$} $$", "\\text{5 \\$}"],
+  [
+    "$$\\begin{aligned}\na &= b \\\\\nc &= d\n\\end{aligned}$$",
+    "\\begin{aligned}\na &#38;= b \\\\\nc &#38;= d\n\\end{aligned}",
+  ],
 ])("%j is a formula of its own", (text, tex) => {
   expect(toBlocks(`Before.\n\n${text}\n\nAfter.`)).toEqual([
     "<p>Before.</p>\n",
