@@ -16,7 +16,15 @@ export default defineConfig({
     reporters: ["default", "./test/run-report.ts"],
     projects: [
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
-      { extends: true, test: { name: "contract", include: ["test/contract/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "contract",
+          include: ["test/contract/**/*.test.ts"],
+          // A file that gives hours to the process's own clock must not leave them to the next one.
+          isolate: true,
+        },
+      },
       {
         extends: true,
         test: {
