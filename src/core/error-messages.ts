@@ -141,6 +141,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "invalid-option":
       return invalidOptionWords(detail);
     case "platform-forbidden":
+      if (detail["because"] === "history") return translate("room.withheld");
       return detail["permission"] === undefined
         ? translate("error.platform-forbidden")
         : translate("error.platform-forbidden.permission", { permission: detail["permission"] });

@@ -40,6 +40,11 @@ export interface Origin {
    * workspace through a shared channel.
    */
   readonly isMember: boolean;
+  /**
+   * False: the platform does not let this person see what was said here before. Then the bot does not read it for them
+   * either.
+   */
+  readonly readsHistory?: false;
   /** Whether the platform lets this person manage the server or workspace. */
   readonly isManager: boolean;
 }

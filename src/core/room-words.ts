@@ -7,6 +7,7 @@ const maxNames = 3;
 
 /** Notice: what was said before could not be read, or not all of it. `read`: how many messages were. */
 export function roomFailureNotice(failure: ParleyError, read: number): string {
+  if (failure.detail["because"] === "history") return toNotice(failure);
   const permission = failure.detail["permission"];
   if (failure.code === "platform-forbidden" && permission !== undefined) {
     const key = read === 0 ? "room.forbidden" : "room.forbidden.part";

@@ -13,7 +13,7 @@ const prose = /\p{L}{2,}[,:]? \p{L}+[,:]? \p{L}{2,}|^\p{Lu}\p{L}+ \p{Ll}{2,}/u;
 
 /** Calls whose texts are for logs, traces and operators, or for other programs. */
 const forOperators =
-  /^(?:log|logger|warnRarely|tracer|span|retrying|send|deliver|step|begin|note|meter|right|wrong|warning|toFailure|toFinding|z|text|startsWith|regex|refine|describe|includes|abort)$/;
+  /^(?:log|logger|tracer|span|retrying|send|deliver|step|begin|note|meter|right|wrong|warning|warnRarely|toFailure|toFinding|z|text|startsWith|regex|refine|describe|includes|abort)$/;
 
 /** Errors: their message is for the log; what people are told of a ParleyError is in its `detail`. */
 const errors = /Error$/;

@@ -3,6 +3,7 @@ import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
 import { toTitle } from "../../support/title.ts";
 import type { OpenedThread } from "../../core/platform.ts";
+import { historyWithheld } from "../access/withheld-history.ts";
 import { readRoom } from "../turn/read-room.ts";
 import { changeRoomState } from "../turn/room-state.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
@@ -107,6 +108,7 @@ export function createConversationServices(
     async exportConversation() {
       await reply.show();
       assertInConversation(call);
+      if (dependencies.withheld !== undefined) throw historyWithheld();
       reply.status(translate("status.collecting"));
       const { files } = await archive.exportConversation(call.conversationId);
       const notice = await showExport(files, run);

@@ -7,6 +7,7 @@ import { summaryNotices, type SummaryBasis } from "../../core/summary-words.ts";
 import { cutText } from "../../support/cut-text.ts";
 import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
 import { translate } from "../../words/translate.ts";
+import { historyWithheld } from "../access/withheld-history.ts";
 import { throwIfAbandoned } from "../turn/abandoned.ts";
 import { collectAnswer } from "../turn/collect-answer.ts";
 import { budgetFor } from "../turn/context-window.ts";
@@ -122,6 +123,7 @@ async function readSaid(
   { since }: SummaryRequest,
 ): Promise<Reading> {
   const { call, platform, signal } = run;
+  if (dependencies.withheld !== undefined) throw historyWithheld();
   const most = since === undefined ? usualMessages : maxMessages;
   const reading = await platform.readRoom(call.address, {
     since,

@@ -28,6 +28,7 @@ import type { AnswerSoFar, TurnDependencies, TurnOutcome } from "../turn/turn.ts
 import { toStopped, type ActiveTurn } from "./active-turn.ts";
 import { endUnanswered } from "./end-unanswered.ts";
 import { isEditedError, toEditedError } from "./edited-error.ts";
+import { withheldHistory } from "../access/withheld-history.ts";
 import { endWithdrawn } from "./end-withdrawn.ts";
 import { createOtherTurns } from "./other-turns.ts";
 import {
@@ -46,7 +47,10 @@ import { refuseTurn } from "./refuse-turn.ts";
 const maxShownAttempts = 20;
 
 export interface BatchRunnerOptions {
-  readonly dependencies: Omit<TurnDependencies, "gateway" | "personId" | "admitBytes" | "chat" | "models">;
+  readonly dependencies: Omit<
+    TurnDependencies,
+    "gateway" | "personId" | "withheld" | "admitBytes" | "chat" | "models"
+  >;
   readonly settings: LayeredSettings;
   readonly admission: Admission;
   readonly inbox: Inbox;
@@ -297,8 +301,11 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const { author, platform, origin } = events.find(isAllowed) ?? events[0]!;
     const personId = author.id;
     const { chat, models } = run.settings;
+    const withheld = withheldHistory(dependencies.conversations, events);
     return {
       ...dependencies,
+      ...(withheld === undefined ? {} : { conversations: withheld.conversations }),
+      withheld,
       chat,
       models,
       personId,

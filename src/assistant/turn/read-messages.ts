@@ -96,7 +96,9 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
  * the last one was.
  */
 async function readRoomBefore(dependencies: TurnDependencies, turn: Turn): Promise<ReadRoom | undefined> {
-  const last = turn.messages.findLast(({ inRoom }) => inRoom === true);
+  const last =
+    turn.messages.findLast(({ inRoom }) => inRoom === true) ??
+    ((await dependencies.withheld?.hasAny(turn.conversationId)) === true ? turn.messages.at(-1) : undefined);
   if (last === undefined) return undefined;
   const { conversations } = dependencies;
   const id = messageIds.user(turn.messages.at(-1)?.key ?? last.key);

@@ -8,6 +8,7 @@ import { roomFailureNotice, roomFilesNotice } from "../../core/room-words.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { cutText } from "../../support/cut-text.ts";
 import { translate } from "../../words/translate.ts";
+import { historyWithheld } from "../access/withheld-history.ts";
 import { readFiles } from "./attachment-reader.ts";
 import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
 import type { RoomBounds, TurnDependencies } from "./turn.ts";
@@ -47,7 +48,8 @@ export interface ReadRoom {
 }
 
 /**
- * Reads what people and apps said in a thread since it was read last. What cannot be read is said in `notices`.
+ * Reads what people and apps said in a thread since it was read last. What cannot be read, or is withheld from who asks,
+ * is said in `notices`.
  * @throws ParleyError `store-unavailable`, or the signal's reason
  */
 export async function readRoom(dependencies: TurnDependencies, target: RoomTarget): Promise<ReadRoom> {
@@ -55,7 +57,10 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
   const { conversationId } = target;
   if (bounds.maxMessages === 0) return nothing;
   const { room = {} } = await conversations.settings(conversationId);
-  const reading = await readInTime(target, bounds, room.readUpTo);
+  const reading =
+    dependencies.withheld === undefined
+      ? await readInTime(target, bounds, room.readUpTo)
+      : { messages: [], hasOlder: false, failure: historyWithheld() };
   target.signal.throwIfAborted();
   if (reading === undefined) return nothing;
   // Mostly nobody said anything: then nothing is compared.

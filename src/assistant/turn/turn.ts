@@ -9,6 +9,7 @@ import type { OpenRedo, StoppedAnswer } from "../../core/inbox.ts";
 import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
+import type { WithheldHistory } from "../access/withheld-history.ts";
 import type { Budgets } from "../access/budgets.ts";
 import type { HelpSettings } from "../../core/command-services.ts";
 import type { TokenFactors } from "./context-window.ts";
@@ -21,6 +22,8 @@ export interface TurnDependencies {
   readonly gateway: Gateway;
   /** `Author.id` of the person whose turn it is. */
   readonly personId: string;
+  /** Set where the person may not see what was said before. */
+  readonly withheld: Pick<WithheldHistory, "hasAny"> | undefined;
   /** Resolves when so many bytes of files may be loaded; `release` them when they are no longer in memory. */
   readonly admitBytes: (bytes: number, signal: AbortSignal) => Promise<Release>;
   readonly access: Access;

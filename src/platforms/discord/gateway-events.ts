@@ -7,6 +7,7 @@ import type {
   GatewayMessageUpdateDispatchData,
 } from "discord.js";
 import type { GuildRecorder } from "./guild-directory.ts";
+import { overwritesOf } from "./guild-directory.ts";
 import type { IndexedChannel } from "./channel-index.ts";
 import type { Shard } from "./shard-plan.ts";
 
@@ -104,7 +105,7 @@ export function dispatchEvent(
 
 function recordChannel(guilds: GuildRecorder, channel: APIChannel): void {
   if ("guild_id" in channel && channel.guild_id !== undefined)
-    guilds.setChannel(channel.guild_id, toIndexed(channel));
+    guilds.setChannel(channel.guild_id, toIndexed(channel), overwritesOf(channel));
 }
 
 function toIndexed({ id, type, name }: APIChannel): IndexedChannel {

@@ -1,11 +1,25 @@
 import { PermissionFlagsBits } from "discord-api-types/v10";
-import type { APIRole, GatewayGuildCreateDispatchData, GatewayGuildUpdateDispatchData } from "discord.js";
+import type {
+  APIOverwrite,
+  APIRole,
+  GatewayGuildCreateDispatchData,
+  GatewayGuildUpdateDispatchData,
+} from "discord.js";
 import type { Shard } from "./shard-plan.ts";
 import { createChannelIndex, type ChannelIndex, type IndexedChannel } from "./channel-index.ts";
 
 interface Role {
   readonly name: string;
   readonly isManaging: boolean;
+  readonly readsHistory: boolean;
+  /** Has every permission, whatever a channel says. */
+  readonly isAdministrator: boolean;
+}
+
+/** What a channel says of the history for a role or a member: the bit that is allowed or denied. */
+export interface HistoryOverwrite {
+  readonly id: string;
+  readonly isAllowed: boolean;
 }
 
 interface Guild {
@@ -15,6 +29,8 @@ interface Guild {
   botRoleId: string | undefined;
   readonly roles: Map<string, Role>;
   channels: ChannelIndex;
+  /** By channel; those that say nothing of it, which are most, are left out. */
+  readonly historyOverwrites: Map<string, readonly HistoryOverwrite[]>;
 }
 
 /**
@@ -34,6 +50,13 @@ export interface GuildDirectory {
   channel(channelId: string): IndexedChannel | undefined;
   /** Whether these roles, or the ownership, let a member manage the server. */
   isManager(guildId: string, userId: string, roleIds: readonly string[]): boolean;
+  /** Whether a member may see what was said before in a channel that is no thread. */
+  readsHistory(member: {
+    readonly guildId: string;
+    readonly channelId: string;
+    readonly userId: string;
+    readonly roleIds: readonly string[];
+  }): boolean;
 }
 
 /** Changes a {@link GuildDirectory}, by the gateway's events. */
@@ -45,15 +68,34 @@ export interface GuildRecorder extends GuildDirectory {
   remove(guildId: string): void;
   setRole(guildId: string, role: APIRole, botId: string): void;
   removeRole(guildId: string, roleId: string): void;
-  setChannel(guildId: string, channel: IndexedChannel): void;
+  setChannel(guildId: string, channel: IndexedChannel, overwrites: readonly APIOverwrite[]): void;
   removeChannel(guildId: string, channelId: string): void;
 }
 
 const managing = PermissionFlagsBits.ManageGuild | PermissionFlagsBits.Administrator;
+const readingHistory = PermissionFlagsBits.ReadMessageHistory | PermissionFlagsBits.Administrator;
 
 /** Whether permissions, as Discord's decimal string, let somebody manage a server. */
 export function isManaging(permissions: string): boolean {
   return (BigInt(permissions) & managing) !== 0n;
+}
+
+/** Whether permissions, as Discord's decimal string, let somebody see what was said before. */
+export function isReadingHistory(permissions: string): boolean {
+  return (BigInt(permissions) & readingHistory) !== 0n;
+}
+
+/** What a channel says of permissions; threads have nothing of their own. */
+export function overwritesOf(channel: object): readonly APIOverwrite[] {
+  const { permission_overwrites: overwrites } = channel as { permission_overwrites?: APIOverwrite[] };
+  return overwrites ?? [];
+}
+
+function toHistoryOverwrites(overwrites: readonly APIOverwrite[]): HistoryOverwrite[] {
+  const says = (bits: string): boolean => (BigInt(bits) & PermissionFlagsBits.ReadMessageHistory) !== 0n;
+  return overwrites.flatMap(({ id, allow, deny }) =>
+    says(allow) || says(deny) ? [{ id, isAllowed: says(allow) }] : [],
+  );
 }
 
 /** @see {@link GuildRecorder} */
@@ -70,6 +112,7 @@ export function createGuildDirectory(): GuildRecorder {
         botRoleId: undefined,
         roles: new Map(),
         channels: createChannelIndex([]),
+        historyOverwrites: new Map(),
       };
       guilds.set(id, guild);
     }
@@ -77,8 +120,19 @@ export function createGuildDirectory(): GuildRecorder {
   }
 
   function setRole(guild: Guild, { id, name, permissions, tags }: APIRole, botId: string): void {
-    guild.roles.set(id, { name, isManaging: isManaging(permissions) });
+    guild.roles.set(id, {
+      name,
+      isManaging: isManaging(permissions),
+      readsHistory: isReadingHistory(permissions),
+      isAdministrator: (BigInt(permissions) & PermissionFlagsBits.Administrator) !== 0n,
+    });
     if (tags?.bot_id === botId) guild.botRoleId = id;
+  }
+
+  function setOverwrites(guild: Guild, channelId: string, overwrites: readonly APIOverwrite[]): void {
+    const history = toHistoryOverwrites(overwrites);
+    if (history.length > 0) guild.historyOverwrites.set(channelId, history);
+    else guild.historyOverwrites.delete(channelId);
   }
 
   function update(given: GatewayGuildUpdateDispatchData, botId: string): Guild {
@@ -118,15 +172,33 @@ export function createGuildDirectory(): GuildRecorder {
       // The role of everybody has the id of the server.
       return [guildId, ...roleIds].some((id) => guild.roles.get(id)?.isManaging === true);
     },
+    readsHistory({ guildId, channelId, userId, roleIds }) {
+      const guild = guilds.get(guildId);
+      if (guild === undefined) return false;
+      // The role of everybody has the id of the server.
+      const roles = [guildId, ...roleIds].map((id) => guild.roles.get(id));
+      if (guild.ownerId === userId || roles.some((role) => role?.isAdministrator === true)) return true;
+      const overwrites = guild.historyOverwrites.get(channelId) ?? [];
+      const said = (ids: readonly string[]): boolean | undefined => {
+        const own = overwrites.filter(({ id }) => ids.includes(id));
+        return own.length === 0 ? undefined : own.some(({ isAllowed }) => isAllowed);
+      };
+      const ofServer = roles.some((role) => role?.readsHistory === true);
+      // What is said of the member wins over the roles, and they over the role of everybody.
+      return said([userId]) ?? said(roleIds) ?? said([guildId]) ?? ofServer;
+    },
     begin(guildIds, shard) {
       const present = new Set(guildIds);
       for (const id of guilds.keys()) if (shard.has(id) && !present.has(id)) guilds.delete(id);
       for (const id of guildIds) guildOf(id);
     },
     add(guild, botId) {
-      update(guild, botId).channels = createChannelIndex(
+      const kept = update(guild, botId);
+      kept.channels = createChannelIndex(
         guild.channels.map(({ id, type, name }) => ({ id, type, name: name ?? "" })),
       );
+      kept.historyOverwrites.clear();
+      for (const channel of guild.channels) setOverwrites(kept, channel.id, overwritesOf(channel));
     },
     update: (guild, botId) => void update(guild, botId),
     remove: (guildId) => void guilds.delete(guildId),
@@ -136,13 +208,16 @@ export function createGuildDirectory(): GuildRecorder {
       guild?.roles.delete(roleId);
       if (guild?.botRoleId === roleId) guild.botRoleId = undefined;
     },
-    setChannel(guildId, channel) {
+    setChannel(guildId, channel, overwrites) {
       const guild = guildOf(guildId);
+      setOverwrites(guild, channel.id, overwrites);
       guild.channels = guild.channels.with(channel);
     },
     removeChannel(guildId, channelId) {
       const guild = guilds.get(guildId);
-      if (guild !== undefined) guild.channels = guild.channels.without(channelId);
+      if (guild === undefined) return;
+      guild.channels = guild.channels.without(channelId);
+      guild.historyOverwrites.delete(channelId);
     },
   };
 }

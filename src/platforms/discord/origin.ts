@@ -16,7 +16,7 @@ import {
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ChannelCache } from "./channel-cache.ts";
-import { isManaging, type GuildDirectory } from "./guild-directory.ts";
+import { isManaging, isReadingHistory, type GuildDirectory } from "./guild-directory.ts";
 import type { Memberships } from "./memberships.ts";
 
 /** How long an interaction waits for Discord: its own deadline is three seconds. */
@@ -45,7 +45,7 @@ export function createOrigins(options: {
   readonly channels: Pick<ChannelCache, "placeOf">;
   readonly memberships: Memberships;
   readonly clock: Clock;
-  readonly guilds: Pick<GuildDirectory, "has" | "isManager">;
+  readonly guilds: Pick<GuildDirectory, "has" | "isManager" | "readsHistory">;
 }): Origins {
   const { api, channels, memberships, guilds, clock } = options;
   const fetched = new LRUCache<string, { readonly roles: readonly string[] | undefined }>({
@@ -100,6 +100,7 @@ export function createOrigins(options: {
         ...(channel === undefined ? {} : toPlace(channel.id, channel.type, parentId)),
         roles: member.roles.map(toRoleTerm),
         isMember,
+        ...(isReadingHistory(member.permissions) ? {} : { readsHistory: false }),
         // Those in the channel; the owner has all.
         isManager: isMember && isManaging(member.permissions),
       };
@@ -117,9 +118,16 @@ export function createOrigins(options: {
       // Absent in messages that were read later; whoever has left the server since is a stranger.
       const roles = message.member?.roles ?? (await rolesOf(guildId, userId));
       if (roles !== undefined) memberships.seen(userId, guildId);
+      const readsHistory = guilds.readsHistory({
+        guildId,
+        channelId: isThreadType(channelType) ? (place.parentId ?? channelId) : channelId,
+        userId,
+        roleIds: roles ?? [],
+      });
       return {
         user,
         server: toGuildPlace(guildId),
+        ...(readsHistory ? {} : { readsHistory: false }),
         ...toPlace(channelId, channelType, place.parentId),
         roles: (roles ?? []).map(toRoleTerm),
         isMember: roles !== undefined,

@@ -127,6 +127,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     guilds: {
       has: (guildId) => connection?.guilds.has(guildId) === true,
       isManager: (...member) => connection?.guilds.isManager(...member) === true,
+      readsHistory: (member) => connection?.guilds.readsHistory(member) === true,
     },
   });
 

@@ -6,7 +6,7 @@ import {
   findMessage,
   holdsPosts,
   isElsewhere,
-  memberPermissions,
+  memberPermissionsIn,
   messageFlags,
   addMessage,
   channelTypes,
@@ -174,11 +174,12 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
               : {
                   ...renderMember(world, user.id, findGuild(world, channel.guildId)),
                   user: renderUser(user),
-                  permissions: memberPermissions(
+                  permissions: memberPermissionsIn(
                     world,
                     user.id,
+                    channel,
                     findGuild(world, channel.guildId),
-                  ).toString(),
+                  ),
                 },
           }
         : { user: renderUser(user) }),

@@ -3,6 +3,7 @@ import { mentionedRoles, renderExtras } from "./message-extras.ts";
 import {
   botMay,
   botPermissions,
+  permissionBits,
   channelTypes,
   findMessage,
   holdsPosts,
@@ -245,17 +246,17 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
         ? {}
         : { default_auto_archive_duration: channel.archiveMinutes }),
       ...(holdsPosts(channel) ? forumFields : {}),
-      permission_overwrites:
-        channel.denied.size === 0
+      permission_overwrites: [
+        ...(channel.denied.size === 0
           ? []
-          : [
-              {
-                id: world.bot.id,
-                type: 1,
-                allow: "0",
-                deny: (denied - BigInt(botPermissions(world, channel))).toString(),
-              },
-            ],
+          : [toOverwrite(world.bot.id, denied - BigInt(botPermissions(world, channel)))]),
+        ...Array.from(channel.deniedTo, ([id, names]) =>
+          toOverwrite(
+            id,
+            [...names].reduce((sum, name) => sum | permissionBits[name], 0n),
+          ),
+        ),
+      ],
     };
   }
   return {
@@ -275,6 +276,10 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
 }
 
 /** A role. */
+function toOverwrite(id: string, deny: bigint) {
+  return { id, type: 1, allow: "0", deny: deny.toString() };
+}
+
 export function renderRole({ id, name, permissions, botId }: SimRole): Record<string, unknown> {
   return {
     id,

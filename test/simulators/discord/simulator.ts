@@ -44,6 +44,8 @@ export interface ChannelHandle {
   setArchiveMinutes(minutes: number): void;
   /** Denies the bot permissions in the channel. */
   deny(...permissions: Permission[]): void;
+  /** Denies a member permissions in the channel and its threads. */
+  denyTo(person: { readonly id: string }, ...permissions: Permission[]): void;
   /** A moderator archives the thread, locks it, or both; `archived` is true by default. */
   archive(options?: { readonly locked?: boolean; readonly archived?: boolean }): void;
   /** A moderator deletes the channel with its threads, or the thread. */
@@ -234,6 +236,10 @@ export async function createDiscordSimulator(
       },
       deny: (...permissions) => {
         for (const permission of permissions) channel.denied.add(permission);
+      },
+      denyTo(person, ...permissions) {
+        channel.deniedTo.set(person.id, new Set(permissions));
+        gateway.dispatch("CHANNEL_UPDATE", renderChannel(world, channel), intents.guilds);
       },
       archive({ locked = false, archived = true } = {}) {
         channel.archived = archived;

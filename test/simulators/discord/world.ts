@@ -86,6 +86,8 @@ export interface SimChannel {
   readonly threadMembers: Set<string>;
   /** Permissions denied to the bot. Threads inherit their parent's. */
   readonly denied: Set<Permission>;
+  /** Permissions denied to members, by user. Threads inherit their parent's. */
+  readonly deniedTo: Map<string, Set<Permission>>;
   readonly messages: SimMessage[];
   /** Times of the bot's typing indicators. */
   readonly typing: number[];
@@ -303,6 +305,7 @@ export function addChannel(
     archiveMinutes: undefined,
     threadMembers: new Set(),
     denied: new Set(),
+    deniedTo: new Map(),
     messages: [],
     typing: [],
     typingUntil: 0,
@@ -406,6 +409,23 @@ export function memberPermissions(world: World, userId: string, guild = world.gu
   const roles = [guild.id, ...(guild.members.get(userId) ?? [])];
   const bits = roles.reduce((all, id) => all | (guild.roles.get(id)?.permissions ?? 0n), 0n);
   return (bits & managerBits.ADMINISTRATOR) === 0n ? bits : everything;
+}
+
+/** The permissions of a member in a channel, as Discord's decimal string. */
+export function memberPermissionsIn(
+  world: World,
+  userId: string,
+  channel: SimChannel,
+  guild: SimGuild | undefined,
+): string {
+  const bits = memberPermissions(world, userId, guild);
+  const all = (1n << 49n) - 1n;
+  const parent = isThread(channel) ? world.channels.get(channel.parentId ?? "") : channel;
+  const denied = [...(parent?.deniedTo.get(userId) ?? [])].reduce(
+    (sum, name) => sum | permissionBits[name],
+    0n,
+  );
+  return (bits === all ? bits : bits & ~denied).toString();
 }
 
 /** Whether the bot has a permission in a channel; in direct messages it has all. */
