@@ -19,7 +19,7 @@ function readBack(markdown: string): { readonly words: string; readonly kinds: R
     kinds.add(type);
     return type === "br" ? "\n" : textOf(content);
   };
-  const words = textOf(parse(markdown, "extended") as readonly Node[]);
+  const words = textOf(parse(markdown, "extended"));
   return { words: bare(words), kinds };
 }
 
