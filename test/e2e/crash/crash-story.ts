@@ -48,7 +48,7 @@ export async function startCrashStory(surface: Surface, lives: Lives = createLiv
     const last = toMessages(request.body).at(-1)?.replace("user: ", "") ?? "";
     const first = chunk(beginning);
     if (isHanging) return { body: first, after: "hang" };
-    if (last.startsWith("Your last answer reached its length limit"))
+    if (last.startsWith("Your last answer broke off before its end"))
       return { body: `${chunk(" and the rest")}${chunk("", "stop")}data: [DONE]\n\n` };
     return { body: `${first}${chunk(last)}${chunk("", isCut ? "length" : "stop")}data: [DONE]\n\n` };
   });
