@@ -1,10 +1,8 @@
 import type { App, HTTPReceiver } from "@slack/bolt";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { PlatformHealth } from "../../core/platform.ts";
 import type { HttpHandler } from "../../core/platform-module.ts";
-import type { Log } from "../../core/telemetry.ts";
 import { createRareLog } from "../../support/rare-log.ts";
 import { loadBolt } from "./bolt.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";

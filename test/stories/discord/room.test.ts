@@ -92,7 +92,7 @@ describe("reading the room", () => {
   });
 
   it("a member who may not read the history learns nothing of it, and is told so; their own turns are known", async () => {
-    const { discord, ada, ben, general, thread } = await begin();
+    const { ada, ben, general, thread } = await begin();
     general.denyTo(ben, "READ_MESSAGE_HISTORY");
     ada.sends({ channel: thread, text: "The vault code is 7319" });
     ada.sends({ channel: thread, text: "note that", mentionBot: true });
