@@ -101,6 +101,7 @@ const isMessage = fields({
   notices: optional(listOf(isText)),
   model: optional(isText),
   usage: optional(isObject),
+  thoughts: optional(isText),
   isCut: optional(isFlag),
   receipt: optional(isReceipt),
   ratings: optional(isObject),

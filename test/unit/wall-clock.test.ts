@@ -16,6 +16,7 @@ const allowed: Readonly<Record<string, string>> = {
   "src/embedded-gateway/sandbox/send-answer.ts": "`created` of an answer, which nobody compares",
   "src/embedded-gateway/upstreams/forward-images.ts": "`created` of an answer, which nobody compares",
   "src/embedded-gateway/upstreams/model-lists.ts": "`created` of a model, which nobody compares",
+  "src/platforms/web/page/drafts.js": "the age of a draft, which only decides when it is dropped",
   "src/platforms/web/page/app.js": "a number that differs from the last one",
   "src/platforms/web/page/message-list.js": "which day is today, in the browser",
   "src/platforms/web/page/sidebar.js": "which day is today, in the browser",

@@ -25,6 +25,46 @@ async function talk(channel: ChannelHandle, text: string) {
   return { message, thread };
 }
 
+describe("/forget on Discord", () => {
+  it("asks for confirmation, for its caller alone, and reports in the same message", async () => {
+    const channel = story.discord.channel("general");
+    const bo = story.discord.person("Bo");
+    const { thread } = await talk(channel, "Ada's secret");
+    bo.sends({ channel: thread, text: "Bo's words" });
+    await story.settled(thread, 2);
+    ada.usesCommand("forget", {}, { channel: thread });
+    const asked = await until(() =>
+      thread.fromBot().find(({ buttons }) => buttons.some(({ label }) => label.startsWith("Remove"))),
+    );
+    expect(asked).toMatchObject({ isEphemeral: true, buttons: [{ label: "Remove 1 message" }] });
+    expect(asked.text).toContain("1 message in this conversation");
+    expect(await story.isKept("Ada's secret")).toBe(true);
+
+    ada.clicks("Remove 1 message", asked, { channel: thread });
+    const done = await until(() => thread.fromBot().find(({ text }) => text.startsWith("Removed")));
+    expect(done).toMatchObject({ id: asked.id, isEphemeral: true, buttons: [] });
+    expect(done.text).toBe("Removed in this conversation: 1 message.");
+    story.answers("All of it.");
+    ada.sends({ channel: thread, text: "what is left?" });
+    await until(() => story.chats().length === 3);
+    expect(story.said(2).join("\n")).toContain("Bo's words");
+    expect(story.said(2).join("\n")).not.toMatch(/^Ada: Ada's secret/m);
+  });
+
+  it("written in a thread asks for the slash command, whose answer its caller alone sees", async () => {
+    const channel = story.discord.channel("general");
+    story.answers("Noted.");
+    const { thread } = await talk(channel, "Ada's secret");
+    ada.sends({ channel: thread, text: "/forget", mentionBot: true });
+    const told = await until(() =>
+      thread.fromBot().find(({ text }) => text.includes("use it as a slash command")),
+    );
+    expect(told.buttons).toEqual([]);
+    expect(await story.isKept("Ada's secret")).toBe(true);
+  });
+});
+
+// Last: the bot is no member of the server any more after it.
 describe("deletions on Discord", () => {
   it("in bulk by a moderator remove messages, the thread's first one and answers included", async () => {
     const channel = story.discord.channel("general");
@@ -67,44 +107,5 @@ describe("deletions on Discord", () => {
     story.discord.removeGuild();
     await gone("in the other channel");
     expect(await story.isKept("between us")).toBe(true);
-  });
-});
-
-describe("/forget on Discord", () => {
-  it("asks for confirmation, for its caller alone, and reports in the same message", async () => {
-    const channel = story.discord.channel("general");
-    const bo = story.discord.person("Bo");
-    const { thread } = await talk(channel, "Ada's secret");
-    bo.sends({ channel: thread, text: "Bo's words" });
-    await story.settled(thread, 2);
-    ada.usesCommand("forget", {}, { channel: thread });
-    const asked = await until(() =>
-      thread.fromBot().find(({ buttons }) => buttons.some(({ label }) => label.startsWith("Remove"))),
-    );
-    expect(asked).toMatchObject({ isEphemeral: true, buttons: [{ label: "Remove 1 message" }] });
-    expect(asked.text).toContain("1 message in this conversation");
-    expect(await story.isKept("Ada's secret")).toBe(true);
-
-    ada.clicks("Remove 1 message", asked, { channel: thread });
-    const done = await until(() => thread.fromBot().find(({ text }) => text.startsWith("Removed")));
-    expect(done).toMatchObject({ id: asked.id, isEphemeral: true, buttons: [] });
-    expect(done.text).toBe("Removed in this conversation: 1 message.");
-    story.answers("All of it.");
-    ada.sends({ channel: thread, text: "what is left?" });
-    await until(() => story.chats().length === 3);
-    expect(story.said(2).join("\n")).toContain("Bo's words");
-    expect(story.said(2).join("\n")).not.toMatch(/^Ada: Ada's secret/m);
-  });
-
-  it("written in a thread asks for the slash command, whose answer its caller alone sees", async () => {
-    const channel = story.discord.channel("general");
-    story.answers("Noted.");
-    const { thread } = await talk(channel, "Ada's secret");
-    ada.sends({ channel: thread, text: "/forget", mentionBot: true });
-    const told = await until(() =>
-      thread.fromBot().find(({ text }) => text.includes("use it as a slash command")),
-    );
-    expect(told.buttons).toEqual([]);
-    expect(await story.isKept("Ada's secret")).toBe(true);
   });
 });
