@@ -91,7 +91,7 @@ export async function startCrashStory(surface: Surface, lives: Lives = createLiv
             seen = await surface.seen();
             return isMet(seen) && seen;
           },
-          { timeout: 15_000, interval: 10 },
+          { timeout: 45_000, interval: 10 },
         );
       } catch (error) {
         throw new Error("timed out", { cause: error });
