@@ -30,6 +30,18 @@ export default defineConfig({
         test: {
           name: "stories",
           include: ["test/stories/**/*.test.ts", "test/e2e/**/*.test.ts"],
+          exclude: ["test/e2e/web/**"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "page",
+          include: ["test/e2e/web/**/*.test.ts"],
+          // What one file leaves in its browser's windows must not reach the next one.
+          isolate: true,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
