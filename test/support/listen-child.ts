@@ -17,5 +17,11 @@ try {
   description = String(error);
 }
 clearInterval(beat);
-const peakBytes = process.resourceUsage().maxRSS * 1024;
+const peakBytes = readPeakKb() * 1024;
 process.stdout.write(JSON.stringify({ description, growthBytes: peakBytes - before, longestGapMs }));
+
+/** `resourceUsage().maxRSS` begins with the memory of the process that started this one; Linux's `VmHWM` does not. */
+function readPeakKb(): number {
+  if (process.platform !== "linux") return process.resourceUsage().maxRSS;
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1]);
+}
