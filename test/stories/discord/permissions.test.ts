@@ -98,7 +98,7 @@ it("a server that the bot is removed from in mid-answer leaves nothing behind", 
   const ada = discord.person("Ada");
   const general = discord.channel("general");
   story.setStalled(true);
-  ada.sends({ channel: general, text: "the secret is 7319", mentionBot: true });
+  ada.sends({ channel: general, text: "the secret is plovers-and-terns", mentionBot: true });
   const thread = await until(() => general.threads()[0]);
   await until(() => thread.fromBot().length > 0);
   discord.removeGuild();
@@ -107,5 +107,5 @@ it("a server that the bot is removed from in mid-answer leaves nothing behind", 
   ada.sends({ channel: direct, text: "Hello" });
   // She shares no server with the bot any more.
   expect(await story.settled(direct)).toMatchObject([{ text: expect.stringContaining("add discord:user:") }]);
-  await expect.poll(() => story.isKept("7319"), { timeout: 5000 }).toBe(false);
+  await expect.poll(() => story.isKept("plovers-and-terns"), { timeout: 5000 }).toBe(false);
 });
