@@ -48,8 +48,6 @@ tell(
       const ada = person("Ada");
       const { place, answer } = await ada.asks(direct(ada), "Why is that?");
       await ada.uses("forget", { where: "everywhere", confirm: true }, direct(ada));
-      // What is stored soon may not be in the files yet: that it is not there would say nothing.
-      await shows(direct(ada), "Removed in all your conversations");
       await gone("Why is that?");
       await ada.presses("Details", answer);
       await shows(place, "This answer is no longer stored.");

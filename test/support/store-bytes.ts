@@ -9,16 +9,19 @@ export function holds(bytes: Buffer, text: string): boolean {
   return bytes.includes(text) || bytes.includes(Buffer.from(text).toString("base64").slice(0, -4));
 }
 
-/** Every byte below a folder, file names included. What a running server removes meanwhile is not below it any more. */
+/**
+ * Every byte below a folder, file names included. What a running server removes meanwhile is not below it any more.
+ * SQLite's log is read before its database: what SQLite moves from one to the other meanwhile is found in one of them.
+ */
 export async function bytesOfFolder(under: string): Promise<Buffer> {
   const names = await readdir(under, { recursive: true });
-  const parts = await Promise.all(
-    names.map(async (name) => {
-      const found = await unlessMissing(stat(join(under, name)));
-      const bytes = found?.isFile() === true ? await unlessMissing(readFile(join(under, name))) : undefined;
-      return bytes ?? Buffer.from(name);
-    }),
-  );
+  const isLog = (name: string) => name.endsWith("-wal");
+  const parts: Buffer[] = [];
+  for (const name of [...names.filter(isLog), ...names.filter((one) => !isLog(one))]) {
+    const found = await unlessMissing(stat(join(under, name)));
+    const bytes = found?.isFile() === true ? await unlessMissing(readFile(join(under, name))) : undefined;
+    parts.push(bytes ?? Buffer.from(name));
+  }
   return Buffer.concat(parts);
 }
 
