@@ -101,6 +101,7 @@ it("a server that the bot is removed from in mid-answer leaves nothing behind", 
   ada.sends({ channel: general, text: "the secret is plovers-and-terns", mentionBot: true });
   const thread = await until(() => general.threads()[0]);
   await until(() => thread.fromBot().length > 0);
+  expect(await story.isKept("plovers-and-terns")).toBe(true);
   discord.removeGuild();
   story.setStalled(false);
   const direct = discord.directMessages(ada);
