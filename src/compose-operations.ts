@@ -18,6 +18,7 @@ import type { LatencyHistogram } from "./operations/latency-histogram.ts";
 import type { DeliveryWaiting, MetricsSources, PlatformConnection } from "./operations/metric-sources.ts";
 import { createClientAddress } from "./support/client-address.ts";
 import { steadyClock } from "./support/steady-clock.ts";
+import { systemClock } from "./support/clock.ts";
 import { toReadiness, type PartReadiness, type Readiness } from "./operations/readiness.ts";
 
 /** The parts of a running Parley. Functions: some exist only after others that ask for them. */
@@ -143,7 +144,7 @@ export async function openLoadHistory({ assistant, platforms }: RunningParts): P
       Object.fromEntries(
         platforms().map(({ platform }) => [platform.id, platform.health().state === "ready"] as const),
       ),
-    now: () => steadyClock.now(),
+    clock: systemClock,
   });
 }
 

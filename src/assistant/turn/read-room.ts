@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment, ReplyAddress } from "../../core/events.ts";
@@ -59,7 +60,7 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
   const { room = {} } = await conversations.settings(conversationId);
   const reading =
     dependencies.withheld === undefined
-      ? await readInTime(target, bounds, room.readUpTo)
+      ? await readInTime(dependencies.clock, target, bounds, room.readUpTo)
       : { messages: [], hasOlder: false, failure: historyWithheld() };
   target.signal.throwIfAborted();
   if (reading === undefined) return nothing;
@@ -98,6 +99,7 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
 const nothing: ReadRoom = { messages: [], notices: [], calls: [], state: undefined };
 
 async function readInTime(
+  clock: Clock,
   { platform, address, before, signal }: RoomTarget,
   { maxMessages }: RoomBounds,
   after: string | undefined,
@@ -108,8 +110,8 @@ async function readInTime(
   const giveUp = (): void => resolve({ messages: [], hasOlder: false, failure: toFailure() });
   const reading = new AbortController();
   const timers = [
-    setTimeout(() => reading.abort(toFailure()), readForMs),
-    setTimeout(giveUp, readForMs + graceMs),
+    clock.after(readForMs, () => reading.abort(toFailure())),
+    clock.after(readForMs + graceMs, giveUp),
   ];
   const abort = (): void => {
     reading.abort(signal.reason);
@@ -121,7 +123,7 @@ async function readInTime(
     const query = { after, before, maxMessages, signal: reading.signal };
     return await Promise.race([platform.readRoom(address, query), givenUp]);
   } finally {
-    for (const timer of timers) clearTimeout(timer);
+    for (const cancel of timers) cancel();
     signal.removeEventListener("abort", abort);
   }
 }

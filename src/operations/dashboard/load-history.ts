@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Meter } from "../../core/telemetry.ts";
@@ -10,8 +11,7 @@ export interface LoadSources {
   readonly deliveryWaiting: () => number;
   /** Whether each platform is connected, by its id. */
   readonly isConnected: () => Readonly<Record<string, boolean>>;
-  /** Unix ms. */
-  readonly now: () => number;
+  readonly clock: Clock;
 }
 
 /** One series for each of its names, all of the same length; times in Unix seconds, oldest first. */
@@ -83,7 +83,7 @@ interface Values {
 }
 
 /** @see {@link LoadHistory} */
-export function createLoadHistory({ load, deliveryWaiting, isConnected, now }: LoadSources): LoadHistory {
+export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }: LoadSources): LoadHistory {
   const samples: { readonly time: number; readonly load: Load; readonly delivery: number }[] = [];
   const minutes: Minute[] = [];
   const activities = new Map<string, { lastEventAt?: number; reconnects: number; limited: number }>();
@@ -96,7 +96,7 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, now }: L
     return known;
   };
   const minute = (): Minute => {
-    const time = Math.floor(now() / minuteMs) * minuteMs;
+    const time = Math.floor(clock.now() / minuteMs) * minuteMs;
     const last = minutes.at(-1);
     if (last?.time === time) return last;
     const started: Minute = {
@@ -112,11 +112,11 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, now }: L
   };
   const noted = async <T>({ platform }: IncomingEvent, accepting: Promise<T>): Promise<T> => {
     const accepted = await accepting;
-    activityOf(platform).lastEventAt = now();
+    activityOf(platform).lastEventAt = clock.now();
     return accepted;
   };
   const sample = (): void => {
-    samples.push({ time: now(), load: load(), delivery: deliveryWaiting() });
+    samples.push({ time: clock.now(), load: load(), delivery: deliveryWaiting() });
     if (samples.length > maxSamples) samples.shift();
   };
   const watch = (): void => {
@@ -126,8 +126,7 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, now }: L
       if (isUp || connected.has(platform)) connected.set(platform, isUp);
     }
   };
-  const timers = [setInterval(sample, sampleEveryMs), setInterval(watch, watchEveryMs)];
-  for (const timer of timers) timer.unref();
+  const timers = [clock.every(sampleEveryMs, sample), clock.every(watchEveryMs, watch)];
 
   return {
     countInto: (meter) => ({
@@ -159,7 +158,7 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, now }: L
     }),
     series() {
       // So that a page that was just opened shows the present.
-      const current = [...samples, { time: now(), load: load(), delivery: deliveryWaiting() }];
+      const current = [...samples, { time: clock.now(), load: load(), delivery: deliveryWaiting() }];
       return {
         times: current.map(({ time }) => Math.floor(time / 1000)),
         turnsRunning: current.map((each) => each.load.turns.running),
@@ -183,7 +182,7 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, now }: L
     activity: (platform) => ({ ...activityOf(platform) }),
     refusals: () => Object.fromEntries(refusals),
     close() {
-      for (const timer of timers) clearInterval(timer);
+      for (const cancel of timers) cancel();
     },
   };
 }

@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { Receiver } from "../../../../src/core/platform.ts";
 import type { Meter } from "../../../../src/core/telemetry.ts";
 import { createLoadHistory } from "../../../../src/operations/dashboard/load-history.ts";
+import { createManualClock } from "../../../support/manual-clock.ts";
 
 const passed: string[] = [];
 const meter: Meter = {
@@ -16,39 +17,37 @@ const meter: Meter = {
 };
 const isConnected = { slack: false };
 let running = 0;
+let clock = createManualClock();
 const open = () =>
   createLoadHistory({
     load: () => ({ turns: { running, waiting: 1 }, gatewayCalls: { running: 2, waiting: 3 } }),
     deliveryWaiting: () => 4,
     isConnected: () => isConnected,
-    now: () => Date.now(),
+    clock,
   });
 
 beforeEach(() => {
-  vi.useFakeTimers({ now: Date.UTC(2026, 0, 1) });
+  clock = createManualClock(Date.UTC(2026, 0, 1));
   passed.length = 0;
   isConnected.slack = false;
 });
-afterEach(() => {
-  vi.useRealTimers();
-});
 
-test("samples what runs every 10 s, for an hour, and shows the present", () => {
+test("samples what runs every 10 s, for an hour, and shows the present", async () => {
   const history = open();
   running = 5;
-  vi.advanceTimersByTime(20_000);
+  await clock.advance(20_000);
   running = 7;
   const { times, turnsRunning, callsWaiting, deliveryWaiting } = history.series();
   expect(turnsRunning).toEqual([5, 5, 7]);
   expect(times.map((time) => time - times[0]!)).toEqual([0, 10, 10]);
   expect([callsWaiting[0], deliveryWaiting[0]]).toEqual([3, 4]);
-  vi.advanceTimersByTime(3 * 3_600_000);
+  await clock.advance(3 * 3_600_000);
   expect(history.series().times).toHaveLength(361);
   history.close();
-  expect(vi.getTimerCount()).toBe(0);
+  expect(clock.waiting()).toBe(0);
 });
 
-test("sums up each minute, and passes every figure on", () => {
+test("sums up each minute, and passes every figure on", async () => {
   const history = open();
   const counted = history.countInto(meter);
   for (let seconds = 1; seconds <= 100; seconds++)
@@ -58,7 +57,7 @@ test("sums up each minute, and passes every figure on", () => {
   counted.refused({ platform: "slack", code: "busy" });
   counted.platformLimited({ platform: "slack", method: "chat.update" });
   counted.call({ operation: "chat", outcome: "ok", model: "m" }, { isEstimated: false });
-  vi.advanceTimersByTime(60_000);
+  await clock.advance(60_000);
   counted.refused({ platform: "slack", code: "busy" });
   const [first, second] = history.minutes();
   expect(first).toMatchObject({
@@ -90,14 +89,14 @@ test("keeps the quantiles of many turns in bounded memory", () => {
 
 test("counts reconnects and notes accepted events", async () => {
   const history = open();
-  vi.advanceTimersByTime(5000);
+  await clock.advance(5000);
   isConnected.slack = true;
-  vi.advanceTimersByTime(2000);
+  await clock.advance(2000);
   expect(history.activity("slack").reconnects).toBe(0);
   isConnected.slack = false;
-  vi.advanceTimersByTime(2000);
+  await clock.advance(2000);
   isConnected.slack = true;
-  vi.advanceTimersByTime(2000);
+  await clock.advance(2000);
   expect(history.activity("slack").reconnects).toBe(1);
   const answers = [Promise.reject(new Error("busy")), Promise.resolve("accepted" as const)];
   const watched = history.watchEvents<Pick<Receiver, "receive" | "keep">>({
@@ -108,6 +107,6 @@ test("counts reconnects and notes accepted events", async () => {
   await expect(watched.receive(event)).rejects.toThrow("busy");
   expect(history.activity("slack").lastEventAt).toBeUndefined();
   expect(await watched.receive(event)).toBe("accepted");
-  expect(history.activity("slack").lastEventAt).toBe(Date.now());
+  expect(history.activity("slack").lastEventAt).toBe(clock.now());
   history.close();
 });

@@ -7,6 +7,7 @@ import {
   createEditingReply,
   type EditingReplyOptions,
 } from "../../../../src/platforms/delivery/editing-reply.ts";
+import { createManualClock } from "../../../support/manual-clock.ts";
 import { createFakeTarget, type FakeTarget } from "./fake-target.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -414,11 +415,13 @@ describe("createEditingReply", () => {
   });
 
   it("leaves no timers", async () => {
-    const { reply } = setUp();
+    const clock = createManualClock();
+    const { reply } = setUp({ clock });
     await reply.show();
     reply.write({ text: "a" });
     reply.write({ text: "b" });
+    expect(clock.waiting()).toBe(1);
     await reply.finish();
-    expect(vi.getTimerCount()).toBe(0);
+    expect(clock.waiting()).toBe(0);
   });
 });
