@@ -23,7 +23,7 @@ const registries: readonly Room[] = [
   {
     folder: "src/conversations",
     imports: [...ground, "src/conversations"],
-    packages: ["keyv", "lru-cache", "zod"],
+    packages: ["keyv", "zod"],
   },
 ];
 const [platform, backend] = registries as readonly [Room, Room];
@@ -33,9 +33,13 @@ const [platform, backend] = registries as readonly [Room, Room];
  * `src/conversations` put the house together and are not listed. @see docs/architecture.md
  */
 export const rooms: readonly Room[] = [
-  { folder: "src/core", imports: ["src/words"], packages: ["zod"] },
+  { folder: "src/core", imports: ["src/words"], packages: ["ipaddr.js", "zod"] },
   { folder: "src/words", imports: [], packages: ["intl-messageformat"] },
-  { folder: "src/support", imports: ["src/core"], packages: ["fastest-levenshtein", "lru-cache", "p-queue"] },
+  {
+    folder: "src/support",
+    imports: ["src/core"],
+    packages: ["fastest-levenshtein", "ipaddr.js", "lru-cache", "p-queue"],
+  },
   {
     folder: "src/media",
     imports: ["src/core", "src/support", "src/words"],
@@ -52,26 +56,26 @@ export const rooms: readonly Room[] = [
     ],
   },
   { folder: "src/assistant", imports: ground, packages: ["lru-cache"] },
-  { folder: "src/gateway", imports: ground, packages: ["eventsource-parser", "lru-cache", "undici", "zod"] },
+  { folder: "src/wire", imports: ground, packages: ["eventsource-parser", "undici", "zod"] },
+  { folder: "src/gateway", imports: [...ground, "src/wire"], packages: [] },
   {
     folder: "src/embedded-gateway",
-    imports: [...ground, "src/gateway/schemas.ts"],
-    packages: ["audio-decode", "eventsource-parser", "lru-cache", "music-metadata", "sharp", "undici", "zod"],
+    imports: [...ground, "src/wire"],
+    packages: ["@fastify/busboy", "audio-decode", "lru-cache", "music-metadata", "sharp", "undici", "zod"],
   },
   {
     folder: "src/conversations",
     imports: [...ground, "src/conversations/postgres", "src/conversations/redis", "src/conversations/sqlite"],
-    packages: ["keyv", "lru-cache", "zod"],
+    packages: ["keyv", "zod"],
   },
   { ...backend, folder: "src/conversations/sqlite" },
   { ...backend, folder: "src/conversations/redis", packages: [...backend.packages, "@redis/client"] },
   { ...backend, folder: "src/conversations/postgres", packages: [...backend.packages, "pg"] },
-  { folder: "src/platforms/delivery", imports: ground, packages: ["lru-cache"] },
+  { folder: "src/platforms/delivery", imports: ground, packages: [] },
   {
     ...platform,
     folder: "src/platforms/discord",
-    // Of discord.js only the types: rest.ts.
-    packages: [...platform.packages, "discord.js", "discord-api-types", "@discordjs*", "marked", "undici"],
+    packages: [...platform.packages, "discord.js", "marked"],
   },
   // The sockets of Slack's client are of undici: they are pinged.
   { ...platform, folder: "src/platforms/slack", packages: [...platform.packages, "@slack/*", "undici"] },

@@ -1,9 +1,8 @@
 /**
- * The memory of a bot in many servers with many channels each: Parley, and discord.js with its default caches. Both are
- * connected to the simulated Discord, which runs here. The client of discord.js is measured in a tenth of the servers: in
- * all of them it needs gigabytes. Linux only (/proc).
+ * The memory of a bot in many servers: Parley, and discord.js with its default caches. Both are connected to the simulated
+ * Discord, which runs here. Each channel has two overwrites, each server 20 roles. Linux only (/proc).
  *
- *     node bench/discord-memory.ts [--servers 1000] [--channels 1000]
+ *     node bench/discord-memory.ts [--servers 1000] [--channels 30]
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,13 +16,14 @@ import { residentBytes } from "../test/endurance/soak/memory.ts";
 const { values } = parseArgs({
   options: {
     servers: { type: "string", default: "1000" },
-    channels: { type: "string", default: "1000" },
+    channels: { type: "string", default: "30" },
   },
 });
 const [servers, channels] = [Number(values.servers), Number(values.channels)];
 /** After the last server: what is collected late is gone. */
 const settleMs = 20_000;
 const pollMs = 200;
+const rolesEach = 20;
 
 const discord = await createDiscordSimulator({ sessionStarts: soonAgain });
 const folder = await mkdtemp(path.join(tmpdir(), "parley-memory-"));
@@ -65,18 +65,23 @@ const client = (): Promise<RunningParley> =>
   runParley({ folder, settings, program: path.join(import.meta.dirname, "discord-client.ts") });
 /** The simulated Discord begins with one small server. */
 function addServers(count: number): string {
-  while (discord.world.furtherGuilds.size < count)
-    discord.server(`Server ${discord.world.furtherGuilds.size}`, { emptyChannels: channels });
+  while (discord.world.furtherGuilds.size < count) {
+    const { id } = discord.server(`Server ${discord.world.furtherGuilds.size}`, { emptyChannels: channels });
+    const roles = discord.world.furtherGuilds.get(id)?.roles;
+    for (let index = 0; index < rolesEach; index++) {
+      const role = discord.world.nextId();
+      roles?.set(role, { id: role, name: `Role ${index}`, permissions: 0n });
+    }
+  }
   return `${count} servers of ${channels} channels`;
 }
 
 try {
   await measure("Parley, 1 server", parley);
   await measure("discord.js, 1 server", client);
-  const some = addServers(Math.ceil(servers / 10));
-  await measure(`Parley, ${some}`, parley);
-  await measure(`discord.js, ${some}`, client);
-  await measure(`Parley, ${addServers(servers)}`, parley);
+  const many = addServers(servers);
+  await measure(`Parley, ${many}`, parley);
+  await measure(`discord.js, ${many}`, client);
 } finally {
   await discord.close();
   await rm(folder, { recursive: true, force: true });

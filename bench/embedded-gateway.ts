@@ -12,7 +12,7 @@ import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { Agent } from "undici";
 import { createEmbeddedGateway } from "../src/embedded-gateway/embedded-gateway.ts";
-import { defaultGatewayConfig } from "../src/embedded-gateway/settings.ts";
+import { defaultGatewayConfig } from "../src/embedded-gateway/gateway-config.ts";
 import type { Log } from "../src/core/telemetry.ts";
 
 const rounds = 3000;

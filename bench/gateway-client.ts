@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createReadStream } from "node:fs";
+import { createReadStream, openAsBlob } from "node:fs";
 import { mkdtemp, open, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,7 +15,6 @@ import { fileURLToPath } from "node:url";
 import OpenAI from "openai";
 import type { Log } from "../src/core/telemetry.ts";
 import { createGatewayClient } from "../src/gateway/client.ts";
-import { fileSource } from "../src/support/byte-source.ts";
 
 const events = 20_000;
 const rounds = 15;
@@ -234,7 +233,7 @@ async function upload(who: string, baseUrl: string, path: string): Promise<void>
   }, 2);
   if (who === "sdk") await sdk.audio.transcriptions.create({ model: "m", file: createReadStream(path) });
   else {
-    const request = bytes === undefined ? { ...audio, source: await fileSource(path) } : { ...audio, bytes };
+    const request = bytes === undefined ? { ...audio, content: await openAsBlob(path) } : { ...audio, bytes };
     const { text } = await client.transcribe(request, new AbortController().signal);
     if (Number.parseInt(text, 10) < uploadBytes) throw new Error(`the server read only ${text}`);
   }

@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { backendOf } from "../src/conversations/backends.ts";
 import type { Backend, BackendChange, EntryAddress } from "../src/conversations/backend.ts";
 import { indexActivity, indexAuthor } from "../src/conversations/conversation-index.ts";
-import { indexOpen } from "../src/conversations/event-index.ts";
+import { indexOpen } from "../src/conversations/inbox-record.ts";
 import { openStore, type Store } from "../src/conversations/open-store.ts";
 import { entryAt } from "../src/conversations/store-keys.ts";
 import { startPostgres } from "../test/support/postgres-server.ts";

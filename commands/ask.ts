@@ -8,7 +8,7 @@ export default defineCommand({
     image: { kind: "attachment", accepts: "image", description: "A picture to look at" },
     model: {
       kind: "string",
-      description: "Another model than the usual one",
+      description: "Another model than the default",
       completes: "models",
       operation: "chat",
       maxChars: 200,

@@ -1,12 +1,12 @@
 import { defineCommand, usageOf, type Command, type Option } from "../src/core/command.ts";
 import type { HelpFacts, SettingFacts } from "../src/core/command-services.ts";
-import { toUsdText } from "../src/core/amounts.ts";
-import { commandDescription, menuLabel, namesIn, optionDescription } from "../src/core/command-words.ts";
+import { toUsdText } from "../src/core/usage-table.ts";
+import { commandDescription, menuLabel, namesIn, optionDescription } from "../src/core/command-input.ts";
 import { ParleyError } from "../src/core/errors.ts";
 import { forWords, settingGroups, type SettingGroup } from "../src/core/layered-settings.ts";
-import { settingGroupTitle } from "../src/core/setting-words.ts";
-import { toInlineCode } from "../src/support/inline-code.ts";
-import { nearestName } from "../src/support/nearest-name.ts";
+import { settingGroupTitle } from "../src/core/setting-values.ts";
+import { toInlineCode } from "../src/support/markdown-fences.ts";
+import { nearestName } from "../src/support/text.ts";
 import { translate } from "../src/words/translate.ts";
 
 interface Facts extends HelpFacts {
@@ -74,9 +74,33 @@ function find(facts: Facts, typed: string): Command {
   });
 }
 
+/** The overview fits into one message of Discord, whose limit is 2,000 characters, however many commands there are. */
+const maxOverviewChars = 1960;
+
 function toOverview(facts: Facts): string {
-  const { commands, speaking } = facts;
-  const menu = commands.flatMap((one) =>
+  const rest = toOverviewAround(facts, "").length;
+  return toOverviewAround(facts, commandLines(facts, maxOverviewChars - rest));
+}
+
+/** The commands with their descriptions as far as there is room, then those without. */
+function commandLines(facts: Facts, maxChars: number): string {
+  const { commands } = facts;
+  const title = translate("help.commands");
+  const names = commands.map((one) => `\`${shown(facts, one.name)}\``);
+  for (let described = commands.length; ; described--) {
+    const lines = commands
+      .slice(0, described)
+      .map((one, index) => `- ${names[index]}: ${commandDescription(one)}`);
+    const others = names.slice(described).join(", ");
+    const section = toSection(title, [...lines, ...(others === "" ? [] : [`- ${others}`])]);
+    if (described === 0 || section.length <= maxChars) return section;
+  }
+}
+
+/** @param commands the section of the commands */
+function toOverviewAround(facts: Facts, commands: string): string {
+  const { speaking } = facts;
+  const menu = facts.commands.flatMap((one) =>
     one.messageCommand === undefined || !facts.hasMessageMenus ? [] : [`**${menuLabel(one)}**`],
   );
   return [
@@ -84,10 +108,7 @@ function toOverview(facts: Facts): string {
       translate("help.talk"),
       speaking.map((line) => `- ${line}`),
     ),
-    toSection(
-      translate("help.commands"),
-      commands.map((one) => `- \`${shown(facts, one.name)}\`: ${commandDescription(one)}`),
-    ),
+    commands,
     translate("help.options-of-one", {
       command: `\`${shown(facts, "help")} <${namesIn(facts.namesIn).option("command")}>\``,
     }),

@@ -17,7 +17,7 @@ export default defineCommand({
     image: { kind: "attachment", accepts: "image", description: "A picture to change" },
     model: {
       kind: "string",
-      description: "Another model than the usual one",
+      description: "Another model than the default",
       completes: "models",
       operation: "image",
       maxChars: 200,

@@ -12,7 +12,7 @@ const layerOf: Readonly<Record<string, Layer>> = {
 
 export default defineCommand({
   name: "settings",
-  description: "See the settings in force and from where, and change them",
+  description: "See the settings that apply here, and change them",
   options: {
     name: { kind: "string", choices: settingNames, description: "Which setting" },
     value: {
@@ -24,7 +24,7 @@ export default defineCommand({
     for: {
       kind: "string",
       choices: Object.keys(layerOf),
-      description: "Whom it is for: you, this conversation, or a place that you manage",
+      description: "Who it is for: you, this conversation, or a place that you manage",
     },
   },
   visibility: "private",

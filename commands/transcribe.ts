@@ -9,7 +9,7 @@ export default defineCommand({
     hint: { kind: "string", description: "Names and terms that occur in it", maxChars: 1000 },
     model: {
       kind: "string",
-      description: "Another model than the usual one",
+      description: "Another model than the default",
       completes: "models",
       operation: "transcription",
       maxChars: 200,

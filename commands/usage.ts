@@ -1,11 +1,10 @@
-import { invalidOption } from "../src/core/command-options.ts";
+import { invalidOption } from "../src/core/command-input.ts";
 import { defineCommand, type Command } from "../src/core/command.ts";
 import type { CommandServices } from "../src/core/command-services.ts";
 import type { UsageRow } from "../src/core/spending.ts";
-import { toUsageCsv } from "../src/core/usage-csv.ts";
+import { toUsageCsv, budgetLines, footnotes, summaryTable, usageTable } from "../src/core/usage-table.ts";
 import { groupUsage, usageDimensions, type UsageDimension } from "../src/core/usage-report.ts";
-import { addUtcDays } from "../src/support/utc-day.ts";
-import { budgetLines, footnotes, summaryTable, usageTable } from "../src/core/usage-table.ts";
+import { addUtcDays } from "../src/support/clock.ts";
 import { translate } from "../src/words/translate.ts";
 
 /** Most rows of a table, and of a file. */
@@ -23,18 +22,18 @@ const usage: Command = defineCommand({
   name: "usage",
   description: "What you have used and what is left of your budget",
   options: {
-    by: { kind: "string", choices: usageDimensions, description: "Break it down by this" },
+    by: { kind: "string", choices: usageDimensions, description: "What to break it down by" },
     period: {
       kind: "string",
       choices: ["today", "month", "last-month"],
-      description: "Which days: this month without this option",
+      description: "Which days; this month if you leave it out",
     },
     from: { kind: "string", maxChars: 10, description: "First day, such as 2026-11-01" },
     to: { kind: "string", maxChars: 10, description: "Last day, such as 2026-11-30" },
     who: {
       kind: "string",
       choices: ["me", "everybody"],
-      description: "For admins: everybody without this option",
+      description: "For admins: whose usage; everybody's if you leave it out",
     },
     csv: { kind: "boolean", description: "As a CSV file for a spreadsheet" },
   },

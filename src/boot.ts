@@ -1,6 +1,6 @@
 import { enableCompileCache } from "node:module";
 import { join } from "node:path";
-import { holdYoungGeneration } from "./operations/young-generation.ts";
+import { holdYoungGeneration } from "./operations/resource-stack.ts";
 
 // Before anything large is loaded: the second start reuses compiled code (and stripped types) of the first. Beside
 // the code and not in the system's temporary folder, where others could put code for this process to run. Where it

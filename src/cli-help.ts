@@ -1,3 +1,5 @@
+import { settings } from "./config.ts";
+import type { Setting } from "./core/settings.ts";
 import { platformModules } from "./platforms/registry.ts";
 
 interface CommandHelp {
@@ -73,7 +75,7 @@ See docs/access.md.`,
     summary: "rewrites what is stored under the newest of STORE_ENCRYPTION_KEYS",
     details: "Run it once after a key was added or encryption turned on. Old keys can be removed afterwards.",
   },
-  settings: { usage: "settings", summary: "prints every setting as a Markdown table" },
+  settings: { usage: "settings", summary: "prints every setting in Markdown, a table for each topic" },
   "warm-up": {
     usage: "warm-up",
     summary: "fills the compile cache, so that the first start is fast (run by npm install)",
@@ -122,4 +124,45 @@ export function findHelp(words: readonly string[]): string | undefined {
   if (words[0] !== "help" && !words.some(isFlag)) return undefined;
   const [first = "", second = ""] = words.filter((word, at) => !isFlag(word) && (at > 0 || word !== "help"));
   return helpOf(`${first} ${second}`) ?? helpOf(first) ?? toUsage();
+}
+
+/** Headings of the settings, in order, and the names below each; a name belongs to the first that fits. */
+const settingTopics: readonly (readonly [heading: string, names: RegExp])[] = [
+  ["Discord", /^DISCORD_/],
+  ["Slack", /^SLACK_/],
+  ["The page", /^PAGE/],
+  ["The gateway", /^GATEWAY_/],
+  ["Who may, and how much", /^(?:ALLOW|DENY|ADMIN|TURNS_|BUDGET_|MODELS_ALLOWED)/],
+  ["Models and answers", /MODEL|^(?:CHAT|IMAGE|SYSTEM|ROOM)_/],
+  ["The store", /^(?:STORE|RETENTION)_/],
+  ["Traces", /^OTEL_/],
+  ["The process", /^/],
+];
+
+/** Every setting in Markdown, a table for each topic: what `docs/settings-reference.md` holds below its first lines. */
+export function toSettingsTables(): string {
+  const topicOf = (name: string): string | undefined =>
+    settingTopics.find(([, names]) => names.test(name))?.[0];
+  return settingTopics
+    .map(([heading]) => {
+      const rows = Object.entries(settings)
+        .filter(([name]) => topicOf(name) === heading)
+        .map(([name, setting]) => `| \`${name}\` | ${defaultOf(setting)} | ${setting.description} |`);
+      return [
+        `## ${heading}`,
+        "",
+        "| Variable | Default | What it does |",
+        "| --- | --- | --- |",
+        ...rows,
+      ].join("\n");
+    })
+    .join("\n\n");
+}
+
+function defaultOf({ schema, shownDefault }: Setting): string {
+  if (shownDefault !== undefined) return shownDefault;
+  const value = schema.safeParse(undefined).data;
+  return value === undefined || value === "" || (Array.isArray(value) && value.length === 0)
+    ? ""
+    : `\`${JSON.stringify(value).replaceAll('"', "")}\``;
 }

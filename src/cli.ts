@@ -2,19 +2,21 @@ import { createInterface } from "node:readline";
 import { findHelp, toUsage } from "./cli-help.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Log } from "./core/telemetry.ts";
-import { openConfiguredStore } from "./compose-store.ts";
-import type { ComposeOptions } from "./compose.ts";
-import type { GatewayConfig } from "./embedded-gateway/settings.ts";
+import { openConfiguredStore, type startParley } from "./compose.ts";
+import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { parseConfig, readConfig, type Config } from "./config.ts";
-import { readEnvFile, type EnvFile } from "./env-file.ts";
+import {
+  readEnvFile,
+  type EnvFile,
+  findMisspelt,
+  readGatewayConfigText,
+  toMisspeltProblem,
+} from "./env-file.ts";
 import { loadCommands } from "./load-commands.ts";
-import { findMisspelt, readGatewayConfigText, toMisspeltProblem } from "./misspelt-settings.ts";
 import { platformModules } from "./platforms/registry.ts";
-import { installLastResort } from "./operations/last-resort.ts";
+import { installLastResort, createLog, toReadableLine } from "./operations/log.ts";
 import { createRecentProblems } from "./operations/dashboard/recent-problems.ts";
-import { createLog } from "./operations/log.ts";
-import { toReadableLine } from "./operations/readable-log.ts";
-import { releaseYoungGeneration } from "./operations/young-generation.ts";
+import { releaseYoungGeneration } from "./operations/resource-stack.ts";
 
 /**
  * Runs one of the program's few commands; resolves to the exit code when it is over.
@@ -68,8 +70,8 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
           ? await manageKeys(config, args.slice(2), log)
           : await serveGateway(config, gatewayConfig, log);
       case "settings": {
-        const { toSettingsTable } = await import("./settings-table.ts");
-        writeOut(`${toSettingsTable()}\n`);
+        const { toSettingsTables } = await import("./cli-help.ts");
+        writeOut(`${toSettingsTables()}\n`);
         return 0;
       }
       case "account":
@@ -118,7 +120,7 @@ async function runWithoutSettings(args: readonly string[], environment: NodeJS.P
         folder: process.cwd(),
       });
     }
-    const { runDoctor } = await import("./doctor-command.ts");
+    const { runDoctor } = await import("./doctor-sections.ts");
     return await runDoctor(words, io);
   } catch (error) {
     if (!isParleyError(error)) throw error;
@@ -165,7 +167,6 @@ async function warmUp(): Promise<void> {
     ...platformModules.map((module) => module.load()),
     import("./conversations/open-store.ts"),
     import("./embedded-gateway/embedded-gateway.ts"),
-    import("./platforms/discord/rest.ts"),
     import("@slack/bolt"),
     loadCommands(),
   ]);
@@ -176,7 +177,10 @@ function expectNone(problems: readonly string[]): void {
   if (problems.length > 0) throw new ParleyError("config", problems.join("\n"));
 }
 
-async function serveBot(config: Config, options: Omit<ComposeOptions, "commands">): Promise<number> {
+async function serveBot(
+  config: Config,
+  options: Omit<Parameters<typeof startParley>[1], "commands">,
+): Promise<number> {
   const [{ startParley }, commands] = await Promise.all([import("./compose.ts"), loadCommands()]);
   const parley = await startParley(config, { commands, ...options });
   writeOut(`Parley\n${parley.lines.map((line) => `  ${line}\n`).join("")}`);

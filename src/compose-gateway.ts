@@ -7,14 +7,15 @@ import type { Gateway } from "./core/gateway.ts";
 import type { Log, Tracer } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { Records } from "./core/storage.ts";
-import type { EmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
-import type { GatewayConfig } from "./embedded-gateway/settings.ts";
-import { createGatewayClient } from "./gateway/client.ts";
-import { findMissingModel, toTrouble, type GatewayOutcome, type TroubleContext } from "./gateway/trouble.ts";
-import { createTracedGateway } from "./gateway/traced-gateway.ts";
-import { createGatewayWatch, type GatewayNote, type GatewayWatch } from "./operations/gateway-watch.ts";
+import type { createEmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
+import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
+import { createGatewayClient, createTracedGateway } from "./gateway/client.ts";
+import { findMissingModel, type GatewayOutcome, toTrouble } from "./gateway/trouble.ts";
+import { createGatewayWatch, type GatewayNote } from "./operations/gateway-watch.ts";
 import type { Metrics } from "./operations/metrics.ts";
 import { createDownloader } from "./media/guarded-download.ts";
+
+type EmbeddedGateway = ReturnType<typeof createEmbeddedGateway>;
 
 /** Largest image of a gateway's answer. */
 const maxImageBytes = 20_000_000;
@@ -24,7 +25,7 @@ export interface OpenedGateway {
   readonly client: Gateway;
   readonly models: ModelSettings;
   /** Knows whether it responds. */
-  readonly watch: GatewayWatch;
+  readonly watch: ReturnType<typeof createGatewayWatch>;
   /** The gateway's address and kind, for the start message. */
   describe(): string;
   close(): Promise<void>;
@@ -119,7 +120,7 @@ export async function openGateway(
 }
 
 /** What a call showed, as far as it is about more than this call. */
-function toNote(outcome: GatewayOutcome, context: TroubleContext): GatewayNote {
+function toNote(outcome: GatewayOutcome, context: Parameters<typeof toTrouble>[1]): GatewayNote {
   switch (outcome.kind) {
     case "answered":
       return outcome;

@@ -1,25 +1,35 @@
-import { readFile } from "node:fs/promises";
+import { readFile, statfs } from "node:fs/promises";
+import { hostname } from "node:os";
 import type { Access } from "./core/access.ts";
 import type { Assistant } from "./assistant/assistant.ts";
 import type { Config } from "./config.ts";
 import type { ParleyError } from "./core/errors.ts";
 import type { Store } from "./conversations/open-store.ts";
-import type { GatewayTrouble } from "./core/gateway-trouble.ts";
+import type { GatewayTrouble } from "./core/gateway.ts";
 import type { PlatformHealth } from "./core/platform.ts";
 import type { CreatedPlatform, HttpHandler } from "./core/platform-module.ts";
 import { noTracer, type Log, type Tracer } from "./core/telemetry.ts";
 import type { OpenedGateway } from "./compose-gateway.ts";
 import { createDashboard } from "./operations/dashboard/dashboard.ts";
 import { createDashboardData } from "./operations/dashboard/dashboard-data.ts";
+import { createDayHistory, type DayHistory } from "./operations/dashboard/day-history.ts";
+import { createNames } from "./operations/dashboard/names.ts";
 import { createLoadHistory, type LoadHistory } from "./operations/dashboard/load-history.ts";
 import type { RecentProblems } from "./operations/dashboard/recent-problems.ts";
-import type { HttpServer } from "./operations/http-server.ts";
-import type { LatencyHistogram } from "./operations/latency-histogram.ts";
-import type { DeliveryWaiting, MetricsSources, PlatformConnection } from "./operations/metric-sources.ts";
+import {
+  type HttpServer,
+  toReadiness,
+  type PartReadiness,
+  type Readiness,
+} from "./operations/http-server.ts";
+import type {
+  LatencyHistogram,
+  DeliveryWaiting,
+  MetricsSources,
+  PlatformConnection,
+} from "./operations/metric-sources.ts";
 import { createClientAddress } from "./support/client-address.ts";
-import { steadyClock } from "./support/steady-clock.ts";
-import { systemClock } from "./support/clock.ts";
-import { toReadiness, type PartReadiness, type Readiness } from "./operations/readiness.ts";
+import { steadyClock, systemClock } from "./support/clock.ts";
 
 /** The parts of a running Parley. Functions: some exist only after others that ask for them. */
 export interface RunningParts {
@@ -148,16 +158,44 @@ export async function openLoadHistory({ assistant, platforms }: RunningParts): P
   });
 }
 
+/** What happened in the last 24 hours, of this process and the one before it. */
+export async function openDayHistory(config: Config, { store }: RunningParts, log: Log): Promise<DayHistory> {
+  return createDayHistory({
+    records: store.records,
+    // Of several instances each has its own; of one it stays, whatever the name of its container.
+    key: store.claims.isShared ? `dashboard:${hostname()}:${config.PORT}` : "dashboard",
+    retentionMs: config.RETENTION_DAYS > 0 ? config.RETENTION_DAYS * 86_400_000 : undefined,
+    clock: systemClock,
+    log,
+  });
+}
+
+/** The disk that a store of files is on. */
+async function diskOf({ STORE_URL, dataDir }: Config) {
+  if (!STORE_URL.startsWith("sqlite:")) return undefined;
+  try {
+    const { blocks, bfree, bavail, bsize } = await statfs(dataDir);
+    // What is kept for the system alone is neither used nor free.
+    const usedBytes = (blocks - bfree) * bsize;
+    return { usedBytes, totalBytes: usedBytes + bavail * bsize };
+  } catch {
+    // Not every file system says so.
+    return undefined;
+  }
+}
+
 /** The dashboard at `/admin`. */
 export function createConfiguredDashboard(
   config: Config,
   parts: RunningParts,
   {
     history,
+    day,
     problems,
     access,
   }: {
     readonly history: LoadHistory;
+    readonly day: DayHistory;
     readonly problems: RecentProblems;
     readonly access: Pick<Access, "isAdmin">;
   },
@@ -186,7 +224,17 @@ export function createConfiguredDashboard(
       spentTodayUsd: () => store.spending.spentUsd({ kind: "deployment" }, steadyClock.now()),
       budgets: { dayUsd: config.BUDGET_DAY_USD, personDayUsd: config.BUDGET_PERSON_DAY_USD },
       history,
+      day,
       problems,
+      names: createNames(
+        async (id) =>
+          platforms()
+            .find(({ platform }) => id.startsWith(`${platform.id}:`))
+            ?.platform.nameOf(id),
+        { now: () => steadyClock.now() },
+      ),
+      disk: () => diskOf(config),
+      maxCalls: config.GATEWAY_CONCURRENCY,
       now: () => steadyClock.now(),
     }),
   });
@@ -207,7 +255,7 @@ function connectionsOf({ platform }: CreatedPlatform): PlatformConnection[] {
 
 /** Keys of `npm run gateway` on the same store. */
 async function countGatewayKeys({ records }: Store): Promise<{ active: number; revoked: number }> {
-  const { countKeys } = await import("./embedded-gateway/keys/count-keys.ts");
+  const { countKeys } = await import("./embedded-gateway/keys/key-usage.ts");
   return await countKeys(records);
 }
 

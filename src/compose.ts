@@ -1,42 +1,37 @@
-import { termProblems } from "./assistant/access/access-rules.ts";
-import { createAccess } from "./assistant/access/access.ts";
-import { createAllowedModels } from "./assistant/access/allowed-models.ts";
-import { createAssistant, type Assistant } from "./assistant/assistant.ts";
-import { createConversationHistory } from "./assistant/conversation-history.ts";
-import type { Access } from "./core/access.ts";
-import type { Command } from "./core/command.ts";
-import { isParleyError, ParleyError } from "./core/errors.ts";
-import type { Gateway } from "./core/gateway.ts";
-import type { GatewayOutlook } from "./core/gateway-trouble.ts";
-import type { Log } from "./core/telemetry.ts";
-import type { Platform } from "./core/platform.ts";
-import { accessTerms, type Config, type ConfiguredPlatform } from "./config.ts";
-import type { CreatedPlatform, PlatformDependencies, PlatformModule } from "./core/platform-module.ts";
-import type { Store } from "./conversations/open-store.ts";
-import { createSealer } from "./conversations/encryption.ts";
-import { openConfiguredStore } from "./compose-store.ts";
-import type { GatewayConfig } from "./embedded-gateway/settings.ts";
+import { termProblems, createAccess, createAllowedModels } from "./assistant/access/access.ts";
+import { createAssistant, type Assistant, createConversationHistory } from "./assistant/assistant.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
 import {
   createConfiguredDashboard,
   isServing,
   metricsSourcesOf,
+  openDayHistory,
   openLoadHistory,
   openConfiguredTracer,
   readReadiness,
   readVersion,
   type RunningParts,
 } from "./compose-operations.ts";
-import { createResourceStack } from "./operations/resource-stack.ts";
-import { keepConnected, type Link } from "./operations/keep-connected.ts";
-import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
-import { createLatencyHistogram, type LatencyHistogram } from "./operations/latency-histogram.ts";
-import { createRecentProblems, type RecentProblems } from "./operations/dashboard/recent-problems.ts";
-import { createMetrics, type Metrics } from "./operations/metrics.ts";
-import { describeLimits, spendingWarning } from "./spending-lines.ts";
-import { withPlatformFiles } from "./platform-files.ts";
+import { type Config, accessTerms, type ConfiguredPlatform } from "./config.ts";
+import { createSealer } from "./conversations/encryption.ts";
+import type { Store, StoreOptions } from "./conversations/open-store.ts";
+import type { Access } from "./core/access.ts";
 import type { Clock } from "./core/clock.ts";
-import { systemClock } from "./support/clock.ts";
+import type { Command } from "./core/command.ts";
+import { isParleyError, ParleyError } from "./core/errors.ts";
+import type { Gateway, GatewayOutlook } from "./core/gateway.ts";
+import type { CreatedPlatform, PlatformDependencies, PlatformModule } from "./core/platform-module.ts";
+import type { Platform } from "./core/platform.ts";
+import type { Archive } from "./core/storage.ts";
+import type { Log } from "./core/telemetry.ts";
+import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
+import { createRecentProblems, type RecentProblems } from "./operations/dashboard/recent-problems.ts";
+import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
+import { keepConnected, type Link } from "./operations/keep-connected.ts";
+import { createLatencyHistogram } from "./operations/metric-sources.ts";
+import { createMetrics, type Metrics } from "./operations/metrics.ts";
+import { createResourceStack } from "./operations/resource-stack.ts";
+import { systemClock, inTime } from "./support/clock.ts";
 
 /** How often turns that an outage left open are resumed, in milliseconds. */
 const recoverEveryMs = 60_000;
@@ -62,14 +57,14 @@ export interface Parley {
    */
   readonly connected: Promise<void>;
   /** Resolves when it is known whether the gateway answers, or after a few seconds. Never rejects. */
-  readonly checked: Promise<void>;
+  readonly checked: Promise<unknown>;
   /** What does not work now although the rest runs, a line each, for the terminal. */
   troubles(): readonly string[];
   /** Accepts nothing more, drains active turns within SHUTDOWN_TIMEOUT_MS or leaves them resumable, then closes everything. */
   stop(): Promise<void>;
 }
 
-export interface ComposeOptions {
+interface ComposeOptions {
   /** Opens the store. Default: the one that the settings name. */
   readonly openStore?: typeof openConfiguredStore;
   readonly commands: ReadonlyMap<string, Command>;
@@ -105,11 +100,12 @@ export async function startParley(
       opened.close(),
     );
     const storeLatency = createLatencyHistogram();
-    const onOperation: LatencyHistogram["observe"] = (...observed) => storeLatency.observe(...observed);
     const onRetry: Metrics["gatewayRetry"] = (labels, seconds) => metrics.gatewayRetry(labels, seconds);
     // Everything slow runs concurrently: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
-      resources.add("store", openStore(config, log, { onOperation, clock }), (opened) => opened.close()),
+      resources.add("store", openStore(config, log, { onOperation: storeLatency.observe, clock }), (opened) =>
+        opened.close(),
+      ),
       resources.add(
         "gateway",
         openGateway(config, log, { gatewayConfig, tracer, onRetry, clock }),
@@ -133,7 +129,10 @@ export async function startParley(
     const load = await resources.add("load history", openLoadHistory(parts), async (opened) =>
       opened.close(),
     );
-    const meter = load.countInto(metrics);
+    const day = await resources.add("day history", openDayHistory(config, parts, log), (opened) =>
+      opened.close(),
+    );
+    const meter = day.countInto(load.countInto(metrics));
     const access = createAccess({
       rules: { allow: config.ALLOW, deny: config.DENY, admins: config.ADMINS },
       ownPlatforms: new Set(config.platforms.flatMap(({ module }) => (isOwn(module) ? [module.id] : []))),
@@ -148,7 +147,7 @@ export async function startParley(
       clock,
     });
     const assistant = createAssistant({
-      gateway: gateway.client,
+      gateway: day.watchCalls(gateway.client),
       conversations: store.conversations,
       archive: withPlatformFiles(
         { ...store.erasure, exportConversation: (id) => store.exportConversation(id) },
@@ -203,7 +202,7 @@ export async function startParley(
         log,
         readiness: () => readReadiness(parts),
         handlers: [
-          createConfiguredDashboard(config, parts, { history: load, problems, access }),
+          createConfiguredDashboard(config, parts, { history: load, day, problems, access }),
           ...platforms.flatMap(({ handler }) => handler ?? []),
         ],
       }),
@@ -231,10 +230,7 @@ export async function startParley(
     // The list serves completion and capability questions; a slow gateway must not hold up the start.
     // It comes after the platforms' first requests, but does not wait for a platform that is down.
     const linked = Promise.allSettled([connected]);
-    const patience = (ms: number): Promise<void> =>
-      new Promise((resolve) => {
-        clock.after(ms, resolve, { keepsAlive: false });
-      });
+    const patience = { clock, keepsAlive: false };
     const stopTelling = gateway.watch.onChange((trouble) => {
       if (trouble === undefined) log.info({}, "the gateway answers again");
       else
@@ -244,13 +240,13 @@ export async function startParley(
         );
     });
     const stopWatching = gateway.watch.watch();
-    const asked = Promise.race([linked, patience(maxStartWaitMs)]).then(() => warmUp(gateway.client, log));
+    const asked = inTime(linked, maxStartWaitMs, patience).then(() => warmUp(gateway.client, log));
     return {
       url: listening.url,
       lines: toLines(config, { store, gateway, server: listening, access }),
       assistant,
       connected,
-      checked: Promise.race([asked, patience(maxStartWaitMs)]),
+      checked: inTime(asked, maxStartWaitMs, patience),
       troubles: () => toTroubleLines(config, gateway, givenUp),
       async stop() {
         for (const end of [stopRecovering, stopWatching, stopTelling]) end();
@@ -413,4 +409,65 @@ function toLines(
     `Store    ${parts.store.describe()}`,
     `Health   ${parts.server.url}/readyz, /healthz, /metrics`,
   ];
+}
+
+/** For what comes before and after a gateway call. */
+const reserveMarginMs = 5 * 60_000;
+
+/** Opens the store that the settings name. `exclusive: false` opens it beside a running bot. */
+export async function openConfiguredStore(
+  config: Config,
+  log: Log,
+  options: Pick<StoreOptions, "exclusive" | "onOperation" | "clock">,
+): Promise<Store> {
+  const { openStore } = await import("./conversations/open-store.ts");
+  return await openStore(config.STORE_URL, {
+    log: log.child({ part: "store" }),
+    encryptionKeys: config.STORE_ENCRYPTION_KEYS,
+    retentionDays: config.RETENTION_DAYS,
+    leaseMs: config.STORE_LEASE_MS,
+    // A call ends within its total timeout.
+    reserveTtlMs: config.GATEWAY_TOTAL_TIMEOUT_MS + reserveMarginMs,
+    ...options,
+  });
+}
+
+/**
+ * An archive that erases platforms' own files too. Files first: a deletion that was interrupted then still finds
+ * messages, and is run again.
+ */
+export function withPlatformFiles(archive: Archive, platforms: readonly CreatedPlatform[]): Archive {
+  const erasures = platforms.flatMap(({ erasure }) => erasure ?? []);
+  return {
+    ...archive,
+    async forgetAuthor(conversationId, authorId) {
+      for (const erasure of erasures) await erasure.forgetAuthor(conversationId, authorId);
+      return await archive.forgetAuthor(conversationId, authorId);
+    },
+    async deleteConversation(conversationId) {
+      for (const erasure of erasures) await erasure.deleteConversation(conversationId);
+      return await archive.deleteConversation(conversationId);
+    },
+  };
+}
+
+/** What limits use and spending, in one line for the start message. */
+export function describeLimits(config: Config): string {
+  const { TURNS_PERSON_MINUTE: turns, BUDGET_PERSON_DAY_USD: person, BUDGET_DAY_USD: all } = config;
+  return [
+    turns === 0
+      ? "any number of requests"
+      : `${turns} ${turns === 1 ? "request" : "requests"} a minute and person`,
+    ...(person === undefined ? [] : [`$${person} a day and person`]),
+    ...(all === undefined ? [] : [`$${all} a day in all`]),
+    ...(config.MODELS_ALLOWED.length === 0 ? [] : [`models ${config.MODELS_ALLOWED.join(", ")}`]),
+  ].join("; ");
+}
+
+/** A warning where nothing limits what is spent. `undefined`: something does, or the sandbox costs nothing. */
+export function spendingWarning(config: Config): string | undefined {
+  const isSandbox = config.isGatewayEmbedded && config.GATEWAY_CONFIG === undefined;
+  const { ALLOW, BUDGET_PERSON_DAY_USD: person, BUDGET_DAY_USD: all } = config;
+  if (isSandbox || ALLOW.length > 0 || person !== undefined || all !== undefined) return undefined;
+  return "nothing limits spending: set ALLOW, BUDGET_PERSON_DAY_USD or BUDGET_DAY_USD (docs/access.md)";
 }

@@ -1,9 +1,8 @@
 import path from "node:path";
 import { z } from "zod";
-import { accessProblems } from "./assistant/access/access-rules.ts";
-import { createAllowedModels } from "./assistant/access/allowed-models.ts";
+import { accessProblems, createAllowedModels } from "./assistant/access/access.ts";
 import { dataFolderOf, defaultStoreUrl, isSharedStore, storeUrlProblem } from "./conversations/backends.ts";
-import { encryptionKeysProblem } from "./conversations/key-ring.ts";
+import { encryptionKeysProblem } from "./conversations/encryption.ts";
 import { ParleyError } from "./core/errors.ts";
 import type { PlatformModule } from "./core/platform-module.ts";
 import {
@@ -17,6 +16,7 @@ import {
   type SettingValues,
 } from "./core/settings.ts";
 import { platformModules } from "./platforms/registry.ts";
+import { isDecodable } from "./support/text.ts";
 
 const usd = z.number().min(0).optional();
 const priceFields = {
@@ -241,7 +241,7 @@ const ownSettings = {
   OTEL_SERVICE_NAME: { schema: text.default("parley"), description: "the service's name in traces" },
 } as const satisfies Settings;
 
-/** Every setting by its variable: the platforms' first. `.env.example` and the README are compared with it by tests. */
+/** Every setting by its variable: the platforms' first. `.env.example` and docs/settings-reference.md are compared with it by tests. */
 export const settings: Settings = Object.assign(
   {},
   ...platformModules.map((module) => module.settings),
@@ -267,7 +267,7 @@ export interface Config extends SettingValues<typeof ownSettings> {
 }
 
 /** Settings that were read as far as they are right. */
-export interface ReadConfig {
+interface ReadConfig {
   /** A wrong setting counts as not set. */
   readonly config: Config;
   /** One line each: the variable, what is wrong and the remedy. Never a value that may be secret. */
@@ -382,13 +382,4 @@ function secretsOf(values: Readonly<Record<string, unknown>>): string[] {
 function valuesOfHeader(pair: string): string[] {
   const value = pair.slice(pair.indexOf("=") + 1).trim();
   return [value, decodeURIComponent(value)];
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

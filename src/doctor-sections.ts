@@ -1,22 +1,34 @@
-import { createAllowedModels } from "./assistant/access/allowed-models.ts";
+import { parseArgs } from "node:util";
+import { createAllowedModels } from "./assistant/access/access.ts";
 import { createModelChoice } from "./assistant/turn/model-choice.ts";
+import { helpOf } from "./cli-help.ts";
 import { readGatewayConfig, startEmbedded } from "./compose-gateway.ts";
-import { readConfig, settings, type Config, type ConfiguredPlatform, type ReadConfig } from "./config.ts";
+import { type Config, type ConfiguredPlatform, readConfig, settings } from "./config.ts";
 import { createStoreChecks } from "./conversations/store-checks.ts";
 import { right, warning, wrong, type Check, type Finding } from "./core/checks.ts";
 import type { Command } from "./core/command.ts";
 import { isParleyError } from "./core/errors.ts";
 import type { ModelOperation } from "./core/gateway.ts";
 import type { Log } from "./core/telemetry.ts";
-import type { EnvFile } from "./env-file.ts";
+import { readEnvFile, type EnvFile, findMisspelt, readGatewayConfigText } from "./env-file.ts";
 import { createGatewayChecks } from "./gateway/gateway-checks.ts";
 import { loadCommands } from "./load-commands.ts";
-import { findMisspelt, readGatewayConfigText } from "./misspelt-settings.ts";
-import { createPortCheck } from "./operations/port-check.ts";
-import type { CheckSection } from "./operations/run-checks.ts";
+import { createLog } from "./operations/log.ts";
+import {
+  exitCodes,
+  toExitCode,
+  toReportJson,
+  toReportText,
+  runChecks,
+  createPortCheck,
+  type CheckSection,
+} from "./operations/run-checks.ts";
+import { steadyClock } from "./support/clock.ts";
+
+type ReadConfig = ReturnType<typeof readConfig>;
 
 /** What the doctor looks at. */
-export interface DoctorInput {
+interface DoctorInput {
   /** The settings in force: those of the environment win over those of the file. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** `.env`, where there is one. */
@@ -229,4 +241,45 @@ function toSettingFinding(problem: string): Finding {
   return /^(must|needs)\b/.test(text)
     ? wrong(name, "has a wrong value", `it ${text}`)
     : wrong(name, text, "correct it; .env.example explains each setting");
+}
+
+/** Where a command of the command line reads and writes. */
+export interface CommandIo {
+  /** Without what is in `.env`. */
+  readonly environment: NodeJS.ProcessEnv;
+  writeOut(text: string): void;
+  writeError(text: string): void;
+  readonly isColoured: boolean;
+}
+
+/**
+ * `parley doctor`: checks the settings and everything that they name. Resolves to the exit code: 0 right, 1 something
+ * is wrong, 2 for unknown options.
+ * @throws ParleyError `config` when `.env` cannot be read
+ */
+export async function runDoctor(words: readonly string[], io: CommandIo): Promise<number> {
+  let values: { readonly json?: boolean; readonly live?: boolean };
+  try {
+    ({ values } = parseArgs({
+      args: [...words],
+      options: { json: { type: "boolean" }, live: { type: "boolean" } },
+    }));
+  } catch (error) {
+    io.writeError(
+      `${error instanceof Error ? error.message : "Unknown option."}\n\n${helpOf("doctor") ?? ""}`,
+    );
+    return exitCodes.notRun;
+  }
+  const file = await readEnvFile(".env");
+  const environment = { ...file?.values, ...io.environment };
+  const secrets = secretsIn(environment);
+  // The findings say what matters; a log line beside them would say it twice.
+  const log = createLog({ level: "silent", secrets, write() {} });
+  const sections = await runChecks(await createDoctorSections({ environment, file, log }), {
+    isLive: values.live === true,
+    secrets,
+    now: () => steadyClock.now(),
+  });
+  io.writeOut(values.json === true ? toReportJson(sections) : toReportText(sections, io.isColoured));
+  return toExitCode(sections);
 }

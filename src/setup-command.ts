@@ -1,22 +1,32 @@
+import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { helpOf } from "./cli-help.ts";
-import { readConfig, settings } from "./config.ts";
+import { settings, readConfig } from "./config.ts";
+import type { Finding } from "./core/checks.ts";
 import { isParleyError } from "./core/errors.ts";
-import type { CommandIo } from "./doctor-command.ts";
-import { createDoctorSections, secretsIn } from "./doctor-sections.ts";
+import { toProblem } from "./core/settings.ts";
+import { type CommandIo, createDoctorSections, secretsIn } from "./doctor-sections.ts";
 import { readEnvFile, setVariables, writeEnvFile, type EnvFile } from "./env-file.ts";
 import { listChatModels } from "./gateway/gateway-checks.ts";
-import { exitCodes, toExitCode, toReportText } from "./operations/doctor-report.ts";
 import { createLog } from "./operations/log.ts";
-import { createPrompter, type Prompter } from "./operations/prompter.ts";
-import { runChecks, type SectionFindings } from "./operations/run-checks.ts";
-import { askForSettings } from "./setup-dialogue.ts";
-import { steadyClock } from "./support/steady-clock.ts";
+import { createPrompter } from "./operations/prompter.ts";
+import {
+  toLines,
+  exitCodes,
+  toExitCode,
+  toReportText,
+  runChecks,
+  type SectionFindings,
+} from "./operations/run-checks.ts";
+import { isLoopback } from "./support/client-address.ts";
+import { steadyClock } from "./support/clock.ts";
+
+type Prompter = ReturnType<typeof createPrompter>;
 
 /** {@link CommandIo} for a command that asks. */
-export interface SetupIo extends CommandIo {
+interface SetupIo extends CommandIo {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   /** Whether a person types at `input`. */
@@ -187,4 +197,285 @@ async function write(changes: Variables, old: EnvFile | undefined, io: SetupIo):
     io.writeOut(`Note: the environment sets ${hidden.join(", ")} too, and wins over ${file}.\n`);
   io.writeOut("Next: npm start\n");
   return exitCodes.right;
+}
+
+/** Longer lists have a name for each that is not shown. */
+const maxShownModels = 20;
+
+/** What the dialogue works with. */
+interface SetupDialogue {
+  readonly prompter: Prompter;
+  /** The settings in force before. */
+  readonly before: Readonly<Record<string, string | undefined>>;
+  /** The doctor's findings about one part, with these answers in force. */
+  readonly check: (part: string, answers: Answers) => Promise<readonly Finding[]>;
+  /** Models of the gateway that may chat, with these answers in force. Empty: it lists none, or none that is known. */
+  readonly listModels: (answers: Answers) => Promise<readonly string[]>;
+  readonly isColoured: boolean;
+}
+
+type Answers = Readonly<Record<string, string>>;
+/** The value of a setting with the answers so far. Empty: not set. */
+type InForce = (name: string) => string;
+
+interface Question {
+  readonly name: string;
+  readonly text: string;
+  /** The part is left out when this one is answered with nothing. */
+  readonly isGate?: true;
+  /** Default: it is always asked. */
+  readonly when?: (inForce: InForce) => boolean;
+  /** A question with yes and no: the value that yes stands for; no stands for the default. */
+  readonly yes?: { readonly value: string; readonly is: (value: string) => boolean };
+}
+
+interface Part {
+  readonly title: string;
+  readonly intro: string;
+  readonly questions: readonly Question[];
+  /** The doctor's part that the answers are checked by. Default: the one with this title. */
+  readonly checkedBy?: string;
+  /** What the doctor has found says what else can be asked. */
+  readonly after?: (answers: Record<string, string>, dialogue: SetupDialogue) => Promise<void>;
+}
+
+const isPageOn = (inForce: InForce): boolean => {
+  const page = inForce("PAGE");
+  const isAlone = ["DISCORD_TOKEN", "SLACK_BOT_TOKEN", "SLACK_CLIENT_ID"].every(
+    (name) => inForce(name) === "",
+  );
+  return page === "on" || (page !== "off" && isAlone);
+};
+
+const parts: readonly Part[] = [
+  {
+    title: "Discord",
+    intro: `Create an application at https://discord.com/developers/applications; under Bot turn on
+the Message Content Intent and press Reset Token, which shows three parts with dots between (docs/discord.md).
+Empty: no Discord.`,
+    questions: [{ name: "DISCORD_TOKEN", text: "Bot token", isGate: true }],
+  },
+  {
+    title: "Slack",
+    intro: `Create an app from the manifest that \`npm run --silent slack:manifest\` prints, at
+https://api.slack.com/apps, and install it (docs/slack.md). Empty: no Slack.`,
+    questions: [
+      { name: "SLACK_BOT_TOKEN", text: "Bot token (xoxb-…)", isGate: true },
+      { name: "SLACK_APP_TOKEN", text: "App-level token with connections:write (xapp-…; empty: HTTP mode)" },
+      {
+        name: "SLACK_SIGNING_SECRET",
+        text: "Signing secret, of Basic Information",
+        when: (inForce) => inForce("SLACK_APP_TOKEN") === "",
+      },
+      {
+        name: "SLACK_PUBLIC_URL",
+        text: "Where Slack reaches this server (https://…)",
+        when: (inForce) => inForce("SLACK_APP_TOKEN") === "",
+      },
+    ],
+  },
+  {
+    title: "Page",
+    intro: `Chats in the browser (docs/page.md). In a container it listens to all addresses, and needs a password or
+accounts, as everywhere where other machines reach it.`,
+    checkedBy: "Settings",
+    questions: [
+      { name: "PAGE", text: "Show it (on, off; auto: only without Discord and Slack)" },
+      {
+        name: "HOST",
+        text: "Do other machines reach it, or does it run in a container?",
+        when: isPageOn,
+        yes: { value: "0.0.0.0", is: (host) => host !== "" && !isLoopback(host) },
+      },
+      {
+        name: "PAGE_LOGIN",
+        text: "Does everybody have an account of their own (npm run account), instead of one password for all?",
+        when: isPageOn,
+        yes: { value: "accounts", is: (login) => login === "accounts" },
+      },
+      {
+        name: "PAGE_PASSWORD",
+        text: "Password of the page, 8 characters or more (empty: none)",
+        when: (inForce) => isPageOn(inForce) && inForce("PAGE_LOGIN") !== "accounts",
+      },
+    ],
+  },
+  {
+    title: "Gateway",
+    intro: `The address of any OpenAI-compatible server, without /v1. Empty: the embedded sandbox,
+which answers by rules (docs/gateway.md).`,
+    questions: [
+      { name: "GATEWAY_BASE_URL", text: "Address", isGate: true },
+      { name: "GATEWAY_API_KEY", text: "Key (empty: none)" },
+    ],
+    after: askModel,
+  },
+  {
+    title: "People and budgets",
+    intro: `Admins may see and change everything: discord:user:<id>, slack:user:<id>, web:user:<name>, separated by commas.
+A budget is for a day, in USD (docs/access.md). Empty: none.`,
+    checkedBy: "Settings",
+    questions: [
+      { name: "ADMINS", text: "Admins" },
+      { name: "BUDGET_DAY_USD", text: "What everybody together may spend in a day" },
+      { name: "BUDGET_PERSON_DAY_USD", text: "What one person may spend in a day" },
+    ],
+  },
+  {
+    title: "Store",
+    intro:
+      "A file, or a server shared by several instances: redis://user:password@host:6379/0 or postgres://user:password@host:5432/database.",
+    questions: [{ name: "STORE_URL", text: "Store" }],
+  },
+];
+
+/**
+ * Asks for the settings, part by part, and checks each part before the next one. Resolves to what is to be written:
+ * variables whose value changes.
+ * @throws ParleyError `stopping` when the person cancels
+ */
+async function askForSettings(dialogue: SetupDialogue): Promise<Answers> {
+  const { prompter } = dialogue;
+  const answers: Record<string, string> = {};
+  prompter.say(
+    "Parley's setup. Enter keeps what is in [brackets], - removes it. Nothing is written before the end.\n",
+  );
+  for (const [index, part] of parts.entries()) {
+    prompter.say(`\n${index + 1}/${parts.length} ${part.title}\n${part.intro}\n`);
+    await askPart(part, answers, dialogue);
+  }
+  await offerEncryption(answers, dialogue);
+  return answers;
+}
+
+/** Asks again while something is wrong, until it is right or kept. */
+async function askPart(part: Part, answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
+  const { prompter, check } = dialogue;
+  for (;;) {
+    for (const question of part.questions) {
+      if (question.when?.((name) => inForce(name, answers, dialogue)) === false) continue;
+      const value = await (question.yes === undefined
+        ? askOne(question, answers, dialogue)
+        : askYesNo(question, question.yes, answers, dialogue));
+      if (question.isGate === true && value === "") return;
+    }
+    if (part.checkedBy === undefined) prompter.say("Checking…\n");
+    const found = await check(part.checkedBy ?? part.title, answers);
+    const names = part.questions.map(({ name }) => name);
+    const own = part.checkedBy === undefined ? found : found.filter(({ subject }) => names.includes(subject));
+    if (!(await isKept(own, dialogue))) continue;
+    await part.after?.(answers, dialogue);
+    return;
+  }
+}
+
+/** Shows the findings. Whether the answers stay: nothing is wrong, or the person wants them all the same. */
+async function isKept(
+  findings: readonly Finding[],
+  { prompter, isColoured }: SetupDialogue,
+): Promise<boolean> {
+  if (findings.length > 0) prompter.say(`${toLines(findings, isColoured)}\n`);
+  if (!findings.some(({ level }) => level === "wrong")) return true;
+  return await confirm(prompter, "Keep these answers anyway? [y/N] ");
+}
+
+/** Asks for the default model, by the gateway's list. */
+async function askModel(answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
+  const { prompter, check, listModels } = dialogue;
+  const models = await listModels(answers);
+  const shown = models.slice(0, maxShownModels);
+  const lines = shown.map((id, index) => `  ${String(index + 1).padStart(2)} ${id}\n`);
+  const more = models.length - shown.length;
+  if (lines.length > 0)
+    prompter.say(`The gateway's models:\n${lines.join("")}${more > 0 ? `     and ${more} more\n` : ""}`);
+  const choice =
+    models.length === 0 ? "empty: the first that can" : "a number or a name; empty: the first that can";
+  for (;;) {
+    const value = await askOne({ name: "CHAT_MODEL", text: `Model for chat (${choice})` }, answers, dialogue);
+    const chosen = /^\d+$/.test(value) && !models.includes(value) ? models[Number(value) - 1] : undefined;
+    if (chosen !== undefined) setAnswer("CHAT_MODEL", chosen, answers, dialogue);
+    if (value === "") return;
+    const found = await check("Gateway", answers);
+    if (
+      await isKept(
+        found.filter(({ subject }) => subject === "Chat model"),
+        dialogue,
+      )
+    )
+      return;
+  }
+}
+
+async function askYesNo(
+  { name, text }: Question,
+  yes: NonNullable<Question["yes"]>,
+  answers: Record<string, string>,
+  dialogue: SetupDialogue,
+): Promise<string> {
+  const old = inForce(name, answers, dialogue);
+  const isYes = yes.is(old);
+  const typed = await dialogue.prompter.ask(`${text} ${isYes ? "[Y/n]" : "[y/N]"} `);
+  const wantsYes = typed === "" ? isYes : /^y(es)?$/i.test(typed);
+  if (wantsYes !== isYes) setAnswer(name, wantsYes ? yes.value : "", answers, dialogue);
+  return inForce(name, answers, dialogue);
+}
+
+/** Takes in an answer; what is as it was before is none. */
+function setAnswer(
+  name: string,
+  value: string,
+  answers: Record<string, string>,
+  { before }: SetupDialogue,
+): void {
+  if (value === (before[name]?.trim() ?? "")) delete answers[name];
+  else answers[name] = value;
+}
+
+function inForce(name: string, answers: Record<string, string>, { before }: SetupDialogue): string {
+  return answers[name] ?? before[name]?.trim() ?? "";
+}
+
+/** Resolves to the value in force. A value that is malformed is asked for again. */
+async function askOne(
+  { name, text }: Question,
+  answers: Record<string, string>,
+  dialogue: SetupDialogue,
+): Promise<string> {
+  const { prompter } = dialogue;
+  const setting = settings[name];
+  const old = inForce(name, answers, dialogue);
+  const isSecret = setting?.isSecret === true;
+  const usual = setting?.schema.safeParse(undefined).data;
+  const kept = old === "" && typeof usual === "string" ? usual : old;
+  const shown = kept === "" ? "" : ` [${isSecret ? "set" : withoutPassword(kept)}]`;
+  for (;;) {
+    const typed = await prompter.ask(`${text}${shown}: `, { isSecret });
+    const value = typed === "" ? old : typed === "-" ? "" : typed;
+    const result = setting?.schema.safeParse(value === "" ? undefined : value);
+    if (result?.success === false) {
+      prompter.say(`  ${name} ${result.error.issues.map((issue) => toProblem(issue)).join(", ")}\n`);
+      continue;
+    }
+    setAnswer(name, value, answers, dialogue);
+    return value;
+  }
+}
+
+async function offerEncryption(
+  answers: Record<string, string>,
+  { prompter, before }: SetupDialogue,
+): Promise<void> {
+  if ((before["STORE_ENCRYPTION_KEYS"] ?? "") !== "") return;
+  if (!(await confirm(prompter, "Encrypt what people wrote, with a new key? [y/N] "))) return;
+  answers["STORE_ENCRYPTION_KEYS"] = randomBytes(32).toString("base64");
+  prompter.say("  Keep a copy of STORE_ENCRYPTION_KEYS elsewhere: without it nobody can read the store.\n");
+}
+
+/** Asks a question with yes and no; Enter means no. */
+async function confirm(prompter: Prompter, question: string): Promise<boolean> {
+  return /^y(es)?$/i.test(await prompter.ask(question));
+}
+
+function withoutPassword(value: string): string {
+  return value.replace(/:\/\/[^\s/@]+@/, "://…@");
 }

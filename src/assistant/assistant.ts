@@ -1,53 +1,53 @@
-import type { SettingsStore } from "../core/layered-settings.ts";
-import { LRUCache } from "lru-cache";
+import type { Actor, Access, Asker } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
-import { systemClock } from "../support/clock.ts";
-import type { Access, Asker } from "../core/access.ts";
+import type { HelpSettings } from "../core/command-services.ts";
 import type { Command } from "../core/command.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
-import type { Platform, Receiver } from "../core/platform.ts";
-import type { SpendingLedger } from "../core/spending.ts";
 import type { Inbox } from "../core/inbox.ts";
-import type { Archive, Claims, ConversationQueue, Conversations } from "../core/storage.ts";
+import type { SettingsStore } from "../core/layered-settings.ts";
+import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
+import type { SpendingLedger } from "../core/spending.ts";
+import type {
+  Archive,
+  Conversations,
+  ConversationLabels,
+  Claims,
+  ConversationQueue,
+} from "../core/storage.ts";
 import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.ts";
-import { createAdmission, type AdmissionLimits } from "./access/admission.ts";
-import type { AllowedModels } from "./access/allowed-models.ts";
-import { createBudgets, type BudgetsOptions } from "./access/budgets.ts";
-import { createSpentCheck } from "./access/spent-check.ts";
-import { createBranch } from "./actions/branch.ts";
-import { createRateAnswer } from "./actions/rate-answer.ts";
-import { createPersonOverview } from "./access/person-overview.ts";
+import { systemClock } from "../support/clock.ts";
+import type { AllowedModels } from "./access/access.ts";
+import { createAdmission, type AdmissionLimits, createSpentCheck } from "./access/admission.ts";
+import { createBudgets, type BudgetsOptions, createPersonOverview } from "./access/budgets.ts";
 import { createTurnRate } from "./access/turn-rate.ts";
-import { createReplyActions } from "./actions/reply-actions.ts";
-import type { HelpSettings } from "../core/command-services.ts";
-import { createLabelConversation } from "./label-conversation.ts";
+import { createBranch } from "./actions/branch.ts";
+import { createPress } from "./actions/press.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
-import { createEventIntake, type IntakeLimits } from "./scheduling/event-intake.ts";
-import { createEditEvents } from "./scheduling/edit-events.ts";
-import { createPrepareEdits } from "./scheduling/prepare-edits.ts";
-import { createRefusals } from "./scheduling/refusals.ts";
+import { createEditEvents, createPrepareEdits } from "./scheduling/edit-events.ts";
+import { createEventIntake, type IntakeLimits, createRefusals } from "./scheduling/event-intake.ts";
 import { createRecovery } from "./scheduling/recovery.ts";
-import { createRerunTurn } from "./scheduling/rerun-turn.ts";
+import { createRedoTurn, createRerunTurn } from "./scheduling/rerun-turn.ts";
 import { createBatchRunner } from "./scheduling/run-batch.ts";
-import { createRedoTurn } from "./scheduling/redo-turn.ts";
-import { createStopTurn } from "./scheduling/stop-turn.ts";
-import { withStopWatch } from "./scheduling/stop-watch.ts";
-import { withTurnScope } from "./scheduling/turn-run-scope.ts";
+import { createStopTurn, withStopWatch } from "./scheduling/stop-turn.ts";
+import { withTurnScope, createTurnTraces } from "./scheduling/turn-traces.ts";
 import { createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
-import { createTurnTraces } from "./scheduling/turn-traces.ts";
 import { createLayeredSettings } from "./settings/layered-settings.ts";
-import { createThreadRules } from "./settings/thread-rules.ts";
+import { createThreadRules } from "./settings/place-rules.ts";
 import type { DeploymentChat } from "./settings/turn-settings.ts";
-import { toLanguage } from "../words/languages.ts";
-import { inLanguage } from "../words/translate.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
-import { createModelTolerance } from "./turn/model-tolerance.ts";
+import {
+  createModelChoice,
+  suggestModels,
+  type ModelSettings,
+  createModelTolerance,
+} from "./turn/model-choice.ts";
+import { toShownMessages } from "./turn/stored-messages.ts";
 import type { RoomBounds } from "./turn/turn.ts";
-import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
+import { createRecent } from "../support/recent.ts";
 
-export interface AssistantOptions {
+interface AssistantOptions {
   readonly gateway: Gateway;
   readonly conversations: Conversations;
   readonly archive: Archive;
@@ -88,7 +88,7 @@ export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "
 }
 
 /** Bounds for this process. */
-export interface AssistantLimits extends AdmissionLimits, IntakeLimits {}
+interface AssistantLimits extends AdmissionLimits, IntakeLimits {}
 
 const defaultLimits: AssistantLimits = {
   events: 1000,
@@ -100,7 +100,7 @@ const defaultLimits: AssistantLimits = {
 };
 
 /** What runs and what waits, in this process. */
-export interface AssistantLoad {
+interface AssistantLoad {
   readonly turns: { readonly running: number; readonly waiting: number };
   readonly gatewayCalls: { readonly running: number; readonly waiting: number };
 }
@@ -145,7 +145,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const models = createModelChoice(gateway, options.models, allowedModels);
   const platforms = new Map<string, Platform>();
   /** Names of people by their id, as their events said them. */
-  const seenNames = new LRUCache<string, string>({ max: maxSeenNames });
+  const seenNames = createRecent<string>(maxSeenNames);
   const settings = createLayeredSettings({
     store: options.settings,
     conversations,
@@ -214,8 +214,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
       traces,
     ),
   });
-  const stops = createStopTurn({ inbox, scheduler, access, now });
-
   const deletions = createDeletionEvents({
     inbox,
     conversations,
@@ -267,12 +265,13 @@ export function createAssistant(options: AssistantOptions): Assistant {
   }
 
   return {
-    ...createReplyActions({
+    press: createPress({
       conversations,
       inbox,
       access,
       expectAllowed,
       overBudget,
+      meter,
       isAvailable: (id) => allowedModels.isAllowed(id) && models.find(id) !== undefined,
       gateway,
       models,
@@ -280,11 +279,12 @@ export function createAssistant(options: AssistantOptions): Assistant {
       turnRate,
       claims: options.claims,
       areSharedOut: (platform) => platforms.get(platform)?.deliversInOrder === false,
-      stop: (key, by) => stops.stop(key, by),
+      stop: createStopTurn({ inbox, scheduler, access, now }),
+      rerun: createRerunTurn({ inbox, scheduler, turnRate, log }),
+      forms: settings.forms,
       redo: createRedoTurn({ inbox, scheduler, clock }),
       now,
     }),
-    ...createRerunTurn({ inbox, scheduler, expectAllowed, turnRate, log }),
     ...deletions,
     ...createEditEvents({
       inbox,
@@ -317,18 +317,72 @@ export function createAssistant(options: AssistantOptions): Assistant {
       const [entry] = await inbox.lookUp([key]);
       return entry?.event.conversationId;
     },
-    async cancel(conversationId, by) {
-      await expectAllowed(by);
-      const stop = () => stops.stopIn(conversationId, by);
-      return (await inLanguage(toLanguage(by.author.locale), stop)) === "stopped";
-    },
     placeSettings: (place) => settings.rules.settingsOf(place),
-    forms: settings.forms,
+    formOffers: (by, conversationId) => settings.forms.offers(by, conversationId),
     branch: createBranch({ conversations, inbox, queue, expectAllowed, now }),
-    rate: createRateAnswer({ conversations, expectAllowed, meter }),
     overview: createPersonOverview({ expectAllowed, settings, ledger, budgets, now }),
     labelConversation: createLabelConversation({ conversations, expectAllowed }),
     isStopping: () => scheduler.isStopping(),
     suggestModels: (query, wanted) => suggestModels(models.allowed(gateway.knownModels()), query, wanted),
+  };
+}
+
+const maxNameChars = 100;
+
+/** @see {@link Receiver.labelConversation} */
+export function createLabelConversation({
+  conversations,
+  expectAllowed,
+}: {
+  readonly conversations: Pick<Conversations, "exists" | "saveSettings">;
+  readonly expectAllowed: (by: Actor) => Promise<void>;
+}) {
+  return async (
+    conversationId: string,
+    { name, isPinned }: ConversationLabels,
+    by: Actor,
+  ): Promise<boolean> => {
+    await expectAllowed(by);
+    if (!(await conversations.exists(conversationId))) return false;
+    await conversations.saveSettings(conversationId, {
+      ...(name === undefined ? {} : { name: toName(name) }),
+      ...(isPinned === undefined ? {} : { isPinned: isPinned || undefined }),
+    });
+    return true;
+  };
+}
+
+/** On one line; `undefined`: there is nothing to show. */
+function toName(text: string): string | undefined {
+  const line = text.replaceAll(/\s+/g, " ").trim();
+  return line === "" ? undefined : Array.from(line).slice(0, maxNameChars).join("");
+}
+
+/** Most conversations that are listed at once, where nobody asks for more. */
+const maxListed = 200;
+
+/** The history as people see it: of a retried turn only the last attempt. @see {@link ConversationHistory} */
+export function createConversationHistory(
+  conversations: Conversations,
+  archive: Pick<Archive, "exportConversation">,
+  inbox: Pick<Inbox, "listOpenIn">,
+  restored: ConversationHistory["restored"],
+): ConversationHistory {
+  return {
+    restored,
+    async history(conversationId, { maxMessages }) {
+      return toShownMessages(await conversations.recent(conversationId, { maxMessages }));
+    },
+    async openQuestions(conversationId) {
+      const open = await inbox.listOpenIn(conversationId);
+      const begun = new Set(open.flatMap(({ turn }) => turn?.keys ?? []));
+      return open
+        .filter(({ isWithdrawn }) => isWithdrawn !== true)
+        .map(({ event }) => ({ event, hasBegun: begun.has(event.key) }));
+    },
+    conversations: (prefix, query) => conversations.list(prefix, { max: maxListed, ...query }),
+    export: (conversationId) => archive.exportConversation(conversationId),
+    search: (prefix, search) => conversations.search(prefix, search),
+    readBlob: (conversationId, hash) => conversations.getBlob(conversationId, hash),
   };
 }

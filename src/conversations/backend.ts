@@ -1,3 +1,8 @@
+import type { Finding } from "../core/checks.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Log } from "../core/telemetry.ts";
+import type { Leases } from "./leased-queue.ts";
+
 /**
  * The spaces of the store; each is a Keyv namespace of its own.
  * `head`: where a conversation ends. `slot`: its messages. `id`: the slot of a message id. `settings`.
@@ -73,12 +78,8 @@ export interface IndexMember {
   readonly score: number;
 }
 
-/**
- * When a write resolves: once it is durable, or once it survives the end of the process. `together`: once it is durable, and
- * it may wait a few milliseconds for another write to be made durable with it. `soon`: it is durable 250 ms later at the
- * latest, and before whatever is durable after it.
- */
-export type Resolves = "durable" | "together" | "soon";
+/** When a write resolves: once it is on disk, or once it survives the end of the process. */
+export type Resolves = "durable" | "soon";
 
 /** A part of a sorted index. */
 export interface IndexPage {
@@ -102,12 +103,6 @@ export interface ScoreLimit {
 export interface PassedLimit {
   readonly position: number;
   readonly scores: readonly number[];
-}
-
-/** A count that may resolve once it is decided, before it is written: where nobody else counts. */
-export interface EarlyCount {
-  /** Called where it could not be written after all. */
-  readonly onLost: () => void;
 }
 
 /** Reads of one space, as Keyv calls them. Expired entries are absent. Failures are the service's own errors. */
@@ -149,25 +144,18 @@ export interface Backend {
   /**
    * Applies all changes, or none if one of the conditions does not hold. Durable when it resolves (`resolves`), and one
    * durable write however many changes there are. Resolves to the position of the first condition that does not hold,
-   * or -1 when everything was written. `onWritten`: called once the changes survive the end of the process, where that is
-   * known before they are durable.
+   * or -1 when everything was written.
    */
   apply(
     conditions: readonly WriteCondition[],
     changes: readonly BackendChange[],
     resolves?: Resolves,
-    onWritten?: () => void,
   ): Promise<number>;
   /**
    * Applies all changes, or none if the sum of a limit is above its `max`; resolves to the first such limit. Atomic
-   * like `apply`. Survives the end of the process, but maybe not a power failure: it waits for no disk. `early`: it may
-   * resolve before it is written, and is written with or before what is written after it.
+   * like `apply`. Survives the end of the process, but maybe not a power failure: it waits for no disk.
    */
-  count(
-    limits: readonly ScoreLimit[],
-    changes: readonly IndexChange[],
-    early?: EarlyCount,
-  ): Promise<PassedLimit | undefined>;
+  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
   /** Writes a value if it is still `old`, and keeps its expiry; false: it was changed or removed. */
   replace(at: EntryAddress, old: string, value: string, resolves?: Resolves): Promise<boolean>;
   /** Members in the order of their scores. Members with equal scores come in a stable order. */
@@ -200,4 +188,81 @@ export interface Backend {
    */
   onDataLost(listener: () => Promise<void>): void;
   close(): Promise<void>;
+}
+
+/**
+ * One kind of store: one folder and one line in `backends.ts`. Loaded with the settings, so it imports its driver
+ * only in `open`.
+ */
+export interface StoreBackend {
+  /** URL schemes in lower case, without the colon. */
+  readonly schemes: readonly string[];
+  /** The forms of its URLs, for error messages. */
+  readonly urlForms: readonly string[];
+  /** Whether several processes may run turns on one store. */
+  readonly isShared: boolean;
+  /** What is wrong with a URL of these schemes, as the end of "STORE_URL …"; `undefined`: nothing. Never quotes it. */
+  checkUrl(url: string): string | undefined;
+  /** Folder for data that is kept outside the store (page uploads), if the URL names one. May be relative. */
+  dataFolder(url: string): string | undefined;
+  /** @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer` */
+  open(url: string, options: BackendOptions): Promise<OpenedBackend>;
+  /**
+   * Looks at a store for the doctor, also beside a running bot. Writes nothing but a probe, which it removes: no schema,
+   * no migration. Default: the doctor says that it cannot look.
+   * @throws ParleyError `store-unavailable`, `store-corrupt`
+   */
+  inspect?(url: string, options: Pick<BackendOptions, "log" | "deadlineMs">): Promise<StoreInspection>;
+}
+
+/** What {@link StoreBackend.inspect} found. */
+export interface StoreInspection {
+  /** Version, space, durability. */
+  readonly findings: readonly Finding[];
+  /** Whether the store has any entry. */
+  readonly hasEntries: boolean;
+  /** The stored form of some entries, in the order of the addresses; `undefined` for one that does not exist. */
+  readonly entries: readonly (string | undefined)[];
+}
+
+/** The entries that {@link StoreBackend.inspect} reads: by them the doctor knows whether the keys fit the store. */
+export const inspectedEntries: readonly EntryAddress[] = [{ space: "meta", key: "sealing" }];
+
+/** How a store is opened. Each backend ignores what it has no use for. */
+export interface BackendOptions {
+  readonly log: Log;
+  /** A backend for one process: false admits a second process that runs no turns. Default true. */
+  readonly exclusive?: boolean | undefined;
+  /** A server: longest wait for a response, in milliseconds. Default 5 s. */
+  readonly deadlineMs?: number | undefined;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * A backup was put in the place of the store. What was accepted and answered between these times is not in it, so
+ * messages sent between them that it does not know may have been answered. Unix ms.
+ */
+export interface RestoredStore {
+  /** Before the copy began. */
+  readonly backedUpAt: number;
+  /** When the copy was first opened. */
+  readonly restoredAt: number;
+}
+
+/** An open backend and what the store builds around it. */
+export interface OpenedBackend {
+  readonly backend: Backend;
+  /** For the start lines; without credentials. */
+  readonly name: string;
+  /** Where blobs are kept: as entries of the store (for several machines), or as files in a folder. */
+  readonly blobs: "entries" | { readonly folder: string };
+  /** Present when several processes may run turns on this store. */
+  readonly leases: Leases | undefined;
+  /** Present for a week after a backup was put in place; a server's are not noticed. */
+  readonly restored: RestoredStore | undefined;
+  /** Bytes that its files or tables take; of Redis: the memory of the whole server. */
+  readonly sizeBytes: () => Promise<number>;
+  /** Copies everything into a new folder while the store is in use; or the words why it cannot. */
+  readonly backup: ((folder: string) => Promise<void>) | { readonly unsupported: string };
 }

@@ -2,7 +2,7 @@ import { ParleyError } from "../core/errors.ts";
 import { postgresStore } from "./postgres/postgres-store.ts";
 import { redisStore } from "./redis/redis-store.ts";
 import { sqliteStore } from "./sqlite/sqlite-store.ts";
-import type { StoreBackend } from "./store-backend.ts";
+import type { StoreBackend } from "./backend.ts";
 
 /** Every kind of store. A new one is a folder beside this file and a line here. */
 const backends: readonly StoreBackend[] = [

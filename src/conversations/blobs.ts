@@ -1,6 +1,14 @@
-import { createHash } from "node:crypto";
-import { ParleyError } from "../core/errors.ts";
+import { randomUUID, createHash } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, rmdir, stat, unlink, utimes } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { StoredBlob } from "../core/storage.ts";
+import type { Log } from "../core/telemetry.ts";
+import { steadyClock } from "../support/clock.ts";
+import { unlessMissing } from "../support/unless-missing.ts";
+import type { Encryption } from "./encryption.ts";
+import type { KeyValueStore } from "./key-value.ts";
+import { entryAt, folderOf } from "./store-keys.ts";
 
 /** Bytes kept beside a conversation under their SHA-256 in lower-case hex. Failures are ParleyErrors. */
 export interface BlobStore {
@@ -16,12 +24,245 @@ export interface BlobStore {
 }
 
 /** Whether a string can be the name of a blob; anything else must never become part of a path. */
-export function isBlobHash(hash: string): boolean {
+function isBlobHash(hash: string): boolean {
   return /^[0-9a-f]{64}$/.test(hash);
 }
 
 /** @throws ParleyError `store-corrupt` when the bytes are not those that the hash names */
-export function checkBlobHash(bytes: Uint8Array, hash: string): void {
+function checkBlobHash(bytes: Uint8Array, hash: string): void {
   if (createHash("sha256").update(bytes).digest("hex") !== hash)
     throw new ParleyError("store-corrupt", `the blob ${hash} is damaged: restore it from a backup`);
+}
+
+/** What blob files work with. */
+interface BlobFilesOptions {
+  readonly store: KeyValueStore;
+  /** `<folder>/<conversation>/<hash>`. */
+  readonly folder: string;
+  readonly log: Log;
+  readonly encryption: Encryption;
+}
+
+interface BlobEntry {
+  readonly mediaType: string;
+  readonly sizeBytes: number;
+}
+
+/** Ends the name of an encrypted file. */
+const sealedSuffix = ".enc";
+
+/** A younger file may belong to a `put` in flight. */
+const orphanAgeMs = 60 * 60 * 1000;
+
+/** Blobs as files: for one machine, where base64 in the store would cost ten times as much. */
+export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOptions): BlobStore {
+  const plainFileOf = (conversationId: string, hash: string) => join(folder, folderOf(conversationId), hash);
+  const sealedFileOf = (conversationId: string, hash: string) =>
+    plainFileOf(conversationId, hash) + sealedSuffix;
+
+  /** Writes the file unless it exists; an existing one is touched, so that the sweep takes it for new. */
+  const ensure = async (conversationId: string, hash: string, bytes: Uint8Array) => {
+    const file = (encryption.isOn ? sealedFileOf : plainFileOf)(conversationId, hash);
+    const now = new Date(steadyClock.latest());
+    const isThere = await unlessMissing(utimes(file, now, now).then(() => true));
+    if (isThere === true) return;
+    await writeDurably(file, encryption.files.seal(entryAt.blob(conversationId, hash), bytes));
+  };
+  const read = async (conversationId: string, hash: string) => {
+    const sealed = await unlessMissing(readFile(sealedFileOf(conversationId, hash)));
+    if (sealed !== undefined) return encryption.files.open(entryAt.blob(conversationId, hash), sealed);
+    const plain = await unlessMissing(readFile(plainFileOf(conversationId, hash)));
+    if (plain !== undefined && encryption.isOn && !encryption.acceptsPlain)
+      throw new ParleyError("store-corrupt", "a blob that must be encrypted is not", { detail: { hash } });
+    return plain;
+  };
+
+  return {
+    async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
+      const entry: BlobEntry = { mediaType, sizeBytes: bytes.byteLength };
+      await guard(() => ensure(conversationId, hash, bytes));
+      await store.write([{ kind: "set", at: entryAt.blob(conversationId, hash), value: entry, ttlMs }]);
+      // A sweep may have removed an old file of these bytes meanwhile; from here on it finds the entry.
+      await guard(() => ensure(conversationId, hash, bytes));
+    },
+    async get(conversationId, hash) {
+      if (!isBlobHash(hash)) return undefined;
+      const at = entryAt.blob(conversationId, hash);
+      const entry = await store.get<BlobEntry>(at.space, at.key);
+      if (entry === undefined) return undefined;
+      const bytes = await guard(() => read(conversationId, hash));
+      if (bytes === undefined) {
+        log.error({ hash }, "blob file missing");
+        return undefined;
+      }
+      checkBlobHash(bytes, hash);
+      return { bytes, mediaType: entry.mediaType };
+    },
+    async delete(conversationId, hashes) {
+      // Files first: a crash leaves entries without a file, which the next run deletes.
+      await guard(async () => {
+        for (const hash of hashes.filter(isBlobHash)) {
+          await unlessMissing(unlink(sealedFileOf(conversationId, hash)));
+          await unlessMissing(unlink(plainFileOf(conversationId, hash)));
+        }
+        await removeIfEmpty(join(folder, folderOf(conversationId)));
+      });
+      await store.write(hashes.map((hash) => ({ kind: "delete", at: entryAt.blob(conversationId, hash) })));
+    },
+    async sweep(now) {
+      for (const name of await guard(() => namesIn(folder))) {
+        const files = await guard(() => namesIn(join(folder, name)));
+        const named = await store.hasMany(
+          "blob",
+          files.map((file) => `${name}/${file.replace(sealedSuffix, "")}`),
+        );
+        const orphans = files.filter((_, index) => named[index] !== true);
+        await guard(async () => {
+          for (const file of orphans) await unlinkIfOld(join(folder, name, file), now);
+          await removeIfEmpty(join(folder, name));
+        });
+      }
+    },
+    async reencrypt() {
+      let changed = 0;
+      if (!encryption.isOn) return changed;
+      for (const name of await guard(() => namesIn(folder))) {
+        for (const file of await guard(() => namesIn(join(folder, name)))) {
+          try {
+            if (await guard(() => reseal(folder, { name, file }, encryption))) changed++;
+          } catch (error) {
+            if (!isParleyError(error, "store-corrupt")) throw error;
+            log.error({ folder: name, file, err: error }, "damaged blob left as it is");
+          }
+        }
+      }
+      return changed;
+    },
+  };
+}
+
+/** Encrypts one file with the newest key, bound to its name; returns false when it already was. */
+async function reseal(
+  root: string,
+  { name, file }: { readonly name: string; readonly file: string },
+  encryption: Encryption,
+): Promise<boolean> {
+  const folder = join(root, name);
+  const hash = file.replace(sealedSuffix, "");
+  const content = isBlobHash(hash) ? await unlessMissing(readFile(join(folder, file))) : undefined;
+  if (content === undefined) return false;
+  const { files } = encryption;
+  const isSealed = file.endsWith(sealedSuffix);
+  if (isSealed && files.isCurrent(content)) return false;
+  if (!isSealed && !encryption.acceptsPlain)
+    throw new ParleyError("store-corrupt", "a blob that must be encrypted is not");
+  const at = { space: "blob", key: `${name}/${hash}` } as const;
+  const bytes = isSealed ? files.open(at, content) : content;
+  // Neither the name of a plain file nor that of one in an earlier form is bound to its content.
+  checkBlobHash(bytes, hash);
+  await writeDurably(join(folder, hash + sealedSuffix), files.seal(at, bytes));
+  if (!isSealed) await unlessMissing(unlink(join(folder, file)));
+  return true;
+}
+
+async function guard<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ParleyError) throw error;
+    const reason = (error as NodeJS.ErrnoException).code ?? "unknown";
+    throw new ParleyError("store-unavailable", `a blob could not be read or written (${reason})`, {
+      detail: { reason },
+      cause: error,
+    });
+  }
+}
+
+/** Atomic and durable, also through a power cut: bytes, then name, then the folder that holds the name. */
+async function writeDurably(file: string, bytes: Uint8Array): Promise<void> {
+  const folder = dirname(file);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const temporary = join(folder, `${randomUUID()}.tmp`);
+  try {
+    const handle = await open(temporary, "wx", 0o600);
+    try {
+      await handle.writeFile(bytes);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await unlessMissing(unlink(temporary));
+    throw error;
+  }
+  await syncFolder(folder);
+  await syncFolder(dirname(folder));
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  return (await unlessMissing(readdir(folder))) ?? [];
+}
+
+async function unlinkIfOld(file: string, now: number): Promise<void> {
+  const found = await unlessMissing(stat(file));
+  if (found !== undefined && now - found.mtimeMs >= orphanAgeMs) await unlessMissing(unlink(file));
+}
+
+async function removeIfEmpty(folder: string): Promise<void> {
+  if ((await namesIn(folder)).length > 0) return;
+  try {
+    await unlessMissing(rmdir(folder));
+  } catch (error) {
+    // A put has used the folder meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
+  }
+}
+
+interface ManagedBlob {
+  readonly mediaType: string;
+  /** Absent where blobs were files. */
+  readonly base64?: string;
+}
+
+/** Blobs as entries of the store: for several machines that share no disk. */
+export function createBlobEntries(store: KeyValueStore): BlobStore {
+  return {
+    async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
+      const at = entryAt.blob(conversationId, hash);
+      await store.write([{ kind: "set", at, value: { mediaType, base64: toBase64(bytes) }, ttlMs }]);
+    },
+    async get(conversationId, hash) {
+      if (!isBlobHash(hash)) return undefined;
+      const { space, key } = entryAt.blob(conversationId, hash);
+      const entry = await store.get<ManagedBlob>(space, key);
+      if (entry === undefined) return undefined;
+      const bytes = Buffer.from(entry.base64 ?? "", "base64");
+      checkBlobHash(bytes, hash);
+      return { bytes, mediaType: entry.mediaType };
+    },
+    async delete(conversationId, hashes) {
+      await store.write(hashes.map((hash) => ({ kind: "delete", at: entryAt.blob(conversationId, hash) })));
+    },
+    async sweep() {
+      // The entries expire by themselves.
+    },
+    async reencrypt() {
+      // Rewritten with all other entries.
+      return 0;
+    },
+  };
+}
+
+function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }

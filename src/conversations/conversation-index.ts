@@ -1,7 +1,17 @@
 import type { IndexChange } from "./backend.ts";
-import { readMembers } from "./index-members.ts";
-import type { Change, KeyValueStore } from "./key-value.ts";
-import { indexes, platformOf } from "./store-keys.ts";
+import type { KeyValueStore, Change } from "./key-value.ts";
+import { indexes, platformOf, entryAt } from "./store-keys.ts";
+import { ParleyError } from "../core/errors.ts";
+import {
+  type StoredMessage,
+  maxRecentChars,
+  type ConversationsQuery,
+  type ConversationSettings,
+  type ConversationSummary,
+} from "../core/storage.ts";
+import type { Log } from "../core/telemetry.ts";
+import { toTitle } from "../support/text.ts";
+import { type Slots, type Slot, toMessage } from "./slots.ts";
 
 /** Lists a conversation among those of its platform, as the one with the latest activity. `now` in Unix ms. */
 export function indexActivity(conversationId: string, now: number): IndexChange[] {
@@ -80,4 +90,134 @@ function removeFrom(index: string, conversationId: string): IndexChange[] {
     { kind: "remove-member", index, member: conversationId },
     { kind: "remove-member", index: indexes.listings(conversationId), member: index },
   ];
+}
+
+const pageSize = 500;
+
+/**
+ * All members of a sorted index, lowest score first. Members with scores of their own are found whatever is removed
+ * meanwhile: each page begins at the score where the last one ended.
+ */
+export async function readMembers(
+  store: Pick<KeyValueStore, "readIndex">,
+  index: string,
+): Promise<readonly string[]> {
+  const members = new Set<string>();
+  let minScore: number | undefined;
+  // Of the members with that score, so many have been read.
+  let offset = 0;
+  for (;;) {
+    const page = { order: "lowest-first", minScore, offset, max: pageSize } as const;
+    const found = await store.readIndex(index, page);
+    for (const { member } of found) members.add(member);
+    const last = found.at(-1)?.score;
+    if (last === undefined || found.length < pageSize) return [...members];
+    const readOfLast = found.filter(({ score }) => score === last).length;
+    offset = last === minScore ? offset + readOfLast : readOfLast;
+    minScore = last;
+  }
+}
+
+/** What lists work with. */
+interface ListOptions {
+  readonly store: KeyValueStore;
+  readonly slots: Slots;
+  readonly log: Log;
+}
+
+/** So many members of an index are read at once. */
+const listPageSize = 200;
+
+type Found = Omit<ConversationSummary, "title" | "within" | "isPinned">;
+
+/** @see {@link Conversations.list} */
+export async function listConversations(
+  { store, slots, log }: ListOptions,
+  prefix: string,
+  query: ConversationsQuery,
+): Promise<ConversationSummary[]> {
+  const { max, without, isWanted } = query;
+  const isListed = (id: string): boolean =>
+    id.startsWith(prefix) && (without === undefined || !id.startsWith(without)) && isWanted?.(id) !== false;
+  const platforms = prefix.includes(":") ? [platformOf(prefix)] : await readPlatforms(store);
+  const found: Found[] = [];
+  for (const platform of platforms) {
+    let taken = 0;
+    for await (const one of newestFirst(store, platform)) {
+      if (taken === max) break;
+      if (!isListed(one.conversationId)) continue;
+      found.push(one);
+      taken++;
+    }
+  }
+  const newest = found.sort((a, b) => b.updatedAt - a.updatedAt).slice(0, max);
+  const known = new Set(newest.map(({ conversationId }) => conversationId));
+  const pinned = (await Promise.all(platforms.map((one) => readMembers(store, indexes.pinned(one)))))
+    .flat()
+    .filter((id) => isListed(id) && !known.has(id));
+  const older = await Promise.all(
+    pinned.map(async (conversationId) => {
+      const [last] = await slots.last(conversationId, 1, maxRecentChars);
+      return { conversationId, updatedAt: last?.createdAt ?? 0 };
+    }),
+  );
+  return summarize(store, log, [...newest, ...older.sort((a, b) => b.updatedAt - a.updatedAt)]);
+}
+
+/** A platform's conversations, the most recently active first. */
+export async function* newestFirst(store: KeyValueStore, platform: string): AsyncGenerator<Found> {
+  const index = indexes.conversations(platform);
+  for (let offset = 0; ; offset += listPageSize) {
+    const page = await store.readIndex(index, { order: "highest-first", offset, max: listPageSize });
+    for (const { member, score } of page) yield { conversationId: member, updatedAt: score };
+    if (page.length < listPageSize) return;
+  }
+}
+
+/** With the name or title that was set, else the beginning of the first message. Three round trips in all. */
+async function summarize(
+  store: KeyValueStore,
+  log: Log,
+  found: readonly Found[],
+): Promise<ConversationSummary[]> {
+  const ids = found.map(({ conversationId }) => conversationId);
+  const [settings, heads, firsts] = await Promise.all([
+    store.inspectMany<ConversationSettings>(
+      "settings",
+      ids.map((id) => entryAt.settings(id).key),
+    ),
+    store.hasMany(
+      "head",
+      ids.map((id) => entryAt.head(id).key),
+    ),
+    store.inspectMany<Slot>(
+      "slot",
+      ids.map((id) => entryAt.slot(id, 0).key),
+    ),
+  ]);
+  const damaged = [...settings, ...firsts].filter((value) => value instanceof ParleyError).length;
+  if (damaged > 0) log.error({ entries: damaged }, "titles of conversations are damaged");
+  const readable = <T>(value: T | ParleyError) => (value instanceof ParleyError ? undefined : value);
+  return found.flatMap((summary, index) => {
+    // Expired, and not swept yet.
+    if (heads[index] !== true && settings[index] === undefined) return [];
+    const { name, title, within, isPinned } = readable(settings[index]) ?? {};
+    return [
+      {
+        ...summary,
+        title: name ?? title ?? toConversationTitle(toMessage(readable(firsts[index]))),
+        ...(within === undefined ? {} : { within }),
+        ...(isPinned === true ? { isPinned } : {}),
+      },
+    ];
+  });
+}
+
+/** The title of a conversation that has none of its own: the beginning of its first message, or a file's name. */
+export function toConversationTitle(first: Pick<StoredMessage, "parts"> | undefined): string {
+  for (const part of first?.parts ?? []) {
+    const title = toTitle("text" in part ? part.text : "name" in part ? part.name : "");
+    if (title !== "") return title;
+  }
+  return "Conversation";
 }

@@ -1,32 +1,45 @@
-import { maxRecentChars } from "../core/stored-text.ts";
 import { createHash } from "node:crypto";
-import type {
-  Conversations,
-  ConversationSettings,
-  NotedWithMessage,
-  StoredMessage,
+import { setImmediate as turnOfLoop } from "node:timers/promises";
+import {
+  boundVersions,
+  toVersions,
+  maxRecentChars,
+  type Conversations,
+  type ConversationSettings,
+  type NotedWithMessage,
+  type StoredMessage,
+  maxRatings,
+  type RatingOutcome,
+  type ExcerptPart,
+  type ConversationSearch,
+  type FoundConversation,
+  type SearchPage,
+  type MessagePart,
 } from "../core/storage.ts";
 import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
-import { maxRatings, type RatingOutcome } from "../core/feedback.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
 import type { Resolves } from "./backend.ts";
-import { indexActivity, indexAuthor, indexPin, indexPlaces } from "./conversation-index.ts";
-import { listConversations } from "./list-conversations.ts";
-import { readMembers } from "./index-members.ts";
+import {
+  indexActivity,
+  indexAuthor,
+  indexPin,
+  indexPlaces,
+  readMembers,
+  listConversations,
+  toConversationTitle,
+  newestFirst,
+} from "./conversation-index.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
 import { outliving, unlistExpiredBlobs } from "./retention.ts";
-import { searchConversations } from "./search-conversations.ts";
-import { confirmAfterMs, createSlots, type Head } from "./slots.ts";
-import { entryAt, indexes } from "./store-keys.ts";
-import { type Slot, toMessage } from "./stored-message.ts";
-import { systemClock } from "../support/clock.ts";
-import { steadyClock } from "../support/steady-clock.ts";
+import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./slots.ts";
+import { entryAt, indexes, platformOf } from "./store-keys.ts";
+import { systemClock, steadyClock } from "../support/clock.ts";
 
 /** What the log works with. */
-export interface ConversationLogOptions {
+interface ConversationLogOptions {
   readonly store: KeyValueStore;
   readonly blobs: BlobStore;
   readonly log: Log;
@@ -149,7 +162,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async append(conversationId, message, noted) {
       return writers.run(conversationId, () => append(conversationId, message, noted));
     },
-    replace: (conversationId, message) =>
+    replace: (conversationId, message, earlier = "erased") =>
       writers.run(conversationId, async () => {
         if ((await append(conversationId, message)) === "appended") return "appended";
         const id = entryAt.messageId(conversationId, message.id);
@@ -159,7 +172,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
           const before = toMessage(slot);
           isReplaced = before?.id === message.id && (before.attempt ?? 0) <= (message.attempt ?? 0);
-          return isReplaced ? message : undefined;
+          return isReplaced && before !== undefined ? replacing(message, before, earlier) : undefined;
         });
         if (!isReplaced) return "refused";
         await store.backend.scrub();
@@ -239,4 +252,296 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       return blobs.get(conversationId, hash);
     },
   };
+}
+
+/** The message with the versions that it has in the place of `before`. */
+function replacing(
+  message: StoredMessage,
+  before: StoredMessage,
+  earlier: "erased" | "version" | "continued",
+): StoredMessage {
+  if (earlier === "erased") return message;
+  // The same attempt has stored its answer twice, where the process was stopped in between.
+  const isAnother = earlier === "version" && before.attempt !== message.attempt;
+  const versions = boundVersions([...(before.versions ?? []), ...(isAnother ? toVersions(before) : [])]);
+  return versions.length === 0 ? message : { ...message, versions };
+}
+
+/** So many conversations are read at once, with so many of the latest messages of each. */
+const conversationsAtOnce = 3;
+const latestMessages = 10;
+/** So many earlier messages of one conversation are read at once: each may hold a million characters of files. */
+const earlierMessages = 16;
+/** Of each text: attached documents are longer, and folding them takes time. */
+const maxSearchedChars = 200_000;
+
+interface Candidate {
+  readonly conversationId: string;
+  readonly updatedAt: number;
+}
+
+/**
+ * Reads the messages of a platform's conversations, the newest first, until enough is found or the time is up. Values
+ * may be encrypted, so that no backend can search them. Damaged messages are left out.
+ * @see {@link Conversations.search}
+ */
+async function searchConversations(
+  store: KeyValueStore,
+  prefix: string,
+  search: ConversationSearch,
+  clock: Clock,
+): Promise<SearchPage> {
+  const text = createTextSearch(search.text);
+  const found: FoundConversation[] = [];
+  if (text.isEmpty) return { found };
+  const endsAt = clock.monotonic() + search.maxMs;
+  for await (const batch of batches(candidates(store, prefix, search), conversationsAtOnce)) {
+    for (const one of await readBatch(store, batch)) {
+      // Others get a turn between the conversations.
+      await turnOfLoop();
+      search.signal.throwIfAborted();
+      const result = await searchOne(store, one, text);
+      if (result !== undefined) found.push(result);
+      if (found.length >= search.max || clock.monotonic() > endsAt) {
+        return { found, next: toCursor(one.candidate) };
+      }
+    }
+  }
+  return { found };
+}
+
+/** A conversation with what is known before its messages are read. */
+interface Searched {
+  readonly candidate: Candidate;
+  readonly next: number;
+  readonly settings: ConversationSettings;
+  /** The newest messages first, up to `from`. */
+  readonly messages: readonly StoredMessage[];
+  readonly from: number;
+}
+
+/** Heads, settings and the latest messages of several conversations: three round trips in all. */
+async function readBatch(store: KeyValueStore, batch: readonly Candidate[]): Promise<Searched[]> {
+  const keysOf = (at: (id: string) => { readonly key: string }) =>
+    batch.map(({ conversationId }) => at(conversationId).key);
+  const [heads, allSettings] = await Promise.all([
+    store.inspectMany<Head>("head", keysOf(entryAt.head)),
+    store.inspectMany<ConversationSettings>("settings", keysOf(entryAt.settings)),
+  ]);
+  const ends = batch.map((_, index) => readable(heads[index])?.next ?? 0);
+  const keys = batch.flatMap(({ conversationId }, index) => {
+    const end = ends[index] ?? 0;
+    return range(Math.max(0, end - latestMessages), end).map(
+      (position) => entryAt.slot(conversationId, position).key,
+    );
+  });
+  const slots = await store.inspectMany<Slot>("slot", keys);
+  let taken = 0;
+  return batch.map((candidate, index) => {
+    const next = ends[index] ?? 0;
+    const from = Math.max(0, next - latestMessages);
+    const own = slots.slice(taken, taken + next - from);
+    taken += own.length;
+    return {
+      candidate,
+      next,
+      from,
+      settings: readable(allSettings[index]) ?? {},
+      messages: toMessages(own).toReversed(),
+    };
+  });
+}
+
+async function searchOne(
+  store: KeyValueStore,
+  { candidate, settings, messages, from }: Searched,
+  text: TextSearch,
+): Promise<FoundConversation | undefined> {
+  const { conversationId } = candidate;
+  let match = messages.map((message) => toMatch(message, text)).find((one) => one !== undefined);
+  let first = from === 0 ? messages.at(-1) : undefined;
+  for (let to = from; to > 0 && match === undefined; to -= earlierMessages) {
+    await turnOfLoop();
+    const keys = range(Math.max(0, to - earlierMessages), to).map(
+      (position) => entryAt.slot(conversationId, position).key,
+    );
+    const older = toMessages(await store.inspectMany<Slot>("slot", keys)).toReversed();
+    match = older.map((message) => toMatch(message, text)).find((one) => one !== undefined);
+    first = older.at(-1);
+  }
+  const given = settings.name ?? settings.title;
+  if (match === undefined && (given === undefined || !text.matches(given))) return undefined;
+  // With a match in a later message the first one may not have been read.
+  const start = entryAt.slot(conversationId, 0);
+  const title = given ?? toConversationTitle(first ?? toMessage(readable(await readOne(store, start.key))));
+  return { ...candidate, title, ...(match === undefined ? {} : { message: match }) };
+}
+
+async function readOne(store: KeyValueStore, key: string): Promise<Slot | ParleyError | undefined> {
+  const [slot] = await store.inspectMany<Slot>("slot", [key]);
+  return slot;
+}
+
+function toMatch(message: StoredMessage, text: TextSearch): FoundConversation["message"] {
+  // People do not see it where the answer was made again.
+  if (message.outcome === "failed") return undefined;
+  const said = message.parts.map(wordsOf).join("\n");
+  if (!text.matches(said)) return undefined;
+  return { turnKey: message.turnKey, role: message.role, excerpt: text.excerpt(said) };
+}
+
+function wordsOf(part: MessagePart): string {
+  switch (part.kind) {
+    case "text":
+      return part.text.slice(0, maxSearchedChars);
+    case "voice":
+    case "file":
+      return `${part.name}\n${part.text.slice(0, maxSearchedChars)}`;
+    case "image":
+      return part.altText ?? part.name;
+    case "unread":
+      return part.name;
+    case "image-link":
+      return "";
+  }
+}
+
+async function* candidates(
+  store: KeyValueStore,
+  prefix: string,
+  { after, isWanted }: ConversationSearch,
+): AsyncGenerator<Candidate> {
+  const cursor = fromCursor(after);
+  for await (const one of newestFirst(store, platformOf(prefix))) {
+    if (!one.conversationId.startsWith(prefix) || isWanted?.(one.conversationId) === false) continue;
+    // Those of the same millisecond may come twice, and none is left out.
+    if (cursor !== undefined && one.updatedAt > cursor.updatedAt) continue;
+    if (one.conversationId !== cursor?.conversationId) yield one;
+  }
+}
+
+async function* batches<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<T[]> {
+  let batch: T[] = [];
+  for await (const item of items) {
+    batch.push(item);
+    if (batch.length < size) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function toCursor({ updatedAt, conversationId }: Candidate): string {
+  return `${updatedAt} ${conversationId}`;
+}
+
+function fromCursor(cursor: string | undefined): Candidate | undefined {
+  const [, updatedAt, conversationId] = /^(\d{1,16}) (.+)$/s.exec(cursor ?? "") ?? [];
+  return conversationId === undefined ? undefined : { conversationId, updatedAt: Number(updatedAt) };
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index);
+}
+
+function toMessages(slots: readonly (Slot | ParleyError | undefined)[]): StoredMessage[] {
+  return slots.flatMap((slot) => toMessage(readable(slot)) ?? []);
+}
+
+function readable<T>(value: T | ParleyError | undefined): T | undefined {
+  return value instanceof ParleyError ? undefined : value;
+}
+
+const maxWords = 8;
+const beforeChars = 50;
+const excerptChars = 200;
+
+/** What a text is searched for. */
+interface TextSearch {
+  /** There is nothing to look for. */
+  readonly isEmpty: boolean;
+  /** Whether the text has all words. */
+  matches(text: string): boolean;
+  /** A line around the first of the words that the text has, with all of them marked. */
+  excerpt(text: string): readonly ExcerptPart[];
+}
+
+/** Looks for all words of a text, at most eight. Upper and lower case and accents do not count. */
+export function createTextSearch(text: string): TextSearch {
+  const words = [...new Set(fold(text).split(/\s+/))].filter((word) => word !== "").slice(0, maxWords);
+  return {
+    isEmpty: words.length === 0,
+    matches(searched) {
+      const folded = fold(searched);
+      return words.every((word) => folded.includes(word));
+    },
+    excerpt(searched) {
+      const folded = fold(searched);
+      const places = words.map((word) => folded.indexOf(word)).filter((at) => at !== -1);
+      const at = toOriginal(searched, folded, Math.min(...places, folded.length));
+      const from = wordStart(searched, at - beforeChars);
+      const to = Math.min(searched.length, from + excerptChars);
+      const line = searched.slice(from, to).replaceAll(/\s+/g, " ").trim();
+      return mark(
+        `${from > 0 ? "… " : ""}${line.replace(/[\uD800-\uDBFF]$/, "")}${to < searched.length ? " …" : ""}`,
+        words,
+      );
+    },
+  };
+}
+
+/** Without accents and capitals. */
+function fold(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- the whole range of ASCII
+  if (/^[\u0000-\u007F]*$/.test(text)) return text.toLowerCase();
+  return text
+    .normalize("NFKD")
+    .replaceAll(/\p{M}+/gu, "")
+    .toLowerCase();
+}
+
+/** The position in the text that a position in its folded form came from. */
+function toOriginal(text: string, folded: string, position: number): number {
+  if (folded.length === text.length) return position;
+  let at = 0;
+  let foldedAt = 0;
+  for (const char of text) {
+    if (foldedAt >= position) break;
+    foldedAt += fold(char).length;
+    at += char.length;
+  }
+  return at;
+}
+
+/** The beginning of the word at a position, unless that is far. */
+function wordStart(text: string, at: number): number {
+  if (at <= 0) return 0;
+  const space = text.slice(at, at + beforeChars - 1).search(/\s/);
+  return at + (space === -1 ? 0 : space + 1);
+}
+
+function mark(line: string, words: readonly string[]): ExcerptPart[] {
+  const chars = Array.from(line);
+  const folded = chars.map((char) => fold(char));
+  const starts = folded.map(() => 0);
+  let joined = "";
+  for (const [index, each] of folded.entries()) {
+    starts[index] = joined.length;
+    joined += each;
+  }
+  const isMarked = chars.map(() => false);
+  for (const word of words) {
+    for (let at = joined.indexOf(word); at !== -1; at = joined.indexOf(word, at + word.length)) {
+      for (const [index, start] of starts.entries())
+        if (start < at + word.length && start + (folded[index] ?? "").length > at) isMarked[index] = true;
+    }
+  }
+  const parts: { text: string; isMatch: boolean }[] = [];
+  for (const [index, char] of chars.entries()) {
+    const isMatch = isMarked[index] === true;
+    const last = parts.at(-1);
+    if (last?.isMatch === isMatch) last.text += char;
+    else parts.push({ text: char, isMatch });
+  }
+  return parts;
 }

@@ -1,14 +1,11 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { crc32 } from "node:zlib";
 import { ParleyError } from "../core/errors.ts";
 import type { Sealer } from "../core/platform-module.ts";
 import type { EntryAddress } from "./backend.ts";
-import { addChecksum, checkChecksum } from "./checksum.ts";
-import { createKeyRing, type KeyRing, toBuffer } from "./key-ring.ts";
 
-/**
- * How a stored value is encrypted. `bound`: to its address, as this version writes. `unbound`: as versions before
- * did, so that it could be moved to another address. `plain`: not at all.
- */
-export type SealedForm = "plain" | "unbound" | "bound";
+/** How a stored value is encrypted. `bound`: to its address, so that it opens under no other. `plain`: not at all. */
+type SealedForm = "plain" | "bound";
 
 /**
  * Encryption at rest of entries and blob files. Without keys nothing is encrypted and encrypted values are refused;
@@ -17,10 +14,10 @@ export type SealedForm = "plain" | "unbound" | "bound";
 export interface Encryption {
   /** Whether new values are encrypted. */
   readonly isOn: boolean;
-  /** Whether `plain` and `unbound` values are read too. At first they are not. Without keys it has no effect. */
-  acceptsOldForms: boolean;
+  /** Whether `plain` values are read too. At first they are not. Without keys it has no effect. */
+  acceptsPlain: boolean;
   /** @throws ParleyError from `open`: `store-corrupt` (damaged, moved, refused form), `config` (its key is missing) */
-  readonly entries: Forms<string>;
+  readonly entries: Forms<string> & { readonly formOf: (stored: string) => SealedForm };
   /** The same for bytes in a file. `plain` ones are not opened while encryption is on: their names tell them apart. */
   readonly files: Forms<Uint8Array>;
 }
@@ -28,7 +25,6 @@ export interface Encryption {
 interface Forms<T> {
   readonly seal: (at: EntryAddress, value: T) => T;
   readonly open: (at: EntryAddress, stored: T) => T;
-  readonly formOf: (stored: T) => SealedForm;
   /** Whether a stored value is as it would be written now; `reencrypt` rewrites the others. */
   readonly isCurrent: (stored: T) => boolean;
 }
@@ -36,8 +32,8 @@ interface Forms<T> {
 /** Begins sealed bytes. */
 const magic = Buffer.from("parley2\0");
 
-/** Prefixes of encrypted entries; JSON never begins with them. */
-const prefixes = { unbound: "enc1:", bound: "enc2:" } as const;
+/** Begins encrypted entries; JSON never begins with it. */
+const prefix = "enc2:";
 
 /**
  * Seals files outside the store with the first key and opens with any. The name is associated data: sealed bytes open
@@ -65,26 +61,19 @@ export function createSealer(keys: readonly string[] = []): Sealer & { readonly 
  */
 export function createEncryption(keys: readonly string[] = []): Encryption {
   const ring = createKeyRing(keys);
-  const refuseUnlessAccepted = (form: SealedForm) => {
-    if (form === "bound" || !ring.isOn || encryption.acceptsOldForms) return;
-    throw form === "plain"
-      ? notEncrypted()
-      : new ParleyError("store-corrupt", "a value is encrypted in a form that this store no longer has");
-  };
   const encryption: Encryption = {
     isOn: ring.isOn,
-    acceptsOldForms: false,
+    acceptsPlain: false,
     entries: {
       seal: (at, text) =>
         ring.isOn
-          ? prefixes.bound + ring.encrypt(Buffer.from(text), toEntryData(at)).toString("base64")
+          ? prefix + ring.encrypt(Buffer.from(text), toEntryData(at)).toString("base64")
           : addChecksum(at, text),
       open(at, stored) {
-        const form = entryFormOf(stored);
-        refuseUnlessAccepted(form);
-        if (form === "plain") return checkChecksum(at, stored);
-        const data = form === "bound" ? toEntryData(at) : undefined;
-        return ring.decrypt(decodeEntry(stored), data).toString("utf8");
+        if (entryFormOf(stored) === "bound")
+          return ring.decrypt(decodeEntry(stored), toEntryData(at)).toString("utf8");
+        if (ring.isOn && !encryption.acceptsPlain) throw notEncrypted();
+        return checkChecksum(at, stored);
       },
       formOf: entryFormOf,
       isCurrent(stored) {
@@ -95,31 +84,21 @@ export function createEncryption(keys: readonly string[] = []): Encryption {
     files: {
       seal: (at, bytes) => (ring.isOn ? sealBytes(ring, toFileData(at), bytes) : bytes),
       open(at, stored) {
-        const form = fileFormOf(stored);
-        refuseUnlessAccepted(form);
-        return form === "bound" ? openBytes(ring, toFileData(at), stored) : ring.decrypt(stored, undefined);
+        if (hasMagic(stored)) return openBytes(ring, toFileData(at), stored);
+        throw new ParleyError("store-corrupt", "a file that must be encrypted is not");
       },
-      formOf: fileFormOf,
-      isCurrent: (stored) =>
-        fileFormOf(stored) === "bound" && ring.isWithNewest(stored.subarray(magic.length)),
+      isCurrent: (stored) => hasMagic(stored) && ring.isWithNewest(stored.subarray(magic.length)),
     },
   };
   return encryption;
 }
 
 function entryFormOf(stored: string): SealedForm {
-  if (stored.startsWith(prefixes.bound)) return "bound";
-  return stored.startsWith(prefixes.unbound) ? "unbound" : "plain";
+  return stored.startsWith(prefix) ? "bound" : "plain";
 }
 
-/** Files of earlier versions begin with a key's fingerprint. */
-function fileFormOf(stored: Uint8Array): SealedForm {
-  return hasMagic(stored) ? "bound" : "unbound";
-}
-
-/** Both prefixes have the same length. */
 function decodeEntry(stored: string): Buffer {
-  return Buffer.from(stored.slice(prefixes.bound.length), "base64");
+  return Buffer.from(stored.slice(prefix.length), "base64");
 }
 
 function hasMagic(bytes: Uint8Array): boolean {
@@ -144,4 +123,141 @@ function toData(kind: "bytes" | "entry" | "file", name: string): Buffer {
 
 function notEncrypted(): ParleyError {
   return new ParleyError("store-corrupt", "a value that must be encrypted is not");
+}
+
+/**
+ * A stored value that is not encrypted carries a checksum over its address and its text, as a second field of its
+ * JSON. @see docs/decisions/lost-and-damaged-data.md
+ */
+const suffix = /^,"crc":"([0-9a-f]{8})"\}$/;
+const suffixChars = 18;
+
+/** `text`: JSON of an object with one field or more. */
+export function addChecksum(at: EntryAddress, text: string): string {
+  return `${text.slice(0, -1)},"crc":"${checksumOf(at, text)}"}`;
+}
+
+/**
+ * The text without its checksum; as it is when it has none.
+ * @throws ParleyError `store-corrupt` when the text was changed, or stored under another address
+ */
+export function checkChecksum(at: EntryAddress, stored: string): string {
+  const checksum = suffix.exec(stored.slice(-suffixChars))?.[1];
+  if (checksum === undefined) return stored;
+  const text = `${stored.slice(0, -suffixChars)}}`;
+  if (checksum === checksumOf(at, text)) return text;
+  throw new ParleyError("store-corrupt", "a stored value does not match its checksum", {
+    detail: { space: at.space },
+  });
+}
+
+function checksumOf({ space, key }: EntryAddress, text: string): string {
+  return crc32(`${space}\0${key}\0${text}`).toString(16).padStart(8, "0");
+}
+
+/** AES-256-GCM with several keys: a new nonce for every value, the key identified by its fingerprint. */
+interface KeyRing {
+  /** Whether there is a key. */
+  readonly isOn: boolean;
+  /** With the newest key: fingerprint (4 bytes), nonce (12), tag (16), then the text. */
+  readonly encrypt: (bytes: Uint8Array, associatedData: Uint8Array) => Buffer;
+  /**
+   * With any key.
+   * @throws ParleyError `store-corrupt` (damaged, or other associated data), `config` (its key is missing)
+   */
+  readonly decrypt: (sealed: Uint8Array, associatedData: Uint8Array) => Buffer;
+  /** @throws ParleyError `store-corrupt` (truncated) */
+  readonly isWithNewest: (sealed: Uint8Array) => boolean;
+}
+
+const lengths = { id: 4, nonce: 12, tag: 16 } as const;
+
+interface Key {
+  readonly id: Buffer;
+  readonly secret: Buffer;
+}
+
+/**
+ * Encrypts with the first key and decrypts with any.
+ * @throws ParleyError `config` when a key is not 32 bytes in base64 or hex
+ */
+function createKeyRing(keys: readonly string[] = []): KeyRing {
+  const ring = keys.map(parseKey);
+  const [newest] = ring;
+  return {
+    isOn: newest !== undefined,
+    encrypt(bytes, associatedData) {
+      if (newest === undefined) throw new ParleyError("internal", "there is no key to encrypt with");
+      const nonce = randomBytes(lengths.nonce);
+      const cipher = createCipheriv("aes-256-gcm", newest.secret, nonce);
+      cipher.setAAD(associatedData);
+      const text = Buffer.concat([cipher.update(bytes), cipher.final()]);
+      return Buffer.concat([newest.id, nonce, cipher.getAuthTag(), text]);
+    },
+    decrypt(sealed, associatedData) {
+      const { id, nonce, tag, text } = split(sealed);
+      const key = ring.find((each) => each.id.equals(id));
+      if (key === undefined) {
+        throw new ParleyError(
+          "config",
+          "the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS: add it after the newest one",
+        );
+      }
+      try {
+        const decipher = createDecipheriv("aes-256-gcm", key.secret, nonce, { authTagLength: lengths.tag });
+        decipher.setAAD(associatedData);
+        decipher.setAuthTag(tag);
+        return Buffer.concat([decipher.update(text), decipher.final()]);
+      } catch (cause) {
+        throw new ParleyError("store-corrupt", "an encrypted value was tampered with, moved or damaged", {
+          cause,
+        });
+      }
+    },
+    isWithNewest: (sealed) => newest?.id.equals(split(sealed).id) === true,
+  };
+}
+
+/** What is wrong with the form of keys, as the end of "STORE_ENCRYPTION_KEYS …"; `undefined`: nothing. Never quotes one. */
+export function encryptionKeysProblem(keys: readonly string[]): string | undefined {
+  const at = keys.findIndex((key) => toSecret(key) === undefined);
+  if (at === -1) return undefined;
+  const which = keys.length === 1 ? "is not" : `has a key (number ${at + 1}) that is not`;
+  return `${which} ${keyForm}`;
+}
+
+/** The same memory as a Buffer. */
+function toBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function split(sealed: Uint8Array) {
+  const bytes = toBuffer(sealed);
+  if (bytes.length < lengths.id + lengths.nonce + lengths.tag)
+    throw new ParleyError("store-corrupt", "an encrypted value is truncated");
+  let at = 0;
+  const take = (length: number) => bytes.subarray(at, (at += length));
+  return {
+    id: take(lengths.id),
+    nonce: take(lengths.nonce),
+    tag: take(lengths.tag),
+    text: bytes.subarray(at),
+  };
+}
+
+const keyForm = "32 bytes in base64 or hex: make a key with `openssl rand -base64 32`";
+
+function toSecret(text: string): Buffer | undefined {
+  const secret = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");
+  return secret.length === 32 ? secret : undefined;
+}
+
+function parseKey(text: string): Key {
+  const secret = toSecret(text);
+  if (secret === undefined)
+    throw new ParleyError("config", `a key in STORE_ENCRYPTION_KEYS is not ${keyForm}`);
+  return {
+    secret,
+    id: createHash("sha256").update("parley key").update(secret).digest().subarray(0, lengths.id),
+  };
 }

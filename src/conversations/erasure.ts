@@ -1,24 +1,21 @@
 import type { Clock } from "../core/clock.ts";
 import type { LayerValues } from "../core/layered-settings.ts";
+import type { SpendingLedger } from "../core/spending.ts";
 import type {
+  StoredMessage,
   Archive,
   ConversationSettings,
   ErasureReport,
   RemovedMessages,
-  StoredMessage,
 } from "../core/storage.ts";
-import type { SpendingLedger } from "../core/spending.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
-import { indexAuthor, unindexAuthor, unindexConversation } from "./conversation-index.ts";
-import { type ErasureScan, hashesOf, scanConversation } from "./erasure-scan.ts";
+import { indexAuthor, unindexAuthor, unindexConversation, readMembers } from "./conversation-index.ts";
 import { eraseAnsweredEvents } from "./inbox.ts";
-import { readMembers } from "./index-members.ts";
 import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { blobHashes, outliving } from "./retention.ts";
-import { createSlots, type Head } from "./slots.ts";
+import { type Slots, createSlots, type Head, type Slot, type Tombstone } from "./slots.ts";
 import { entryAt, indexes } from "./store-keys.ts";
-import type { Slot, Tombstone } from "./stored-message.ts";
 
 /**
  * The erasing part of {@link Archive}. Erased data is removed from the service's files too. Each method can be run
@@ -27,7 +24,7 @@ import type { Slot, Tombstone } from "./stored-message.ts";
 export type Erasure = Omit<Archive, "exportConversation">;
 
 /** What erasure works with. */
-export interface ErasureOptions {
+interface ErasureOptions {
   readonly store: KeyValueStore;
   readonly blobs: BlobStore;
   /** The queue of the log's writers, by conversation. */
@@ -91,11 +88,15 @@ export function createErasure(options: ErasureOptions): Erasure {
   };
 
   /** Leaves tombstones. The ids stay known, so that a late delivery of the same event is not stored anew. */
-  const eraseMessages = async (
-    conversationId: string,
-    { selected, hashes, isFirstSelected }: ErasureScan,
-  ): Promise<ErasureReport> => {
+  const eraseMessages = async (conversationId: string, scan: ErasureScan): Promise<ErasureReport> => {
+    const { selected, isFirstSelected, outdated } = scan;
+    const hashes = [...new Set([...scan.hashes, ...scan.versionHashes])];
     await eraseBlobs(conversationId, hashes);
+    // While the messages still select them.
+    for (const { position, message } of outdated)
+      await store.update<Slot>(entryAt.slot(conversationId, position), (slot) =>
+        "forgotten" in slot || slot.id !== message.id ? undefined : withoutVersions(slot),
+      );
     // Before the messages: an interrupted erasure is repeated only as long as it selects something.
     await eraseFromSettings(conversationId, selected, isFirstSelected);
     // What is left of them expires before the messages around them.
@@ -175,7 +176,7 @@ export function createErasure(options: ErasureOptions): Erasure {
       const scan = await scanConversation(slots, conversationId, ({ id: each }) => each === message.id);
       await eraseBlobs(
         conversationId,
-        scan.hashes.filter((hash) => !kept.has(hash)),
+        scan.hashes.filter((hash) => !kept.has(hash) && !scan.versionHashes.includes(hash)),
       );
       await eraseFromSettings(conversationId, [], scan.isFirstSelected);
     }
@@ -281,4 +282,102 @@ function add(one: ErasureReport, other: ErasureReport): ErasureReport {
     conversations: one.conversations + other.conversations,
     ...(settings === 0 ? {} : { settings }),
   };
+}
+
+/** What one pass over a conversation found. */
+interface ErasureScan {
+  readonly selected: readonly SelectedMessage[];
+  /** Number of all messages. */
+  readonly messages: number;
+  /** Whether a user message is left. */
+  readonly othersWrote: boolean;
+  /** Hashes of the blobs that the remaining messages show. */
+  readonly remainingBlobs: ReadonlySet<string>;
+  /** Hashes of the blobs that only selected messages show. */
+  readonly hashes: readonly string[];
+  readonly isFirstSelected: boolean;
+  /** Remaining answers to selected questions, which have earlier versions. */
+  readonly outdated: readonly Pick<SelectedMessage, "position" | "message">[];
+  /** Hashes of the blobs that only those versions, and selected messages, show. */
+  readonly versionHashes: readonly string[];
+  /** The position after the last message. */
+  readonly end: number;
+}
+
+/** A message that is to be erased. */
+interface SelectedMessage {
+  readonly position: number;
+  readonly message: StoredMessage;
+  /** Id of the last message before it that remains. */
+  readonly previousId: string | undefined;
+}
+
+/**
+ * Reads a conversation once and selects messages of it.
+ * @throws ParleyError `store-corrupt` when a message is damaged: whose it is cannot be known
+ */
+async function scanConversation(
+  slots: Slots,
+  conversationId: string,
+  isSelected: (message: StoredMessage) => boolean,
+): Promise<ErasureScan> {
+  const selected: SelectedMessage[] = [];
+  const remainingBlobs = new Set<string>();
+  /** Ids and turns of what is selected, as answers name their questions. */
+  const questions = new Set<string>();
+  const outdated: { position: number; message: StoredMessage }[] = [];
+  let previousId: string | undefined;
+  let othersWrote = false;
+  let messages = 0;
+  let firstId: string | undefined;
+  let end = 0;
+  for await (const { position, message, damage } of slots.all(conversationId)) {
+    if (damage !== undefined) throw damage;
+    end = position + 1;
+    if (message === undefined) continue;
+    messages++;
+    firstId ??= message.id;
+    if (isSelected(message)) {
+      selected.push({ position, message, previousId });
+      if (message.role === "user") questions.add(message.id).add(message.turnKey);
+    } else {
+      othersWrote ||= message.role === "user";
+      const isOutdated = message.versions !== undefined && answersTo(message, questions);
+      if (isOutdated) outdated.push({ position, message });
+      for (const hash of hashesOf(isOutdated ? withoutVersions(message) : message)) remainingBlobs.add(hash);
+      previousId = message.id;
+    }
+  }
+  const hashes = new Set(selected.flatMap(({ message }) => hashesOf(message)));
+  const versionHashes = new Set(outdated.flatMap(({ message }) => hashesOf(message)));
+  return {
+    selected,
+    outdated,
+    versionHashes: [...versionHashes].filter((hash) => !remainingBlobs.has(hash)),
+    messages,
+    othersWrote,
+    remainingBlobs,
+    hashes: [...hashes].filter((hash) => !remainingBlobs.has(hash)),
+    isFirstSelected: selected[0] !== undefined && selected[0].message.id === firstId,
+    end,
+  };
+}
+
+/** Whether a message answers one of the questions, which are given by ids and turns. */
+function answersTo({ turnKey, receipt }: StoredMessage, questions: ReadonlySet<string>): boolean {
+  return questions.has(turnKey) || (receipt?.files?.of ?? []).some((id) => questions.has(id));
+}
+
+function withoutVersions<T extends object>(message: T): T {
+  if (!("versions" in message)) return message;
+  const { versions: _versions, ...rest } = message;
+  return rest as T;
+}
+
+/** The hashes of the blobs that a message and its earlier versions show. */
+function hashesOf({ parts, versions = [] }: Pick<StoredMessage, "parts" | "versions">): string[] {
+  return [
+    ...parts.flatMap((part) => ("blob" in part && part.blob !== undefined ? [part.blob.hash] : [])),
+    ...versions.flatMap((version) => hashesOf(version)),
+  ];
 }

@@ -1,15 +1,21 @@
 import type { Clock } from "../core/clock.ts";
-import type { ConversationExport, ExportedFile } from "../core/exported-file.ts";
-import type { BlobRef, ConversationSettings, MessagePart, StoredMessage } from "../core/storage.ts";
+import type {
+  ConversationExport,
+  ExportedFile,
+  BlobRef,
+  ConversationSettings,
+  MessagePart,
+  StoredMessage,
+} from "../core/storage.ts";
 import { toCodeBlock } from "../support/markdown-fences.ts";
 import type { BlobStore } from "./blobs.ts";
-import { toConversationTitle } from "./conversation-title.ts";
+import { toConversationTitle } from "./conversation-index.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
 import { createSlots } from "./slots.ts";
 
 /**
- * A conversation as files: `conversation.md` to read, `conversation.json` with everything that is stored, and
+ * A conversation as files: `conversation.md` to read, `conversation.json` with everything that is stored, earlier versions of answers included, and
  * every picture and voice note, which the Markdown links to. Each file is read as it is consumed: a long conversation
  * is never in memory as a whole.
  * @throws ParleyError `store-corrupt` when a message is damaged
@@ -40,7 +46,7 @@ export async function exportConversation(
 
   for await (const message of messages()) {
     first ??= message;
-    for (const part of message.parts) {
+    for (const part of [message, ...(message.versions ?? [])].flatMap(({ parts }) => parts)) {
       if (!("blob" in part) || part.blob === undefined || names.has(part.blob.hash)) continue;
       const { blob } = part;
       const name = `${part.kind}-${blob.hash.slice(0, 12)}.${extensionOf(blob.mediaType)}`;

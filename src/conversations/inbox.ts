@@ -1,43 +1,95 @@
-import { ParleyError } from "../core/errors.ts";
-import type { Inbox, InboxEntry, TurnProgress } from "../core/inbox.ts";
+import { isParleyError, ParleyError } from "../core/errors.ts";
+import type { Inbox, InboxEntry, ReopenedTurn, TurnProgress } from "../core/inbox.ts";
 import type { Log } from "../core/telemetry.ts";
-import { createAcceptedEvents } from "./accepted-events.ts";
-import { createEventEditor, editGuards, maxConflicts, outdate, toConflictError } from "./edit-event.ts";
-import { toClosing } from "./close-events.ts";
-import { indexAccepted, unindexAnswered, unindexOpen } from "./event-index.ts";
+import { steadyClock } from "../support/clock.ts";
+import type { Resolves, WriteCondition } from "./backend.ts";
+import { readMembers } from "./conversation-index.ts";
 import {
+  acceptEvent,
   answeredTtlMs,
-  claimTtlMs,
+  createAcceptedEvents,
+  expireAnswered,
   type InboxRecord,
-  orderOf,
+  saveProgress,
   toEntry,
   toErased,
-  toWithdrawn,
-  turnTtlMs,
 } from "./inbox-record.ts";
-import { letEarlierTurnsExpire } from "./earlier-turns.ts";
-import { createInboxRedo } from "./inbox-redo.ts";
-import { readMembers } from "./index-members.ts";
-import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
+import {
+  claimEvents,
+  closeEvents,
+  type Decision,
+  editEvent,
+  eraseEvent,
+  type FoundEvent,
+  redoTurn,
+  reopenEvent,
+  stopEvent,
+  withdrawEvents,
+} from "./inbox-transitions.ts";
+import type { Change, KeyValueStore } from "./key-value.ts";
 import { entryAt, indexes } from "./store-keys.ts";
-import { steadyClock } from "../support/steady-clock.ts";
 
 const batchSize = 500;
 
+/** So many lost races in a row are a fault. */
+const maxConflicts = 100;
+
+/** Events as they are, and the conditions of a write that nobody has changed them since. */
+async function observeEvents(
+  store: KeyValueStore,
+  keys: readonly string[],
+): Promise<{ readonly found: readonly FoundEvent[]; readonly unchanged: readonly WriteCondition[] }> {
+  const unchanged: WriteCondition[] = [];
+  const found = await Promise.all(
+    keys.map(async (key): Promise<FoundEvent> => {
+      try {
+        const [record, turn] = await Promise.all([
+          store.observe<InboxRecord>(entryAt.event(key)),
+          store.observe<TurnProgress>(entryAt.turn(key)),
+        ]);
+        unchanged.push(record.unchanged, turn.unchanged);
+        return { key, record: record.value, turn: turn.value };
+      } catch (error) {
+        if (!isParleyError(error, "store-corrupt")) throw error;
+        return { key, record: undefined, turn: undefined, damage: error };
+      }
+    }),
+  );
+  return { found, unchanged };
+}
+
+/**
+ * Changes events together, as `decide` says from what they are; it decides anew where somebody has changed one of them
+ * meanwhile, in this process or another.
+ * @throws ParleyError `store-corrupt` where one of them is damaged, unless `decide` is `forDamaged`
+ */
+async function changeEvents<T>(
+  store: KeyValueStore,
+  keys: readonly string[],
+  decide: (found: readonly FoundEvent[]) => Decision<T>,
+  { resolves, forDamaged = false }: { readonly resolves?: Resolves; readonly forDamaged?: boolean } = {},
+): Promise<T> {
+  for (let conflict = 0; conflict < maxConflicts; conflict++) {
+    const { found, unchanged } = await observeEvents(store, keys);
+    const damage = found.find((one) => one.damage !== undefined)?.damage;
+    if (damage !== undefined && !forDamaged) throw damage;
+    const { result, changes = [] } = decide(found);
+    if (changes.length === 0 || (await store.writeIf(unchanged, changes, resolves)) === undefined)
+      return result;
+  }
+  throw new ParleyError("store-unavailable", "other processes kept changing the event");
+}
+
 /** An inbox that outlives the loss of the store's data. */
-export interface RestorableInbox extends Inbox {
+interface RestorableInbox extends Inbox {
   /** Writes again what this process has accepted and not answered; resolves to how many events were missing. */
   storeAnew(): Promise<number>;
 }
 
 /** @see {@link createInbox} */
-export interface InboxOptions {
+interface InboxOptions {
   readonly store: KeyValueStore;
   readonly log: Log;
-  /** Whether several processes may run turns on this store. */
-  readonly isShared: boolean;
-  /** Whether another process may write to it at all. Without, what this one has accepted is not read again. */
-  readonly isOpenToOthers: boolean;
   /** How long messages are kept, in milliseconds. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
@@ -48,42 +100,18 @@ export interface InboxOptions {
  * never reads entries that are not in it.
  */
 export function createInbox(options: InboxOptions): RestorableInbox {
-  const { store, log, isShared, isOpenToOthers, retentionMs } = options;
+  const { store, log, retentionMs } = options;
   const accepted = createAcceptedEvents(store);
-  const inMemory = (key: string) => (isOpenToOthers ? undefined : accepted.get(key)?.record);
-  /** Records that need not be read, and the other keys. Turns always are: withdrawing one event changes others' turns. */
-  const lookInMemory = (keys: readonly string[]) => {
-    const known = new Map<string, InboxRecord>();
-    for (const key of keys) {
-      const record = inMemory(key);
-      if (record !== undefined) known.set(key, record);
-    }
-    return { known, rest: keys.filter((key) => !known.has(key)) };
-  };
-  const read = async (keys: readonly string[]) => {
-    const { known, rest } = lookInMemory(keys);
-    const [records, turns] = await Promise.all([
-      store.getMany<InboxRecord>("inbox", rest),
-      store.getMany<TurnProgress>("turn", keys),
-    ]);
-    const found = new Map(rest.map((key, position) => [key, records[position]]));
-    return keys.map((key, position) => ({
-      key,
-      record: known.get(key) ?? found.get(key),
-      turn: turns[position],
-    }));
-  };
+  let lastAcceptedAt = 0;
 
   /** Without damaged entries: one of them must not keep the others from being answered. */
-  const readUndamaged = async (keys: readonly string[]) => {
-    const { known, rest } = lookInMemory(keys);
+  const readUndamaged = async (keys: readonly string[]): Promise<FoundEvent[]> => {
     const [records, turns] = await Promise.all([
-      store.inspectMany<InboxRecord>("inbox", rest),
+      store.inspectMany<InboxRecord>("inbox", keys),
       store.inspectMany<TurnProgress>("turn", keys),
     ]);
-    const found = new Map(rest.map((key, position) => [key, records[position]]));
     return keys.flatMap((key, position) => {
-      const [record, turn] = [known.get(key) ?? found.get(key), turns[position]];
+      const [record, turn] = [records[position], turns[position]];
       if (!(record instanceof ParleyError || turn instanceof ParleyError)) return [{ key, record, turn }];
       log.error({ turn: key }, "damaged inbox entry skipped");
       return [];
@@ -126,61 +154,6 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     }
   };
 
-  /** Open events that an earlier run, or another process, has accepted. */
-  const readAcceptedElsewhere = async (keys: readonly string[]) => {
-    const found = await readUndamaged(keys.filter((key) => !accepted.has(key)));
-    return found.flatMap(({ record }) => (record === undefined || record.isClosed === true ? [] : [record]));
-  };
-
-  /**
-   * The progress of turns that answer other events too goes to the first of those: otherwise nobody would end their
-   * reply, and its attempts, which are claimed already, would be tried anew. By the key whose turn it was.
-   */
-  const toTurnsOfOthers = async (
-    keys: readonly string[],
-    found: readonly { readonly key: string; readonly turn: TurnProgress | undefined }[],
-  ): Promise<ReadonlyMap<string, readonly TurnProgress[]>> => {
-    const turns = new Map<string, readonly TurnProgress[]>();
-    for (const { key, turn } of found) {
-      const others = await readUndamaged(turn?.keys.filter((other) => !keys.includes(other)) ?? []);
-      const open = others.filter(({ record }) => record !== undefined && record.isClosed !== true);
-      const [first] = open;
-      if (turn === undefined || first === undefined) continue;
-      const isBehind = (first.turn?.attempts ?? 0) < turn.attempts;
-      turns.set(key, isBehind ? [{ ...turn, keys: open.map((other) => other.key) }] : []);
-    }
-    return turns;
-  };
-
-  /**
-   * Attempts that were claimed for a batch whose first event was withdrawn meanwhile, by a process that died: its other
-   * events get the progress themselves, so that the next attempt is another one.
-   */
-  const adoptOrphans = async ({ keys, attempts }: TurnProgress): Promise<void> => {
-    for (const { key, record, turn } of await readUndamaged(keys)) {
-      const { space, key: claimKey } = entryAt.claim(key, attempts);
-      const owner = (await store.get<TurnProgress>(space, claimKey))?.keys[0];
-      if (record === undefined || record.isClosed === true || owner === undefined || owner === key) continue;
-      const ofOwner = await store.get<InboxRecord>("inbox", owner);
-      const isOwned = ofOwner !== undefined && ofOwner.isClosed !== true;
-      if (isOwned || (turn?.attempts ?? 0) >= attempts) continue;
-      log.info({ turn: key, attempts }, "attempt of a withdrawn event taken over");
-      const adopted: TurnProgress = { keys: [key], address: record.event.address, attempts };
-      await store.write(toTurnChanges(adopted));
-      rememberTurn(adopted);
-    }
-  };
-
-  /**
-   * Whether another process has answered one of the turn's events since this one learnt of them. A first attempt need not
-   * look: it is claimed once.
-   */
-  const isAnsweredElsewhere = async ({ keys, attempts }: TurnProgress): Promise<boolean> => {
-    if (!isShared || attempts === 1) return false;
-    const records = await store.inspectMany<InboxRecord>("inbox", keys);
-    return records.some((record) => !(record instanceof ParleyError) && record?.isClosed === true);
-  };
-
   /** What was said before a message cannot be answered anew once that is answered. Commands leave it as it is. */
   const letEarlierGo = async (answered: readonly InboxRecord[], keys: readonly string[]) => {
     const first = answered.find(({ event }) => event.kind === "message");
@@ -194,52 +167,25 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     }
   };
 
-  const rememberTurn = (turn: TurnProgress) => {
-    const [key] = turn.keys;
-    if (key !== undefined) accepted.setTurn(key, turn);
-  };
+  /** An event that the store has lost is as this process knows it. */
+  const orKnown = (one: FoundEvent): FoundEvent =>
+    one.record === undefined ? { ...one, record: accepted.get(one.key)?.record, isMissing: true } : one;
 
   return {
-    async accept(event, { onWritten, canWait = false } = {}) {
-      const acceptedAt = steadyClock.latest();
-      const at = entryAt.event(event.key);
-      const value: InboxRecord = { event, acceptedAt };
-      let isAdded = false;
-      const add = (): void => {
-        if (!isAdded) accepted.add(value);
-        isAdded = true;
-      };
-      const taken = await store.writeIf(
-        [at],
-        [{ kind: "set", at, value }, ...indexAccepted(event, orderOf(value))],
-        canWait ? "together" : "durable",
-        () => {
-          add();
-          onWritten?.();
-        },
-      );
-      if (taken !== undefined) return "duplicate";
-      // It may have been answered since it was written.
-      add();
+    async accept(event) {
+      // No two events of a process share a time: an earlier one lets those before it expire, never those after.
+      lastAcceptedAt = Math.max(steadyClock.latest(), lastAcceptedAt + 1);
+      const record: InboxRecord = { event, acceptedAt: lastAcceptedAt };
+      if ((await store.writeIf([entryAt.event(event.key)], acceptEvent(record))) !== undefined)
+        return "duplicate";
+      accepted.add(record);
       return "accepted";
     },
     async claimTurn(turn) {
-      if (await isAnsweredElsewhere(turn)) return false;
-      const resumed = await readAcceptedElsewhere(turn.keys);
-      const claims = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts)) : [];
-      const claim = { keys: turn.keys, address: {}, attempts: turn.attempts } satisfies TurnProgress;
-      const taken = await store.writeIf(claims, [
-        ...toTurnChanges(turn),
-        ...claims.map((at): Change => ({ kind: "set", at, value: claim, ttlMs: claimTtlMs })),
-      ]);
-      if (taken !== undefined) {
-        await adoptOrphans(turn);
-        return false;
-      }
-      // Between the look before and the claim. From the claim on no earlier attempt can be closed.
-      if (await isAnsweredElsewhere(turn)) return false;
-      for (const record of resumed) accepted.add(record);
-      rememberTurn(turn);
+      const claimed = await changeEvents(store, turn.keys, (found) => claimEvents(found.map(orKnown), turn));
+      if (claimed === undefined) return false;
+      for (const record of claimed)
+        accepted.add(record, record.event.key === turn.keys[0] ? turn : undefined);
       return true;
     },
     async refuse(key) {
@@ -251,68 +197,91 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       return record === undefined || record.isForgotten === true ? "refused" : "accepted";
     },
     async saveTurn(turn, { isDurable = false } = {}) {
-      const later = isShared ? turn.keys.map((key) => entryAt.claim(key, turn.attempts + 1)) : [];
-      const resolves = isDurable ? "durable" : "soon";
-      const isSaved = (await store.writeIf(later, toTurnChanges(turn), resolves)) === undefined;
-      if (isSaved) rememberTurn(turn);
+      const isSaved = await changeEvents(
+        store,
+        turn.keys,
+        (found) =>
+          found.some(({ record }) => (record?.attempts ?? 0) > turn.attempts)
+            ? { result: false }
+            : { result: true, changes: saveProgress(turn) },
+        { resolves: isDurable ? "durable" : "soon" },
+      );
+      if (isSaved) accepted.setTurn(turn);
       return isSaved;
     },
     async close(keys, { attempts, edits } = {}) {
-      for (let conflict = 0; conflict < maxConflicts; conflict++) {
-        const found = (await read(keys)).map(({ key, record, turn }) => ({
-          key,
-          record: record ?? accepted.get(key)?.record,
-          turn,
-        }));
-        const { changes, answered, isErased } = toClosing(found, { retentionMs, isShared });
-        const isClaimable = isShared && attempts !== undefined;
-        const later = isClaimable ? keys.map((key) => entryAt.claim(key, attempts + 1)) : [];
-        // Begun before the write, so that SQLite commits both together. Where it fails, the event is closed later.
-        const earlier = letEarlierGo(answered, keys);
-        const failed = await store.writeIf([...later, ...editGuards(found, edits)], changes, "soon");
-        await earlier;
-        if (failed === undefined) {
-          accepted.delete(keys);
-          if (isErased) await store.backend.scrub();
-          return true;
-        }
-        // Otherwise what was read has changed meanwhile.
-        if (isClaimable || edits !== undefined) return false;
-      }
-      throw toConflictError();
+      const closing = await changeEvents(
+        store,
+        keys,
+        (found) => closeEvents(found.map(orKnown), { attempts, edits, retentionMs }),
+        { resolves: "soon" },
+      );
+      if (closing === undefined) return false;
+      accepted.delete(keys);
+      await letEarlierGo(closing.answered, keys);
+      if (closing.isErased) await store.backend.scrub();
+      return true;
     },
-    ...createInboxRedo({ store, accepted }),
-    edit: createEventEditor({ store, accepted }),
+    async edit(event, edit) {
+      const edited = await changeEvents(store, [event.key], ([found]) => editEvent(found, event, edit));
+      if (typeof edited === "string") return edited;
+      accepted.add(edited.record, edited.turn);
+      await store.backend.scrub();
+      return "edited";
+    },
+    async reopen(key) {
+      const reopened = await changeEvents(store, [key], ([found]) => reopenEvent(found));
+      if (reopened === undefined) return undefined;
+      accepted.add(reopened.record, reopened.turn);
+      return toEntry(reopened.record, reopened.turn);
+    },
+    async redo(key, wanted, how = {}) {
+      const [turn] = await store.getMany<TurnProgress>("turn", [key]);
+      const keys = turn?.keys ?? [key];
+      const redone = await changeEvents(store, keys, (found) => redoTurn(found, wanted, how));
+      if (typeof redone === "string") return redone;
+      const [first, ...others] = redone.records;
+      for (const record of redone.records) accepted.add(record, record === first ? redone.turn : undefined);
+      return {
+        event: first.event,
+        others: others.map(({ event }) => event).filter((event) => event.kind === "message"),
+        turn: redone.turn,
+        redo: redone.redo,
+      } satisfies ReopenedTurn;
+    },
+    async stop(keys, by, answer) {
+      const stopped: string[] = [];
+      for (const [index, key] of keys.entries()) {
+        const record = await changeEvents(store, [key], ([found]) =>
+          stopEvent(found, by, index === 0 ? answer : undefined),
+        );
+        if (record === undefined) continue;
+        accepted.setRecord(record);
+        stopped.push(key);
+      }
+      return stopped;
+    },
+    knows: async (key) => (await store.get<InboxRecord>("inbox", key)) !== undefined,
     async lookUp(keys) {
-      const found = await read(keys);
-      return found.flatMap(({ record, turn }) =>
-        record === undefined || record.isForgotten === true ? [] : [toEntry(record, turn)],
+      const [records, turns] = await Promise.all([
+        store.getMany<InboxRecord>("inbox", keys),
+        store.getMany<TurnProgress>("turn", keys),
+      ]);
+      return records.flatMap((record, position) =>
+        record === undefined || record.isForgotten === true ? [] : [toEntry(record, turns[position])],
       );
     },
     async withdraw(keys, { keepsReplies = false } = {}) {
-      const found = await readUndamaged(keys);
-      const ofOthers = await toTurnsOfOthers(keys, found);
-      const turns = [...ofOthers.values()].flat();
-      const damaged = keys.filter((key) => !found.some((one) => one.key === key));
-      await store.write([
-        ...damaged.flatMap((key) => eraseEvent(key, undefined)),
-        ...found.flatMap(({ key, record, turn }) => {
-          const isEnded = record === undefined || record.isClosed === true || turn === undefined;
-          return isEnded || !keepsReplies || ofOthers.has(key)
-            ? eraseEvent(key, record)
-            : [
-                { kind: "set" as const, at: entryAt.event(key), value: toWithdrawn(record) },
-                ...outdate(record),
-              ];
-        }),
-        ...turns.flatMap(toTurnChanges),
-      ]);
+      const withOthers = (await readUndamaged(keys)).flatMap(({ turn }) => turn?.keys ?? []);
+      const all = [...new Set([...keys, ...withOthers])];
+      const moved = await changeEvents(store, all, (found) => withdrawEvents(found, keys, keepsReplies), {
+        forDamaged: true,
+      });
       accepted.delete(keys);
-      for (const turn of turns) rememberTurn(turn);
+      for (const turn of moved) accepted.setTurn(turn);
       await store.backend.scrub();
     },
     async isOpen(key) {
-      if (inMemory(key) !== undefined) return true;
       const record = await store.get<InboxRecord>("inbox", key);
       // Answered ones stay known for a day at least, so this one was lost.
       if (record === undefined && accepted.has(key)) {
@@ -334,9 +303,12 @@ export function createInbox(options: InboxOptions): RestorableInbox {
 }
 
 /** Which answered events are erased: those of a conversation, of an author, or of an author in a conversation. */
-export type AnsweredEvents =
+type AnsweredEvents =
   | { readonly conversationId: string; readonly authorId?: undefined }
   | { readonly conversationId: string | undefined; readonly authorId: string };
+
+/** Events that are erased in one write. */
+const eraseBatchSize = 100;
 
 /**
  * Erases the content of answered events; their keys are still duplicates. Open events stay: the request to erase is
@@ -349,34 +321,78 @@ export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredE
   const keys = await readMembers(store, index);
   // What is left in it expires by itself, or is listed anew with the next answered event.
   await store.write([{ kind: "remove-member", index: indexes.expiringIndexes, member: index }], "soon");
-  for (let from = 0; from < keys.length; from += batchSize) {
-    const batch = keys.slice(from, from + batchSize);
-    const records = await store.inspectMany<InboxRecord>("inbox", batch);
-    const changes = batch.flatMap((key, position): Change[] => {
-      const record = records[position];
-      // Nobody can read it; what it holds may be of the author.
-      if (record instanceof ParleyError)
-        return [...eraseEvent(key, undefined), { kind: "remove-member", index, member: key }];
-      if (record?.isClosed !== true || record.isForgotten === true) return [];
-      if (conversationId !== undefined && record.event.conversationId !== conversationId) return [];
-      return eraseEvent(key, record);
-    });
-    await writeBatches(store, changes);
+  for (let from = 0; from < keys.length; from += eraseBatchSize) {
+    const batch = keys.slice(from, from + eraseBatchSize);
+    await changeEvents(
+      store,
+      batch,
+      (found) => ({
+        result: undefined,
+        changes: found.flatMap(({ key, record, damage }): Change[] => {
+          // Nobody can read it; what it holds may be of the author.
+          if (damage !== undefined)
+            return [...eraseEvent(key, undefined), { kind: "remove-member", index, member: key }];
+          if (record?.isClosed !== true || record.isForgotten === true) return [];
+          if (conversationId !== undefined && record.event.conversationId !== conversationId) return [];
+          return eraseEvent(key, record);
+        }),
+      }),
+      { forDamaged: true },
+    );
   }
 }
 
-function toTurnChanges(turn: TurnProgress): Change[] {
-  const [key] = turn.keys;
-  return key === undefined ? [] : [{ kind: "set", at: entryAt.turn(key), value: turn, ttlMs: turnTtlMs }];
+/** Most earlier events that are looked at for one answered turn; the rest follows with the next one. */
+const maxEarlier = 100;
+
+/** The turn that has just been answered. */
+interface AnsweredBefore {
+  readonly conversationId: string;
+  /** Keys of its events. */
+  readonly keys: readonly string[];
+  /** `InboxRecord.acceptedAt` of the first of them. */
+  readonly acceptedAt: number;
 }
 
-function eraseEvent(key: string, record: InboxRecord | undefined): Change[] {
-  return [
-    { kind: "set", at: entryAt.event(key), value: toErased(key, record), ttlMs: answeredTtlMs },
-    { kind: "delete", at: entryAt.turn(key) },
-    { kind: "remove-member", index: indexes.openEvents, member: key },
-    ...(record === undefined
-      ? []
-      : [...unindexOpen(record.event), ...unindexAnswered(record.event), ...outdate(record)]),
-  ];
+/**
+ * Lets the earlier turns of a conversation expire within a day: once a later message is answered, people can no longer have
+ * them answered anew. Without that everything people have ever sent would be stored twice. One read where there are none.
+ * @throws ParleyError `store-unavailable`, `store-corrupt`
+ */
+async function letEarlierTurnsExpire(store: KeyValueStore, answered: AnsweredBefore): Promise<void> {
+  const { conversationId, keys, acceptedAt } = answered;
+  const index = indexes.answeredEventsIn(conversationId);
+  const minScore = steadyClock.latest() + answeredTtlMs + 1;
+  const page = { order: "lowest-first", minScore, offset: 0, max: maxEarlier } as const;
+  const kept = (await store.readIndex(index, page)).map(({ member }) => member);
+  const others = kept.filter((key) => !keys.includes(key));
+  for (const key of others) await letExpire(store, index, key, acceptedAt);
+}
+
+/** Leaves an event alone that is to be answered again, or was accepted later. */
+async function letExpire(
+  store: KeyValueStore,
+  index: string,
+  key: string,
+  acceptedAt: number,
+): Promise<void> {
+  await changeEvents(
+    store,
+    [key],
+    ([found]): Decision<undefined> => {
+      const { record } = found ?? {};
+      if (record === undefined)
+        return { result: undefined, changes: [{ kind: "remove-member", index, member: key }] };
+      if (record.isClosed !== true || record.acceptedAt >= acceptedAt) return { result: undefined };
+      return {
+        result: undefined,
+        changes: [
+          { kind: "keep", at: entryAt.event(key), ttlMs: answeredTtlMs },
+          { kind: "keep", at: entryAt.turn(key), ttlMs: answeredTtlMs },
+          ...expireAnswered(record.event, answeredTtlMs),
+        ],
+      };
+    },
+    { resolves: "soon" },
+  );
 }

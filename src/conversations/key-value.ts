@@ -1,21 +1,24 @@
 import { Keyv, type KeyvSerializationAdapter, type KeyvStorageAdapter } from "keyv";
-import { createDecodedValues, type Envelope } from "./decoded-values.ts";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
+import { steadyClock } from "../support/clock.ts";
 import {
+  type EntryAddress,
+  type Space,
+  spaces,
   type Backend,
   type BackendChange,
-  type EntryAddress,
   type EntryReader,
   type IndexChange,
+  type IndexMember,
+  type IndexPage,
+  type PassedLimit,
+  type ScoreLimit,
   type Resolves,
-  spaces,
-  type Space,
   type WriteCondition,
 } from "./backend.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
 import { isStored } from "./stored-shapes.ts";
-import { steadyClock } from "../support/steady-clock.ts";
 
 /** One step of an atomic write, before Keyv has encoded its value. `ttlMs` undefined: no expiry. */
 export type Change =
@@ -30,7 +33,7 @@ export type Change =
   | IndexChange;
 
 /** @see {@link KeyValueStore.observe} */
-export interface Observed<T> {
+interface Observed<T> {
   readonly value: T | undefined;
   readonly unchanged: WriteCondition;
 }
@@ -54,44 +57,69 @@ export interface KeyValueStore {
   write(changes: readonly Change[], resolves?: Resolves): Promise<void>;
   /**
    * Like `write`, but changes nothing if one of the conditions does not hold; resolves to the first of those.
-   * `onWritten`: as of {@link Backend.apply}.
    */
   writeIf(
     conditions: readonly WriteCondition[],
     changes: readonly Change[],
     resolves?: Resolves,
-    onWritten?: () => void,
   ): Promise<WriteCondition | undefined>;
   /**
    * Changes a value that exists and keeps its expiry, whatever else changes it meanwhile: `change` gets the latest value
    * and may run again. It returns `undefined` where nothing is to change.
    */
   update<T>(at: EntryAddress, change: (value: T) => T | undefined, resolves?: Resolves): Promise<void>;
+  /** @see {@link Backend.readIndex} */
+  readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
+  /** @see {@link Backend.count} */
+  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
   readonly backend: Backend;
+}
+
+/** What a store's operation was: `soon` and `count` are writes that wait for no disk. */
+type StoreOperation = "read" | "write" | "soon" | "count";
+
+/** Called after each read and write of a store, with its time in seconds. Scans and maintenance are not timed. */
+export type OnStoreOperation = (operation: StoreOperation, outcome: "ok" | "error", seconds: number) => void;
+
+interface KeyValueOptions {
+  /** Default: nothing is encrypted. */
+  readonly encryption?: Pick<Encryption, "entries">;
+  readonly onOperation?: OnStoreOperation | undefined;
 }
 
 /** @see {@link KeyValueStore} */
 export function createKeyValueStore(
   backend: Backend,
-  { entries }: Pick<Encryption, "entries"> = createEncryption(),
+  { encryption = createEncryption(), onOperation }: KeyValueOptions = {},
 ): KeyValueStore {
-  const decoded = createDecodedValues((at, stored) => {
+  const { entries } = encryption;
+  /** Runs an operation of the backend, and says how long it took. */
+  const timed = async <T>(operation: StoreOperation, work: () => Promise<T>): Promise<T> => {
+    const startedAt = performance.now();
+    let outcome: "ok" | "error" = "error";
+    try {
+      const result = await backend.attempt(work);
+      outcome = "ok";
+      return result;
+    } finally {
+      onOperation?.(operation, outcome, (performance.now() - startedAt) / 1000);
+    }
+  };
+  const decode = (at: EntryAddress, stored: string): Envelope => {
     const envelope: Envelope = plainJson.parse(entries.open(at, stored)) as never;
     checkShape(at.space, envelope.value);
     return envelope;
-  });
+  };
   const keyvs = new Map(
     spaces.map((space) => [
       space,
-      openKeyv(backend.reader(space), (key, stored) => decoded.of({ space, key }, stored)),
+      openKeyv(backend.reader(space), (key, stored) => decode({ space, key }, stored)),
     ]),
   );
   const keyv = (space: Space) => keyvs.get(space) as Keyv;
 
   const encode = async (change: Change): Promise<BackendChange> => {
     checkNames(change);
-    // What is erased is not to stay in memory; a read until the commit may put it back for a while.
-    if (change.kind === "set" || change.kind === "delete") decoded.drop(change.at);
     switch (change.kind) {
       case "set": {
         const text = String(await keyv(change.at.space).encode({ value: change.value as Json }));
@@ -113,20 +141,19 @@ export function createKeyValueStore(
     conditions: readonly WriteCondition[],
     changes: readonly Change[],
     resolves: Resolves | undefined,
-    onWritten?: () => void,
   ) =>
-    backend.attempt(async () => {
+    timed(resolves === "soon" ? "soon" : "write", async () => {
       for (const { key } of conditions) checkName(key);
-      return backend.apply(conditions, await Promise.all(changes.map(encode)), resolves, onWritten);
+      return backend.apply(conditions, await Promise.all(changes.map(encode)), resolves);
     });
   const get = async <T>(space: Space, key: string) => {
     checkName(key);
-    return backend.attempt(async () => keyv(space).get<T>(key));
+    return timed("read", async () => keyv(space).get<T>(key));
   };
   const getMany = async <T>(space: Space, keys: readonly string[]) => {
     if (keys.length === 0) return [];
     keys.forEach(checkName);
-    return backend.attempt(async () => keyv(space).getMany<T>([...keys]));
+    return timed("read", async () => keyv(space).getMany<T>([...keys]));
   };
 
   return {
@@ -147,37 +174,38 @@ export function createKeyValueStore(
     async hasMany(space, keys) {
       if (keys.length === 0) return [];
       keys.forEach(checkName);
-      return backend.attempt(async () => keyv(space).hasMany([...keys]));
+      return timed("read", async () => keyv(space).hasMany([...keys]));
     },
     async observe<T>(at: EntryAddress): Promise<Observed<T>> {
       checkName(at.key);
-      const stored = await backend.attempt(async () => backend.reader(at.space).get(at.key));
+      const stored = await timed("read", async () => backend.reader(at.space).get(at.key));
       if (stored === undefined) return { value: undefined, unchanged: at };
-      return { value: decoded.of(at, stored).value as T | undefined, unchanged: { ...at, mustBe: stored } };
+      return { value: decode(at, stored).value as T | undefined, unchanged: { ...at, mustBe: stored } };
     },
     async write(changes, resolves) {
       await apply([], changes, resolves);
     },
     async update<T>({ space, key }: EntryAddress, change: (value: T) => T | undefined, resolves?: Resolves) {
       checkName(key);
-      await backend.attempt(async () => {
+      await timed(resolves === "soon" ? "soon" : "write", async () => {
         for (;;) {
           const stored = await backend.reader(space).get(key);
           if (stored === undefined) return;
-          const value = decoded.of({ space, key }, stored).value as T | undefined;
+          const value = decode({ space, key }, stored).value as T | undefined;
           const changed = value === undefined ? undefined : change(value);
           if (changed === undefined) return;
           const text = String(await keyv(space).encode({ value: changed as Json }));
           const sealed = entries.seal({ space, key }, text);
-          decoded.drop({ space, key });
           if (await backend.replace({ space, key }, stored, sealed, resolves)) return;
         }
       });
     },
-    async writeIf(conditions, changes, resolves, onWritten) {
-      const failed = await apply(conditions, changes, resolves, onWritten);
+    async writeIf(conditions, changes, resolves) {
+      const failed = await apply(conditions, changes, resolves);
       return failed === -1 ? undefined : conditions[failed];
     },
+    readIndex: (name, page) => timed("read", () => backend.readIndex(name, page)),
+    count: (limits, changes) => timed("count", () => backend.count(limits, changes)),
   };
 }
 
@@ -287,4 +315,9 @@ function checkName(name: string): void {
 
 function toExpires(ttlMs: number | undefined): number | undefined {
   return ttlMs === undefined ? undefined : Math.ceil(steadyClock.latest() + ttlMs);
+}
+
+/** A stored value as Keyv has it. */
+interface Envelope {
+  readonly value?: unknown;
 }

@@ -16,7 +16,7 @@ export interface Leases {
 }
 
 /** What a leased queue works with. */
-export interface LeasedQueueOptions {
+interface LeasedQueueOptions {
   readonly leases: Leases;
   readonly log: Log;
   readonly clock: Clock;

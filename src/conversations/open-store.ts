@@ -1,33 +1,42 @@
-import type { SettingsStore } from "../core/layered-settings.ts";
 import { randomUUID } from "node:crypto";
-import { ParleyError } from "../core/errors.ts";
+import { ParleyError, isParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
-import type { SpendingLedger } from "../core/spending.ts";
+import type {
+  ConversationExport,
+  ConversationQueue,
+  Claims,
+  Conversations,
+  Records,
+} from "../core/storage.ts";
 import type { Inbox } from "../core/inbox.ts";
-import type { Claims, ConversationQueue, Conversations, Records } from "../core/storage.ts";
-import { createKeyedQueue } from "../support/keyed-queue.ts";
+import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
+import type { SpendingLedger } from "../core/spending.ts";
+import type { Log } from "../core/telemetry.ts";
+import { systemClock, steadyClock } from "../support/clock.ts";
+import { type KeyedQueue, createKeyedQueue } from "../support/keyed-queue.ts";
+import {
+  type EntryAddress,
+  spaces,
+  type Backend,
+  type BackendNotes,
+  type WriteCounts,
+  type BackendOptions,
+  type OpenedBackend,
+  type RestoredStore,
+} from "./backend.ts";
 import { backendOf } from "./backends.ts";
-import type { Backend, BackendNotes, WriteCounts } from "./backend.ts";
 import type { BlobStore } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
-import { createEncryption, type Encryption } from "./encryption.ts";
+import { type Encryption, createEncryption } from "./encryption.ts";
+import { completeSealing, prepareSealing, restoreSealing } from "./sealing-mark.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
-import type { ConversationExport } from "../core/exported-file.ts";
 import { exportConversation } from "./export.ts";
-import { fillIndexes } from "./fill-indexes.ts";
 import { createInbox } from "./inbox.ts";
-import { reencrypt } from "./key-change.ts";
+import { type KeyValueStore, type OnStoreOperation, readRaw, createKeyValueStore } from "./key-value.ts";
 import type { Leases } from "./leased-queue.ts";
-import { createKeyValueStore, type KeyValueStore } from "./key-value.ts";
-import { createLocalQueue } from "./local-queue.ts";
-import { createMeasuredBackend, type OnStoreOperation } from "./measured-backend.ts";
 import { sweep } from "./retention.ts";
-import { prepareSealing, restoreSealing } from "./sealing-mark.ts";
-import { createSettingsStore } from "./settings-store.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
-import type { BackendOptions, OpenedBackend, RestoredStore } from "./store-backend.ts";
-import { systemClock } from "../support/clock.ts";
-import { steadyClock } from "../support/steady-clock.ts";
+import { entryAt } from "./store-keys.ts";
 
 /** How a store is opened; {@link BackendOptions} say what its backend needs. */
 export interface StoreOptions extends BackendOptions {
@@ -99,13 +108,9 @@ const sweepIntervalMs = 10 * 60 * 1000;
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
   const encryption = createEncryption(options.encryptionKeys);
   const opened = await backendOf(url).open(url, options);
-  const { onOperation } = options;
-  const backend =
-    onOperation === undefined ? opened.backend : createMeasuredBackend(opened.backend, onOperation);
-  const store = createKeyValueStore(backend, encryption);
+  const store = createKeyValueStore(opened.backend, { encryption, onOperation: options.onOperation });
   try {
     await prepareSealing(store, encryption, options.log);
-    await fillIndexes(store, options.log);
     const [blobs, queue] = await Promise.all([
       createBlobs(opened, store, encryption, options),
       createQueue(opened, options),
@@ -125,10 +130,10 @@ async function createBlobs(
   { log }: StoreOptions,
 ): Promise<BlobStore> {
   if (blobs === "entries") {
-    const { createBlobEntries } = await import("./blob-entries.ts");
+    const { createBlobEntries } = await import("./blobs.ts");
     return createBlobEntries(store);
   }
-  const { createBlobFiles } = await import("./blob-files.ts");
+  const { createBlobFiles } = await import("./blobs.ts");
   return createBlobFiles({ store, folder: blobs.folder, log, encryption });
 }
 
@@ -161,12 +166,9 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
       log.warn({ error }, "store sweep failed"),
     );
   });
-  const isShared = opened.leases !== undefined;
-  const isOpenToOthers = isShared || options.exclusive === false;
-  const inbox = createInbox({ store, log, isShared, isOpenToOthers, retentionMs });
+  const inbox = createInbox({ store, log, retentionMs });
   backend.onDataLost(async () => {
     await restoreSealing(store, encryption);
-    await fillIndexes(store, log);
     const events = await inbox.storeAnew();
     if (events > 0) log.warn({ events }, "accepted messages that the store lost are stored anew");
   });
@@ -238,4 +240,103 @@ function toProblem(error: unknown): string {
   const { problem, reason } = error instanceof ParleyError ? error.detail : {};
   if (problem === undefined) return "cannot be reached";
   return reason === undefined ? String(problem) : `${problem} (${reason})`;
+}
+
+/** The queue of a store that belongs to one process: no work ever loses its conversation. */
+export function createLocalQueue(): ConversationQueue {
+  const queue = createKeyedQueue();
+  const closing = new AbortController();
+  const run = <T>(conversationId: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+    queue.run(conversationId, async () => {
+      closing.signal.throwIfAborted();
+      return work(new AbortController().signal);
+    });
+  return {
+    isShared: false,
+    run,
+    async runUnlessTaken(conversationId, work) {
+      await run(conversationId, work);
+      return true;
+    },
+    close() {
+      closing.abort(new ParleyError("stopping", "the process is stopping"));
+    },
+    idle: () => queue.idle(),
+  };
+}
+
+/**
+ * The settings of servers, channels and persons, an entry each; nothing of it expires. Two processes that change one
+ * holder at the same moment: the later change wins. `writers`: the changes of this process, by holder.
+ */
+function createSettingsStore(store: KeyValueStore, writers: KeyedQueue): SettingsStore {
+  return {
+    async read(holders) {
+      const keys = holders.map((holder) => entryAt.layer(holder).key);
+      const found = await store.getMany<LayerValues>("layer", keys);
+      return holders.map((_, index) => found[index] ?? {});
+    },
+    change: (holder, change) =>
+      writers.run(holder, async () => {
+        const at = entryAt.layer(holder);
+        const before = await store.get<LayerValues>(at.space, at.key);
+        const entries = Object.entries({ ...before, ...change }).filter(([, value]) => value !== undefined);
+        await store.write([
+          entries.length === 0
+            ? { kind: "delete", at }
+            : { kind: "set", at, value: Object.fromEntries(entries) },
+        ]);
+      }),
+    erase: (holder) =>
+      writers.run(holder, async () => {
+        await store.write([{ kind: "delete", at: entryAt.layer(holder) }]);
+        await store.backend.scrub();
+      }),
+  };
+}
+
+/** What a change of keys works with. */
+interface KeyChangeOptions {
+  readonly store: KeyValueStore;
+  readonly blobs: BlobStore;
+  readonly encryption: Encryption;
+  readonly log: Log;
+}
+
+/**
+ * Rewrites everything that is not encrypted with the newest key and bound to its address, while the store is in use;
+ * then marks the store, so that other forms are refused. Older keys are not needed afterwards. Can be interrupted
+ * and run again. Values that cannot be decrypted are logged and left. Resolves to the number of entries and blobs
+ * rewritten.
+ * @throws ParleyError `config` when there is no key, or one of the store is missing
+ */
+export async function reencrypt(options: KeyChangeOptions): Promise<number> {
+  const { store, blobs, encryption, log } = options;
+  if (!encryption.isOn)
+    throw new ParleyError("config", "STORE_ENCRYPTION_KEYS is empty: there is no key to encrypt with");
+  let changed = await blobs.reencrypt();
+  for (const space of spaces) {
+    for await (const key of store.backend.keys(space)) {
+      try {
+        if (await reencryptEntry(store, encryption, { space, key })) changed++;
+      } catch (error) {
+        if (!isParleyError(error, "store-corrupt")) throw error;
+        log.error({ space, key, err: error }, "damaged entry left as it is");
+      }
+    }
+  }
+  await completeSealing(store, encryption);
+  await store.backend.scrub();
+  return changed;
+}
+
+async function reencryptEntry(
+  store: KeyValueStore,
+  { entries }: Encryption,
+  at: EntryAddress,
+): Promise<boolean> {
+  const [old] = await readRaw(store, at.space, [at.key]);
+  if (old === undefined || entries.isCurrent(old)) return false;
+  // When `replace` fails, a concurrent write has stored it with the newest key.
+  return store.backend.replace(at, old, entries.seal(at, entries.open(at, old)));
 }

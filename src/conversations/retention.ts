@@ -1,8 +1,7 @@
 import type { IndexChange } from "./backend.ts";
 import type { BlobStore } from "./blobs.ts";
-import { readPlatforms, unindexConversation } from "./conversation-index.ts";
-import { sweepEventIndexes } from "./event-index.ts";
-import { readMembers } from "./index-members.ts";
+import { readPlatforms, unindexConversation, readMembers } from "./conversation-index.ts";
+import { sweepEventIndexes } from "./inbox-record.ts";
 import { batchSize, type Change, type KeyValueStore } from "./key-value.ts";
 import { sweepCounts } from "./spending-ledger.ts";
 import { entryAt, indexes } from "./store-keys.ts";
@@ -34,7 +33,7 @@ async function unlistExpired(store: KeyValueStore): Promise<void> {
   for (const platform of await readPlatforms(store)) {
     const index = indexes.conversations(platform);
     for (;;) {
-      const page = await store.backend.readIndex(index, { order: "lowest-first", offset: 0, max: 200 });
+      const page = await store.readIndex(index, { order: "lowest-first", offset: 0, max: 200 });
       const ids = page.map(({ member }) => member);
       const [heads, settings] = await Promise.all([
         store.hasMany(
@@ -73,7 +72,7 @@ export async function unlistExpiredBlobs(
   { conversationId, now, ttlMs }: { conversationId: string; now: number; ttlMs: number },
 ): Promise<readonly IndexChange[]> {
   const index = indexes.blobs(conversationId);
-  const page = await store.backend.readIndex(index, { order: "lowest-first", offset: 0, max: maxUnlisted });
+  const page = await store.readIndex(index, { order: "lowest-first", offset: 0, max: maxUnlisted });
   // By score, so that one that is put again meanwhile stays; members with the score of a full page's last may follow.
   const isFull = page.length === maxUnlisted;
   const maxScore = Math.min(now - ttlMs, (page.at(-1)?.score ?? 0) - (isFull ? 1 : 0));

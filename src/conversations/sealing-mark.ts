@@ -6,14 +6,12 @@ import { type KeyValueStore, readRaw } from "./key-value.ts";
 
 /**
  * `complete`: everything is encrypted and bound to its address; anything else is refused. `migrating`: the store has
- * values of earlier versions, or from before encryption was turned on; they are accepted until `reencrypt`.
+ * values from before encryption was turned on; they are accepted until `reencrypt`.
  */
 type SealingState = "complete" | "migrating";
 
 /** Encrypted and bound like every entry, so that it cannot be made without a key. */
 const mark = { space: "meta", key: "sealing" } as const;
-/** Written by earlier versions in its place. */
-const keyCheck = { space: "meta", key: "key-check" } as const;
 
 const batchSize = 200;
 
@@ -23,31 +21,26 @@ const batchSize = 200;
  * @throws ParleyError `config` (a key is missing), `store-corrupt` (the mark was changed or removed)
  */
 export async function prepareSealing(store: KeyValueStore, encryption: Encryption, log: Log): Promise<void> {
-  encryption.acceptsOldForms = false;
+  encryption.acceptsPlain = false;
   const state = await readState(store);
-  encryption.acceptsOldForms = state !== "complete";
-  // Before anything is written with a key that may be another store's.
-  await store.get(keyCheck.space, keyCheck.key);
+  encryption.acceptsPlain = state !== "complete";
   if (!encryption.isOn) return;
-  encryption.acceptsOldForms = (state ?? (await createState(store, encryption))) !== "complete";
-  if (encryption.acceptsOldForms) {
-    log.warn(
-      {},
-      "the store accepts values that are not encrypted or could have been moved: run npm run reencrypt once",
-    );
+  encryption.acceptsPlain = (state ?? (await createState(store, encryption))) !== "complete";
+  if (encryption.acceptsPlain) {
+    log.warn({}, "the store accepts values that are not encrypted: run npm run reencrypt once");
   }
 }
 
 /** From now on only values that are encrypted and bound to their address are accepted, also after a restart. */
 export async function completeSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
   await store.write([{ kind: "set", at: mark, value: "complete" satisfies SealingState }]);
-  encryption.acceptsOldForms = false;
+  encryption.acceptsPlain = false;
 }
 
 /** Marks a store that lost its data while it was in use with the state that it had. */
 export async function restoreSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
   if (!encryption.isOn) return;
-  const value: SealingState = encryption.acceptsOldForms ? "migrating" : "complete";
+  const value: SealingState = encryption.acceptsPlain ? "migrating" : "complete";
   await store.writeIf([mark], [{ kind: "set", at: mark, value }]);
 }
 

@@ -1,12 +1,10 @@
-import type { Clock } from "../core/clock.ts";
 import { setImmediate as turnOfLoop } from "node:timers/promises";
+import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
-import { charsOf } from "../core/stored-text.ts";
-import type { StoredMessage } from "../core/storage.ts";
+import { type StoredMessage, charsOf } from "../core/storage.ts";
 import { systemClock } from "../support/clock.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt } from "./store-keys.ts";
-import { type Slot, toMessage } from "./stored-message.ts";
 
 /** The value of a conversation's head. */
 export interface Head {
@@ -186,4 +184,36 @@ function upToChars(messages: readonly StoredMessage[], maxChars: number): readon
 
 function toMessages(slots: readonly (Slot | undefined)[]): StoredMessage[] {
   return slots.flatMap((slot) => toMessage(slot) ?? []);
+}
+
+/** What is left of an erased message: its position stays taken, so that the numbering has no gap. */
+export interface Tombstone {
+  readonly forgotten: true;
+  /** The message's id, which stays known. */
+  readonly id: string;
+}
+
+/** A message as version 1 of the store wrote it: turn and attempt in its id, a failure as its last notice. */
+type MessageV1 = Omit<StoredMessage, "turnKey" | "attempt" | "failure"> & { readonly turnKey?: undefined };
+
+/** The value of a slot. */
+export type Slot = StoredMessage | MessageV1 | Tombstone;
+
+/** The message in a slot, in today's form; `undefined` when the slot is free, expired or erased. */
+export function toMessage(slot: Slot | undefined): StoredMessage | undefined {
+  if (slot === undefined || "forgotten" in slot) return undefined;
+  return slot.turnKey === undefined ? fromV1(slot) : slot;
+}
+
+function fromV1(message: MessageV1): StoredMessage {
+  const [, key = message.id, , attempt] = /^(.*)\/(user|assistant\/(\d+))$/s.exec(message.id) ?? [];
+  const { notices = [], ...others } = message;
+  const isFailed = message.outcome === "failed" && notices.length > 0;
+  return {
+    ...others,
+    turnKey: key,
+    ...(attempt === undefined ? {} : { attempt: Number(attempt) }),
+    ...(isFailed ? { failure: notices.at(-1) ?? "" } : {}),
+    ...(message.notices === undefined ? {} : { notices: isFailed ? notices.slice(0, -1) : notices }),
+  };
 }

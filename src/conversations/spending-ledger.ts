@@ -1,11 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { LRUCache } from "lru-cache";
-import type { BudgetScope, Reservation, SettledCall, SpendingLedger } from "../core/spending.ts";
-import { endOfUtcDay, toUtcDay } from "../support/utc-day.ts";
+import type {
+  SettledCall,
+  UsageQuery,
+  UsageRow,
+  BudgetScope,
+  Reservation,
+  SpendingLedger,
+} from "../core/spending.ts";
+import { addUtcDays, endOfUtcDay, toUtcDay } from "../support/clock.ts";
 import type { IndexChange, PassedLimit, ScoreLimit } from "./backend.ts";
 import { type KeyValueStore, writeBatches } from "./key-value.ts";
 import { indexes } from "./store-keys.ts";
-import { readUsage, toUsageChanges, usageMembersOf } from "./usage-rows.ts";
+import { createRecent } from "../support/recent.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
@@ -19,7 +25,7 @@ const nanoPerUsd = 1e9;
 /** The highest cost of one call that is believed, in USD. Above it sums could leave the safe integers. */
 const maxCallUsd = 100_000;
 
-export interface SpendingLedgerOptions {
+interface SpendingLedgerOptions {
   readonly store: KeyValueStore;
   /** How long other data is kept, in milliseconds. Default: for ever. */
   readonly retentionMs?: number | undefined;
@@ -30,7 +36,6 @@ export interface SpendingLedgerOptions {
 /** Counts in sorted indexes: each kind in one index for each day or period. @see {@link SpendingLedger} */
 export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLedger {
   const { store, reserveTtlMs } = options;
-  const { backend } = store;
   const usageMs = Math.min(options.retentionMs ?? Number.POSITIVE_INFINITY, maxUsageDays * dayMs);
   const periodOf = (time: number): number => Math.floor(time / reserveTtlMs);
 
@@ -38,23 +43,13 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   const processId = randomUUID();
   let reservations = 0;
   /** What this process has listed already: most calls find everything listed, and write only their counts. */
-  const listed = new LRUCache<string, number>({ max: maxListed });
+  const listed = createRecent<number>(maxListed);
   const count = async (
     limits: readonly ScoreLimit[],
     { adds, lists }: { readonly adds: readonly IndexChange[]; readonly lists: readonly Listing[] },
-    onLost?: () => void,
   ): Promise<PassedLimit | undefined> => {
     const missing = lists.filter(({ member, score }) => (listed.get(member) ?? -1) < score);
-    const early =
-      onLost === undefined
-        ? undefined
-        : {
-            onLost(): void {
-              for (const { member } of missing) listed.delete(member);
-              onLost();
-            },
-          };
-    const passed = await backend.count(limits, [...adds, ...missing], early);
+    const passed = await store.count(limits, [...adds, ...missing]);
     if (passed === undefined) for (const { member, score } of missing) listed.set(member, score);
     return passed;
   };
@@ -81,7 +76,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   async function forgetPerson(personId: string): Promise<void> {
     const daysIndex = indexes.usageDaysOf(personId);
     const page = { order: "lowest-first", offset: 0, max: maxUsageDays * 2 } as const;
-    for (const { member: day } of await backend.readIndex(daysIndex, page)) {
+    for (const { member: day } of await store.readIndex(daysIndex, page)) {
       const index = indexes.usage(day);
       await writeBatches(store, [
         ...(await usageMembersOf(store, day, personId)).map(
@@ -93,7 +88,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   }
 
   return {
-    async countTurn(personId, { max, now, onLost }) {
+    async countTurn(personId, { max, now }) {
       const minute = Math.floor(now / minuteMs);
       const pastMs = now % minuteMs;
       const passed = await count(
@@ -111,7 +106,6 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
           adds: [{ kind: "add-score", index: indexes.turns(minute), member: personId, score: 1 }],
           lists: [keepUntil(indexes.turns(minute), (minute + 2) * minuteMs)],
         },
-        onLost,
       );
       if (passed === undefined) return undefined;
       const [current = 0, previous = 0] = passed.scores;
@@ -122,7 +116,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       const index = indexes.turns(Math.floor(now / minuteMs));
       const terms = [{ index, member: personId, weight: -1 }];
       // Not below 0: the minute may be another one by now.
-      await backend.count([{ terms, max: -1 }], [{ kind: "add-score", index, member: personId, score: -1 }]);
+      await store.count([{ terms, max: -1 }], [{ kind: "add-score", index, member: personId, score: -1 }]);
     },
 
     async reserve(reserveUsd, { budgets, now }) {
@@ -186,7 +180,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
     async spentUsd(scope, now) {
       // A limit that every sum passes reads the scores and writes nothing.
       const terms = spentTerms(scope, now).slice(0, 1);
-      const passed = await backend.count([{ terms, max: Number.MIN_SAFE_INTEGER }], []);
+      const passed = await store.count([{ terms, max: Number.MIN_SAFE_INTEGER }], []);
       return (passed?.scores[0] ?? 0) / nanoPerUsd;
     },
 
@@ -223,7 +217,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
 export async function sweepCounts(store: KeyValueStore, now: number): Promise<number> {
   for (let removed = 0; ;) {
     const page = { order: "lowest-first", offset: 0, max: 200 } as const;
-    const found = await store.backend.readIndex(indexes.countedIndexes, page);
+    const found = await store.readIndex(indexes.countedIndexes, page);
     const expired = found.filter(({ score }) => score <= now);
     if (expired.length === 0) return removed;
     removed += expired.length;
@@ -238,11 +232,11 @@ export async function sweepCounts(store: KeyValueStore, now: number): Promise<nu
 }
 
 /** All members of an index that nobody changes for long, page by page. */
-async function readAllMembers({ backend }: KeyValueStore, index: string): Promise<string[]> {
+async function readAllMembers(store: KeyValueStore, index: string): Promise<string[]> {
   const members: string[] = [];
   for (;;) {
     const page = { order: "lowest-first", offset: members.length, max: pageSize } as const;
-    const found = await backend.readIndex(index, page);
+    const found = await store.readIndex(index, page);
     members.push(...found.map(({ member }) => member));
     if (found.length < pageSize) return members;
   }
@@ -314,4 +308,125 @@ function untilRoom(turns: {
       ? (minuteMs * (previous - room)) / previous
       : minuteMs + (minuteMs * (current - max + 1)) / current;
   return Math.max(1, Math.ceil(untilMs) - pastMs);
+}
+
+/** Most days that one query reads. */
+const maxDays = 400;
+/** Most counts that are read of one day. */
+const maxCounts = 200_000;
+
+/** What is counted of a row. Costs are billionths of a USD, audio is milliseconds: whole numbers. */
+const measures = [
+  "calls",
+  "promptTokens",
+  "completionTokens",
+  "images",
+  "audioMs",
+  "costNano",
+  "estimatedCalls",
+  "unpricedCalls",
+] as const;
+type Measure = (typeof measures)[number];
+
+/** Person, channel (empty: none), model, operation, measure. */
+type UsageMember = readonly [string, string, string, UsageRow["operation"], Measure];
+
+/** The changes that add a call to its row of a day. A row is one member for each measure that is not 0. */
+function toUsageChanges({ labels, ...used }: SettledCall, day: string): IndexChange[] {
+  const { promptTokens = 0, completionTokens = 0, images = 0, audioSeconds = 0 } = used.amounts;
+  const counts: Record<Measure, number> = {
+    calls: 1,
+    promptTokens,
+    completionTokens,
+    images,
+    audioMs: audioSeconds * 1000,
+    costNano: (used.costUsd ?? 0) * 1e9,
+    estimatedCalls: used.isEstimated ? 1 : 0,
+    unpricedCalls: used.costUsd === undefined ? 1 : 0,
+  };
+  return measures.flatMap((measure): IndexChange[] => {
+    const score = toCount(counts[measure]);
+    const { personId, channel = "", model, operation } = labels;
+    const member = JSON.stringify([personId, channel, model, operation, measure] satisfies UsageMember);
+    return score === 0 ? [] : [{ kind: "add-score", index: indexes.usage(day), member, score }];
+  });
+}
+
+/** Amounts come from the gateway: what cannot be right must not spoil a sum. */
+function toCount(amount: number): number {
+  return Number.isFinite(amount) ? Math.min(Math.max(0, Math.round(amount)), 1e14) : 0;
+}
+
+/** The rows of a query. @see {@link SpendingLedger.usage} */
+async function readUsage(
+  store: KeyValueStore,
+  { fromDay, toDay, personId }: UsageQuery,
+): Promise<readonly UsageRow[]> {
+  const days =
+    personId === undefined ? daysBetween(fromDay, toDay) : await daysOf(store, personId, { fromDay, toDay });
+  const rows = await Promise.all(days.map((day) => readDay(store, day)));
+  return rows.flat().filter((row) => personId === undefined || row.personId === personId);
+}
+
+/** The members of a day's index that hold a person's usage. */
+async function usageMembersOf(
+  store: KeyValueStore,
+  day: string,
+  personId: string,
+): Promise<readonly string[]> {
+  const counts = await readCounts(store, day);
+  return counts.filter(({ member }) => toLabels(member)?.[0] === personId).map(({ member }) => member);
+}
+
+function daysBetween(fromDay: string, toDay: string): string[] {
+  const days: string[] = [];
+  for (let day = toDay; day >= fromDay && days.length < maxDays; day = addUtcDays(day, -1)) days.unshift(day);
+  return days;
+}
+
+async function daysOf(
+  store: KeyValueStore,
+  personId: string,
+  { fromDay, toDay }: { readonly fromDay: string; readonly toDay: string },
+): Promise<string[]> {
+  const page = { order: "highest-first", offset: 0, max: maxDays * 2 } as const;
+  const days = await store.readIndex(indexes.usageDaysOf(personId), page);
+  return days.map(({ member }) => member).filter((day) => day >= fromDay && day <= toDay);
+}
+
+/** In one page: counts that rise meanwhile would move between pages. */
+function readCounts(store: KeyValueStore, day: string) {
+  return store.readIndex(indexes.usage(day), { order: "lowest-first", offset: 0, max: maxCounts });
+}
+
+async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {
+  const rows = new Map<string, { labels: UsageMember; counts: Partial<Record<Measure, number>> }>();
+  for (const { member, score } of await readCounts(store, day)) {
+    const labels = toLabels(member);
+    if (labels === undefined) continue;
+    const key = JSON.stringify(labels.slice(0, 4));
+    const row = rows.get(key) ?? { labels, counts: {} };
+    row.counts[labels[4]] = score;
+    rows.set(key, row);
+  }
+  return [...rows.values()].map(({ labels: [personId, channel, model, operation], counts }) => ({
+    day,
+    personId,
+    ...(channel === "" ? {} : { channel }),
+    model,
+    operation,
+    calls: counts.calls ?? 0,
+    promptTokens: counts.promptTokens ?? 0,
+    completionTokens: counts.completionTokens ?? 0,
+    images: counts.images ?? 0,
+    audioSeconds: (counts.audioMs ?? 0) / 1000,
+    costUsd: (counts.costNano ?? 0) / 1e9,
+    estimatedCalls: counts.estimatedCalls ?? 0,
+    unpricedCalls: counts.unpricedCalls ?? 0,
+  }));
+}
+
+function toLabels(member: string): UsageMember | undefined {
+  const parsed: unknown = JSON.parse(member);
+  return Array.isArray(parsed) && parsed.length === 5 ? (parsed as unknown as UsageMember) : undefined;
 }

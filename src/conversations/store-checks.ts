@@ -3,10 +3,10 @@ import { isParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 import { backendOf } from "./backends.ts";
 import { createEncryption } from "./encryption.ts";
-import { inspectedEntries, type StoreInspection } from "./store-backend.ts";
+import { inspectedEntries, type StoreInspection } from "./backend.ts";
 
 /** @see {@link createStoreChecks} */
-export interface StoreCheckOptions {
+interface StoreCheckOptions {
   readonly url: string;
   /** As in the settings, the newest first. `undefined`: they are wrong, and whether they fit is not looked at. */
   readonly encryptionKeys: readonly string[] | undefined;
@@ -45,7 +45,7 @@ const reencrypt = "run npm run reencrypt once";
 function toKeyFinding({ entries, hasEntries }: StoreInspection, keys: readonly string[]): Finding {
   const subject = "Encryption";
   const encryption = createEncryption(keys);
-  encryption.acceptsOldForms = true;
+  encryption.acceptsPlain = true;
   const [mark, ...others] = inspectedEntries.flatMap((at, index) => {
     const stored = entries[index];
     return stored === undefined ? [] : [{ at, stored }];
@@ -59,7 +59,7 @@ function toKeyFinding({ entries, hasEntries }: StoreInspection, keys: readonly s
   try {
     const [state] = [mark, ...others].map(({ at, stored }) => encryption.entries.open(at, stored));
     return state?.includes("migrating") === true
-      ? warning(subject, "on; some of what was stored before is not encrypted, or could be moved", reencrypt)
+      ? warning(subject, "on; some of what was stored before is not encrypted", reencrypt)
       : right(subject, "on, and the keys fit the store");
   } catch (error) {
     if (!isParleyError(error)) throw error;

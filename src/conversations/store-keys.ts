@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { right, wrong, type Finding } from "../core/checks.ts";
+import { ParleyError } from "../core/errors.ts";
 import { countedPrefix, type EntryAddress } from "./backend.ts";
 
 /** Addresses of a conversation's entries. Ids may hold anything, so `/` and `%` in them are escaped. */
@@ -20,12 +22,6 @@ export const entryAt = {
   }),
   event: (key: string): EntryAddress => ({ space: "inbox", key }),
   turn: (key: string): EntryAddress => ({ space: "turn", key }),
-  /** Exists once a process runs that attempt at an event. */
-  claim: (key: string, attempt: number): EntryAddress => ({ space: "turn", key: `${key}/claim/${attempt}` }),
-  /** Exists once a process has reopened the turn of an event that was started so often. */
-  redo: (key: string, attempts: number): EntryAddress => ({ space: "turn", key: `${key}/redo/${attempts}` }),
-  /** Exists once that edit of an event was taken in. */
-  edit: (key: string, count: number): EntryAddress => ({ space: "turn", key: `${key}/edit/${count}` }),
   layer: (holder: string): EntryAddress => ({ space: "layer", key: holder }),
 } as const;
 
@@ -85,4 +81,36 @@ export function folderOf(conversationId: string): string {
 
 function escapeId(id: string): string {
   return id.replaceAll("%", "%25").replaceAll("/", "%2F");
+}
+
+const tooOldRemedy =
+  "name an empty store in STORE_URL; the Parley that wrote this one can export its conversations";
+
+const tooOld = (name: string): string => `${name} was written by a Parley from before the first release`;
+
+/**
+ * The version of a store of which no release has written an earlier one. A later version migrates from here on.
+ * @throws ParleyError `config` for earlier ones, `store-newer` for later ones
+ */
+export function expectKnownVersion(name: string, version: number, known: number): void {
+  if (version < known) throw new ParleyError("config", `${tooOld(name)}: ${tooOldRemedy}`);
+  if (version > known)
+    throw new ParleyError(
+      "store-newer",
+      `${name} was written by a newer Parley (its version is ${version}, this one knows ${known}): update Parley, or restore an older backup`,
+      { detail: { version, known } },
+    );
+}
+
+/** The finding about a store's version. `version` undefined: nothing is stored yet. */
+export function toVersionFinding(name: string, version: number | undefined, known: number): Finding {
+  if (version === undefined) return right("Store", `${name}, empty`);
+  if (version > known)
+    return wrong(
+      "Store",
+      `${name} was written by a newer Parley: its version is ${version}, this one knows ${known}`,
+      "update Parley, or restore an older backup",
+    );
+  if (version < known) return wrong("Store", tooOld(name), tooOldRemedy);
+  return right("Store", `${name}, version ${version}`);
 }

@@ -92,6 +92,7 @@ const isMessage = fields({
   attempt: optional(isNumber),
   author: optional(isAuthor),
   parts: listOf(isPart),
+  thoughts: optional(isText),
   call: optional(fields({ name: isText, options: isObject, pictures: optional(isPictures) })),
   createdAt: isTime,
   editedAt: optional(isTime),
@@ -101,11 +102,21 @@ const isMessage = fields({
   notices: optional(listOf(isText)),
   model: optional(isText),
   usage: optional(isObject),
-  thoughts: optional(isText),
   isCut: optional(isFlag),
   receipt: optional(isReceipt),
   ratings: optional(isObject),
   shownAs: optional(listOf(isText)),
+  versions: optional(
+    listOf(
+      fields({
+        parts: listOf(isPart),
+        thoughts: optional(isText),
+        notices: optional(listOf(isText)),
+        model: optional(isText),
+        createdAt: isTime,
+      }),
+    ),
+  ),
   inContext: optional(isFlag),
   room: optional(fields({ isApp: isFlag })),
 });
@@ -175,6 +186,8 @@ export const isStored: Readonly<Record<Space, Check>> = {
   inbox: fields({
     event: (value) => isIncomingMessage(value) || isCommandCall(value),
     acceptedAt: isTime,
+    version: optional(isNumber),
+    attempts: optional(isNumber),
     isClosed: optional(isFlag),
     isForgotten: optional(isFlag),
     redo: optional(fields({ kind: isText, since: isNumber, requestedAt: isTime, model: optional(isText) })),

@@ -19,13 +19,6 @@ export interface Actor extends Asker {
  */
 export type RefusalReason = "denied" | "not-listed" | "stranger";
 
-/** Lists of access terms, such as `discord:guild:123`; each term is checked and in its normal form. */
-export interface AccessRules {
-  readonly allow: readonly string[];
-  readonly deny: readonly string[];
-  readonly admins: readonly string[];
-}
-
 /** The access rules in force (`ALLOW`, `DENY`, `ADMINS`). Pure and fast: called for every event and every click. */
 export interface Access {
   /**

@@ -1,7 +1,16 @@
-import { invalidOption, parseCommandText, parseOptions } from "./command-options.ts";
-import type { Command, Option } from "./command.ts";
-import type { Attachment, CommandCall, RawOption } from "./events.ts";
-import { translate } from "../words/translate.ts";
+import type { Language } from "../words/languages.ts";
+import { translate, currentLanguage, translateDeclared } from "../words/translate.ts";
+import {
+  freeTextOption,
+  usageOf,
+  type Command,
+  type Option,
+  type OptionValues,
+  type ShownNames,
+} from "./command.ts";
+import { ParleyError } from "./errors.ts";
+import type { Attachment, RawOption, CommandCall } from "./events.ts";
+import { isPublicHost } from "./settings.ts";
 
 /** What a person gave with a command, in whatever form the platform delivers it. */
 export interface CommandInput {
@@ -117,4 +126,205 @@ function claimedKind({ mediaType }: Attachment): string {
 
 function noun(option: Option): "text" | "audio" | "image" {
   return option.kind === "attachment" ? option.accepts : "text";
+}
+
+/**
+ * A call as a person writes it: `/imagine a red fox size:1024x1024`. Values with spaces are quoted; what was not given
+ * is left out.
+ */
+export function toWrittenCall(
+  name: string,
+  freeText: string | undefined,
+  options: Readonly<Record<string, string | number | boolean | undefined>> = {},
+): string {
+  const given = Object.entries(options).flatMap(([option, value]) =>
+    value === undefined ? [] : [`${option}:${quoteIfNeeded(toText(value))}`],
+  );
+  return [`/${name}`, ...(freeText === undefined || freeText === "" ? [] : [freeText]), ...given].join(" ");
+}
+
+function toText(value: string | number | boolean): string {
+  return typeof value === "boolean" ? (value ? "yes" : "no") : String(value);
+}
+
+function quoteIfNeeded(text: string): string {
+  return /\s/.test(text) ? `"${text}"` : text;
+}
+
+/** The call as a person would type it; files by their names. */
+export function toCommandLine(call: CommandCall): string {
+  if (call.problem !== undefined) return call.problem.written;
+  const options = Object.entries(call.options).map(
+    ([name, value]) => `${name}:${quoteIfNeeded(typeof value === "object" ? value.name : toText(value))}`,
+  );
+  return [`/${call.name}`, ...options].join(" ");
+}
+
+type Named = Pick<Command, "name">;
+
+/** What a command is called: its name stays what it is registered and written by. */
+export function commandName({ name }: Named, language: Language): string {
+  return translateDeclared(language, `command.${name}.name`, name);
+}
+
+/** What an option is called. */
+export function optionName(name: string, language: Language = currentLanguage()): string {
+  return translateDeclared(language, `option-name.${name}`, name);
+}
+
+/** What commands and options are called in a language. */
+export function namesIn(language: Language): ShownNames {
+  return {
+    command: (name) => commandName({ name }, language),
+    option: (name) => optionName(name, language),
+  };
+}
+
+/** What a command does. `language`: default the person's. */
+export function commandDescription(
+  { name, description }: Named & Pick<Command, "description">,
+  language: Language = currentLanguage(),
+): string {
+  return translateDeclared(language, `command.${name}.description`, description);
+}
+
+/** What an option of a command is. */
+export function optionDescription(
+  command: Named & Pick<Command, "options">,
+  option: string,
+  language: Language = currentLanguage(),
+): string {
+  const declared = command.options[option]?.description ?? option;
+  return translateDeclared(language, `command.${command.name}.option.${option}`, declared);
+}
+
+/** The entry of a message command in a message's menu. Empty where the command has none. */
+export function menuLabel(
+  { name, messageCommand }: Named & Pick<Command, "messageCommand">,
+  language: Language = currentLanguage(),
+): string {
+  return translateDeclared(language, `command.${name}.menu`, messageCommand?.label ?? "");
+}
+
+/** An option's name as a label: "Prompt". At most 32 characters. */
+export function optionTitle(name: string): string {
+  const words = optionName(name).replaceAll(/[-_]/g, " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** A choice of an option as people see it. */
+export function choiceLabel(choice: string, language: Language = currentLanguage()): string {
+  return translateDeclared(language, `choice.${choice}`, choice);
+}
+
+const assignment = /(?:^|\s)([a-z0-9_-]{1,32}):("[^"]*"|\S+)/gi;
+
+/**
+ * Reads options out of a line of text: `name:value` or `name:"several words"` anywhere, for the names the command
+ * has; the rest is its free text. `image:https://…` becomes a link attachment. Values stay unchecked.
+ */
+export function parseCommandText(command: Command, text: string): Record<string, RawOption> {
+  const options: Record<string, RawOption> = {};
+  const rest = text.replace(assignment, (whole: string, rawName: string, rawValue: string) => {
+    const name = rawName.toLowerCase();
+    const option = command.options[name];
+    // What must be said in words may itself contain "prompt: …"; an optional one can only be meant by its name.
+    if (option === undefined || (name === freeTextOption(command) && option.required === true)) return whole;
+    const value = rawValue.startsWith('"') ? rawValue.slice(1, -1) : rawValue;
+    options[name] = option.kind === "attachment" ? linkAttachment(value) : value;
+    return "";
+  });
+  const free = freeTextOption(command);
+  const freeText = rest.trim();
+  if (freeText === "") return options;
+  if (free === undefined) {
+    throw new ParleyError("invalid-option", `command ${command.name} takes no free text`, {
+      detail: { command: command.name, problem: translate("option.no-free-text"), usage: usageOf(command) },
+    });
+  }
+  const named = options[free];
+  options[free] = typeof named === "string" ? `${named} ${freeText}` : freeText;
+  return options;
+}
+
+function linkAttachment(url: string): Attachment {
+  return { id: url, name: url.split(/[?#]/)[0]?.split("/").at(-1) ?? "link", source: { url }, linkUrl: url };
+}
+
+/**
+ * Checks raw values against the declaration and gives them their types.
+ * @throws ParleyError `invalid-option`; `detail.option` and `detail.problem` say which option and what to do
+ */
+export function parseOptions(
+  command: Command,
+  raw: Readonly<Record<string, RawOption>>,
+): OptionValues<Readonly<Record<string, Option>>> {
+  const values: Record<string, string | number | boolean | Attachment> = {};
+  for (const name of Object.keys(raw)) {
+    if (command.options[name] === undefined) throw invalidOption(command, name, translate("option.unknown"));
+  }
+  for (const [name, option] of Object.entries(command.options)) {
+    const given = raw[name];
+    if (given === undefined || given === "") {
+      if (option.required === true) throw invalidOption(command, name, translate("option.needed"));
+      continue;
+    }
+    values[name] = parseOption(command, name, option, given);
+  }
+  return values as OptionValues<Readonly<Record<string, Option>>>;
+}
+
+function parseOption(command: Command, name: string, option: Option, given: RawOption) {
+  switch (option.kind) {
+    case "string": {
+      if (typeof given !== "string") throw invalidOption(command, name, translate("option.text"));
+      const maxChars = option.maxChars ?? 6000;
+      if (given.length > maxChars)
+        throw invalidOption(command, name, translate("option.too-long", { max: maxChars }));
+      if (option.choices !== undefined && !option.choices.includes(given))
+        throw invalidOption(
+          command,
+          name,
+          translate("option.choice", { choices: option.choices.join(", ") }),
+        );
+      return given;
+    }
+    case "integer": {
+      const number = typeof given === "string" ? Number(given) : given;
+      if (
+        typeof number !== "number" ||
+        !Number.isInteger(number) ||
+        number < option.min ||
+        number > option.max
+      )
+        throw invalidOption(command, name, translate("option.integer", { min: option.min, max: option.max }));
+      return number;
+    }
+    case "boolean": {
+      if (typeof given === "boolean") return given;
+      if (given === "true" || given === "yes" || given === "on") return true;
+      if (given === "false" || given === "no" || given === "off") return false;
+      throw invalidOption(command, name, translate("option.boolean"));
+    }
+    case "attachment": {
+      if (typeof given !== "object") throw invalidOption(command, name, translate("option.file"));
+      if (given.linkUrl !== undefined && !isPublicHttps(given.linkUrl))
+        throw invalidOption(command, name, translate("option.address"));
+      return given;
+    }
+  }
+}
+
+/** The address is handed to a gateway, which may download it inside its own network. */
+function isPublicHttps(address: string): boolean {
+  if (!URL.canParse(address)) return false;
+  const { protocol, username, password, hostname } = new URL(address);
+  return protocol === "https:" && username === "" && password === "" && isPublicHost(hostname);
+}
+
+/** The error of an option that cannot be taken; `problem` follows the option's name in a sentence. */
+export function invalidOption(command: Command, option: string, problem: string): ParleyError {
+  return new ParleyError("invalid-option", `command ${command.name}, option ${option}: ${problem}`, {
+    detail: { command: command.name, option, problem, usage: usageOf(command) },
+  });
 }

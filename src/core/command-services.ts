@@ -1,6 +1,6 @@
 import type { Language } from "../words/languages.ts";
 import type { Attachment } from "./events.ts";
-import type { Model } from "./gateway.ts";
+import type { FinishReason, Model } from "./gateway.ts";
 import type { FormOffer } from "./forms.ts";
 import type { Layer, SettingGroup, SettingName } from "./layered-settings.ts";
 import type { OpenedThread, ReplyFile } from "./platform.ts";
@@ -42,6 +42,17 @@ export interface HelpFacts extends HelpSettings {
   readonly budgets: readonly BudgetState[];
 }
 
+/** What a model answered to {@link CommandServices.complete}. */
+export interface Completion {
+  readonly text: string;
+  /** Anything but `stop`: the text is not whole. */
+  readonly reason: FinishReason;
+  /** What was left out, cut or replaced, in plain sentences: also that the text is not whole, or another model's. */
+  readonly notices: readonly string[];
+  /** The other model that answered. */
+  readonly fallback?: string;
+}
+
 /**
  * What a command may use of the assistant, bound to its call, reply and abort signal. `answer`, `draw`, `transcribe`,
  * `exportConversation` and `say` end the reply. Failures are ParleyErrors; the caller of `run` shows them.
@@ -66,14 +77,15 @@ export interface CommandServices {
     readonly since?: number | undefined;
   }): Promise<void>;
   /**
-   * Asks the chat model once, without the conversation. Resolves to its text; nothing is shown or stored.
-   * `instructions`: the system message. `model`: default the usual chat model.
+   * Asks the chat model once, without the conversation. Nothing is shown or stored: the command shows the text with its
+   * notices, or says by `reason` that it is not whole. `instructions`: the system message. `model`: default the usual
+   * chat model.
    */
   complete(request: {
     readonly instructions: string;
     readonly text: string;
     readonly model?: string | undefined;
-  }): Promise<string>;
+  }): Promise<Completion>;
   /** Draws `count` pictures or, with an image, changes that one. `size` is `<width>x<height>` in pixels. */
   draw(request: {
     readonly prompt: string;
@@ -116,13 +128,14 @@ export interface CommandServices {
   /**
    * Shows a text, Markdown. Unless the call is private it is stored for people and never sent to models, and a call
    * that is resumed or retried shows it again; `isStored` false: it is not stored. `confirm`: label of a button that runs the call again as confirmed, for the caller only; such
-   * a text is not stored. `files` are shown with it, and are not stored. `forms`: offered below it.
+   * a text is not stored. `notices`: what it leaves out, in plain sentences. `files` are shown with it, and are not stored. `forms`: offered below it.
    */
   say(
     markdown: string,
     options?: {
       readonly isStored?: boolean;
       readonly confirm?: string;
+      readonly notices?: readonly string[];
       readonly files?: readonly ReplyFile[];
       readonly forms?: readonly FormOffer[];
     },

@@ -41,7 +41,7 @@ export type OptionValues<O extends Readonly<Record<string, Option>>> = {
 };
 
 /** What a command's `run` works with. */
-export interface CommandContext<Values> {
+interface CommandContext<Values> {
   readonly call: CommandCall;
   readonly options: Values;
   readonly services: CommandServices;
@@ -52,7 +52,7 @@ export interface CommandContext<Values> {
 }
 
 /** A command that is also offered in a message's menu. */
-export interface MessageCommand {
+interface MessageCommand {
   /** The menu entry: 1 to 24 characters on Slack, 32 on Discord. */
   readonly label: string;
   /** Options taken from the message: `text` its words, `file` its first file of the accepted kind. */

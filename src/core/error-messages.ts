@@ -1,4 +1,5 @@
-import { translate } from "../words/translate.ts";
+import type { PressKind } from "./press.ts";
+import { formatUsd, translate } from "../words/translate.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
 
 /** An error in words for the person who asked: what went wrong and what to do. One or two plain sentences. */
@@ -134,6 +135,11 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
         ? translate("error.attachment-unreadable", { file })
         : translate("error.attachment-unreadable.problem", { file, problem: detail["problem"] });
     case "unknown-command":
+      if (detail["suggestion"] !== undefined)
+        return translate("error.unknown-command.nearest", {
+          command: detail["command"] ?? "",
+          suggestion: detail["suggestion"],
+        });
       return translate("error.unknown-command", {
         command: detail["command"] ?? "",
         commands: detail["commands"] ?? translate("error.unknown-command.none"),
@@ -169,7 +175,7 @@ function refusalWords(detail: ParleyError["detail"]): string {
 }
 
 function budgetWords(detail: ParleyError["detail"], later: string): string {
-  const amount = toUsd(Number(detail["budgetUsd"] ?? 0));
+  const amount = formatUsd(Number(detail["budgetUsd"] ?? 0), { least: 2, most: 6 });
   const scope = detail["scope"];
   const whose = scope === "person" || scope === "place" ? scope : "deployment";
   const budget = translate(`error.budget.${whose}`, { amount });
@@ -194,12 +200,6 @@ function invalidOptionWords(detail: ParleyError["detail"]): string {
       ? translate("error.invalid-option", { command, problem })
       : translate("error.invalid-option.named", { command, option, problem });
   return usage === undefined ? sentence : `${sentence} ${translate("error.usage", { usage })}`;
-}
-
-/** With two decimals, or as many as the amount needs. */
-function toUsd(amount: number): string {
-  const exact = amount.toFixed(6).replace(/(?<!0)0+$/, "");
-  return `$${amount.toFixed(Math.max(2, exact.length - exact.indexOf(".") - 1))}`;
 }
 
 /** A size for people: `25 MB`, `900 KB`. */
@@ -268,8 +268,9 @@ export function endedEarlyNotice(reason: "length" | "filtered" | "other"): strin
   return translate(`notice.ended.${reason}`);
 }
 
-/** Notice: an answer whose button is used is no longer stored. */
-export function goneNotice(): string {
+/** Notice: what a press is for is no longer stored. */
+export function goneNotice(kind?: PressKind): string {
+  if (kind === "retry" || kind === "confirm") return translate(`press.${kind}-gone`);
   return translate("details.gone");
 }
 

@@ -52,7 +52,7 @@ export type ErrorCode =
   | "too-old";
 
 /** What a {@link ParleyError} carries beside its code. All of it may be shown or logged: no secrets, no user text. */
-export interface ErrorOptions {
+interface ErrorOptions {
   /** Earliest sensible retry, in milliseconds from now. */
   retryAfterMs?: number;
   /** Facts for the error words: a limit, a model id, a file name. */
@@ -83,10 +83,15 @@ export function isParleyError(error: unknown, code?: ErrorCode): error is Parley
   return error instanceof ParleyError && (code === undefined || error.code === code);
 }
 
-const refusals: ReadonlySet<ErrorCode> = new Set(["access-denied", "rate-limited", "over-budget"]);
+const refusals: ReadonlySet<ErrorCode> = new Set([
+  "access-denied",
+  "not-permitted",
+  "rate-limited",
+  "over-budget",
+]);
 
 /**
- * Whether an error refuses a person: by the access rules, their rate or a budget. The event is acknowledged and not
+ * Whether an error refuses a person: by the access rules, their rights, their rate or a budget. The event is acknowledged and not
  * kept, and the words are for this person alone.
  */
 export function isRefusal(error: unknown): error is ParleyError {

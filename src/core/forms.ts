@@ -1,4 +1,3 @@
-import type { Actor } from "./access.ts";
 import type { ModelOperation } from "./gateway.ts";
 import type { Layer, SettingGroup } from "./layered-settings.ts";
 
@@ -63,25 +62,4 @@ export interface Form {
   readonly fields: readonly FormField[];
   /** What submitting it does, at most 24 characters. Default "Save". */
   readonly submitLabel?: string;
-}
-
-/** What became of a submitted form: a text for the person, or one sentence for each field that is wrong. */
-export type FormResult =
-  | { readonly kind: "saved"; readonly text: string }
-  | { readonly kind: "problems"; readonly problems: Readonly<Record<string, string>> };
-
-/**
- * Forms that people open and submit, for platforms that can show some. A platform without them leaves the offers of a
- * reply out: everything can be typed as well. Rights are checked at each step.
- */
-export interface FormDesk {
-  /** What the caller may change in a conversation, and around it. */
-  offers(caller: Actor, conversationId: string | undefined): readonly FormOffer[];
-  /** @throws ParleyError `not-permitted`; `store-unavailable` */
-  open(key: string, caller: Actor): Promise<Form>;
-  /**
-   * Saves all fields, or none where one is wrong. Fields that are missing stay as they are; empty ones are reset.
-   * @throws ParleyError `not-permitted`; `store-unavailable`
-   */
-  submit(key: string, caller: Actor, values: Readonly<Record<string, string>>): Promise<FormResult>;
 }

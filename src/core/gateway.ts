@@ -1,4 +1,4 @@
-import type { BilledAmounts, ModelPrice } from "./model-price.ts";
+import type { ParleyError } from "./errors.ts";
 
 /** A piece of a message to a model. An image's `url` is an https address or a `data:<type>;base64,` URI. */
 export type ContentPart =
@@ -47,6 +47,12 @@ export interface GeneratedImage {
 /** Why an answer ended: complete, cut at `maxTokens`, withheld by the provider, or an unknown reason. */
 export type FinishReason = "stop" | "length" | "filtered" | "other";
 
+/** A page that an answer rests on. `url` is an http(s) address. */
+export interface AnswerSource {
+  readonly url: string;
+  readonly title?: string;
+}
+
 /** The events of a streamed answer. `finish` is always the last; a stream without it throws. */
 export type ChatEvent =
   | { readonly kind: "text"; readonly text: string }
@@ -62,6 +68,8 @@ export type ChatEvent =
       /** The model that was asked instead, because the requested one did not answer. */
       readonly fallback?: string;
       readonly usage: Usage;
+      /** In the order in which the answer names them, at most ten. */
+      readonly sources?: readonly AnswerSource[];
     };
 
 /** Request of {@link Gateway.generateImages}. */
@@ -155,4 +163,83 @@ export interface Gateway {
    * `undefined`: the price of one of them is not known. Never waits.
    */
   highestPrice(operation: ModelOperation, model: string): ModelPrice | undefined;
+}
+
+/** What keeps a gateway from answering anybody. */
+export type TroubleKind =
+  | "unreachable"
+  | "key-refused"
+  | "web-page"
+  | "no-model"
+  | "unpaid"
+  | "failing"
+  | "busy";
+
+/** Something that keeps the gateway from answering, not only one request. */
+export interface GatewayTrouble {
+  readonly kind: TroubleKind;
+  /** For operators, after the gateway's name: `refuses the key (401)`. No secrets. */
+  readonly text: string;
+  /** The error that people read who ask meanwhile. */
+  readonly error: ParleyError;
+  /** How long it counts where nothing else is learnt, in milliseconds. 0: it is asked for again soon. */
+  readonly holdsMs: number;
+}
+
+/** Whether the gateway answers, for those who show it to people. */
+export interface GatewayOutlook {
+  /** The error that keeps it from answering now. `undefined`: none that is known. */
+  trouble(): ParleyError | undefined;
+  /** Calls `listener` when a trouble begins, becomes another one or is over, until the returned function is called. */
+  onChange(listener: () => void): () => void;
+  /** Asks the gateway where what is known is old; the answer is a change. */
+  look(): void;
+}
+
+/** What a model costs, in USD. A model has the fields that apply to it. */
+export interface ModelPrice {
+  /** For a million tokens of the prompt. */
+  readonly inputPerMillionUsd?: number | undefined;
+  /** For a million tokens of the answer. */
+  readonly outputPerMillionUsd?: number | undefined;
+  readonly perAudioMinuteUsd?: number | undefined;
+  readonly perImageUsd?: number | undefined;
+}
+
+/** The higher of two prices, field by field: no call costs more at either. */
+export function higherPrice(one: ModelPrice, other: ModelPrice): ModelPrice {
+  const highest = (field: keyof ModelPrice): number | undefined => {
+    const values = [one[field], other[field]].filter((value) => value !== undefined);
+    return values.length === 0 ? undefined : Math.max(...values);
+  };
+  return {
+    inputPerMillionUsd: highest("inputPerMillionUsd"),
+    outputPerMillionUsd: highest("outputPerMillionUsd"),
+    perAudioMinuteUsd: highest("perAudioMinuteUsd"),
+    perImageUsd: highest("perImageUsd"),
+  };
+}
+
+/** The amounts of a call that prices apply to. */
+export interface BilledAmounts {
+  readonly promptTokens?: number;
+  readonly completionTokens?: number;
+  readonly audioSeconds?: number;
+  /** Number of images. */
+  readonly images?: number;
+}
+
+/** Cost of a call in USD, to a billionth. `undefined` when the price has no field for anything that was used. */
+export function costOf(price: ModelPrice, amounts: BilledAmounts): number | undefined {
+  const items = [
+    [price.inputPerMillionUsd, (amounts.promptTokens ?? Number.NaN) / 1e6],
+    [price.outputPerMillionUsd, (amounts.completionTokens ?? Number.NaN) / 1e6],
+    [price.perAudioMinuteUsd, (amounts.audioSeconds ?? Number.NaN) / 60],
+    [price.perImageUsd, amounts.images ?? Number.NaN],
+  ] as const;
+  let cost: number | undefined;
+  for (const [each, amount] of items) {
+    if (each !== undefined && !Number.isNaN(amount)) cost = (cost ?? 0) + each * amount;
+  }
+  return cost === undefined ? undefined : Math.round(cost * 1e9) / 1e9;
 }

@@ -84,28 +84,18 @@ export interface NewEdit {
   readonly toAddress?: (address: ReplyAddress) => ReplyAddress;
 }
 
-/** @see {@link Inbox.accept} */
-export interface AcceptOptions {
-  readonly onWritten?: (() => void) | undefined;
-  readonly canWait?: boolean | undefined;
-}
-
 /** Durable record of accepted events. Failures throw `store-unavailable`. */
 export interface Inbox {
-  /**
-   * Set-if-absent under `event.key`, durable before it resolves. `onWritten`: called before that, where a store knows
-   * earlier that the event survives the end of the process: its turn may begin. Contract: does not throw. `canWait`: a few
-   * milliseconds longer, to become durable together with what its turn writes first.
-   */
-  accept(event: IncomingEvent, options?: AcceptOptions): Promise<"accepted" | "duplicate">;
+  /** Set-if-absent under `event.key`, durable when it resolves. */
+  accept(event: IncomingEvent): Promise<"accepted" | "duplicate">;
   /**
    * Saves the progress of a run for the first time, which claims this attempt at each of its events. False, and
-   * nothing is saved: another process has claimed it. A store for one process grants every claim.
+   * nothing is saved: it has been claimed, or one of the events is answered or withdrawn.
    */
   claimTurn(turn: TurnProgress): Promise<boolean>;
   /**
    * Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. Survives
-   * the end of the process when it resolves; a power failure 250 ms later, or with `isDurable` too.
+   * the end of the process when it resolves; with `isDurable` a power failure too.
    */
   saveTurn(turn: TurnProgress, options?: { readonly isDurable?: boolean }): Promise<boolean>;
   /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. `accepted`: it was known. */
@@ -140,6 +130,8 @@ export interface Inbox {
    * were open. `answer`: stored with the mark of the first one. Durable when it resolves.
    */
   stop(keys: readonly string[], by: string, answer?: StoppedAnswer): Promise<readonly string[]>;
+  /** Whether `accept` would return `duplicate`: it was accepted, refused or withdrawn. */
+  knows(key: string): Promise<boolean>;
   /** The known entries of these keys, answered or not. */
   lookUp(keys: readonly string[]): Promise<readonly InboxEntry[]>;
   /**

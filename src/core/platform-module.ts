@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Asker } from "./access.ts";
 import type { Check } from "./checks.ts";
 import type { Command } from "./command.ts";
-import type { GatewayOutlook } from "./gateway-trouble.ts";
+import type { GatewayOutlook } from "./gateway.ts";
 import type { Platform } from "./platform.ts";
 import type { Settings, SettingValues } from "./settings.ts";
 import type { Claims, Records } from "./storage.ts";
@@ -84,7 +84,7 @@ export interface CreatedPlatform {
 }
 
 /** A command of the command line that belongs to a platform, such as one that prints its manifest. */
-export interface PlatformTool<S extends Settings = Settings> {
+interface PlatformTool<S extends Settings = Settings> {
   /** One line for `--help`. */
   readonly description: string;
   /** Resolves to what is printed. */
@@ -92,14 +92,14 @@ export interface PlatformTool<S extends Settings = Settings> {
 }
 
 /** What the start line of a platform may mention. */
-export interface StartLineContext {
+interface StartLineContext {
   readonly isOn: boolean;
   /** Of Parley's HTTP server. */
   readonly url: string;
 }
 
 /** What a platform's start may depend on besides its settings. */
-export interface DeploymentContext {
+interface DeploymentContext {
   /** The address that Parley's HTTP server is to listen on. */
   readonly host: string;
   /** Whether the platform is on. */
@@ -111,13 +111,13 @@ export interface DeploymentContext {
 }
 
 /** What a platform's checks may depend on besides its settings. */
-export interface PlatformCheckContext {
+interface PlatformCheckContext {
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
 }
 
 /**
- * One chat platform as the composition knows it. Settings, start lines, the README's table and the platform itself
+ * One chat platform as the composition knows it. Settings, start lines, docs/settings-reference.md and the platform itself
  * derive from it. It is loaded at every start, so it imports no SDK: `load` does.
  */
 export interface PlatformModule<S extends Settings = Settings> {

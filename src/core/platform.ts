@@ -1,16 +1,21 @@
+import type { Language } from "../words/languages.ts";
 import type { Actor } from "./access.ts";
-import type { ConversationLabels, ConversationsQuery } from "./conversation-lists.ts";
-import type { Attachment, EditedContent, IncomingEvent, Origin, ReplyAddress } from "./events.ts";
-import type { Rating, RatingOutcome } from "./feedback.ts";
-import type { BranchOutcome, BranchRequest } from "./branch.ts";
-import type { ConversationExport } from "./exported-file.ts";
-import type { FormDesk, FormOffer } from "./forms.ts";
-import type { PlatformGuide } from "./platform-guide.ts";
-import type { ActionResult, ActionUse, ReplyAction } from "./reply-actions.ts";
+import type { SettingFacts } from "./command-services.ts";
+import type { ReplyAddress, Attachment, EditedContent, IncomingEvent, Origin } from "./events.ts";
+import type { FormOffer } from "./forms.ts";
 import type { ModelOperation } from "./gateway.ts";
-import type { PersonOverview } from "./person-overview.ts";
+import type { Press, PressResult, ReplyAction } from "./press.ts";
 import type { RoomQuery, RoomReading } from "./room.ts";
-import type { Conversations, ConversationSummary, StoredBlob, StoredMessage } from "./storage.ts";
+import type { BudgetState, UsageRow } from "./spending.ts";
+import type {
+  ConversationLabels,
+  ConversationsQuery,
+  Conversations,
+  ConversationSummary,
+  StoredBlob,
+  StoredMessage,
+  ConversationExport,
+} from "./storage.ts";
 
 /** A file shown in a reply: a generated picture, or an answer too long for messages. */
 export interface ReplyFile {
@@ -22,14 +27,14 @@ export interface ReplyFile {
 }
 
 /** What is shown below a finished answer. */
-export interface ReplyEnding {
+interface ReplyEnding {
   /** What was left out, cut or replaced. Plain sentences without markup. */
   readonly notices?: readonly string[];
-  /** A button for something that cannot be undone: it calls {@link Receiver.confirm} with `key`. */
+  /** A button for something that cannot be undone: a `confirm` press has `key`. */
   readonly confirm?: ConfirmButton;
   /** Buttons below the answer, in order. */
   readonly actions?: readonly ReplyAction[];
-  /** Forms that can be opened from here, through {@link Receiver.forms}. A platform without forms leaves them out. */
+  /** Forms that can be opened from here, by a `settings` press. A platform without forms leaves them out. */
   readonly forms?: readonly FormOffer[];
 }
 
@@ -48,10 +53,10 @@ export interface ReplyContent {
   readonly lead?: string;
   /** The answer itself. */
   readonly text: string;
+  /** What the model thought before it. A platform that cannot fold it leaves it out. */
+  readonly thoughts?: string;
   /** Nothing follows, so that there is nothing to stop. Default false. */
   readonly isWhole?: boolean;
-  /** What the model thought before it. A platform that has no place for it leaves it out. */
-  readonly thoughts?: string | undefined;
 }
 
 /** What is shown at the end of a failed reply. */
@@ -59,7 +64,7 @@ export interface ReplyFailure {
   /** One or two plain sentences: what went wrong and what to do. */
   readonly text: string;
   readonly notices?: readonly string[];
-  /** Present: the platform shows a Retry button that calls {@link Receiver.retry} with it. */
+  /** Present: the platform shows a Retry button for a `retry` press with this key. */
   readonly retryKey?: string;
   /** The turn runs again by itself, into the same reply: what cannot be changed then is not shown. Default false. */
   readonly isTemporary?: boolean;
@@ -71,6 +76,8 @@ export interface ReplyFailure {
  * splits it, and limits the rate of its edits.
  */
 export interface Reply {
+  /** People can look at the answers that stood in its place before. Default: nobody can, and none are kept. */
+  readonly showsVersions?: true;
   /** Shows that an answer is coming: typing, a status line or a placeholder. Resolves when its address is saved. */
   show(): Promise<void>;
   /**
@@ -284,29 +291,12 @@ export interface Receiver {
   /** The conversation of an event by its key. `undefined`: not accepted, or answered long ago. */
   conversationOf(key: string): Promise<string | undefined>;
   /**
-   * Runs a failed or sealed turn again into the same reply, also for another person than its author. `gone`: the turn is
-   * no longer known.
-   * @throws ParleyError `access-denied`: the rules do not allow `by`; show the words to this person alone
+   * A person used a button, a menu or a form, whoever asked the question. Show a result in words to this person alone.
+   * Where {@link changesReply}, one process alone may call it for a press.
+   * @throws ParleyError, whose words are for this person alone: `access-denied`, `not-permitted`, `rate-limited`,
+   *   `over-budget`, `store-unavailable`, `stopping`
    */
-  retry(retryKey: string, by: Actor): Promise<"accepted" | "gone">;
-  /**
-   * Runs a command that asked for confirmation again, as confirmed, into the same reply. `refused`: only the caller may
-   * confirm. `gone`: the call is no longer known.
-   * @throws ParleyError `access-denied`, as {@link retry}
-   */
-  confirm(key: string, by: Actor): Promise<"accepted" | "refused" | "gone">;
-  /**
-   * Runs a button of a reply for the person who used it, whoever asked the question. Show a result in words to this
-   * person alone. Where {@link changesReply}, one process alone may call it for a click.
-   * @throws ParleyError `store-unavailable`, `access-denied` (the rules do not allow `by`), `rate-limited`, `over-budget`
-   */
-  act(action: ReplyAction, by: Actor, use?: ActionUse): Promise<ActionResult>;
-  /**
-   * A person rates an answer, whoever asked the question; `key`: that of its `details` action. One rating for each
-   * person and answer counts, the last one.
-   * @throws ParleyError `store-unavailable`, `access-denied`, as {@link retry}
-   */
-  rate(key: string, rating: Rating, by: Actor): Promise<RatingOutcome>;
+  press(press: Press, by: Actor): Promise<PressResult>;
   /**
    * People deleted these messages on the platform (event keys; answers by {@link Platform.shownMessageKeys}). Erases
    * what is stored of them, drops pending turns and cancels active ones. Unknown keys are ignored. Idempotent. `others`:
@@ -335,12 +325,6 @@ export interface Receiver {
    * @throws ParleyError `store-unavailable`
    */
   peopleDeleted(idPrefix: string): Promise<void>;
-  /**
-   * Stops the turn that runs in a conversation, in whichever process; partial text is its answer. Resolves to whether
-   * there was one.
-   * @throws ParleyError `access-denied`, as {@link retry}; `not-permitted`: `by` neither asked nor is a moderator
-   */
-  cancel(conversationId: string, by: Actor): Promise<boolean>;
   /** Copies a part of a conversation into a new one. @throws ParleyError `access-denied`, `store-unavailable` */
   branch(request: BranchRequest, by: Actor): Promise<BranchOutcome>;
   /**
@@ -355,8 +339,11 @@ export interface Receiver {
    * @throws ParleyError `store-unavailable`, where it was not read before
    */
   placeSettings(place: Pick<Origin, "server" | "channel" | "channelPlace">): Promise<PlaceSettings>;
-  /** Forms that people open and submit. */
-  readonly forms: FormDesk;
+  /**
+   * The forms of settings that a person may open in a conversation, and around it: the key of each is pressed as
+   * `settings`. A platform without forms need not offer them, because everything can be typed as well.
+   */
+  formOffers(by: Actor, conversationId: string | undefined): readonly FormOffer[];
   /**
    * What concerns one person, for a page of their own.
    * @throws ParleyError `access-denied`, as {@link retry}; `store-unavailable`
@@ -404,4 +391,52 @@ export interface ConversationHistory {
   readonly search: Conversations["search"];
   /** The bytes of a picture or voice note. `undefined`: no such blob. */
   readBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
+}
+
+/** What `/help` says of a platform. */
+interface PlatformGuide {
+  /** Put before each command's name. Usually empty. */
+  readonly commandPrefix: string;
+  /** Whether it shows commands and options by their names in the person's language. Otherwise in English. */
+  readonly hasLocalNames: boolean;
+  /** How people talk to the bot, in the language of the person who asks: one Markdown sentence or two each. */
+  readonly speaking: readonly string[];
+  /** Whether a message has a menu with the message commands. */
+  readonly hasMessageMenus: boolean;
+  /** How `/export` shows pictures and recordings: each as a file, or all in one archive. People can also download that. */
+  readonly exportsAs: "files" | "archive";
+}
+
+/** Which part of a conversation is copied into a new one. */
+export interface BranchRequest {
+  readonly from: string;
+  /** A new conversation, or the same as before: then only what is missing is copied. */
+  readonly to: string;
+  /** Up to this turn's answer, or up to the message before its question (key of the question's event). */
+  readonly until: { readonly turnKey: string } | { readonly beforeKey: string };
+  /** The key of a message in the new conversation, always the same for a message. */
+  readonly toKey: (key: string) => string;
+  /** The address of an event with such a key. */
+  readonly toAddress: (key: string) => ReplyAddress;
+}
+
+/**
+ * - `branched`: it is stored; the answers can be asked for anew there as far as they could be before.
+ * - `gone`: the message is not stored, or `to` is another conversation.
+ * - `too-long`: there are more messages than are copied at once.
+ */
+export type BranchOutcome = "branched" | "gone" | "too-long";
+
+/** What concerns one person, outside of channels. */
+export interface PersonOverview {
+  /** What Parley speaks with them: as they have set it, else that of their client. */
+  readonly language: Language;
+  /** The settings in force for them, in that language. */
+  readonly settings: readonly SettingFacts[];
+  /** `YYYY-MM-DD`, UTC. */
+  readonly today: string;
+  /** What they have used in this month. */
+  readonly usage: readonly UsageRow[];
+  /** The budgets that apply to them. */
+  readonly budgets: readonly BudgetState[];
 }

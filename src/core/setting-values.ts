@@ -1,8 +1,15 @@
-import { declarationOf, type SettingName, type SettingValue } from "./layered-settings.ts";
-import { translate } from "../words/translate.ts";
+import { currentLanguage, translateDeclared, translate } from "../words/translate.ts";
+import {
+  declarationOf,
+  settingGroups,
+  type Choice,
+  type SettingGroup,
+  type SettingName,
+  type SettingValue,
+} from "./layered-settings.ts";
 
 /** A value read from what a person typed, or what is wrong with it, as the end of a sentence. */
-export type ParsedSetting =
+type ParsedSetting =
   | { readonly kind: "value"; readonly value: SettingValue }
   | { readonly kind: "default" }
   | { readonly kind: "problem"; readonly problem: string };
@@ -78,7 +85,10 @@ function parseTerms(text: string, maxTerms: number): ParsedSetting {
   const terms = [...new Set(text.split(/[\s,]+/).filter((term) => term !== ""))];
   if (terms.length > maxTerms)
     return problem(translate("setting.problem.too-many", { count: terms.length, max: maxTerms }));
-  const wrong = terms.find((term) => !/^[a-z]{1,20}:[a-z]{1,20}:[\w.-]{1,64}$/i.test(term));
+  // Commas alone name nobody: with an empty list no one could use the bot.
+  const wrong = (terms.length === 0 ? [text] : terms).find(
+    (term) => !/^[a-z]{1,20}:[a-z]{1,20}:[\w.-]{1,64}$/i.test(term),
+  );
   return wrong === undefined
     ? value(terms)
     : problem(translate("setting.problem.term", { entry: JSON.stringify(wrong.slice(0, 100)) }));
@@ -157,4 +167,37 @@ function decimalsOf(number: number): number {
       .replace(/(?<!0)0+$/, "")
       .split(".")[1]?.length ?? 0
   );
+}
+
+/** What a setting is, in the person's language. */
+export function settingDescription(name: SettingName): string {
+  return inWords(`setting.${name}.description`, declarationOf(name).description);
+}
+
+/** A setting's name as a label: "Chat model". */
+export function settingLabel(name: SettingName): string {
+  const words = name.replaceAll("-", " ");
+  return inWords(`setting.${name}.label`, words.charAt(0).toUpperCase() + words.slice(1));
+}
+
+/** The values of a `choice`, with labels in the person's language. Empty for other settings. */
+export function settingChoices(name: SettingName): readonly Choice[] {
+  const setting = declarationOf(name);
+  if (setting.kind !== "choice") return [];
+  return setting.choices.map(({ value, label }) => ({
+    value,
+    label: inWords(`setting.${name}.choice.${value}`, label),
+  }));
+}
+
+/** A group's name: alone, or after a place and a colon (`in-label`). */
+export function settingGroupTitle(group: SettingGroup, where: "alone" | "in-label" = "alone"): string {
+  const title = settingGroups[group];
+  return where === "alone"
+    ? inWords(`setting-group.${group}`, title)
+    : inWords(`setting-group.${group}.in-label`, title.toLowerCase());
+}
+
+function inWords(key: string, declared: string): string {
+  return translateDeclared(currentLanguage(), key, declared);
 }

@@ -1,6 +1,8 @@
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
-/** One setting: an environment variable, its check, and its line in the README's table. */
+/** One setting: an environment variable, its check, and its line in docs/settings-reference.md. */
 export interface Setting {
   /** Takes the variable's text, `undefined` where it is not set. */
   readonly schema: z.ZodType;
@@ -58,4 +60,31 @@ export function toProblem(issue: z.core.$ZodIssue): string {
     default:
       return issue.message;
   }
+}
+
+/** All public IPv6 addresses are in it; in some of its networks there are none. */
+const globalUnicast = ipaddr.IPv6.parseCIDR("2000::/3");
+
+/**
+ * Whether an IP address is public. False for names, and for IPv6 addresses with a zone or an embedded IPv4 address.
+ * Never throws.
+ */
+export function isPublicAddress(text: string): boolean {
+  if (isIP(text) === 0 || text.includes("%")) return false;
+  const address = ipaddr.parse(text);
+  if (address.range() !== "unicast") return false;
+  return address.kind() === "ipv4" || address.match(globalUnicast);
+}
+
+/**
+ * Whether a host of a URL may be public: a public address, or a name with a dot that is not one of a local network.
+ * Names are not resolved. Spellings such as 0x7f.1 or 2130706433 are already normalised by `URL`.
+ */
+export function isPublicHost(hostname: string): boolean {
+  const host = hostname.replaceAll(/^\[|\]$/g, "").replace(/\.$/, "");
+  if (isIP(host) !== 0) return isPublicAddress(host);
+  return (
+    !/(^|\.)(localhost|localdomain|local|internal|intranet|lan|home|corp|home\.arpa)$/i.test(host) &&
+    host.includes(".")
+  );
 }

@@ -1,6 +1,5 @@
 import type { Asker } from "./access.ts";
-import type { ModelOperation } from "./gateway.ts";
-import type { BilledAmounts } from "./model-price.ts";
+import type { ModelOperation, BilledAmounts } from "./gateway.ts";
 
 /**
  * What a budget counts. `person`: `Author.id`. `place`: a term of an {@link Origin} (its `server` or `channel`).
@@ -103,12 +102,11 @@ export interface UsageQuery {
 export interface SpendingLedger {
   /**
    * Counts a turn of a person unless that would be more than `max` in a minute. `undefined`: counted; otherwise after
-   * how many milliseconds there is room again, and nothing is counted. `onLost`: the count may be written later, with
-   * what is written next; called where it could not be.
+   * how many milliseconds there is room again, and nothing is counted.
    */
   countTurn(
     personId: string,
-    options: { readonly max: number; readonly now: number; readonly onLost?: () => void },
+    options: { readonly max: number; readonly now: number },
   ): Promise<number | undefined>;
   /** Takes a counted turn back: the event turned out to be a redelivery. */
   uncountTurn(personId: string, now: number): Promise<void>;

@@ -1,10 +1,7 @@
-import type { ConversationSearch, ConversationsQuery, SearchPage } from "./conversation-lists.ts";
 import type { Author, Json, PictureRef } from "./events.ts";
-import type { ConversationExport } from "./exported-file.ts";
-import type { PersonRating, RatingOutcome, Ratings } from "./feedback.ts";
 import type { Usage } from "./gateway.ts";
-import type { Receipt } from "./receipt.ts";
 import type { LayerValues } from "./layered-settings.ts";
+import type { Receipt } from "./receipt.ts";
 import type { RoomState } from "./room.ts";
 
 /** Stored data, and the ports of the store. Every failed operation throws `store-unavailable`. */
@@ -51,6 +48,8 @@ export interface StoredMessage {
   readonly attempt?: number;
   readonly author?: Author;
   readonly parts: readonly MessagePart[];
+  /** Assistant only: what the model thought before it answered, as far as it told. Never sent to a model again. */
+  readonly thoughts?: string;
   /** The command call that it is or, of an answer, that a model has asked for; without files. */
   readonly call?: StoredCall;
   readonly createdAt: number;
@@ -64,8 +63,6 @@ export interface StoredMessage {
   readonly failure?: string;
   /** What was left out, cut or replaced, in words for people. */
   readonly notices?: readonly string[];
-  /** Assistant only: what the model thought before it, Markdown. Never sent to a model again. */
-  readonly thoughts?: string;
   readonly model?: string;
   readonly usage?: Usage;
   /** Assistant only: the model ended it at its length limit, or it broke off; it can be continued. */
@@ -76,11 +73,19 @@ export interface StoredMessage {
   readonly ratings?: Ratings;
   /** Assistant only: keys of the platform's messages that show it. Until its reply has ended: as far as known. */
   readonly shownAs?: readonly string[];
+  /** Assistant only: the answers that stood in its place before, oldest first. No model reads them. */
+  readonly versions?: readonly AnswerVersion[];
   /** False when it is shown to people only (a list of models), never sent to the model. Default true. */
   readonly inContext?: boolean;
   /** User only: said in the thread to others, by a person or an app. Context for the model, never a question. */
   readonly room?: { readonly isApp: boolean };
 }
+
+/** An answer in whose place another one stands. */
+export interface AnswerVersion extends Pick<
+  StoredMessage,
+  "parts" | "thoughts" | "notices" | "model" | "createdAt"
+> {}
 
 /** One line of a list of conversations. */
 export interface ConversationSummary {
@@ -136,10 +141,18 @@ export interface Conversations {
     noted?: NotedWithMessage,
   ): Promise<"appended" | "duplicate">;
   /**
-   * Stores a message in the place of an earlier one of the same id, which is gone from the service's files too; at the
-   * end where there is none. `refused`: a later attempt has stored its own, or the message was erased.
+   * Stores a message in the place of an earlier one of the same id, at the end where there is none. `refused`: a later
+   * attempt has stored its own, or the message was erased. `earlier`, by default `erased`, says what becomes of the one
+   * that was there:
+   * - `erased`: it and its versions are gone from the service's files too.
+   * - `version`: it is a version of `message` from now on.
+   * - `continued`: its versions are those of `message`, which goes on in its words.
    */
-  replace(conversationId: string, message: StoredMessage): Promise<"replaced" | "appended" | "refused">;
+  replace(
+    conversationId: string,
+    message: StoredMessage,
+    earlier?: "erased" | "version" | "continued",
+  ): Promise<"replaced" | "appended" | "refused">;
   /**
    * The newest messages, oldest first, until their texts have more than `maxChars` characters together, by default 8
    * million: with the oldest one they do.
@@ -262,4 +275,147 @@ export interface Records {
   set(key: string, value: Json, ttlMs?: number): Promise<void>;
   /** What is removed is gone from the store's files as well, as after `/forget`. */
   delete(key: string): Promise<void>;
+}
+
+/** What people give a conversation for their list of them. Absent: stays as it is. */
+export interface ConversationLabels {
+  /** At most 100 characters. Empty: its title again. */
+  readonly name?: string;
+  readonly isPinned?: boolean;
+}
+
+/** Which conversations are listed. */
+export interface ConversationsQuery {
+  readonly max: number;
+  /** None whose id starts with that. */
+  readonly without?: string | undefined;
+  /** Only those. Default: all. */
+  readonly isWanted?: ((conversationId: string) => boolean) | undefined;
+}
+
+/** What is looked for in conversations. */
+export interface ConversationSearch {
+  /** Words, all of which occur in one message or in the title. Upper and lower case and accents do not count. */
+  readonly text: string;
+  /** Most conversations of a page. */
+  readonly max: number;
+  /** The page ends after about this time, whatever was found by then. */
+  readonly maxMs: number;
+  /** {@link SearchPage.next} of the page before. Default: begins with the most recently active conversation. */
+  readonly after?: string | undefined;
+  /** Only in those. Default: in all. */
+  readonly isWanted?: ((conversationId: string) => boolean) | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** A part of an excerpt. `isMatch`: a word that was looked for. */
+export interface ExcerptPart {
+  readonly text: string;
+  readonly isMatch: boolean;
+}
+
+/** A conversation that was found. */
+export interface FoundConversation {
+  readonly conversationId: string;
+  readonly title: string;
+  /** Unix milliseconds. */
+  readonly updatedAt: number;
+  /** The latest message with the words. Absent: only the title has them. */
+  readonly message?: {
+    readonly turnKey: string;
+    readonly role: "user" | "assistant";
+    /** About 200 characters around the first of the words, on one line. */
+    readonly excerpt: readonly ExcerptPart[];
+  };
+}
+
+/** A part of what a search finds, the most recently active conversations first. `next` absent: all were searched. */
+export interface SearchPage {
+  readonly found: readonly FoundConversation[];
+  readonly next?: string;
+}
+
+/** A file of an export. */
+export interface ExportedFile {
+  /** A plain file name, safe on every system. */
+  readonly name: string;
+  readonly mediaType: string;
+  /** The bytes, read in pieces as they are consumed. None: the file is no longer stored. */
+  read(): AsyncIterable<Uint8Array>;
+}
+
+/** A conversation as files. */
+export interface ConversationExport {
+  /** The one that was set, else the beginning of the first message. */
+  readonly title: string;
+  /** `conversation.md`, `conversation.json`, then pictures and voice notes. */
+  readonly files: readonly ExportedFile[];
+}
+
+/** What a person thinks of an answer. */
+export type Rating = "good" | "bad";
+
+/** Each person's rating of an answer, by an opaque name of theirs that is different for each answer. */
+type Ratings = Readonly<Record<string, Rating>>;
+
+/** One of {@link Ratings}. */
+interface PersonRating {
+  readonly rater: string;
+  readonly rating: Rating;
+}
+
+/**
+ * - `rated`: it is stored; an earlier one of the same person is replaced.
+ * - `unchanged`: the person had said the same.
+ * - `gone`: the answer is no longer stored.
+ */
+export type RatingOutcome = "rated" | "unchanged" | "gone";
+
+/** Most people whose ratings of one answer are kept. Those of others change nothing. */
+export const maxRatings = 100;
+
+/** Whether a word that a platform delivers is a rating. */
+export function isRating(word: string): word is Rating {
+  return word === "good" || word === "bad";
+}
+
+/** Characters of the messages of one read, where nobody asks for others. No model's context holds more. */
+export const maxRecentChars = 8_000_000;
+
+/** Characters of all texts of messages: what people wrote, recordings, files and earlier versions included. */
+export function charsOf(messages: readonly Pick<StoredMessage, "parts" | "versions">[]): number {
+  let chars = 0;
+  for (const { parts, versions } of messages) {
+    for (const part of parts) if ("text" in part) chars += part.text.length;
+    if (versions !== undefined) chars += charsOf(versions);
+  }
+  return chars;
+}
+
+/** Most versions of one answer that are kept besides the newest. */
+const maxVersions = 10;
+/** Characters of the texts of these versions together. */
+const maxVersionChars = 200_000;
+
+/** The newest versions within the bounds. */
+export function boundVersions(versions: readonly AnswerVersion[]): readonly AnswerVersion[] {
+  const kept = versions.slice(-maxVersions);
+  while (charsOf(kept) > maxVersionChars) kept.shift();
+  return kept;
+}
+
+/** What is kept of an answer as a version: none where it shows nothing. */
+export function toVersions(answer: StoredMessage): readonly AnswerVersion[] {
+  const { parts, thoughts, model, createdAt, failure } = answer;
+  if (!parts.some((part) => part.kind === "image" || ("text" in part && part.text.trim() !== ""))) return [];
+  const notices = [...(answer.notices ?? []), ...(failure === undefined ? [] : [failure])];
+  return [
+    {
+      parts,
+      createdAt,
+      ...(thoughts === undefined ? {} : { thoughts }),
+      ...(notices.length === 0 ? {} : { notices }),
+      ...(model === undefined ? {} : { model }),
+    },
+  ];
 }

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Usage } from "./gateway.ts";
 
 /** Structured log. Fields hold ids, codes, counts and durations; never secrets or what people wrote. */
@@ -78,3 +79,25 @@ export const noSpan: Span = {
 
 /** Tracing is off. */
 export const noTracer: Tracer = { isOn: false, start: () => noSpan };
+
+/** The turn that the running code belongs to. */
+interface TurnScope {
+  /** Key of the turn's first event: the `turn` of every log line. */
+  readonly turn: string;
+  /** What steps of the turn are traced under. */
+  readonly span: Span;
+  /** Called when a request of the turn is repeated only after this time, in milliseconds: the other side is busy. */
+  readonly onWait?: (waitMs: number) => void;
+}
+
+const scopes = new AsyncLocalStorage<TurnScope>();
+
+/** Runs `work`, and everything that it starts, as part of a turn: log lines and traces name it. */
+export function inTurn<T>(scope: TurnScope, work: () => T): T {
+  return scopes.run(scope, work);
+}
+
+/** `undefined` outside of turns. */
+export function currentTurn(): TurnScope | undefined {
+  return scopes.getStore();
+}

@@ -1,7 +1,6 @@
-import { toCountText, toMinutesText, toUsdText } from "./amounts.ts";
-import type { BudgetState, UsageRow } from "./spending.ts";
+import { formatCount, translate, formatDecimal, formatUsd } from "../words/translate.ts";
+import type { UsageRow, BudgetState } from "./spending.ts";
 import { sumUsage, type UsageDimension, type UsageGroup, type UsageSum } from "./usage-report.ts";
-import { translate } from "../words/translate.ts";
 
 /** Longest first cell of a table: wider tables are not aligned on Discord. */
 const maxNameChars = 26;
@@ -104,4 +103,94 @@ function toTable(head: readonly string[], lines: readonly (readonly string[])[])
   const toRow = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   const rule = head.map((_, index) => (index === 0 ? "---" : "--:"));
   return [head, rule, ...lines].map(toRow).join("\n");
+}
+
+const header = [
+  "day",
+  "person_id",
+  "person",
+  "channel_id",
+  "channel",
+  "model",
+  "operation",
+  "calls",
+  "prompt_tokens",
+  "completion_tokens",
+  "pictures",
+  "audio_seconds",
+  "cost_usd",
+  "estimated_calls",
+  "unpriced_calls",
+];
+
+/**
+ * Usage rows as CSV (RFC 4180, UTF-8 with a byte order mark, for spreadsheets), by day and person. A cell that a
+ * spreadsheet would take for a formula begins with an apostrophe. `names`: those that are known, by id.
+ */
+export function toUsageCsv(rows: readonly UsageRow[], names: ReadonlyMap<string, string>): string {
+  const ordered = rows.toSorted((a, b) => compare(a.day, b.day) || compare(a.personId, b.personId));
+  const lines = ordered.map((row) =>
+    [
+      row.day,
+      row.personId,
+      names.get(row.personId) ?? "",
+      row.channel ?? "",
+      row.channel === undefined ? "" : (names.get(row.channel) ?? ""),
+      row.model,
+      row.operation,
+      row.calls,
+      row.promptTokens,
+      row.completionTokens,
+      row.images,
+      row.audioSeconds,
+      row.costUsd,
+      row.estimatedCalls,
+      row.unpricedCalls,
+    ].map(toCell),
+  );
+  return `\uFEFF${[header, ...lines].map((cells) => `${cells.join(",")}\r\n`).join("")}`;
+}
+
+/** @see https://owasp.org/www-community/attacks/CSV_Injection */
+function toCell(value: string | number): string {
+  const text = typeof value === "number" ? toPlainNumber(value) : value;
+  const harmless = typeof value === "string" && /^\s*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+}
+
+/** Without an exponent, which some spreadsheets take for text. */
+function toPlainNumber(value: number): string {
+  return Number.isInteger(value) ? String(value) : value.toFixed(9).replace(/\.?0+$/, "");
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** A whole number with the separators of the person's language: `12,345`. */
+function toCountText(count: number): string {
+  return formatCount(count);
+}
+
+/** An amount in US dollars: two decimals from a cent on, otherwise two significant digits: `$12.30`, `$0.0042`. */
+export function toUsdText(usd: number): string {
+  const places = usd === 0 ? 0 : usd >= 0.01 ? 2 : Math.min(9, 1 - Math.floor(Math.log10(usd)));
+  return formatUsd(usd, { least: places, most: places });
+}
+
+const tenths = { least: 1, most: 1 };
+
+/** A time span: `under 0.1 s`, `0.8 s`, `12 s`, `3 min 20 s`. */
+export function toSecondsText(ms: number): string {
+  if (ms < 95) return translate("time.under", { seconds: formatDecimal(0.1, tenths) });
+  if (ms < 9950) return `${formatDecimal(ms / 1000, tenths)} s`;
+  const seconds = Math.round(ms / 1000);
+  return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** Minutes of a recording: `0.4`, `12`. */
+export function toMinutesText(seconds: number): string {
+  const minutes = seconds / 60;
+  if (minutes === 0) return "0";
+  return minutes < 9.95 ? formatDecimal(Math.max(0.1, minutes), { least: 0, most: 1 }) : toCountText(minutes);
 }

@@ -1,28 +1,24 @@
+import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Clock } from "../core/clock.ts";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
+import { isLoopback, listenFailure } from "../support/client-address.ts";
 import { systemClock } from "../support/clock.ts";
-import { listenFailure } from "../support/listen-failure.ts";
-import { isLoopback } from "../support/loopback.ts";
-import { createHttpServer } from "../support/node-http.ts";
-import { createAdmission, type Admission } from "./admission.ts";
-import { ApiError, clip } from "./api-error.ts";
-import { hashKey } from "./authorize.ts";
-import { defaultGatewayConfig, type GatewayConfig } from "./settings.ts";
+import { createHttpServer, drainRequest } from "../support/request-body.ts";
+import { ApiError, clip, createExchange, type Exchange } from "./api-error.ts";
 import { createBodyMemory } from "./body-memory.ts";
-import { createExchange, type Exchange } from "./exchange.ts";
-import { flushResponse } from "./flush-response.ts";
-import type { KeyRing } from "./keys/key-ring.ts";
-import type { KeyValue } from "./keys/key-value.ts";
-import { createOperations, type Operations } from "./operations.ts";
-import { refuseForeignOrigin } from "./origin-guard.ts";
-import { createPictureShelf, picturePath, type ShelvedPicture } from "./picture-shelf.ts";
-import { drainRequest } from "../support/drain-request.ts";
+import type { KeyRing, KeyValue } from "./keys/key-ring.ts";
+import { createOperations } from "./operations.ts";
+import { createPictureShelf, picturePath, type ShelvedPicture } from "./load-image.ts";
+import { fullAccess, type Access } from "./router.ts";
+import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
+
+type Operations = Awaited<ReturnType<typeof createOperations>>;
 
 /** Settings of {@link createEmbeddedGateway}. */
-export interface EmbeddedGatewayOptions {
+interface EmbeddedGatewayOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
@@ -56,7 +52,7 @@ export interface EmbeddedGatewayOptions {
 }
 
 /** An HTTP server of the gateway API. */
-export interface EmbeddedGateway {
+interface EmbeddedGateway {
   /**
    * Starts to serve. `url` is the base URL without `/v1`, as for `GATEWAY_BASE_URL`.
    * @throws ParleyError `config` when the address is in use, or public without any key
@@ -291,4 +287,132 @@ function toUrl(address: AddressInfo, host: string): string {
   const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : name;
   return `http://${reachable}:${address.port}`;
+}
+
+/** Decides who may use the gateway. */
+interface Admission {
+  /**
+   * The permissions of a request's caller. Reads headers only.
+   * @throws ApiError 401 (no key, or an unknown one), 403 (no key exists, and the request is not from this machine),
+   * 402 and 429 (limits of the key)
+   */
+  admit(request: IncomingMessage): Promise<Access>;
+  /** Whether a key was ever configured or issued. From then on every request needs one. */
+  needsKey(): Promise<boolean>;
+}
+
+/** Settings of {@link createAdmission}. */
+interface AdmissionOptions {
+  /** Hashes of the keys without restriction. */
+  readonly keyHashes: readonly Buffer[];
+  readonly ring: KeyRing | undefined;
+  /** The bind address. */
+  readonly host: string;
+}
+
+/** @see {@link Admission} */
+function createAdmission({ keyHashes, ring, host }: AdmissionOptions): Admission {
+  let hasKeys = keyHashes.length > 0;
+  // Keys are never deleted, so one positive answer of the store is enough.
+  const needsKey = async (): Promise<boolean> => (hasKeys ||= (await ring?.hasIssuedKeys()) === true);
+  return {
+    needsKey,
+    admit: async (request) => {
+      const token = bearerToken(request.headers.authorization);
+      if (token !== undefined && isOneOf(token, keyHashes)) return fullAccess;
+      const access = token === undefined ? undefined : await ring?.admit(token);
+      if (access !== undefined) return access;
+      if (await needsKey()) throw unauthorized(token !== undefined);
+      if (isLoopback(host) && isFromThisMachine(request)) return fullAccess;
+      throw new ApiError(403, "permission_error", "Without keys only this machine is served.", {
+        code: "host_not_allowed",
+      });
+    },
+  };
+}
+
+/**
+ * Whether both ends of the connection are loopback addresses, and no proxy forwarded the request. The Host header
+ * grants nothing. A foreign one is refused too: through DNS rebinding a web page reaches loopback by a name of its own.
+ */
+function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
+  const isForwarded = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
+  const isLocal = isLoopbackAddress(socket.remoteAddress) && isLoopbackAddress(socket.localAddress);
+  return isLocal && !isForwarded && isLoopback(hostOf(headers.host ?? ""));
+}
+
+/** Also for an IPv4 address that is mapped into IPv6. */
+function isLoopbackAddress(address: string | undefined): boolean {
+  return address !== undefined && isLoopback(address.replace(/^::ffff:/i, ""));
+}
+
+/** The name or address in a Host header, without its port. */
+function hostOf(header: string): string {
+  return /^(\[[^\]]*\]|[^:]*)(?::\d+)?$/.exec(header)?.[1] ?? "";
+}
+
+/** SHA-256 of a key; only hashes are stored and compared. */
+export function hashKey(key: string): Buffer {
+  return createHash("sha256").update(key).digest();
+}
+
+/** The bearer token of an Authorization header, `undefined` without one. */
+function bearerToken(header: string | undefined): string | undefined {
+  return /^bearer +(\S+) *$/i.exec(header ?? "")?.[1];
+}
+
+/** Whether `token` is one of the keys, compared in constant time. */
+function isOneOf(token: string, hashes: readonly Buffer[]): boolean {
+  const hash = hashKey(token);
+  let isKnown = false;
+  for (const known of hashes) isKnown = timingSafeEqual(hash, known) || isKnown;
+  return isKnown;
+}
+
+/** 401 for a missing or unknown key. The key is not part of the message. */
+function unauthorized(hasToken: boolean): ApiError {
+  const message = hasToken
+    ? "The API key is not valid."
+    : "There is no API key. Send it as 'Authorization: Bearer <API_KEY>'.";
+  return new ApiError(401, "authentication_error", message, {
+    code: hasToken ? "invalid_api_key" : "missing_api_key",
+    headers: { "www-authenticate": 'Bearer realm="gateway"' },
+  });
+}
+
+/**
+ * Resolves when the whole answer has reached the socket or the client has disconnected. A client that reads nothing
+ * for `stalledMs` is disconnected: it would keep the connection open and block a graceful stop.
+ */
+async function flushResponse(response: ServerResponse, stalledMs: number): Promise<void> {
+  if (response.writableFinished || response.destroyed) return;
+  let unreadBytes = response.socket?.writableLength ?? 0;
+  const timer = setInterval(() => {
+    const bytes = response.socket?.writableLength ?? 0;
+    if (bytes >= unreadBytes) response.destroy();
+    unreadBytes = bytes;
+  }, stalledMs);
+  await new Promise((resolve) => response.once("close", resolve));
+  clearInterval(timer);
+}
+
+/**
+ * Refuses requests that a browser sent for another web site. Such a request needs no preflight when it is a form, so
+ * that every site could drive a gateway without keys. There are no CORS headers: no site may read an answer.
+ * @throws ApiError 403 `origin_not_allowed` for another `Origin`, or a `Sec-Fetch-Site` of another site
+ */
+function refuseForeignOrigin({ headers }: IncomingMessage): void {
+  const { origin, host } = headers;
+  const site = headers["sec-fetch-site"];
+  const isForeignSite = site !== undefined && site !== "same-origin" && site !== "none";
+  const isForeignOrigin = origin !== undefined && (host === undefined || !isOriginOf(origin, host));
+  if (!isForeignSite && !isForeignOrigin) return;
+  throw new ApiError(403, "permission_error", "Requests of other web sites are refused.", {
+    code: "origin_not_allowed",
+  });
+}
+
+function isOriginOf(origin: string, host: string): boolean {
+  const own = host.toLowerCase();
+  return origin.toLowerCase() === `http://${own}` || origin.toLowerCase() === `https://${own}`;
 }

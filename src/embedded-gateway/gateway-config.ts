@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { ParleyError } from "../core/errors.ts";
-import { withoutComments } from "./json-comments.ts";
-import type { Capability, GatewayConfig, UpstreamConfig } from "./settings.ts";
+import type { ModelPrice } from "../core/gateway.ts";
 
 const capabilities = [
   "chat",
@@ -179,4 +178,126 @@ function toPath(path: readonly PropertyKey[]): string {
 function toConfigError(problems: readonly string[], cause?: unknown): ParleyError {
   const message = `The gateway's settings are invalid:\n${problems.map((line) => `- ${line}`).join("\n")}`;
   return new ParleyError("config", message, cause === undefined ? {} : { cause });
+}
+
+/**
+ * Replaces `//` and `/* *\/` comments and trailing commas by blanks, so that positions in error messages stay right.
+ */
+export function withoutComments(text: string): string {
+  const blank = (found: string): string => found.replaceAll(/[^\n]/g, " ");
+  const token = /"(?:[^"\\\n]|\\.)*"?|\/\/[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
+  const plain = text.replaceAll(token, (found) => (found.startsWith('"') ? found : blank(found)));
+  return plain.replaceAll(/"(?:[^"\\\n]|\\.)*"?|,(?=\s*[}\]])/g, (found) => (found === "," ? " " : found));
+}
+
+/** What a model is for. A model without the list is tried for every operation. */
+export type Capability = "chat" | "vision" | "draws-in-chat" | "images" | "transcription";
+
+/** A model of an upstream, as the settings describe it. */
+export interface ModelConfig {
+  /** The upstream's own id. */
+  readonly id: string;
+  readonly capabilities?: readonly Capability[] | undefined;
+  /** In tokens. */
+  readonly contextLength?: number | undefined;
+  readonly prices?: ModelPrice | undefined;
+}
+
+/** One OpenAI-compatible service. */
+export interface UpstreamConfig {
+  /** With its version segment, without a trailing slash. */
+  readonly baseUrl: string;
+  readonly apiKey?: string;
+  /** Sent with each request, e.g. for an organisation. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The models that are offered. Default: the upstream's own list. */
+  readonly models?: readonly ModelConfig[];
+  /** Whether image URLs are downloaded here and sent as data URIs. */
+  readonly inlineImages: boolean;
+  /** Whether streams are requested with usage. */
+  readonly streamUsage: boolean;
+  /** Retries of one upstream, before the first byte of its answer. */
+  readonly retries: number;
+  /** Silence after which the upstream counts as failed, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** Validated settings of the embedded gateway. */
+export interface GatewayConfig {
+  /** Whether the sandbox models are offered. */
+  readonly sandbox: boolean;
+  /** Keyed by the prefix of their models' public ids. */
+  readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
+  /** Additional public ids, each for another public id. */
+  readonly aliases: Readonly<Record<string, string>>;
+  /** Models that are tried in order when a model fails before its first byte. */
+  readonly fallbacks: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The settings without a file: the sandbox alone. */
+export const defaultGatewayConfig: GatewayConfig = {
+  sandbox: true,
+  upstreams: {},
+  aliases: {},
+  fallbacks: {},
+};
+
+/** A record of `GET /v1/models`, with common additional metadata. */
+export interface ModelRecord {
+  readonly id: string;
+  readonly object: "model";
+  /** Unix seconds. */
+  readonly created: number;
+  readonly owned_by: string;
+  readonly [field: string]: unknown;
+}
+
+/** Unix seconds. */
+const releasedAt = 1_767_225_600;
+
+const free = { prompt: "0", completion: "0", image: "0", audio_minute: "0" };
+
+function sandboxModel(
+  name: string,
+  description: string,
+  input: readonly string[],
+  output: readonly string[],
+): ModelRecord {
+  return {
+    id: `sandbox/${name}`,
+    object: "model",
+    created: releasedAt,
+    owned_by: "parley-sandbox",
+    name: `Parley sandbox: ${name}`,
+    description,
+    context_length: 131_072,
+    architecture: {
+      modality: `${input.join("+")}->${output.join("+")}`,
+      input_modalities: input,
+      output_modalities: output,
+    },
+    pricing: free,
+  };
+}
+
+/** The models that need no upstream. None is a language model, and each says so. */
+export const sandboxModels: readonly ModelRecord[] = [
+  sandboxModel("chat", "Answers by rules; no language model.", ["text", "image"], ["text"]),
+  sandboxModel(
+    "image",
+    "Draws a card with the words of the prompt, and changes pictures.",
+    ["text", "image"],
+    ["text", "image"],
+  ),
+  sandboxModel("transcribe", "Tells the length of a recording; recognises no words.", ["audio"], ["text"]),
+];
+
+/** The whole model list. Aliases come first, with the metadata of the model that they stand for. */
+export function mergeModels(config: GatewayConfig, upstreamModels: readonly ModelRecord[]): ModelRecord[] {
+  const records = [...(config.sandbox ? sandboxModels : []), ...upstreamModels];
+  const aliases = Object.entries(config.aliases).map(([alias, id]): ModelRecord => {
+    const target = records.find((record) => record.id === id);
+    return { created: releasedAt, owned_by: "alias", ...target, id: alias, object: "model" };
+  });
+  return [...aliases, ...records];
 }

@@ -1,24 +1,31 @@
 import type { ModelOperation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Downloader } from "../media/guarded-download.ts";
-import type { Access } from "./access.ts";
-import type { Charge, WorstCase } from "./charge.ts";
-import type { Exchange } from "./exchange.ts";
-import { limitChat, limitImage, limitTranscription } from "./limited-fields.ts";
-import { mergeModels } from "./models.ts";
-import { picturePath, type PictureShelf } from "./picture-shelf.ts";
-import { readJson } from "./read-body.ts";
-import { parseChatBody, parseImageBody, parseTranscriptionFields } from "./requests.ts";
-import { createRouter, type Route } from "./router.ts";
-import type { LoadImage } from "./load-image.ts";
-import type { Sandbox } from "./sandbox/sandbox.ts";
-import type { GatewayConfig } from "./settings.ts";
+import { isKnownWhenWhole } from "../media/recordings/longest-audio.ts";
+import { type Access, createRouter, type Route, type Charge, type WorstCase } from "./router.ts";
+import type { Exchange } from "./api-error.ts";
+import {
+  limitChat,
+  limitImage,
+  limitTranscription,
+  parseChatBody,
+  parseImageBody,
+  parseTranscriptionFields,
+} from "./requests.ts";
+import { mergeModels, type GatewayConfig } from "./gateway-config.ts";
+import { picturePath, type PictureShelf, type LoadImage } from "./load-image.ts";
+import { readJson } from "./body-memory.ts";
+import type { createSandbox } from "./sandbox/sandbox.ts";
 import { openUpload } from "./upload.ts";
-import type { Forwarded, Forwarder } from "./upstreams/forwarder.ts";
+import type { createForwarder, Forwarded } from "./upstreams/forwarder.ts";
 import { chatWorstCase, imageWorstCase, transcriptionWorstCase } from "./worst-case.ts";
 
+type Forwarder = ReturnType<typeof createForwarder>;
+
+type Sandbox = ReturnType<typeof createSandbox>;
+
 /** Settings of {@link createOperations}. */
-export interface OperationsOptions {
+interface OperationsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
   readonly shelf: PictureShelf;
@@ -34,7 +41,7 @@ const maxBufferedBytes = 1024 * 1024;
 type Operate = (exchange: Exchange, access: Access) => Promise<void>;
 
 /** The four operations of the gateway API. Each sends its response; failures are thrown as ApiErrors. */
-export interface Operations {
+interface Operations {
   readonly models: Operate;
   readonly chat: Operate;
   readonly images: Operate;
@@ -139,8 +146,10 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       if (upload.fields["model"] === undefined) await upload.readAll();
       const { model } = parseTranscriptionFields(upload.fields);
       const route = router.route(model, "transcription", access);
-      const isStreamed =
+      const isLarge =
         route.kind === "upstream" && route.targets.length === 1 && upload.sizeBytes() > maxBufferedBytes;
+      // What a key must pay for is known of some formats when all of it is there.
+      const isStreamed = isLarge && !(access.isLimited && isKnownWhenWhole(await upload.head()));
       const bytes = isStreamed ? undefined : await upload.readAll();
       const parsed = parseTranscriptionFields(upload.fields);
       const fields = access.isLimited ? limitTranscription(parsed) : parsed;

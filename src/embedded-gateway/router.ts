@@ -1,8 +1,14 @@
-import type { ModelOperation } from "../core/gateway.ts";
-import { nearestName } from "../support/nearest-name.ts";
+import type { BilledAmounts, ModelOperation } from "../core/gateway.ts";
+import { nearestName } from "../support/text.ts";
 import { modelNotAllowed, unknownModel, unsupportedModel } from "./api-error.ts";
-import { sandboxModels } from "./models.ts";
-import type { Capability, GatewayConfig, ModelConfig, UpstreamConfig } from "./settings.ts";
+import {
+  sandboxModels,
+  type Capability,
+  type GatewayConfig,
+  type ModelConfig,
+  type UpstreamConfig,
+} from "./gateway-config.ts";
+import type { UpstreamUsage } from "./upstreams/upstream-client.ts";
 
 /** A model at an upstream. */
 export interface Target {
@@ -22,7 +28,7 @@ export type Route =
   | { readonly kind: "upstream"; readonly targets: readonly [Target, ...Target[]] };
 
 /** Decides which model serves a request. */
-export interface Router {
+interface Router {
   /**
    * Only targets that the caller may use are returned. A model that the caller may not use gets the same error whether
    * it exists or not.
@@ -35,7 +41,7 @@ export interface Router {
 }
 
 /** Which models a request's caller may use. */
-export interface Caller {
+interface Caller {
   /** Whether the caller may use a model, and sees it in the model list. `id` is of a model or an alias. */
   sees(id: string): boolean;
   /** @throws ApiError 403 when the caller's key does not allow the model */
@@ -106,4 +112,92 @@ export function createRouter(config: GatewayConfig, knownIds: () => readonly str
 /** Names of clients are not looked up in the prototype. */
 function chainOf({ fallbacks }: GatewayConfig, id: string): readonly string[] | undefined {
   return Object.hasOwn(fallbacks, id) ? fallbacks[id] : undefined;
+}
+
+/** Permissions and budget of one request's caller. */
+export interface Access extends Caller {
+  /** What the caller's share of memory counts for; the same for all keys without restriction. */
+  readonly keyId: string;
+  /** Whether the caller's key has restrictions. Its requests keep only the fields that cannot widen them. */
+  readonly isLimited: boolean;
+  /**
+   * Reserves the cost of a request before anything is sent. `targets` is empty for the sandbox, which is free.
+   * @throws ApiError 402 (budget used up), 403 (a model without price), 429 (the budget is reserved by other requests)
+   */
+  reserve(operation: ModelOperation, targets: readonly Target[], worst: WorstCase): Promise<Charge>;
+  /** The request has ended. Called once. */
+  release(): void;
+}
+
+/** Access without restriction: with the gateway's own keys, or where no key is needed. */
+export const fullAccess: Access = {
+  keyId: "",
+  isLimited: false,
+  sees: () => true,
+  expectModel: () => {},
+  allowsTarget: () => true,
+  reserve: async () => freeCharge,
+  release: () => {},
+};
+
+/** The amounts that a request may cost, known before it is sent. */
+export interface WorstCase {
+  /** The most that it can use. It is reserved. */
+  readonly most: BilledAmounts;
+  /** Charged when the client leaves after the request was sent and before any of the answer was forwarded. */
+  readonly whenLeft: BilledAmounts;
+  /** Charged when the upstream breaks off before any of the answer was forwarded. */
+  readonly whenBroken: BilledAmounts;
+  /**
+   * Whether all of `most` must be within the budget. Otherwise a request may pass it by its own reserve: most cost far
+   * less.
+   */
+  readonly mustFit?: boolean;
+}
+
+/** The cost of one request, from the moment it was reserved. Contract: no member throws. */
+export interface Charge {
+  /** The request is sent to a target: from now on it costs `whenLeft`, unless something else is recorded. */
+  begin(target: Target): void;
+  /** The attempt failed. `free`: it was never sent, or refused; `broken`: it may have been billed. */
+  fail(how: "free" | "broken"): void;
+  /** Records the usage of the answer. Later calls are ignored. `target` is `undefined` for the sandbox. */
+  settle(target: Target | undefined, usage: UpstreamUsage): void;
+  /** The request has ended: what is reserved and was not used is freed. Called on every path. */
+  end(): void;
+}
+
+/** A charge of a caller without a budget. */
+const freeCharge: Charge = { begin: () => {}, fail: () => {}, settle: () => {}, end: () => {} };
+
+/**
+ * A charge that calls `record` exactly once, at its end: with the usage of the answer, with the amounts of an aborted
+ * request, or with `undefined` when nothing was used.
+ */
+export function createCharge(
+  worst: WorstCase,
+  record: (target: Target | undefined, usage: UpstreamUsage | undefined) => void,
+): Charge {
+  let due: { readonly target: Target | undefined; readonly usage: UpstreamUsage } | undefined;
+  let isSettled = false;
+  let hasEnded = false;
+  return {
+    begin: (target) => {
+      if (!isSettled) due = { target, usage: worst.whenLeft };
+    },
+    fail: (how) => {
+      if (isSettled) return;
+      due = how === "free" || due === undefined ? undefined : { ...due, usage: worst.whenBroken };
+    },
+    settle: (target, usage) => {
+      if (isSettled) return;
+      isSettled = true;
+      due = { target, usage };
+    },
+    end: () => {
+      if (hasEnded) return;
+      hasEnded = true;
+      record(due?.target, due?.usage);
+    },
+  };
 }

@@ -1,12 +1,12 @@
 import { isSparse, longestAudioSeconds } from "../media/recordings/longest-audio.ts";
-import type { WorstCase } from "./charge.ts";
+import { estimateTokens, tokensPerImage } from "../wire/prices.ts";
+import type { WorstCase } from "./router.ts";
 import { imagesOf, textOf, type ChatBody, type ImageBody, type TranscriptionFields } from "./requests.ts";
 
 /** Images in one chat answer; further ones are dropped. */
 export const maxImagesPerAnswer = 10;
-/** Tokens of an image in a prompt: at most, and as an estimate. */
+/** Tokens of an image in a prompt, at most. */
 const maxTokensPerImage = 4096;
-const tokensPerImage = 800;
 /** Tokens of a generated image, for models that are billed by tokens. */
 export const tokensPerGeneratedImage = 8192;
 /** Compressed speech has at least 8 kbit/s. */
@@ -38,7 +38,7 @@ export function chatWorstCase(body: ChatBody): WorstCase {
 export function estimatePromptTokens({ messages }: ChatBody): number {
   return messages.reduce((sum, message, index) => {
     const images = imagesOf(message, index).length;
-    return sum + Math.ceil(Buffer.byteLength(textOf(message)) / 4) + images * tokensPerImage;
+    return sum + estimateTokens(textOf(message)) + images * tokensPerImage;
   }, 0);
 }
 

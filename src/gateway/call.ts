@@ -1,16 +1,19 @@
 import type { Clock } from "../core/clock.ts";
-import { type ErrorCode, ParleyError } from "../core/errors.ts";
-import type { Operation } from "../core/gateway.ts";
-import type { Log } from "../core/telemetry.ts";
-import { currentTurn } from "../core/turn-scope.ts";
-import { AttemptError } from "./attempt-error.ts";
-import type { ModelCatalogue } from "./model-catalogue.ts";
-import { isWorthFallback, type RetryRules, withRetries } from "./retry.ts";
-import type { Scrub } from "./scrub.ts";
-import type { Transport } from "./transport.ts";
-import type { GatewayOutcome } from "./trouble.ts";
-import { createAttemptTimeouts, type AttemptTimeouts } from "./attempt-timeouts.ts";
+import { ParleyError, type ErrorCode } from "../core/errors.ts";
+import type { Operation, ModelOperation } from "../core/gateway.ts";
+import { type Log, currentTurn } from "../core/telemetry.ts";
 import { translate } from "../words/translate.ts";
+import { AttemptError, type Scrub } from "../wire/failures.ts";
+import { type GatewayOutcome } from "./trouble.ts";
+import {
+  createAttemptTimeouts,
+  isRetriable,
+  withRetries,
+  type AttemptTimeouts,
+  type RetryRules,
+} from "../wire/attempt.ts";
+import type { createModelCatalogue } from "./model-catalogue.ts";
+import type { Transport } from "../wire/transport.ts";
 
 /** Time limits of a call, in milliseconds. */
 export interface GatewayTimeouts {
@@ -30,15 +33,15 @@ export interface GatewayContext {
   readonly log: Log;
   readonly timeouts: GatewayTimeouts;
   readonly retryRules: RetryRules;
-  readonly catalogue: ModelCatalogue;
+  readonly catalogue: ReturnType<typeof createModelCatalogue>;
   readonly onRetry: (operation: Operation, code: ErrorCode, delayMs: number) => void;
   /** Waits between attempts. */
-  readonly clock: Pick<Clock, "sleep">;
+  readonly clock: Pick<Clock, "sleep" | "monotonic">;
   readonly onOutcome: (outcome: GatewayOutcome) => void;
 }
 
 /** One call of an operation. */
-export interface CallPlan {
+interface CallPlan {
   readonly operation: Operation;
   readonly model: string;
   readonly fallbacks: readonly string[];
@@ -50,7 +53,7 @@ export interface CallPlan {
 }
 
 /** Result of {@link runCall}. */
-export interface CallResult<T> {
+interface CallResult<T> {
   readonly value: T;
   /** The model that answered. */
   readonly model: string;
@@ -144,4 +147,29 @@ async function withSuggestion(
     cause: failure,
     detail: { ...failure.detail, suggestion },
   });
+}
+
+/** A limit of the specification: whether the request keeps it, its parameter, and what that must be. */
+type RequestRule = readonly [isKept: boolean, parameter: string, rule: string];
+
+/**
+ * Checks a request before anything is sent.
+ * @throws ParleyError `gateway-bad-request` for the first rule that is not kept
+ */
+export function checkRequest(operation: ModelOperation, model: string, rules: readonly RequestRule[]): void {
+  const all: readonly RequestRule[] = [[model !== "", "model", "the id of a model"], ...rules];
+  const broken = all.find(([isKept]) => !isKept);
+  if (broken === undefined) return;
+  const [, parameter, rule] = broken;
+  throw new ParleyError("gateway-bad-request", `${operation} request: ${parameter} must be ${rule}`, {
+    detail: { model, parameter, gatewayMessage: rule },
+  });
+}
+
+/** Whether a fallback model may succeed. An unreachable gateway is unreachable for all its models. */
+function isWorthFallback(error: AttemptError, operation: Operation): boolean {
+  const { code } = error.failure;
+  if (code === "gateway-unknown-model") return true;
+  if (error.retryClass === "timeout") return operation !== "image";
+  return code !== "gateway-unreachable" && isRetriable(error, operation);
 }

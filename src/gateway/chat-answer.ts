@@ -1,18 +1,25 @@
 import { ParleyError } from "../core/errors.ts";
-import type { ChatEvent, FinishReason } from "../core/gateway.ts";
-import { createAnswerFailures, toInterruption } from "./answer-failures.ts";
-import { createAnswerOutput } from "./answer-output.ts";
-import { advance, emptyProgress, finishReasonOf, verdictOf } from "./answer-progress.ts";
-import { AttemptError } from "./attempt-error.ts";
-import { type AttemptTimeouts, endGraceMs } from "./attempt-timeouts.ts";
-import { createChunkReader } from "./chunk-reader.ts";
-import { createCompletionReader, type ReportedUsage } from "./completion-chunk.ts";
-import type { ImageLoader } from "./images.ts";
+import type { FinishReason, AnswerSource, ChatEvent } from "../core/gateway.ts";
 import { answerLimitsOf, createAnswerMeter } from "../support/answer-limits.ts";
-import type { Scrub } from "./scrub.ts";
-import { createFrameReader, type Frame } from "./stream-frames.ts";
-import { type GatewayResponse, translateFailure } from "./transport.ts";
 import { translate } from "../words/translate.ts";
+import { createAnswerOutput } from "./answer-output.ts";
+import {
+  AttemptError,
+  type RetryClass,
+  type ErrorInfo,
+  toAttemptError,
+  type Scrub,
+} from "../wire/failures.ts";
+import { type AttemptTimeouts, endGraceMs } from "../wire/attempt.ts";
+import { createChunkReader, type Frame, createFrameReader } from "../wire/stream-frames.ts";
+import {
+  type CompletionChunk,
+  type Ending,
+  type ReportedUsage,
+  createCompletionReader,
+} from "../wire/completion-chunk.ts";
+import type { ImageLoader } from "./images.ts";
+import { type GatewayResponse, pageTitle, translateFailure } from "../wire/transport.ts";
 
 /** Totals of a complete answer, for the `finish` event. */
 interface AnswerTotals {
@@ -22,6 +29,7 @@ interface AnswerTotals {
   readonly usage: ReportedUsage | undefined;
   readonly textBytes: number;
   readonly images: number;
+  readonly sources: readonly AnswerSource[];
 }
 
 /**
@@ -31,7 +39,7 @@ interface AnswerTotals {
 const gatherMs = 40;
 
 /** An answer that is being received. */
-export interface ChatAnswer {
+interface ChatAnswer {
   /**
    * The next events, at least one; `undefined` after the last. Text that arrives together is one event; after the first text, that of 40 ms.
    * @throws AttemptError before the first output; after it ParleyError `gateway-interrupted`; the caller's reason
@@ -44,7 +52,7 @@ export interface ChatAnswer {
 }
 
 /** The response to read, and the call that it belongs to. */
-export interface ChatAnswerOptions {
+interface ChatAnswerOptions {
   readonly response: GatewayResponse;
   readonly model: string;
   readonly timeouts: AttemptTimeouts;
@@ -127,7 +135,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
   const readPacket = async (): Promise<boolean> => {
     try {
       const packet = await chunks.next(output.isEmpty() ? 0 : gatherMs);
-      callerSignal.throwIfAborted();
+      if (packet === undefined) callerSignal.throwIfAborted();
       meter.add("wire", packet?.length ?? 0);
       await readFrames(packet === undefined ? frames.end() : frames.push(packet));
       return packet !== undefined;
@@ -174,13 +182,16 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     state = { kind: "ended" };
   };
 
-  /** Ends the answer with an error. The events that arrived before it are returned first. */
+  /**
+   * Ends the answer with an error. The events that arrived before it are returned first: of an answer that its person
+   * stops, also text that was held back and is all that there is.
+   */
   const fail = async (cause: unknown): Promise<readonly ChatEvent[]> => {
     const isInterruption = cause instanceof AttemptError && !output.isEmpty();
     const error = isInterruption ? toInterruption(cause, model) : cause;
     state = { kind: "failed", error };
     chunks.cancel();
-    if (!output.isEmpty()) await output.end("interrupted");
+    if (callerSignal.aborted || !output.isEmpty()) await output.end("interrupted");
     const events = output.take();
     if (events.every((event) => event.kind === "notice")) throw error;
     return events;
@@ -193,8 +204,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
         if (isOver()) await cut();
         else if (!hasMore || progress.phase === "done") await complete();
       } catch (error) {
-        if (callerSignal.aborted) throw callerSignal.reason;
-        return fail(error);
+        return fail(callerSignal.aborted ? callerSignal.reason : error);
       }
       const events = output.take();
       if (events.length > 0) return events;
@@ -205,7 +215,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
   return {
     async next() {
       if (state.kind === "failed") throw state.error;
-      callerSignal.throwIfAborted();
+      if (callerSignal.aborted) return fail(callerSignal.reason);
       timeouts.resume();
       const events = await readNext();
       timeouts.pause();
@@ -214,11 +224,175 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     totals() {
       const { textBytes, images, isRefusal } = output.totals();
       const { model, usage } = progress;
-      return { reason: isRefusal ? "filtered" : finishReasonOf(progress), model, usage, textBytes, images };
+      const reason = isRefusal ? "filtered" : finishReasonOf(progress);
+      return { reason, model, usage, textBytes, images, sources: completion.sources() };
     },
     close() {
       if (state.kind === "reading") chunks.cancel();
       if (state.kind !== "failed") state = { kind: "ended" };
     },
   };
+}
+
+/** The errors of one chat answer. */
+interface AnswerFailures {
+  /** An error that the gateway sent inside the answer. */
+  reported(info: ErrorInfo): AttemptError;
+  /** A frame that is neither JSON nor the end marker. */
+  ofFrame(frame: Exclude<Frame, { kind: "json" | "done" }>): AttemptError;
+  /** A body that ended without a complete answer. */
+  ofVerdict(verdict: Exclude<AnswerVerdict, "complete">, ending: Ending | undefined): AttemptError;
+  /** A complete answer without text and images. */
+  withoutContent(ending: Ending | undefined): AttemptError;
+}
+
+/** @see {@link AnswerFailures} */
+function createAnswerFailures(response: GatewayResponse, model: string, scrub: Scrub): AnswerFailures {
+  const { status, headers } = response;
+  const reported = (info: ErrorInfo) =>
+    toAttemptError({ operation: "chat", model, status, headers, info }, scrub);
+  const unreadable = (what: string, text: string) =>
+    fail("gateway-bad-answer", `chat failed: ${what}`, "never", {
+      status,
+      ...(text !== "" && { gatewayMessage: scrub(text) }),
+    });
+  const fail = (
+    code: ParleyError["code"],
+    message: string,
+    retryClass: RetryClass,
+    detail: Readonly<Record<string, string | number>> = {},
+  ) => new AttemptError(new ParleyError(code, message, { detail: { model, ...detail } }), retryClass);
+
+  return {
+    reported,
+    ofFrame(frame) {
+      switch (frame.kind) {
+        case "failed":
+          return reported({ message: frame.text, type: "server_error" });
+        case "page":
+          return unreadable("a web page instead of an answer", pageTitle(frame.text));
+        case "too-large":
+          return unreadable("the answer is too large", "");
+        case "junk":
+          return unreadable("the answer is no JSON", frame.text);
+      }
+    },
+    ofVerdict(verdict, ending) {
+      switch (verdict) {
+        case "provider-failed":
+          return reported({
+            message: `the provider ended the answer with "${ending?.word ?? ""}"`,
+            type: "server_error",
+          });
+        case "foreign":
+          return unreadable("the answer has another shape", "");
+        case "empty":
+          return fail("gateway-empty-answer", "chat failed: an empty body", "lost");
+        case "interrupted":
+          return fail("gateway-interrupted", "the answer ended without a finish reason", "lost");
+      }
+    },
+    withoutContent(ending) {
+      const finishReason = scrub(ending?.word ?? "none", 40);
+      return ending?.reason === "filtered"
+        ? fail("gateway-refused", `chat failed: the answer was withheld (${finishReason})`, "never", {
+            finishReason,
+          })
+        : fail("gateway-empty-answer", `chat failed: neither text nor image (${finishReason})`, "never", {
+            finishReason,
+          });
+    },
+  };
+}
+
+/** The error of an answer that failed after its first output: `gateway-interrupted`, caused by the failure. */
+function toInterruption({ failure }: AttemptError, model: string): ParleyError {
+  if (failure.code === "gateway-interrupted") return failure;
+  return new ParleyError("gateway-interrupted", `the answer was interrupted: ${failure.message}`, {
+    cause: failure,
+    ...(failure.retryAfterMs !== undefined && { retryAfterMs: failure.retryAfterMs }),
+    detail: { model, ...failure.detail, reason: failure.code },
+  });
+}
+
+/**
+ * `empty`: nothing has arrived; `foreign`: only JSON of another shape; `open`: chunks without a finish reason; `whole`:
+ * one complete document without a finish reason; `finished`: a finish reason; `done`: the end marker.
+ */
+type AnswerPhase = "empty" | "foreign" | "open" | "whole" | "finished" | "done";
+
+/** State of an answer that is being received. */
+export interface AnswerProgress {
+  readonly phase: AnswerPhase;
+  /** The last finish reason. */
+  readonly ending: Ending | undefined;
+  /** The model named by the answer. */
+  readonly model: string | undefined;
+  readonly usage: ReportedUsage | undefined;
+}
+
+/** One step: a parsed chunk (`isEvent` when it came in a stream), or the end marker. */
+export type AnswerInput =
+  | { readonly kind: "chunk"; readonly chunk: CompletionChunk; readonly isEvent: boolean }
+  | { readonly kind: "done" };
+
+/** The state before the first chunk. */
+export const emptyProgress: AnswerProgress = {
+  phase: "empty",
+  ending: undefined,
+  model: undefined,
+  usage: undefined,
+};
+
+/** The state after one more input. */
+export function advance(progress: AnswerProgress, input: AnswerInput): AnswerProgress {
+  if (input.kind === "done") return { ...progress, phase: "done" };
+  const { chunk, isEvent } = input;
+  const phase = nextPhase(progress, chunk, isEvent);
+  const isUnchanged = phase === progress.phase && chunk.ending === undefined && chunk.usage === undefined;
+  // Nearly every chunk of a stream.
+  if (!chunk.isKnown || (isUnchanged && progress.model !== undefined)) return withPhase(progress, phase);
+  return {
+    phase,
+    ending: chunk.ending ?? progress.ending,
+    model: progress.model ?? chunk.model,
+    usage: chunk.usage === undefined ? progress.usage : { ...progress.usage, ...chunk.usage },
+  };
+}
+
+function nextPhase({ phase, ending }: AnswerProgress, chunk: CompletionChunk, isEvent: boolean): AnswerPhase {
+  const isFirst = phase === "empty" || phase === "foreign";
+  if (!chunk.isKnown) return isFirst ? "foreign" : phase;
+  if (ending !== undefined || chunk.ending !== undefined) return "finished";
+  return isFirst && !isEvent && !chunk.isDelta ? "whole" : "open";
+}
+
+function withPhase(progress: AnswerProgress, phase: AnswerPhase): AnswerProgress {
+  return progress.phase === phase ? progress : { ...progress, phase };
+}
+
+/** What an answer is when its body ends: complete, or the reason why it is not. */
+type AnswerVerdict = "complete" | "provider-failed" | "empty" | "foreign" | "interrupted";
+
+/** @see {@link AnswerVerdict} */
+export function verdictOf({ phase, ending }: AnswerProgress): AnswerVerdict {
+  if (ending?.reason === "failed") return "provider-failed";
+  switch (phase) {
+    case "empty":
+      return "empty";
+    case "foreign":
+      return "foreign";
+    case "open":
+      return "interrupted";
+    case "whole":
+    case "finished":
+    case "done":
+      return "complete";
+  }
+}
+
+/** The finish reason of a complete answer. */
+export function finishReasonOf({ ending }: AnswerProgress): FinishReason {
+  if (ending === undefined) return "stop";
+  return ending.reason === "failed" ? "other" : ending.reason;
 }

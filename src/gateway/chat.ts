@@ -1,15 +1,14 @@
-import { LRUCache } from "lru-cache";
 import type { ChatEvent, ChatMessage, ChatRequest, ContentPart } from "../core/gateway.ts";
-import { AttemptError } from "./attempt-error.ts";
-import { type GatewayContext, runCall } from "./call.ts";
-import { type ChatAnswer, createChatAnswer } from "./chat-answer.ts";
-import { checkRequest } from "./check-request.ts";
+import { AttemptError } from "../wire/failures.ts";
+import { type GatewayContext, runCall, checkRequest } from "./call.ts";
+import { type AttemptTimeouts } from "../wire/attempt.ts";
+import { createChatAnswer } from "./chat-answer.ts";
 import { createImageLoader, type ImageLoaderOptions } from "./images.ts";
-import { estimatePromptTokens, toUsage } from "./usage.ts";
-import type { AttemptTimeouts } from "./attempt-timeouts.ts";
+import { estimatePromptTokens, toUsage } from "../wire/prices.ts";
+import { createRecent } from "../support/recent.ts";
 
 /** Context of the chat operation. */
-export interface ChatContext extends GatewayContext {
+interface ChatContext extends GatewayContext {
   readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
   readonly fallbacks: readonly string[];
   /** Whether an image that an answer's text links to as Markdown is downloaded. */
@@ -33,7 +32,7 @@ const unstreamedFactor = 4;
 export function createChat(
   context: ChatContext,
 ): (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent> {
-  const dialects = new LRUCache<string, Dialect>({ max: maxDialects });
+  const dialects = createRecent<Dialect>(maxDialects);
   const dialectOf = (model: string): Dialect => {
     let dialect = dialects.get(model);
     if (dialect === undefined) {
@@ -126,10 +125,7 @@ export function createChat(
       for (const text of notices) yield { kind: "notice", text };
       let events: readonly ChatEvent[] | undefined = first;
       while (events !== undefined) {
-        for (const event of events) {
-          yield event;
-          if (signal.aborted) throw signal.reason;
-        }
+        yield* events;
         events = await answer.next();
       }
       yield finishOf(context, request, model, answer);
@@ -143,7 +139,12 @@ export function createChat(
   };
 }
 
-function finishOf(context: ChatContext, request: ChatRequest, model: string, answer: ChatAnswer): ChatEvent {
+function finishOf(
+  context: ChatContext,
+  request: ChatRequest,
+  model: string,
+  answer: ReturnType<typeof createChatAnswer>,
+): ChatEvent {
   const totals = answer.totals();
   if (totals.images > 0) context.catalogue.learn(model, { drawsInChat: true });
   const needsPrompt = totals.usage?.promptTokens === undefined;
@@ -163,6 +164,7 @@ function finishOf(context: ChatContext, request: ChatRequest, model: string, ans
     model: totals.model ?? model,
     ...(model !== request.model && { fallback: model }),
     usage,
+    ...(totals.sources.length > 0 && { sources: totals.sources }),
   };
 }
 
@@ -218,7 +220,7 @@ function toWireMessage({ role, content }: ChatMessage) {
 function adaptDialect(dialect: Dialect, error: AttemptError): boolean {
   const status = error.failure.detail["status"];
   if (status !== 400 && status !== 422) return false;
-  const words = `${error.info?.param ?? ""} ${error.info?.message.slice(0, 2000) ?? ""}`;
+  const words = `${error.answer?.info?.param ?? ""} ${error.answer?.info?.message.slice(0, 2000) ?? ""}`;
   if (dialect.streamOptions && /stream_options|include_usage/.test(words)) {
     dialect.streamOptions = false;
     return true;
@@ -246,7 +248,9 @@ function adaptDialect(dialect: Dialect, error: AttemptError): boolean {
 function rejectedImages(error: AttemptError, request: ChatRequest): boolean {
   if (
     error.failure.code !== "gateway-unsupported" ||
-    !/image|vision|multi-?modal|must be a string|valid string/i.test(error.info?.message ?? "")
+    !/image|vision|multi-?modal|must be a string|expected a string|valid string|untagged enum/i.test(
+      error.answer?.info?.message ?? "",
+    )
   )
     return false;
   return request.messages.some(

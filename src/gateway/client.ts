@@ -1,28 +1,45 @@
 import type { Clock } from "../core/clock.ts";
+import { ParleyError, type ErrorCode } from "../core/errors.ts";
+import {
+  type TimedWords,
+  type TranscriptionAnswer,
+  type TranscriptionRequest,
+  type Gateway,
+  type Operation,
+  higherPrice,
+  type ChatEvent,
+  type Usage,
+} from "../core/gateway.ts";
+import { type Log, type Span, type SpanFields, type Tracer, currentTurn, inTurn } from "../core/telemetry.ts";
+import { toForm } from "../wire/multipart-form.ts";
 import { systemClock } from "../support/clock.ts";
-import { type ErrorCode, ParleyError } from "../core/errors.ts";
-import type { Gateway, Operation, TranscriptionAnswer, TranscriptionRequest } from "../core/gateway.ts";
-import { higherPrice } from "../core/model-price.ts";
-import type { Log } from "../core/telemetry.ts";
-import { AttemptError } from "./attempt-error.ts";
-import type { GatewayContext, GatewayTimeouts } from "./call.ts";
+import { AttemptError, isFields, type Headers, createScrub, type Scrub } from "../wire/failures.ts";
+import { type GatewayOutcome } from "./trouble.ts";
+import {
+  type AttemptTimeouts,
+  createAttemptTimeouts,
+  type RetryRules,
+  defaultRetryRules,
+  withRetries,
+} from "../wire/attempt.ts";
+import { type GatewayContext, runCall, type GatewayTimeouts, checkRequest } from "./call.ts";
 import { createChat } from "./chat.ts";
-import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
+import { readUsage } from "../wire/completion-chunk.ts";
 import { createImageGeneration } from "./image-generation.ts";
-import { isFields } from "./error-body.ts";
-import type { Headers } from "./failures.ts";
 import type { LinkKind } from "./images.ts";
 import { createModelCatalogue } from "./model-catalogue.ts";
-import type { PriceTable } from "./prices.ts";
-import { type RetryRules, defaultRetryRules, withRetries } from "./retry.ts";
-import { createScrub, type Scrub } from "./scrub.ts";
-import { createTranscription, type StreamedTranscriptionRequest } from "./transcription.ts";
-import { createTransport, type Transport } from "./transport.ts";
-import type { GatewayOutcome } from "./trouble.ts";
-import { createAttemptTimeouts } from "./attempt-timeouts.ts";
+import { type PriceTable, toUsage } from "../wire/prices.ts";
+import {
+  badAnswer,
+  readAnswerBody,
+  createTransport,
+  toVersionedUrl,
+  type Transport,
+} from "../wire/transport.ts";
+import { transcriptionSchema } from "../wire/schemas.ts";
 
 /** Settings of {@link createGatewayClient}. */
-export interface GatewayClientOptions {
+interface GatewayClientOptions {
   /** The specification's `{base_url}`; a trailing slash or `/v1` is accepted. */
   readonly baseUrl: string;
   readonly apiKey?: string;
@@ -48,7 +65,7 @@ export interface GatewayClientOptions {
   /** Default 3 attempts, 0.5 s doubling up to 8 s, or as little as half of that. */
   readonly retryRules?: RetryRules;
   /** Waits between attempts. Default: the time of this process. */
-  readonly clock?: Pick<Clock, "sleep"> | undefined;
+  readonly clock?: Pick<Clock, "sleep" | "monotonic"> | undefined;
   /** Called with the headers of every response, names in lower case. */
   onHeaders?(headers: Headers): void;
   /** Called with what each call, after all its attempts, showed of the gateway. Not of calls that were aborted. */
@@ -58,8 +75,8 @@ export interface GatewayClientOptions {
 }
 
 /** The four operations of one gateway. */
-export interface GatewayClient extends Gateway {
-  /** Also accepts audio that is read while it is sent; see `fileSource`. */
+interface GatewayClient extends Gateway {
+  /** Also accepts audio that is read while it is sent; see `openAsBlob`. */
   transcribe(
     request: TranscriptionRequest | StreamedTranscriptionRequest,
     signal: AbortSignal,
@@ -94,7 +111,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   } = options;
   const scrub = createScrub(apiKey);
   const transport = createTransport({
-    baseUrl,
+    baseUrl: toVersionedUrl(baseUrl),
     apiKey,
     connectMs: timeouts.connectMs,
     scrub,
@@ -159,7 +176,7 @@ function createListing({
   readonly scrub: Scrub;
   readonly timeouts: GatewayTimeouts;
   readonly retryRules: RetryRules;
-  readonly clock: Pick<Clock, "sleep">;
+  readonly clock: Pick<Clock, "sleep" | "monotonic">;
   readonly onOutcome: (outcome: GatewayOutcome) => void;
 }) {
   const operation = "models";
@@ -239,4 +256,209 @@ function recordsOf(value: unknown): readonly unknown[] | undefined {
   if (!isFields(value)) return undefined;
   const list = value["data"] ?? value["models"];
   return Array.isArray(list) ? (list as unknown[]) : undefined;
+}
+
+/** A transcription whose audio is read while it is sent, in constant memory: of a file, by `openAsBlob`. */
+type StreamedTranscriptionRequest = Omit<TranscriptionRequest, "bytes"> & {
+  readonly content: Blob;
+};
+
+/** Context of the transcription operation. */
+interface TranscriptionContext extends GatewayContext {
+  readonly fallbacks: readonly string[];
+}
+
+/** Nothing is sent back before a long recording is uploaded and recognised. */
+const firstEventFactor = 4;
+const maxAnswerBytes = 16 * 1024 * 1024;
+/** Four hours of segments of a second and a half. */
+const maxSegments = 10_000;
+
+/** The transcription operation of a client. The audio is read again for each attempt. */
+function createTranscription(
+  context: TranscriptionContext,
+): (
+  request: TranscriptionRequest | StreamedTranscriptionRequest,
+  signal: AbortSignal,
+) => Promise<TranscriptionAnswer> {
+  const attempt = async (
+    request: TranscriptionRequest | StreamedTranscriptionRequest,
+    model: string,
+    timeouts: AttemptTimeouts,
+    signal: AbortSignal,
+  ) => {
+    const { scrub } = context;
+    const { fileName, mediaType, language, hint } = request;
+    const content = "content" in request ? request.content : request.bytes;
+    const body = toForm({ model, language, prompt: hint }, { fileName, mediaType, content });
+    const response = await context.transport.send(
+      {
+        operation: "transcription",
+        model,
+        method: "POST",
+        path: "/audio/transcriptions",
+        headers: { accept: "application/json" },
+        body,
+      },
+      timeouts,
+      signal,
+    );
+    const answer = await readAnswerBody(response, {
+      operation: "transcription",
+      model,
+      timeouts,
+      callerSignal: signal,
+      scrub,
+      maxBytes: maxAnswerBytes,
+    });
+    const value = answer.kind === "text" ? { text: answer.text } : withText(answer.value);
+    const parsed = transcriptionSchema.safeParse(value);
+    if (!parsed.success)
+      throw badAnswer({ operation: "transcription", model, scrub }, response.status, "no transcription", "");
+    if (parsed.data.text.trim() === "")
+      throw new AttemptError(
+        new ParleyError("gateway-empty-answer", "transcription failed: no words", { detail: { model } }),
+        "never",
+      );
+    return parsed.data;
+  };
+
+  return async (request, signal) => {
+    const sizeBytes = "content" in request ? request.content.size : request.bytes.length;
+    checkRequest("transcription", request.model, [[sizeBytes > 0, "file", "not empty"]]);
+    const { value, model, notices } = await runCall(
+      context,
+      {
+        operation: "transcription",
+        model: request.model,
+        fallbacks: context.fallbacks,
+        signal,
+        firstEventFactor,
+      },
+      (model, timeouts) => attempt(request, model, timeouts, signal).finally(() => timeouts.dispose()),
+    );
+    context.catalogue.learn(model, { transcribes: true });
+    const reportedSeconds = value.duration ?? value.usage?.seconds;
+    const measuredSeconds = request.durationMs === undefined ? undefined : request.durationMs / 1000;
+    const usage = toUsage({
+      reported: readUsage(value.usage),
+      estimated:
+        reportedSeconds === undefined && measuredSeconds !== undefined
+          ? { audioSeconds: measuredSeconds }
+          : {},
+      ...(reportedSeconds !== undefined && { counted: { audioSeconds: reportedSeconds } }),
+      price: context.catalogue.priceOf(model),
+    });
+    const { text, language } = value;
+    const timed = timedWordsOf(value["segments"]);
+    return {
+      text: text.trim(),
+      ...(timed.length > 0 && { timed }),
+      model,
+      ...(model !== request.model && { fallback: model }),
+      ...(language !== undefined && { language }),
+      usage,
+      notices,
+    };
+  };
+}
+
+/** Segments that have a time and words; the others are left out. */
+function timedWordsOf(segments: unknown): TimedWords[] {
+  if (!Array.isArray(segments)) return [];
+  return (segments as unknown[]).slice(0, maxSegments).flatMap((segment) => {
+    if (!isFields(segment)) return [];
+    const { start, text } = segment;
+    if (typeof start !== "number" || !(start >= 0) || typeof text !== "string" || text.trim() === "")
+      return [];
+    return [{ fromSeconds: start, text: text.trim() }];
+  });
+}
+
+/** Some services send only segments. */
+function withText(value: unknown): unknown {
+  if (!isFields(value) || typeof value["text"] === "string" || !Array.isArray(value["segments"]))
+    return value;
+  const parts = (value["segments"] as unknown[]).map((segment) =>
+    isFields(segment) ? segment["text"] : undefined,
+  );
+  return { ...value, text: parts.filter((part) => typeof part === "string").join("") };
+}
+
+/** A gateway whose calls are steps of the turn's trace, from the request to the end of the answer. */
+export function createTracedGateway(gateway: Gateway, tracer: Tracer): Gateway {
+  if (!tracer.isOn) return gateway;
+
+  function begin(operation: string, model: string): Span {
+    return tracer.start(`gateway ${operation}`, {
+      parent: currentTurn()?.span,
+      kind: "client",
+      fields: { "gen_ai.operation.name": operation, "gen_ai.request.model": model },
+    });
+  }
+
+  async function traced<T extends { readonly usage: Usage; readonly model: string }>(
+    operation: string,
+    model: string,
+    call: () => Promise<T>,
+  ): Promise<T> {
+    const span = begin(operation, model);
+    try {
+      const answer = await within(span, call);
+      span.set(answerFields(answer));
+      return answer;
+    } catch (error) {
+      span.fail(error);
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+
+  return {
+    ...gateway,
+    async *chat(request, signal): AsyncIterable<ChatEvent> {
+      const span = begin("chat", request.model);
+      const events = within(span, () => gateway.chat(request, signal)[Symbol.asyncIterator]());
+      let hasText = false;
+      try {
+        for (;;) {
+          const step = await within(span, () => events.next());
+          if (step.done === true) return;
+          const { value } = step;
+          if (value.kind === "text" && !hasText) {
+            hasText = true;
+            span.note("first text");
+          }
+          if (value.kind === "finish")
+            span.set({ ...answerFields(value), "gen_ai.response.finish_reason": value.reason });
+          yield value;
+        }
+      } catch (error) {
+        span.fail(error);
+        throw error;
+      } finally {
+        await within(span, async () => events.return?.());
+        span.end();
+      }
+    },
+    generateImages: (request, signal) =>
+      traced("image", request.model, () => gateway.generateImages(request, signal)),
+    transcribe: (request, signal) =>
+      traced("transcription", request.model, () => gateway.transcribe(request, signal)),
+  };
+}
+
+/** What the call does belongs to its step: the request's header and the gateway's request id. */
+function within<T>(span: Span, work: () => T): T {
+  const scope = currentTurn();
+  return scope === undefined ? work() : inTurn({ ...scope, span }, work);
+}
+
+function answerFields({ model, usage }: { readonly model: string; readonly usage: Usage }): SpanFields {
+  return {
+    "gen_ai.response.model": model,
+    ...(usage.promptTokens === undefined ? {} : { "gen_ai.usage.input_tokens": usage.promptTokens }),
+    ...(usage.completionTokens === undefined ? {} : { "gen_ai.usage.output_tokens": usage.completionTokens }),
+  };
 }

@@ -2,12 +2,14 @@ import { right, warning, wrong, type Check, type CheckContext, type Finding } fr
 import { isParleyError, type ErrorCode, type ParleyError } from "../core/errors.ts";
 import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
-import { nearestName } from "../support/nearest-name.ts";
-import { createGatewayClient, type GatewayClient } from "./client.ts";
+import { nearestName } from "../support/text.ts";
+import { createGatewayClient } from "./client.ts";
 import { toTrouble } from "./trouble.ts";
 
+type GatewayClient = ReturnType<typeof createGatewayClient>;
+
 /** @see {@link createGatewayChecks} */
-export interface GatewayCheckOptions {
+interface GatewayCheckOptions {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
   /** How the address is called in findings, e.g. its origin. */

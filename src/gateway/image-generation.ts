@@ -1,19 +1,17 @@
-import { LRUCache } from "lru-cache";
 import { ParleyError } from "../core/errors.ts";
 import type { GeneratedImage, ImageAnswer, ImageRequest } from "../core/gateway.ts";
-import { AttemptError } from "./attempt-error.ts";
-import { type GatewayContext, runCall } from "./call.ts";
-import { checkRequest } from "./check-request.ts";
-import { readUsage, type ReportedUsage } from "./completion-chunk.ts";
-import { badAnswer, readAnswerBody } from "./read-answer-body.ts";
-import { isFields } from "./error-body.ts";
+import { AttemptError, isFields } from "../wire/failures.ts";
+import { type GatewayContext, runCall, checkRequest } from "./call.ts";
+import { type AttemptTimeouts } from "../wire/attempt.ts";
+import { readUsage, type ReportedUsage } from "../wire/completion-chunk.ts";
+import { badAnswer, readAnswerBody } from "../wire/transport.ts";
 import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./images.ts";
-import { imageAnswerSchema } from "./schemas.ts";
-import { toUsage } from "./usage.ts";
-import type { AttemptTimeouts } from "./attempt-timeouts.ts";
+import { imageAnswerSchema } from "../wire/schemas.ts";
+import { toUsage } from "../wire/prices.ts";
+import { createRecent } from "../support/recent.ts";
 
 /** Context of the image operation. */
-export interface ImageContext extends GatewayContext {
+interface ImageContext extends GatewayContext {
   readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
   readonly fallbacks: readonly string[];
 }
@@ -112,7 +110,7 @@ export function createImageGeneration(
   };
 
   /** Models that draw one picture a request. */
-  const oneAtATime = new LRUCache<string, true>({ max: maxSingleModels });
+  const oneAtATime = createRecent(maxSingleModels);
 
   /** All pictures; one after another where the model draws one a request. What came before a failure is kept. */
   const drawAll = async (
@@ -165,7 +163,7 @@ export function createImageGeneration(
             const isUnsupported =
               error instanceof AttemptError &&
               error.failure.code === "gateway-unsupported" &&
-              error.info !== undefined;
+              error.answer?.info !== undefined;
             if (isUnsupported) context.catalogue.learn(model, { generatesImages: false });
             throw error;
           })

@@ -96,3 +96,298 @@ export function imageNotice(error: unknown): string {
       return translate("lost-picture.unloaded");
   }
 }
+
+/** A piece of an answer's text: text to show, or an image written as Markdown or as a bare data URI. */
+export type InlinePiece =
+  | { readonly kind: "text"; readonly text: string }
+  /** `source` is the original Markdown, shown when the image cannot be loaded; empty for data URIs. */
+  | { readonly kind: "image"; readonly url: string; readonly altText: string; readonly source: string }
+  /** A data URI over the limit, or without an end. */
+  | { readonly kind: "lost-image"; readonly why: "too-large" | "unfinished" };
+
+/** Extracts images from text that arrives in parts. */
+interface InlineImages {
+  push(text: string): InlinePiece[];
+  end(): InlinePiece[];
+}
+
+type State = "text" | "alt" | "start" | "address" | "data" | "bare" | "skip-data" | "skip-bare";
+
+const maxAltChars = 500;
+const maxAddressChars = 4096;
+const partChars = 2048;
+const addressHeads = ["data:", "http://", "https://"];
+const dataMark = "data:image/";
+const notInDataUri = /[^\w+/=;:,.-]/;
+
+/**
+ * Buffers text from `![` to `)`, and from a bare `data:image/` to its end, so that no base64 is shown. What turns out
+ * to be no image is released unchanged, as are images with http URLs inside code or of hosts that are not trusted: to
+ * download one would tell its host whatever the model was made to write into the URL. Linear in the length of the
+ * text, however it is split.
+ * @param maxDataChars longer data URIs are dropped and reported as `lost-image`
+ */
+export function createInlineImages(maxDataChars: number, isTrusted: (url: string) => boolean): InlineImages {
+  let pieces: InlinePiece[] = [];
+  let state: State = "text";
+  /** Buffered text in the fragments that it arrived in, joined once. */
+  let buffered: string[] = [];
+  let bufferedChars = 0;
+  let altText = "";
+  let openParentheses = 0;
+  const code = createCodeTracker();
+
+  const emitText = (text: string) => {
+    if (text === "") return;
+    code.read(text);
+    const last = pieces.at(-1);
+    if (last?.kind === "text") pieces[pieces.length - 1] = { kind: "text", text: last.text + text };
+    else pieces.push({ kind: "text", text });
+  };
+  const buffer = (text: string) => {
+    buffered.push(text);
+    bufferedChars += text.length;
+  };
+  const takeBuffered = () => {
+    const text = buffered.join("");
+    buffered = [];
+    bufferedChars = 0;
+    return text;
+  };
+
+  /** Each step reads `text` from its start and returns the unread rest, `undefined` when there is none. */
+  const steps: Readonly<Record<State, (text: string) => string | undefined>> = {
+    text(text) {
+      const mark = findMark(text);
+      if (mark === undefined) {
+        const partialChars = partialMark(text);
+        emitText(text.slice(0, text.length - partialChars));
+        if (partialChars > 0) buffer(text.slice(text.length - partialChars));
+        return undefined;
+      }
+      emitText(text.slice(0, mark.at));
+      if (mark.kind === "markdown") {
+        state = "alt";
+        buffer("![");
+        return text.slice(mark.at + 2);
+      }
+      state = "bare";
+      buffer(dataMark);
+      return text.slice(mark.at + dataMark.length);
+    },
+    alt(text) {
+      // A `]` at the very end waits for the next character.
+      const joined = buffered.length > 1 && buffered.at(-1) === "]" ? `${popBuffered()}${text}` : text;
+      const before = bufferedChars - 2;
+      const lineEnd = joined.indexOf("\n");
+      const end = joined.indexOf("](");
+      const isPending = joined.endsWith("]");
+      const altChars = before + (end === -1 ? joined.length - (isPending ? 1 : 0) : end);
+      if (altChars > maxAltChars || (lineEnd !== -1 && (end === -1 || lineEnd < end)))
+        return releaseMark(joined);
+      if (end === -1) {
+        buffer(isPending ? joined.slice(0, -1) : joined);
+        if (isPending) buffer("]");
+        return undefined;
+      }
+      buffer(joined.slice(0, end));
+      altText = buffered.join("").slice(2);
+      buffer("](");
+      state = "start";
+      openParentheses = 0;
+      return joined.slice(end + 2);
+    },
+    start(text) {
+      // Waits for enough characters to tell a data URI from a link, and both from what is no image.
+      const joined = takeAfterBracket() + text;
+      const address = joined.trimStart().replace(/^</, "");
+      const head = address.slice(0, 8).toLowerCase();
+      if (!addressHeads.some((known) => head.startsWith(known))) {
+        const isPossible = addressHeads.some((known) => known.startsWith(head));
+        if (!isPossible || joined.length > maxAddressChars) return releaseMark(joined);
+        buffer(joined);
+        return undefined;
+      }
+      state = head.startsWith("data:") ? "data" : "address";
+      if (state === "data") {
+        takeBuffered();
+        return address;
+      }
+      return joined;
+    },
+    address(text) {
+      for (let at = 0; at < text.length; at++) {
+        const character = text[at];
+        if (character === "(") openParentheses++;
+        else if (character === "\n" || bufferedChars + at > maxAddressChars) return releaseMark(text);
+        else if (character === ")" && openParentheses-- === 0) {
+          buffer(text.slice(0, at + 1));
+          const rest = text.slice(at + 1);
+          const source = buffered.join("");
+          const url = toUrl(source.slice(altText.length + 4, -1));
+          const isLink = /^https?:\/\//i.test(url) && !source.includes(dataMark);
+          if (!isLink || code.isInside() || !isTrusted(url)) return releaseMark(rest);
+          takeBuffered();
+          state = "text";
+          pieces.push({ kind: "image", url, altText, source });
+          return rest;
+        }
+      }
+      buffer(text);
+      return undefined;
+    },
+    data(text) {
+      const end = text.indexOf(")");
+      if (bufferedChars + (end === -1 ? text.length : end) > maxDataChars) return lose("skip-data", text);
+      if (end === -1) {
+        buffer(text);
+        return undefined;
+      }
+      buffer(text.slice(0, end));
+      state = "text";
+      pieces.push({ kind: "image", url: toUrl(takeBuffered()), altText, source: "" });
+      return text.slice(end + 1);
+    },
+    bare(text) {
+      const end = text.search(notInDataUri);
+      if (bufferedChars + (end === -1 ? text.length : end) > maxDataChars) return lose("skip-bare", text);
+      buffer(end === -1 ? text : text.slice(0, end));
+      if (end === -1) return undefined;
+      endBare();
+      return text.slice(end);
+    },
+    "skip-data"(text) {
+      const end = text.indexOf(")");
+      if (end === -1) return undefined;
+      state = "text";
+      return text.slice(end + 1);
+    },
+    "skip-bare"(text) {
+      const end = text.search(notInDataUri);
+      if (end === -1) return undefined;
+      state = "text";
+      return text.slice(end);
+    },
+  };
+
+  const popBuffered = () => {
+    const last = buffered.pop() ?? "";
+    bufferedChars -= last.length;
+    return last;
+  };
+  /** The buffered text is no image: its `![` is shown, and the rest is searched again for an image. */
+  const releaseMark = (text: string) => {
+    const whole = takeBuffered() + text;
+    emitText(whole.slice(0, 2));
+    state = "text";
+    return whole.slice(2);
+  };
+  const takeAfterBracket = () => (buffered.at(-1) === "](" ? "" : popBuffered());
+  const endBare = () => {
+    const url = takeBuffered();
+    state = "text";
+    if (/;base64,.{16}/.test(url.slice(0, 120))) pieces.push({ kind: "image", url, altText: "", source: "" });
+    else emitText(url);
+  };
+  const lose = (next: "skip-data" | "skip-bare", text: string) => {
+    takeBuffered();
+    pieces.push({ kind: "lost-image", why: "too-large" });
+    state = next;
+    return text;
+  };
+
+  const run = (text: string) => {
+    let rest: string | undefined = text;
+    // The possible beginning of a mark is searched again together with the next characters.
+    if (state === "text" && buffered.length > 0) rest = takeBuffered() + text;
+    while (rest !== undefined && rest !== "") rest = steps[state](rest);
+  };
+  const take = () => {
+    const taken = pieces;
+    pieces = [];
+    return taken;
+  };
+
+  return {
+    push(text) {
+      // In parts: what is released is joined with the rest of its part and searched again.
+      for (let at = 0; at < text.length; at += partChars) run(text.slice(at, at + partChars));
+      return take();
+    },
+    end() {
+      // Each iteration shows at least two characters.
+      for (;;) {
+        if (state !== "alt" && state !== "start" && state !== "address") break;
+        run(releaseMark(""));
+      }
+      if (state === "data") {
+        takeBuffered();
+        pieces.push({ kind: "lost-image", why: "unfinished" });
+      } else if (state === "bare") endBare();
+      else emitText(takeBuffered());
+      state = "text";
+      return take();
+    },
+  };
+}
+
+/** A URL without its angle brackets and title; a data URI also without line breaks. */
+function toUrl(address: string): string {
+  const trimmed = address.trim().replace(/^<|>$/g, "");
+  if (!/^data:/i.test(trimmed.slice(0, 5))) return trimmed.split(/\s/, 1)[0] ?? "";
+  const parts = trimmed.split(/\s+/);
+  const title = parts.findIndex((part) => /^["']/.test(part));
+  return (title === -1 ? parts : parts.slice(0, title)).join("");
+}
+
+function findMark(text: string): { at: number; kind: "markdown" | "data" } | undefined {
+  const markdown = text.indexOf("![");
+  const data = text.indexOf(dataMark);
+  if (markdown === -1 && data === -1) return undefined;
+  if (data === -1 || (markdown !== -1 && markdown < data)) return { at: markdown, kind: "markdown" };
+  return { at: data, kind: "data" };
+}
+
+/** How many characters at the end of the text may be the beginning of a mark. */
+function partialMark(text: string): number {
+  if (text.endsWith("!")) return 1;
+  for (let length = Math.min(dataMark.length - 1, text.length); length > 0; length--) {
+    if (text.endsWith(dataMark.slice(0, length))) return length;
+  }
+  return 0;
+}
+
+/** Tracks whether the end of the shown text is inside a code fence or inline code. */
+function createCodeTracker() {
+  let isFenced = false;
+  let ticks = 0;
+  let lineStart = "";
+  return {
+    read(text: string) {
+      if (!isFenced && ticks === 0 && !text.includes("`")) {
+        const lineEnd = text.lastIndexOf("\n");
+        lineStart = (lineEnd === -1 ? lineStart + text : text.slice(lineEnd + 1)).slice(0, 8);
+        return;
+      }
+      for (const character of text) {
+        if (character === "\n") {
+          lineStart = "";
+          ticks = 0;
+          continue;
+        }
+        if (lineStart.length < 8) {
+          lineStart += character;
+          if (character === "`" && /^\s{0,3}```$/.test(lineStart)) {
+            isFenced = !isFenced;
+            ticks = 0;
+            continue;
+          }
+        }
+        if (character === "`" && !isFenced) ticks++;
+      }
+    },
+    isInside() {
+      return isFenced || ticks % 2 === 1;
+    },
+  };
+}

@@ -1,12 +1,12 @@
-import { LRUCache } from "lru-cache";
 import { codeOf, isParleyError } from "../core/errors.ts";
-import type { Model, ModelCapabilities } from "../core/gateway.ts";
-import type { ModelPrice } from "../core/model-price.ts";
+import type { ModelCapabilities, Model, ModelPrice } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
-import { nearestName } from "../support/nearest-name.ts";
-import { readCapabilities } from "./capabilities.ts";
-import { describePrice, findPrice, type FoundPrice, type PriceTable } from "./prices.ts";
-import { modelRecordSchema } from "./schemas.ts";
+import { nearestName } from "../support/text.ts";
+import { isFields } from "../wire/failures.ts";
+import { describePrice, findPrice, type PriceTable } from "../wire/prices.ts";
+import { modelRecordSchema } from "../wire/schemas.ts";
+import { createRecent } from "../support/recent.ts";
+import { untilAborted } from "../support/clock.ts";
 
 /** Models whose learned capabilities are remembered, listed or not. */
 const maxLearnedModels = 1000;
@@ -18,7 +18,7 @@ const coolDownMs = 30_000;
 const suggestWaitMs = 2000;
 
 /** The cached model list of the gateway. */
-export interface ModelCatalogue {
+interface ModelCatalogue {
   /**
    * Waits only for the first list; a stale one is returned at once and refreshed in the background.
    * @throws ParleyError `gateway-…` when no list was ever fetched; the signal's reason
@@ -26,7 +26,7 @@ export interface ModelCatalogue {
   list(signal: AbortSignal): Promise<readonly Model[]>;
   /** The cached list, maybe empty. Starts a background refresh when it is stale. Never waits, never throws. */
   known(): readonly Model[];
-  priceOf(modelId: string): FoundPrice | undefined;
+  priceOf(modelId: string): NonNullable<ReturnType<typeof findPrice>> | undefined;
   /** Records what a call has shown a model to support or not. */
   learn(modelId: string, shown: ModelCapabilities): void;
   /** The id that was probably meant. Waits at most 2 s for a list. */
@@ -35,7 +35,7 @@ export interface ModelCatalogue {
 }
 
 /** Settings of {@link createModelCatalogue}. */
-export interface ModelCatalogueOptions {
+interface ModelCatalogueOptions {
   /** Fetches the raw records. Contract: throws ParleyErrors. */
   fetchRecords(signal: AbortSignal): Promise<readonly unknown[]>;
   readonly prices: PriceTable | undefined;
@@ -52,7 +52,7 @@ interface Entry {
 export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatalogue {
   const { prices, log } = options;
   const closing = new AbortController();
-  const learned = new LRUCache<string, ModelCapabilities>({ max: maxLearnedModels });
+  const learned = createRecent<ModelCapabilities>(maxLearnedModels);
   let entries: ReadonlyMap<string, Entry> = new Map();
   let models: readonly Model[] = [];
   let fetchedAt: number | undefined;
@@ -100,7 +100,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
   return {
     async list(signal) {
       signal.throwIfAborted();
-      if (fetchedAt === undefined) await withSignal(refresh(), signal);
+      if (fetchedAt === undefined) await untilAborted(refresh(), signal);
       else refreshInBackground();
       return models;
     },
@@ -121,7 +121,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
     async suggest(modelId, signal) {
       if (fetchedAt === undefined) {
         try {
-          await withSignal(refresh(), AbortSignal.any([signal, AbortSignal.timeout(suggestWaitMs)]));
+          await untilAborted(refresh(), AbortSignal.any([signal, AbortSignal.timeout(suggestWaitMs)]));
         } catch (error) {
           // A missing suggestion must not replace the error that it was for.
           log.debug(
@@ -136,19 +136,6 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
       closing.abort();
     },
   };
-}
-
-/** Waits for a shared promise until this caller's signal aborts. */
-async function withSignal<T>(shared: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([shared, aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }
 
 function toEntry(raw: unknown): Entry[] {
@@ -178,4 +165,129 @@ function toEntry(raw: unknown): Entry[] {
       listedPrice: Object.keys(listed).length === 0 ? undefined : listed,
     },
   ];
+}
+
+type Mutable = { -readonly [K in keyof ModelCapabilities]?: boolean };
+
+/**
+ * Capabilities of a listed model: guessed from its name, overridden by its metadata, overridden by what calls have
+ * shown. Unknown ones stay `undefined`.
+ * @param record a record of the model list as the gateway sent it
+ */
+export function readCapabilities(
+  record: Readonly<Record<string, unknown>> & { readonly id: string },
+  learned: ModelCapabilities = {},
+): ModelCapabilities {
+  return { ...fromName(record.id), ...fromMetadata(record), ...learned };
+}
+
+function fromMetadata(record: Readonly<Record<string, unknown>>): ModelCapabilities {
+  const found: Mutable = {
+    ...fromKind(record["mode"] ?? record["type"]),
+    ...fromFlags(record["capabilities"]),
+  };
+  const architecture = isFields(record["architecture"]) ? record["architecture"] : record;
+  const [modalityIn, modalityOut] = splitModality(architecture["modality"]);
+  const input = words(architecture["input_modalities"]) ?? modalityIn;
+  const output = words(architecture["output_modalities"]) ?? modalityOut;
+  if (input !== undefined) {
+    found.seesImages = input.includes("image");
+    if (input.length > 0 && input.every((word) => word === "audio" || word === "file")) {
+      found.transcribes = output === undefined || output.includes("text");
+      found.chats = false;
+    }
+  }
+  if (output !== undefined) {
+    found.chats ??= output.includes("text");
+    if (!output.includes("image")) found.drawsInChat = false;
+    else if (output.includes("text")) found.drawsInChat = true;
+    else found.generatesImages = true;
+  }
+  return found;
+}
+
+function words(value: unknown): string[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  return (value as unknown[]).filter((word) => typeof word === "string").map((word) => word.toLowerCase());
+}
+
+/** `text+image->text`. */
+function splitModality(value: unknown): [string[] | undefined, string[] | undefined] {
+  if (typeof value !== "string" || !value.includes("->")) return [undefined, undefined];
+  const [input = "", output = ""] = value.toLowerCase().split("->");
+  return [input.split("+"), output.split("+")];
+}
+
+/** From one word for the whole model, as some proxies send it. */
+function fromKind(kind: unknown): ModelCapabilities {
+  switch (kind) {
+    case "chat":
+    case "language":
+    case "llm":
+      return { chats: true, transcribes: false, generatesImages: false };
+    case "image":
+    case "image_generation":
+      return { chats: false, transcribes: false, generatesImages: true };
+    case "transcription":
+    case "audio_transcription":
+    case "speech-to-text":
+      return { chats: false, transcribes: true, generatesImages: false };
+    case "embedding":
+    case "rerank":
+    case "moderation":
+      return { chats: false, transcribes: false, generatesImages: false };
+    default:
+      return {};
+  }
+}
+
+const flags: Readonly<Record<string, keyof ModelCapabilities>> = {
+  chat: "chats",
+  completion_chat: "chats",
+  vision: "seesImages",
+  image_input: "seesImages",
+  image_output: "drawsInChat",
+  image_generation: "generatesImages",
+  transcription: "transcribes",
+  audio_transcription: "transcribes",
+};
+
+/** From `{vision: true}` or a list of such words. */
+function fromFlags(value: unknown): ModelCapabilities {
+  const found: Mutable = {};
+  if (isFields(value)) {
+    for (const [flag, capability] of Object.entries(flags)) {
+      if (typeof value[flag] === "boolean") found[capability] = value[flag];
+    }
+  }
+  for (const word of words(value) ?? []) {
+    const capability = flags[word];
+    if (capability !== undefined) found[capability] = true;
+  }
+  return found;
+}
+
+const byName: readonly (readonly [RegExp, ModelCapabilities])[] = [
+  [
+    /embed|rerank|moderation|guard\b|\btts\b|text-to-speech/,
+    { chats: false, transcribes: false, generatesImages: false },
+  ],
+  [
+    /whisper|transcri|speech-to-text|\basr\b|\bstt\b/,
+    { chats: false, transcribes: true, generatesImages: false },
+  ],
+  [
+    /dall-e|gpt-image|imagen|\bflux|stable-diffusion|\bsdxl?\b|ideogram|recraft|seedream|playground-v/,
+    { chats: false, generatesImages: true, transcribes: false },
+  ],
+  [/[-/]image\b/, { chats: true, drawsInChat: true, seesImages: true }],
+  [
+    /vision|[-/]vl\b|\bvlm?\b|gpt-4o|gpt-4\.1|gpt-5|\bo[34]\b|gemini|claude|pixtral|llava|gemma-?3|llama-?4/,
+    { chats: true, seesImages: true },
+  ],
+];
+
+function fromName(id: string): ModelCapabilities {
+  const name = id.toLowerCase();
+  return byName.find(([pattern]) => pattern.test(name))?.[1] ?? {};
 }

@@ -1,7 +1,6 @@
 import { ParleyError } from "../core/errors.ts";
-import type { Operation } from "../core/gateway.ts";
-import type { GatewayTrouble, TroubleKind } from "../core/gateway-trouble.ts";
-import { nearestName } from "../support/nearest-name.ts";
+import type { GatewayTrouble, Operation, TroubleKind } from "../core/gateway.ts";
+import { nearestName } from "../support/text.ts";
 
 /** What a call, with all its attempts, showed of the gateway. */
 export type GatewayOutcome =
@@ -12,7 +11,7 @@ export type GatewayOutcome =
   | { readonly kind: "failed"; readonly operation: Operation; readonly error: ParleyError };
 
 /** The settings that tell a gateway's trouble from one of a single request. */
-export interface TroubleContext {
+interface TroubleContext {
   readonly hasKey: boolean;
   /** The default model for chat. `undefined`: the first that can. */
   readonly chatModel: string | undefined;

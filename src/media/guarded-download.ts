@@ -1,15 +1,11 @@
-import { isParleyError, ParleyError } from "../core/errors.ts";
-import {
-  createGuardedConnect,
-  createGuardedLookup,
-  type Connect,
-  type LookupAll,
-} from "./guarded-connect.ts";
-import { trustedHostOf, type TrustedHost } from "./trusted-hosts.ts";
-import type { Agent, Dispatcher } from "undici";
+import { lookup as systemLookup, type LookupAddress } from "node:dns";
+import { isIP, type LookupFunction } from "node:net";
+import type { buildConnector, Agent, Dispatcher } from "undici";
+import { ParleyError, isParleyError } from "../core/errors.ts";
+import { isPublicAddress } from "../core/settings.ts";
 
 /** Which hosts a {@link Downloader} may connect to. */
-export interface DownloaderOptions {
+interface DownloaderOptions {
   readonly trusted: readonly TrustedHost[];
   /** Whether public https addresses of other hosts are allowed. */
   readonly allowPublicHttps: boolean;
@@ -198,4 +194,84 @@ function unreadable(message: string, more: { status?: number; cause?: unknown } 
     ...(more.status === undefined ? {} : { detail: { status: more.status } }),
     cause: more.cause,
   });
+}
+
+/** A host whose files are always allowed: a platform's, or the configured gateway's. */
+export interface TrustedHost {
+  /** Exact `cdn.example.com`, with a port `127.0.0.1:8787`, or `*.slack.com` (its subdomains and itself). */
+  readonly host: string;
+  /** Whether http is allowed, e.g. for a server on this machine. Default false. */
+  readonly allowHttp?: boolean;
+  /** Value of the Authorization header, sent to this host only. */
+  readonly authorization?: string;
+}
+
+const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
+
+/** The entry for a URL, `undefined` when there is none. An entry without port means the default port. */
+export function trustedHostOf(url: URL, trusted: readonly TrustedHost[]): TrustedHost | undefined {
+  return trusted.find((entry) => covers(entry.host.toLowerCase(), url));
+}
+
+function covers(host: string, url: URL): boolean {
+  const defaultPort = defaultPorts[url.protocol];
+  const [, name = host, port = defaultPort] = /^(.*?)(?::(\d+))?$/.exec(host) ?? [];
+  if ((url.port === "" ? defaultPort : url.port) !== port) return false;
+  if (!name.startsWith("*.")) return url.hostname === name;
+  return url.hostname === name.slice(2) || url.hostname.endsWith(name.slice(1));
+}
+
+/** Opens a socket for undici. */
+export type Connect = buildConnector.connector;
+
+/** Resolves a name to all its addresses, like `dns.lookup` with `all`. */
+export type LookupAll = (
+  hostname: string,
+  callback: (error: Error | null, addresses: readonly LookupAddress[]) => void,
+) => void;
+
+/**
+ * A connector to public addresses only. An IP address in the URL is checked before connecting, and the address of the
+ * connected socket before anything is sent, since a name may resolve differently by then (DNS rebinding). Failures are
+ * ParleyErrors `attachment-blocked`.
+ */
+export function createGuardedConnect(connect: Connect): Connect {
+  return (options, callback) => {
+    const host = options.hostname.replace(/^\[|\]$/g, "");
+    if (isIP(host) !== 0 && !isPublicAddress(host)) {
+      callback(blockedAddresses(), null);
+      return;
+    }
+    connect(options, (...[error, socket]) => {
+      if (error !== null) {
+        callback(error, null);
+      } else if (socket.remoteAddress === undefined || !isPublicAddress(socket.remoteAddress)) {
+        socket.destroy();
+        callback(blockedAddresses(), null);
+      } else {
+        callback(null, socket);
+      }
+    });
+  };
+}
+
+/** A lookup for sockets that returns public addresses only, and fails when there are none. */
+export function createGuardedLookup(lookupAll: LookupAll = allAddresses): LookupFunction {
+  return (hostname, options, callback) => {
+    lookupAll(hostname, (error, addresses) => {
+      const [first, ...others] = addresses.filter(({ address }) => isPublicAddress(address));
+      if (error !== null) callback(error, []);
+      else if (first === undefined) callback(blockedAddresses(), []);
+      else if (options.all === true) callback(null, [first, ...others]);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+const allAddresses: LookupAll = (hostname, callback) => {
+  systemLookup(hostname, { all: true }, (error, addresses) => callback(error, addresses ?? []));
+};
+
+function blockedAddresses(): ParleyError {
+  return new ParleyError("attachment-blocked", "address is not public");
 }

@@ -1,13 +1,13 @@
-import { ParleyError } from "../core/errors.ts";
-import { hasLocation } from "./exif.ts";
-import { decodeInTurn, openPicture } from "./load-sharp.ts";
-import { sniff } from "./sniff.ts";
-import type { SniffedFile } from "./sniffed-file.ts";
 import type { Metadata, Sharp } from "sharp";
+import { ParleyError, type ErrorCode } from "../core/errors.ts";
+import { runBoundedProcess } from "../support/bounded-process.ts";
 import { translate } from "../words/translate.ts";
+import { bigEndian, hasBytes, latin1, littleEndian } from "./bytes.ts";
+import { decodeInTurn, decodingBytesOf, openPicture } from "./load-sharp.ts";
+import { sniff, type SniffedFile } from "./sniff.ts";
 
 /** A picture in a format and size that models accept. */
-export interface ModelImage {
+interface ModelImage {
   readonly bytes: Uint8Array;
   readonly mediaType: "image/png" | "image/jpeg" | "image/webp" | "image/gif";
   readonly widthPx: number;
@@ -18,8 +18,11 @@ export interface ModelImage {
   readonly notice?: string;
 }
 
+/** A picture before its notice, which is said in the language of its sender. `frames`: how many there were, or pages. */
+type ConvertedPicture = Omit<ModelImage, "notice"> & { readonly frames: number };
+
 /** Limits of a picture for models. */
-export interface ImageLimits {
+interface ImageLimits {
   /** Longest edge; larger pictures are scaled down. */
   readonly maxEdgePx: number;
   /** Largest result; pictures over it in every quality are refused. */
@@ -28,6 +31,11 @@ export interface ImageLimits {
 
 /** A picture that is too large even at this size is refused. */
 const minEdgePx = 64;
+/** Pictures that take more are decoded in a process of their own: 16 megapixels of most, 3 of AVIF. */
+const maxBytesHere = 64_000_000;
+/** Decoding has a limit of its own, 20 s; a picture may be encoded several times. */
+const processLimits = { timeoutMs: 60_000, maxHeapMb: 128, maxGrowthBytes: 500_000_000 };
+const worker = new URL("./convert-picture-worker.ts", import.meta.url);
 
 /**
  * Converts a picture for models. PNG, JPEG, WebP and still GIF within the limits and without a location stay
@@ -37,21 +45,39 @@ const minEdgePx = 64;
  * @throws ParleyError `attachment-unreadable` (no picture, or one that cannot be decoded), `attachment-too-large`
  * (over 50 megapixels, or fewer in formats that take much memory; over `maxBytes` in every quality)
  */
-export function toModelImage(bytes: Uint8Array, limits: ImageLimits, key: string): Promise<ModelImage> {
+export async function toModelImage(bytes: Uint8Array, limits: ImageLimits, key: string): Promise<ModelImage> {
   const file = sniff(bytes);
-  if (file.kind !== "image") {
-    return Promise.reject(unreadable(file.kind === "empty" ? "empty" : file.mediaType));
-  }
-  return decodeInTurn(key, () => convert(bytes, file, limits));
+  if (file.kind !== "image") throw unreadable(file.kind === "empty" ? "empty" : file.mediaType);
+  const input = { bytes, file, limits };
+  const { frames, ...image } = await decodeInTurn(key, () => convertPicture(input, maxBytesHere));
+  if (frames === 1) return image;
+  const what = file.mediaType === "image/tiff" ? "page" : "frame";
+  return { ...image, notice: translate(`picture.first-${what}`, { count: frames }) };
 }
 
 type Open = () => Sharp;
 
-async function convert(bytes: Uint8Array, file: SniffedFile, limits: ImageLimits): Promise<ModelImage> {
+/** What {@link convertPicture} needs. `file`: what the bytes are. */
+export interface PictureInput {
+  readonly bytes: Uint8Array;
+  readonly file: SniffedFile;
+  readonly limits: ImageLimits;
+}
+
+/**
+ * Converts a picture as {@link toModelImage} does, at once.
+ * @param bytesHere one whose decoding takes more is converted in a process of its own
+ */
+export async function convertPicture(
+  input: PictureInput,
+  bytesHere = Number.POSITIVE_INFINITY,
+): Promise<ConvertedPicture> {
+  const { bytes, file, limits } = input;
   try {
     const original = await openPicture(bytes);
     const open: Open = () => original.clone();
     const metadata = await open().metadata();
+    if (decodingBytesOf(metadata) > bytesHere) return await convertApart(input);
     const frames = metadata.pages ?? 1;
     if (frames === 1 && staysUnchanged(bytes, file, metadata, limits)) {
       await assertDecodes(open);
@@ -61,12 +87,10 @@ async function convert(bytes: Uint8Array, file: SniffedFile, limits: ImageLimits
         widthPx: metadata.width,
         heightPx: metadata.height,
         changed: false,
+        frames,
       };
     }
-    const image = await encode(open, metadata, file, limits);
-    if (frames === 1) return image;
-    const what = file.mediaType === "image/tiff" ? "page" : "frame";
-    return { ...image, notice: translate(`picture.first-${what}`, { count: frames }) };
+    return { ...(await encode(open, metadata, file, limits)), frames };
   } catch (error) {
     if (error instanceof ParleyError) throw error;
     throw unreadable(file.mediaType, error);
@@ -89,6 +113,24 @@ function staysUnchanged(
   );
 }
 
+/** What the worker posts. */
+export type ConvertMessage =
+  | { readonly picture: ConvertedPicture }
+  | { readonly code: ErrorCode; readonly message: string; readonly detail: ParleyError["detail"] };
+
+async function convertApart(input: PictureInput): Promise<ConvertedPicture> {
+  let message: ConvertMessage | undefined;
+  const onMessage = (posted: unknown): void => {
+    message = posted as ConvertMessage;
+  };
+  // Nobody aborts it: the limits end it.
+  const { signal } = new AbortController();
+  const outcome = await runBoundedProcess(worker, input, processLimits, onMessage, signal);
+  if (message === undefined) throw new Error(`the decoder has ended: ${outcome}`);
+  if ("picture" in message) return message.picture;
+  throw new ParleyError(message.code, message.message, { detail: message.detail });
+}
+
 /** Decodes the whole picture, since a valid header may be followed by broken data. */
 async function assertDecodes(open: Open): Promise<void> {
   await open().resize(8, 8, { fit: "fill" }).raw().toBuffer();
@@ -100,7 +142,7 @@ async function encode(
   metadata: Metadata,
   file: SniffedFile,
   limits: ImageLimits,
-): Promise<ModelImage> {
+): Promise<Omit<ConvertedPicture, "frames">> {
   const isDrawing = file.mediaType === "image/png" || file.mediaType === "image/gif";
   let edgePx = Math.min(limits.maxEdgePx, Math.max(metadata.width, metadata.height));
   let asPng = metadata.hasAlpha || isDrawing;
@@ -138,4 +180,33 @@ function unreadable(mediaType: string, cause?: unknown): ParleyError {
     detail: { mediaType },
     cause,
   });
+}
+
+/** Tag of the pointer to the GPS directory (EXIF 2.32, 4.6.3). */
+const gpsPointerTag = 0x8825;
+
+/**
+ * Whether a picture's metadata may contain a location: a GPS directory in its EXIF block, GPS properties in its XMP
+ * block, or an unreadable EXIF block. Never throws.
+ */
+export function hasLocation(metadata: {
+  readonly exif?: Uint8Array | undefined;
+  readonly xmp?: Uint8Array | undefined;
+}): boolean {
+  if (metadata.xmp !== undefined && Buffer.from(metadata.xmp).includes("GPS")) return true;
+  return metadata.exif !== undefined && hasGpsDirectory(metadata.exif);
+}
+
+function hasGpsDirectory(exif: Uint8Array): boolean {
+  const tiff = latin1(exif, 0, 6) === "Exif\0\0" ? exif.subarray(6) : exif;
+  const isLittle = hasBytes(tiff, 0, [0x49, 0x49, 42, 0]);
+  if (!isLittle && !hasBytes(tiff, 0, [0x4d, 0x4d, 0, 42])) return true;
+  const read = isLittle ? littleEndian : bigEndian;
+  const directory = read(tiff, 4, 4);
+  const entries = read(tiff, directory, 2);
+  if (directory + 2 + entries * 12 > tiff.length) return true;
+  for (let index = 0; index < entries; index += 1) {
+    if (read(tiff, directory + 2 + index * 12, 2) === gpsPointerTag) return true;
+  }
+  return false;
 }

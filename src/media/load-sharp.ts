@@ -5,11 +5,11 @@ import { createFairSemaphore } from "../support/fair-semaphore.ts";
 /** Larger pictures are refused before they are decoded. */
 const maxInputPixels = 50_000_000;
 /** What decoding one picture may take. */
-const maxDecodingBytes = 350_000_000;
-/** For each pixel, measured: a progressive JPEG or an interlaced PNG is in memory whole. */
-const bytesPerPixel = 7;
-/** AVIF: its decoder holds the picture several times. */
-const avifBytesPerPixel = 20;
+const maxDecodingBytes = 240_000_000;
+/** For each pixel, measured. Most pictures are decoded line by line; these are in memory whole. */
+const bytesPerPixel = { avif: 19, gif: 6, progressive: 7, other: 4 } as const;
+/** Two bytes for each colour instead of one, measured. */
+const deepFactor = 10 / 7;
 
 /** Loads sharp with the first picture. Its cache and threads would cost memory and gain little here. */
 export async function loadSharp() {
@@ -31,7 +31,7 @@ const maxSeconds = 20;
 /**
  * Opens a picture of a stranger; a pipeline that takes longer than 20 s fails, and so does broken data.
  * @throws ParleyError `attachment-too-large`: by its header it has over 50 megapixels, or decoding it would take over
- *   350 MB; the decoder's error where it has no readable header
+ *   240 MB; the decoder's error where it has no readable header
  */
 export async function openPicture(bytes: Uint8Array): Promise<Sharp> {
   const sharp = await loadSharp();
@@ -46,14 +46,23 @@ export async function openPicture(bytes: Uint8Array): Promise<Sharp> {
   return open(maxInputPixels).timeout({ seconds: maxSeconds });
 }
 
-function maxPixelsOf({ format, depth }: Metadata): number {
-  const ofFormat = format === "heif" ? avifBytesPerPixel : bytesPerPixel;
-  // More than a byte for each colour: measured.
-  const perPixel = depth === "uchar" || depth === "char" ? ofFormat : ofFormat * (10 / 7);
-  return Math.min(maxInputPixels, maxDecodingBytes / perPixel);
+function maxPixelsOf(metadata: Metadata): number {
+  return Math.min(maxInputPixels, maxDecodingBytes / bytesPerPixelOf(metadata));
 }
 
-/** Pictures are decoded one at a time: each may take 350 MB. Those who wait take turns. */
+/** What decoding a picture takes, in bytes. */
+export function decodingBytesOf(metadata: Metadata): number {
+  return metadata.width * (metadata.pageHeight ?? metadata.height) * bytesPerPixelOf(metadata);
+}
+
+function bytesPerPixelOf({ format, depth, isProgressive }: Metadata): number {
+  const kind =
+    format === "heif" ? "avif" : format === "gif" ? "gif" : isProgressive ? "progressive" : "other";
+  const factor = depth === "uchar" || depth === "char" ? 1 : deepFactor;
+  return bytesPerPixel[kind] * factor;
+}
+
+/** Pictures are decoded one at a time: each may take 240 MB. Those who wait take turns. */
 const turns = createFairSemaphore({ max: 1, maxPerKey: 1 });
 
 /**

@@ -1,9 +1,145 @@
+import { isUtf8 } from "node:buffer";
 import { hasAdtsFrames, hasMpegFrames, skipId3 } from "./audio-frames.ts";
-import { bigEndian, hasBytes, latin1, littleEndian } from "./bytes.ts";
-import { matroskaTracks, mp4Brands, mp4Tracks, oggTracks } from "./containers.ts";
-import { sniffDocument } from "./sniff-document.ts";
-import { sniffText } from "./sniff-text.ts";
-import type { SniffedFile } from "./sniffed-file.ts";
+import { hasBytes, latin1, bigEndian, littleEndian } from "./bytes.ts";
+
+/** An archive's list of names is at its end, and its first entries at its beginning. */
+const documentHeadBytes = 8192;
+const tailBytes = 65_536;
+
+const openXml = "application/vnd.openxmlformats-officedocument";
+const openDocument = "application/vnd.oasis.opendocument";
+
+/** An office document, by an entry of its archive. */
+const openXmlParts = [
+  ["word/document", `${openXml}.wordprocessingml.document`, "docx"],
+  ["xl/workbook.xml", `${openXml}.spreadsheetml.sheet`, "xlsx"],
+  ["ppt/presentation.xml", `${openXml}.presentationml.presentation`, "pptx"],
+] as const;
+
+/** Names in the directory of a compound file, in UTF-16, and what such a file is. */
+const compoundParts = [
+  ["EncryptedPackage", "application/x-encrypted-office", "docx"],
+  ["WordDocument", "application/msword", "doc"],
+  ["PowerPoint Document", "application/vnd.ms-powerpoint", "ppt"],
+  ["Workbook", "application/vnd.ms-excel", "xls"],
+  ["Book", "application/vnd.ms-excel", "xls"],
+] as const;
+
+/** Detects PDF, office documents and archives. */
+function sniffDocument(bytes: Uint8Array): SniffedFile | undefined {
+  if (latin1(bytes, 0, 5) === "%PDF-") return document("application/pdf", "pdf");
+  if (hasBytes(bytes, 0, [0x50, 0x4b, 3, 4]) || hasBytes(bytes, 0, [0x50, 0x4b, 5, 6]))
+    return sniffZip(bytes);
+  if (hasBytes(bytes, 0, [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1])) return sniffCompound(bytes);
+  if (hasBytes(bytes, 0, [0x1f, 0x8b, 8])) return other("application/gzip", "gz");
+  return undefined;
+}
+
+function sniffZip(bytes: Uint8Array): SniffedFile {
+  const head = Buffer.from(bytes.subarray(0, documentHeadBytes)).toString("latin1");
+  // The first entry of an OpenDocument file is its type, not compressed.
+  const [, kind] =
+    /^mimetypeapplication\/vnd\.oasis\.opendocument\.(text|spreadsheet|presentation)/.exec(head.slice(30)) ??
+    [];
+  if (kind !== undefined) {
+    const extension = { text: "odt", spreadsheet: "ods", presentation: "odp" }[kind] ?? "odt";
+    return document(`${openDocument}.${kind}`, extension);
+  }
+  const names = head + Buffer.from(bytes.subarray(-tailBytes)).toString("latin1");
+  const found = openXmlParts.find(([part]) => names.includes(part));
+  if (found !== undefined && names.includes("[Content_Types].xml")) return document(found[1], found[2]);
+  return other("application/zip", "zip");
+}
+
+/** The container of the older Office formats, and of encrypted documents of the newer ones. */
+function sniffCompound(bytes: Uint8Array): SniffedFile {
+  const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const found = compoundParts.find(([name]) => whole.includes(Buffer.from(`${name}\0`, "utf16le")));
+  return found === undefined ? other("application/x-ole-storage", "bin") : other(found[1], found[2]);
+}
+
+function document(mediaType: string, extension: string): SniffedFile {
+  return { kind: "document", mediaType, extension };
+}
+
+/** Only the beginning of a file is decoded and searched; a markup preamble must end within it. */
+const headBytes = 65_536;
+
+/** C0 and C1 controls except tab, line feed, form feed, carriage return and next line. */
+// oxlint-disable-next-line no-control-regex -- control characters are searched for
+const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f-\u0084\u0086-\u009f]/;
+
+/**
+ * Detects text: valid UTF-8, or UTF-16 with a byte order mark, without control characters in its first 64 kB. SVG and
+ * HTML can run scripts, so they are `other`, as is text whose first element is not within the first 64 kB. `undefined`
+ * for anything else. Takes time in proportion to the length. Never throws.
+ */
+function sniffText(bytes: Uint8Array): SniffedFile | undefined {
+  const text = decodeHead(bytes);
+  if (text === undefined || controls.test(text)) return undefined;
+  const head = skipPreamble(text);
+  if (head === undefined || (head === "" && bytes.length > headBytes)) {
+    return { kind: "other", mediaType: "application/octet-stream", extension: "bin" };
+  }
+  if (/^<(?:[a-z]+:)?svg[\s>/]/i.test(head)) {
+    return { kind: "other", mediaType: "image/svg+xml", extension: "svg" };
+  }
+  if (/^<(?:!doctype\s+html|html|head|body|script)[\s>/]/i.test(head)) {
+    return { kind: "other", mediaType: "text/html", extension: "html" };
+  }
+  return { kind: "text", mediaType: "text/plain", extension: "txt" };
+}
+
+/**
+ * The beginning of the text after XML declaration, comments and SVG document types. `undefined` when one of them has no
+ * end. Each character is read a bounded number of times.
+ */
+function skipPreamble(text: string): string | undefined {
+  let at = skipSpace(text, 0);
+  for (;;) {
+    const end = endMarkOf(text, at);
+    if (end === undefined) return text.slice(at, at + 64);
+    const endAt = text.indexOf(end, at);
+    if (endAt === -1) return undefined;
+    at = skipSpace(text, endAt + end.length);
+  }
+}
+
+const notSpace = /\S|$/g;
+
+function skipSpace(text: string, from: number): number {
+  notSpace.lastIndex = from;
+  return notSpace.exec(text)?.index ?? text.length;
+}
+
+const svgDoctype = /<!doctype\s{1,100}svg[^[>]*/iy;
+
+/** What ends the preamble's part at `at`; `undefined` when there is none. */
+function endMarkOf(text: string, at: number): string | undefined {
+  if (text.startsWith("<!--", at)) return "-->";
+  if (text.startsWith("<?", at)) return "?>";
+  svgDoctype.lastIndex = at;
+  const doctype = svgDoctype.exec(text)?.[0];
+  if (doctype === undefined) return undefined;
+  return text.charAt(at + doctype.length) === "[" ? "]>" : ">";
+}
+
+/** Decodes the beginning of UTF-8, or of UTF-16 with a byte order mark. `undefined` for invalid bytes. */
+function decodeHead(bytes: Uint8Array): string | undefined {
+  const isLittle = bytes[0] === 0xff && bytes[1] === 0xfe;
+  const isBig = bytes[0] === 0xfe && bytes[1] === 0xff;
+  // The whole file is checked: at several gigabytes a second, unlike decoding it.
+  if (!isLittle && !isBig && (bytes.subarray(0, headBytes).includes(0) || !isUtf8(bytes))) return undefined;
+  const encoding = isLittle ? "utf-16le" : isBig ? "utf-16be" : "utf-8";
+  try {
+    const decoder = new TextDecoder(encoding, { fatal: true });
+    // A character may continue past the head, but not past the file.
+    return decoder.decode(bytes.subarray(0, headBytes), { stream: bytes.length > headBytes });
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
 
 /** Result of {@link sniff}; `empty` stands for 0 bytes. */
 export type Sniffed = SniffedFile | { readonly kind: "empty" };
@@ -126,4 +262,186 @@ function audio(mediaType: string, extension: string, container: string): Sniffed
 
 function other(mediaType: string, extension: string): SniffedFile {
   return { kind: "other", mediaType, extension };
+}
+
+/**
+ * A file type detected from bytes. Animated pictures are `image`; `document`: a PDF or office document that can be read
+ * as text; video, archives, older and encrypted office documents, SVG and HTML are `other`.
+ */
+export interface SniffedFile {
+  readonly kind: "image" | "audio" | "text" | "document" | "other";
+  readonly mediaType: string;
+  /** Without dot: the extension that services expect for these bytes. */
+  readonly extension: string;
+  /** Audio only: the container format, e.g. `ogg`, `mp4`, `webm`. */
+  readonly container?: string;
+}
+
+/** Kinds of track in a container. */
+interface Tracks {
+  readonly hasAudio: boolean;
+  readonly hasVideo: boolean;
+}
+
+interface Span {
+  readonly id: string;
+  /** First byte of the content. */
+  readonly start: number;
+  /** One past its last byte, never past the file. */
+  readonly end: number;
+}
+
+type Walk = (bytes: Uint8Array, from: number, to: number) => Generator<Span>;
+
+/** Limit for crafted files with millions of tiny parts; real files have hundreds at a level. Of a level as a whole. */
+const maxParts = 20_000;
+const maxParents = 64;
+/** Streams of an Ogg file; real files have a few. */
+const maxStreams = 64;
+
+/** All parts at the end of a path of ids, e.g. every `hdlr` in every `mdia` in every `trak` in `moov`. */
+function descend(bytes: Uint8Array, walk: Walk, path: readonly string[]): readonly Span[] {
+  let level: readonly Span[] = [{ id: "", start: 0, end: bytes.length }];
+  for (const id of path) {
+    const found: Span[] = [];
+    let left = maxParts;
+    for (const parent of level.slice(0, maxParents)) {
+      for (const part of walk(bytes, parent.start, parent.end).take(left)) {
+        left -= 1;
+        if (part.id === id) found.push(part);
+      }
+    }
+    level = found;
+  }
+  return level;
+}
+
+/** The tracks of an ISO media file (MP4, M4A, QuickTime), wherever its `moov` box is. */
+function mp4Tracks(bytes: Uint8Array): Tracks {
+  const handlers = descend(bytes, boxes, ["moov", "trak", "mdia", "hdlr"]).map((handler) =>
+    latin1(bytes, handler.start + 8, 4),
+  );
+  return { hasAudio: handlers.includes("soun"), hasVideo: handlers.includes("vide") };
+}
+
+/** Major brand and the compatible ones of an `ftyp` box at the front, e.g. `["M4A ", "isom"]`. */
+function mp4Brands(bytes: Uint8Array): readonly string[] {
+  const size = Math.min(bigEndian(bytes, 0, 4), bytes.length, 256);
+  const brands = [latin1(bytes, 8, 4)];
+  for (let offset = 16; offset + 4 <= size; offset += 4) brands.push(latin1(bytes, offset, 4));
+  return brands;
+}
+
+function* boxes(bytes: Uint8Array, from: number, to: number): Generator<Span> {
+  let offset = from;
+  while (offset + 8 <= to) {
+    const short = bigEndian(bytes, offset, 4);
+    const isLong = short === 1;
+    const header = isLong ? 16 : 8;
+    // Size 0 means "to the end". The upper two bytes of a 64-bit size are ignored: no such file is read here.
+    const size = isLong ? bigEndian(bytes, offset + 10, 6) : short === 0 ? to - offset : short;
+    if (size < header) return;
+    const start = offset + header;
+    yield { id: latin1(bytes, offset + 4, 4), start, end: Math.min(offset + size, to) };
+    offset += size;
+  }
+}
+
+const ebmlHeader = "1a45dfa3";
+const docTypeId = "4282";
+const segmentId = "18538067";
+const tracksId = "1654ae6b";
+const trackEntryId = "ae";
+const trackTypeId = "83";
+
+/** Document type and tracks of a Matroska file, `undefined` for other files. */
+function matroskaTracks(bytes: Uint8Array): (Tracks & { readonly docType: string }) | undefined {
+  if (!hasBytes(bytes, 0, [0x1a, 0x45, 0xdf, 0xa3])) return undefined;
+  const [docType] = descend(bytes, elements, [ebmlHeader, docTypeId]);
+  const types = descend(bytes, elements, [segmentId, tracksId, trackEntryId, trackTypeId]).map((type) =>
+    bigEndian(bytes, type.start, Math.min(type.end - type.start, 6)),
+  );
+  return {
+    docType:
+      docType === undefined ? "" : latin1(bytes, docType.start, Math.min(docType.end - docType.start, 16)),
+    hasAudio: types.includes(2),
+    hasVideo: types.includes(1),
+  };
+}
+
+/** Successive elements. One of unknown size, as browsers record it, extends to the end. */
+function* elements(bytes: Uint8Array, from: number, to: number): Generator<Span> {
+  let offset = from;
+  while (offset < to) {
+    const idLength = vintLength(bytes[offset]);
+    const sizeAt = offset + idLength;
+    const sizeLength = vintLength(bytes[sizeAt]);
+    if (idLength === 0 || idLength > 4 || sizeLength === 0) return;
+    const start = sizeAt + sizeLength;
+    if (start > to) return;
+    const mask = 2 ** (8 - sizeLength) - 1;
+    const first = (bytes[sizeAt] ?? 0) & mask;
+    const isUnknown = first === mask && bytes.subarray(sizeAt + 1, start).every((byte) => byte === 0xff);
+    // Of 8-byte sizes the lower six are used: no larger file is read here.
+    const tail = Math.min(sizeLength - 1, 6);
+    const size = (sizeLength === 8 ? 0 : first * 256 ** tail) + bigEndian(bytes, start - tail, tail);
+    const end = isUnknown ? to : Math.min(start + size, to);
+    const id = Buffer.from(bytes.subarray(offset, sizeAt)).toString("hex");
+    yield { id, start, end };
+    offset = isUnknown ? to : start + size;
+  }
+}
+
+/** Length of an EBML number, from the leading zeros of its first byte. 0 for an invalid one. */
+function vintLength(first: number | undefined): number {
+  return first === undefined || first === 0 ? 0 : Math.clz32(first) - 23;
+}
+
+/** The tracks of an Ogg file, from the first packets of its logical streams. `undefined` for other files. */
+function oggTracks(bytes: Uint8Array): Tracks | undefined {
+  if (latin1(bytes, 0, 4) !== "OggS" || bytes[4] !== 0) return undefined;
+  let offset = 0;
+  let hasAudio = false;
+  let hasVideo = false;
+  // Pages that begin a stream (flag 2) come before all others.
+  for (let stream = 0; stream < maxStreams && isFirstPage(bytes, offset); stream += 1) {
+    const segments = bytes[offset + 26] ?? 0;
+    const packet = offset + 27 + segments;
+    if (isOggAudio(bytes, packet)) hasAudio = true;
+    if (hasBytes(bytes, packet, [0x80]) && latin1(bytes, packet + 1, 6) === "theora") hasVideo = true;
+    if (latin1(bytes, packet, 8) === "\x01video\0\0") hasVideo = true;
+    const length = bytes.subarray(offset + 27, packet).reduce((sum, lacing) => sum + lacing, 0);
+    offset = packet + length;
+  }
+  return { hasAudio, hasVideo };
+}
+
+function isFirstPage(bytes: Uint8Array, offset: number): boolean {
+  return latin1(bytes, offset, 4) === "OggS" && ((bytes[offset + 5] ?? 0) & 2) !== 0;
+}
+
+function isOggAudio(bytes: Uint8Array, packet: number): boolean {
+  const start = latin1(bytes, packet, 8);
+  return (
+    start === "OpusHead" ||
+    start === "Speex   " ||
+    start.startsWith("\x01vorbis") ||
+    start.startsWith("\x7fFLAC")
+  );
+}
+
+/**
+ * The text of a file in UTF-8, or in UTF-16 with a byte order mark; at most `maxChars`. Invalid bytes become U+FFFD.
+ * `isCut`: there is more.
+ */
+export function decodeText(
+  bytes: Uint8Array,
+  maxChars: number,
+): { readonly text: string; readonly isCut: boolean } {
+  const encoding =
+    bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe ? "utf-16be" : "utf-8";
+  // A character takes at most four bytes: longer files are not decoded to their end.
+  const isLong = bytes.length > maxChars * 4;
+  const whole = new TextDecoder(encoding).decode(isLong ? bytes.subarray(0, maxChars * 4) : bytes);
+  return { text: whole.slice(0, maxChars), isCut: isLong || whole.length > maxChars };
 }

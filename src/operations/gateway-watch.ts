@@ -1,7 +1,7 @@
 import type { CancelTimer, Clock } from "../core/clock.ts";
-import type { GatewayTrouble, TroubleKind } from "../core/gateway-trouble.ts";
-import { createSharedRun } from "../support/shared-run.ts";
-import { systemClock } from "../support/clock.ts";
+import type { GatewayTrouble, TroubleKind } from "../core/gateway.ts";
+import { createSharedRun } from "../support/keyed-queue.ts";
+import { systemClock, inTime } from "../support/clock.ts";
 
 /** What is known of the gateway. `unknown`: it was not asked yet. */
 export type GatewayState = "ready" | "unknown" | TroubleKind;
@@ -16,7 +16,7 @@ export type GatewayNote =
   | { readonly kind: "failed"; readonly isList: boolean; readonly trouble: GatewayTrouble | undefined };
 
 /** Knows whether the gateway answers: from the calls of turns, and by asking it where there were none. */
-export interface GatewayWatch {
+interface GatewayWatch {
   /** A call showed this. */
   note(note: GatewayNote): void;
   /** Asks the gateway where what is known is old, and waits for at most half a second. Never rejects. */
@@ -31,7 +31,7 @@ export interface GatewayWatch {
   watch(): CancelTimer;
 }
 
-export interface GatewayWatchOptions {
+interface GatewayWatchOptions {
   /** Asks the gateway once. What it shows arrives by {@link GatewayWatch.note}, also that it is silent. */
   readonly ask: (signal: AbortSignal) => Promise<void>;
   /** Default: the time of this process. */
@@ -73,12 +73,7 @@ export function createGatewayWatch({ ask, clock = systemClock }: GatewayWatchOpt
 
   const known = (): GatewayState => (isKnown ? (trouble?.kind ?? "ready") : "unknown");
   const state = async (): Promise<GatewayState> => {
-    if (clock.monotonic() >= freshUntil) {
-      const { promise: patience, resolve } = Promise.withResolvers<void>();
-      const cancel = clock.after(maxWaitMs, resolve);
-      await Promise.race([askOnce(), patience]);
-      cancel();
-    }
+    if (clock.monotonic() >= freshUntil) await inTime(askOnce(), maxWaitMs, { clock });
     return known();
   };
 

@@ -1,17 +1,14 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { Server, IncomingMessage, ServerResponse } from "node:http";
+import { type Socket, isIP, type AddressInfo } from "node:net";
+import { hostname } from "node:os";
 import { ParleyError } from "../core/errors.ts";
-import { listenFailure } from "../support/listen-failure.ts";
-import { createHttpServer } from "../support/node-http.ts";
-import { createRareLog } from "../support/rare-log.ts";
-import { createSharedRun } from "../support/shared-run.ts";
-import type { HttpHandler } from "../core/platform-module.ts";
+import type { RequestTarget, HttpHandler } from "../core/platform-module.ts";
 import type { Log } from "../core/telemetry.ts";
-import { limitConnections, type ConnectionLimits } from "./connection-limits.ts";
-import { createHostGuard, type HostGuard } from "./host-guard.ts";
+import { isLoopback, listenFailure } from "../support/client-address.ts";
+import { createSharedRun } from "../support/keyed-queue.ts";
+import { createRareLog } from "../support/rare-log.ts";
+import { createHttpServer } from "../support/request-body.ts";
 import type { Metrics } from "./metrics.ts";
-import type { Readiness } from "./readiness.ts";
-import { parseRequestTarget } from "./request-target.ts";
 
 /** Milliseconds, and bytes of a request's header section. Bounds what a client that is slow on purpose can hold. */
 const clientLimits = {
@@ -35,7 +32,7 @@ const plainHeaders = {
 };
 
 /** @see {@link startHttpServer} */
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly host: string;
   /** 0 binds any free port. */
   readonly port: number;
@@ -188,4 +185,131 @@ function sendText(
 ): void {
   response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8", ...plainHeaders, ...headers });
   response.end(body);
+}
+
+/** Name or address, and a port without leading zeros. */
+const hostPattern = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([1-9]\d{0,4}))?$/;
+
+/** Decides whether a request names this server. */
+interface HostGuard {
+  /** False for a missing, repeated or foreign Host header. */
+  isAllowed(request: IncomingMessage): boolean;
+}
+
+/**
+ * Protects every endpoint against DNS rebinding: a page of another site can reach this server under a name of its own,
+ * but not under one of these. Bound to loopback: loopback names with the bound port. Otherwise: loopback names, the bind,
+ * the machine's name and IP addresses, each with any port, since there may be a port mapping.
+ * @param allowedHosts further Host values, with port unless it is the scheme's default
+ */
+function createHostGuard(bind: string, allowedHosts: readonly string[]): HostGuard {
+  const further = new Set(allowedHosts.map((host) => host.toLowerCase()));
+  const bound = bind.includes(":") && !bind.startsWith("[") ? `[${bind}]` : bind;
+  const own = new Set(["localhost", "127.0.0.1", "[::1]", bound.toLowerCase()]);
+  const isLocal = isLoopback(bind);
+
+  return {
+    isAllowed(request) {
+      const [header, ...others] = request.headersDistinct["host"] ?? [];
+      if (header === undefined || others.length > 0) return false;
+      const host = header.toLowerCase();
+      if (further.has(host)) return true;
+      const [, name, port = "80"] = hostPattern.exec(host) ?? [];
+      if (name === undefined) return false;
+      if (isLocal) return own.has(name) && Number(port) === request.socket.localPort;
+      return own.has(name) || isIP(name.replace(/^\[|\]$/g, "")) !== 0 || name === hostname().toLowerCase();
+    },
+  };
+}
+
+/** @see {@link limitConnections} */
+interface ConnectionLimits {
+  /** Open connections in all. */
+  readonly total: number;
+  /** Open connections of one address. A reverse proxy has one address for everybody. */
+  readonly perAddress: number;
+}
+
+const body = '{"error":{"code":"busy","message":"Too many connections. Try again in a moment."}}';
+const refusal = [
+  "HTTP/1.1 503 Service Unavailable",
+  "Content-Type: application/json; charset=utf-8",
+  `Content-Length: ${body.length}`,
+  "Cache-Control: no-store",
+  "Retry-After: 5",
+  "Connection: close",
+  "",
+  body,
+].join("\r\n");
+
+/**
+ * Closes connections past the limits with a 503. Past twice the total they are dropped without one.
+ * @returns how many are open
+ */
+function limitConnections(server: Server, limits: ConnectionLimits): { readonly count: () => number } {
+  const byAddress = new Map<string, number>();
+  let total = 0;
+  server.maxConnections = limits.total * 2;
+  server.on("connection", (socket: Socket) => {
+    const address = socket.remoteAddress ?? "";
+    const own = byAddress.get(address) ?? 0;
+    if (total >= limits.total || own >= limits.perAddress) {
+      // `end` alone would wait for the client to close its side.
+      socket.end(refusal, () => socket.destroySoon());
+      return;
+    }
+    total += 1;
+    byAddress.set(address, own + 1);
+    socket.once("close", () => {
+      total -= 1;
+      const left = (byAddress.get(address) ?? 1) - 1;
+      if (left === 0) byAddress.delete(address);
+      else byAddress.set(address, left);
+    });
+  });
+  return { count: () => total };
+}
+
+/** One or more non-empty segments of characters that need no encoding, or `/` alone. */
+const pathPattern = /^\/(?:[\w.~!$&'()*+,;=:@-]+(?:\/[\w.~!$&'()*+,;=:@-]+)*\/?)?$/;
+/** What a query may contain: printable ASCII without `"`, `#`, `<`, `>` and `\`. */
+const queryPattern = /^[!$-;=?-[\]-~]*$/;
+
+/**
+ * Parses the target of a request line. `undefined`: it is not in origin form, or its path could be read in two ways:
+ * empty and dot segments, percent-encoding, backslashes, control characters. No path of this server needs any of them.
+ */
+export function parseRequestTarget(raw: string): RequestTarget | undefined {
+  const mark = raw.indexOf("?");
+  const path = mark === -1 ? raw : raw.slice(0, mark);
+  const query = mark === -1 ? "" : raw.slice(mark + 1);
+  if (!pathPattern.test(path) || !queryPattern.test(query)) return undefined;
+  if (path.split("/").some((segment) => segment === "." || segment === "..")) return undefined;
+  return { path, query: new URLSearchParams(query) };
+}
+
+/** One part of a running Parley. `degraded`: it fails, and people are told so, but an instance without it is of use. */
+export interface PartReadiness {
+  readonly status: "ready" | "degraded" | "not-ready";
+  /** The state of a connection: `ready`, `connecting`, `failed`, `unreachable`, … */
+  readonly state?: string;
+  /** Why it is not ready, in words without credentials. */
+  readonly problems?: readonly string[];
+  /** What operators should know although it is ready. */
+  readonly warnings?: readonly string[];
+}
+
+/** What `/readyz` says, as JSON. */
+export interface Readiness {
+  /** The worst of the parts. `not-ready` is served with 503, the others with 200. */
+  readonly status: PartReadiness["status"];
+  readonly version: string;
+  readonly parts: Readonly<Record<string, PartReadiness>>;
+}
+
+/** Sums the parts up. */
+export function toReadiness(version: string, parts: Readiness["parts"]): Readiness {
+  const states = Object.values(parts).map(({ status }) => status);
+  const status = (["not-ready", "degraded"] as const).find((one) => states.includes(one)) ?? "ready";
+  return { status, version, parts };
 }

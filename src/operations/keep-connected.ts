@@ -1,9 +1,7 @@
 import { isParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
-import { backoffMs, retry } from "../support/retry.ts";
-
-const backoff = { baseMs: 1000, maxMs: 60_000 };
+import { backoffMs, retry, backoffs } from "../support/retry.ts";
 
 /** A platform's connection, attempted until it succeeds. */
 export interface Link {
@@ -38,7 +36,7 @@ export function keepConnected(
       signal: stopping.signal,
       delayMs(error, attempt) {
         if (!isParleyError(error, "platform-unreachable")) return undefined;
-        const waitMs = Math.max(backoffMs(attempt, backoff), error.retryAfterMs ?? 0);
+        const waitMs = Math.max(backoffMs(attempt, backoffs.outage), error.retryAfterMs ?? 0);
         options.log.warn(
           { platform: platform.id, err: error, retryInMs: waitMs },
           "platform connection failed",

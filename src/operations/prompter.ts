@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { ParleyError } from "../core/errors.ts";
 
 /** Asks a person at a terminal, or reads answers line by line from a pipe. */
-export interface Prompter {
+interface Prompter {
   /**
    * Resolves to the line without white space at its ends. `isSecret`: not shown while it is typed or pasted.
    * @throws ParleyError `stopping` at the end of the input and at Ctrl+C

@@ -1,7 +1,17 @@
-import type { Check, CheckContext, Finding } from "../core/checks.ts";
-import { wrong } from "../core/checks.ts";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { styleText } from "node:util";
+import {
+  type Finding,
+  type FindingLevel,
+  right,
+  wrong,
+  type Check,
+  type CheckContext,
+} from "../core/checks.ts";
 import { isParleyError } from "../core/errors.ts";
-import { toClockFindings, type NotedDate } from "./clock-check.ts";
+import { listenFailure } from "../support/client-address.ts";
+import { inTime } from "../support/clock.ts";
 
 /** Checks of one part of Parley. */
 export interface CheckSection {
@@ -17,7 +27,7 @@ export interface SectionFindings {
 }
 
 /** @see {@link runChecks} */
-export interface RunChecksOptions {
+interface RunChecksOptions {
   readonly isLive: boolean;
   /** Replaced by `[secret]` in every finding. Values under 4 characters are ignored. */
   readonly secrets: readonly string[];
@@ -61,27 +71,17 @@ async function runCheck(
   deadlineMs: number,
 ): Promise<readonly Finding[]> {
   const controller = new AbortController();
-  const { promise: timeUp, resolve } = Promise.withResolvers<readonly Finding[]>();
-  const timer = setTimeout(() => {
-    resolve([
-      wrong(
-        check.subject,
-        `no answer within ${deadlineMs / 1000} s`,
-        "look at the network and the service, then try again",
-      ),
-    ]);
-    controller.abort(new Error("the check took too long"));
-  }, deadlineMs);
   try {
-    return await Promise.race([check.run({ ...context, signal: controller.signal }), timeUp]);
+    const findings = await inTime(check.run({ ...context, signal: controller.signal }), deadlineMs);
+    if (findings !== undefined) return findings;
+    const text = `no answer within ${deadlineMs / 1000} s`;
+    return [wrong(check.subject, text, "look at the network and the service, then try again")];
   } catch (error) {
-    // After the deadline `timeUp` has already won.
     const text = isParleyError(error)
       ? error.message
       : `failed: ${error instanceof Error ? error.name : "?"}`;
     return [wrong(check.subject, text, "look at the log of `npm start`; it has the details")];
   } finally {
-    clearTimeout(timer);
     controller.abort(new Error("the check is over"));
   }
 }
@@ -97,4 +97,134 @@ function redact(finding: Finding, secrets: readonly string[]): Finding {
     text: clean(finding.text),
     ...(finding.remedy === undefined ? {} : { remedy: clean(finding.remedy) }),
   };
+}
+
+/** What a service's clock showed, and this machine's when the response arrived. Unix ms. */
+interface NotedDate {
+  readonly service: string;
+  readonly serviceMs: number;
+  readonly localMs: number;
+}
+
+/** `Date` headers have whole seconds, and responses take their time. */
+const maxDifferenceMs = 30_000;
+
+/** Compares this machine's clock with those of services. Empty without a date. */
+function toClockFindings(dates: readonly NotedDate[]): Finding[] {
+  const differences = dates.map(({ service, serviceMs, localMs }) => ({ service, ms: localMs - serviceMs }));
+  const [nearest] = differences.toSorted((a, b) => Math.abs(a.ms) - Math.abs(b.ms));
+  if (nearest === undefined) return [];
+  // Services that agree with this machine clear it; one whose own clock is wrong does not blame it.
+  if (Math.abs(nearest.ms) <= maxDifferenceMs)
+    return [right("Time", `agrees with ${nearest.service}'s clock`)];
+  return [
+    wrong(
+      "Time",
+      `this machine's clock is ${toWords(Math.abs(nearest.ms))} ${nearest.ms < 0 ? "behind" : "ahead of"} ${nearest.service}'s`,
+      "turn on time synchronisation: timedatectl set-ntp true",
+    ),
+  ];
+}
+
+function toWords(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 120) return `${seconds} seconds`;
+  if (seconds < 2 * 3600) return `${Math.round(seconds / 60)} minutes`;
+  return seconds < 2 * 86_400
+    ? `${Math.round(seconds / 3600)} hours`
+    : `${Math.round(seconds / 86_400)} days`;
+}
+
+/** Checks that Parley's HTTP server can listen, or that a running Parley does. */
+export function createPortCheck(host: string, port: number): Check {
+  const where = `HOST ${host} PORT ${port}`;
+  return {
+    subject: "Port",
+    async run({ signal }) {
+      const server = createServer();
+      try {
+        await once(server.listen(port, host), "listening", { signal });
+        return [right("Port", port === 0 ? `any free one on ${host}` : `${port} on ${host} is free`)];
+      } catch (error) {
+        const isInUse = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+        if (isInUse && (await isParley(host, port, signal)))
+          return [right("Port", `${port} on ${host} is used by a running Parley`)];
+        return [wrong("Port", `${where} cannot be used`, listenFailure(error, "PORT"))];
+      } finally {
+        server.close();
+      }
+    },
+  };
+}
+
+async function isParley(host: string, port: number, signal: AbortSignal): Promise<boolean> {
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host;
+  const name = reachable.includes(":") && !reachable.startsWith("[") ? `[${reachable}]` : reachable;
+  try {
+    const response = await fetch(`http://${name}:${port}/metrics`, { redirect: "error", signal });
+    return (await response.text()).includes("parley_");
+  } catch {
+    // Not an HTTP server, so not Parley.
+    return false;
+  }
+}
+
+const marks = { right: "✓", warning: "!", wrong: "✗" } as const satisfies Record<FindingLevel, string>;
+const colours = { right: "green", warning: "yellow", wrong: "red" } as const;
+
+/** Exit codes of `npm run doctor`; 2 is for a doctor that could not run. */
+export const exitCodes = { right: 0, wrong: 1, notRun: 2 } as const;
+
+/** The findings as lines for people: a line for each, its remedy below it. */
+export function toReportText(sections: readonly SectionFindings[], isColoured = false): string {
+  const blocks = sections.map((section) => `${section.title}\n${toLines(section.findings, isColoured)}`);
+  return `${blocks.join("\n")}\n\n${toSummary(sections)}\n`;
+}
+
+/** Findings of one part as lines. */
+export function toLines(findings: readonly Finding[], isColoured = false): string {
+  const width = Math.max(0, ...findings.map(({ subject }) => subject.length));
+  return findings
+    .flatMap(({ subject, level, text, remedy }) => {
+      const mark = isColoured
+        ? styleText(colours[level], marks[level], { validateStream: false })
+        : marks[level];
+      return [
+        `  ${mark} ${subject.padEnd(width)}  ${text}`,
+        ...(remedy === undefined ? [] : [`${" ".repeat(width + 6)}→ ${remedy}`]),
+      ];
+    })
+    .join("\n");
+}
+
+/** The findings for programs: `{ok, counts, findings: [{section, subject, level, text, remedy?}]}`. */
+export function toReportJson(sections: readonly SectionFindings[]): string {
+  const findings = sections.flatMap(({ title, findings: found }) =>
+    found.map((finding) => ({ section: title, ...finding })),
+  );
+  const counts = countLevels(sections);
+  return `${JSON.stringify({ ok: counts.wrong === 0, counts, findings }, null, 2)}\n`;
+}
+
+/** The process's exit code: 1 when anything is wrong. Warnings do not count. */
+export function toExitCode(sections: readonly SectionFindings[]): number {
+  return countLevels(sections).wrong > 0 ? exitCodes.wrong : exitCodes.right;
+}
+
+function countLevels(sections: readonly SectionFindings[]): Record<FindingLevel, number> {
+  const counts = { right: 0, warning: 0, wrong: 0 };
+  for (const { findings } of sections) for (const { level } of findings) counts[level] += 1;
+  return counts;
+}
+
+function toSummary(sections: readonly SectionFindings[]): string {
+  const { right, warning, wrong } = countLevels(sections);
+  if (wrong === 0 && warning === 0) return "All right.";
+  const warnings = warning === 0 ? [] : [`${warning} warning${warning === 1 ? "" : "s"}`];
+  const parts = [
+    ...(wrong === 0 ? [] : [`${wrong} wrong`]),
+    ...warnings,
+    ...(right === 0 ? [] : [`${right} right`]),
+  ];
+  return `${parts.join(", ")}.`;
 }

@@ -2,9 +2,10 @@ import { hostname } from "node:os";
 import type * as Otel from "@opentelemetry/api";
 import { codeOf } from "../core/errors.ts";
 import type { Log, Span, SpanFields, SpanStart, Tracer } from "../core/telemetry.ts";
+import { inTime } from "../support/clock.ts";
 
 /** Where traces are sent. The OpenTelemetry SDK reads its further `OTEL_…` variables from the environment by itself. */
-export interface TracingOptions {
+interface TracingOptions {
   /** The collector's full address for traces. */
   readonly url: string;
   readonly protocol: "http/protobuf" | "http/json";
@@ -15,7 +16,7 @@ export interface TracingOptions {
 }
 
 /** A {@link Tracer} that sends what it records. */
-export interface OpenTracer extends Tracer {
+interface OpenTracer extends Tracer {
   /** Sends what is left, for at most two seconds. Never rejects. */
   close(): Promise<void>;
 }
@@ -82,13 +83,8 @@ export async function openTracer(options: TracingOptions): Promise<OpenTracer> {
         () => true,
         () => false,
       );
-      let timer: NodeJS.Timeout | undefined;
-      const timeout = new Promise<boolean>((resolve) => {
-        timer = setTimeout(resolve, closeMs, false);
-      });
-      if (!(await Promise.race([closing, timeout])))
+      if ((await inTime(closing, closeMs)) !== true)
         options.log.warn({}, "tracing: the last traces were not sent: the collector does not respond");
-      clearTimeout(timer);
     },
   };
 }

@@ -33,7 +33,7 @@ export function answerLimitsOf(maxTokens: number, imageBytes: number): AnswerLim
 export type AnswerPart = "text" | "aside" | "silent" | "wire";
 
 /** Adds up the parts of one answer. */
-export interface AnswerMeter {
+interface AnswerMeter {
   add(part: AnswerPart, amount: number): void;
   /** What is left for a part; 0 or less once it is used up. */
   left(part: AnswerPart): number;

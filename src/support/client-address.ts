@@ -1,12 +1,14 @@
 import type { IncomingMessage } from "node:http";
-import { BlockList, isIP } from "node:net";
+import ipaddr from "ipaddr.js";
 
 /** Whether a setting is an IP address or a network such as `10.0.0.0/8`. */
 export function isAddressOrNetwork(entry: string): boolean {
-  const [address = "", bits, ...rest] = entry.split("/");
-  const version = isIP(address);
-  if (version === 0 || rest.length > 0) return false;
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+  return entry.includes("/") ? ipaddr.isValidCIDR(entry) : isAddress(entry);
+}
+
+/** Whether it is an IP address, in its usual form. */
+function isAddress(text: string): boolean {
+  return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text);
 }
 
 /**
@@ -15,46 +17,57 @@ export function isAddressOrNetwork(entry: string): boolean {
  * @param trustedProxies addresses and networks. Empty: X-Forwarded-For is never read.
  */
 export function createClientAddress(trustedProxies: readonly string[]): (request: IncomingMessage) => string {
-  const trusted = new BlockList();
-  for (const entry of trustedProxies) {
-    const [address = "", bits] = entry.split("/");
-    const family = isIP(address) === 4 ? "ipv4" : "ipv6";
-    if (bits === undefined) trusted.addAddress(address, family);
-    else trusted.addSubnet(address, Number(bits), family);
-  }
-  const isTrusted = (address: string): boolean =>
-    isIP(address) !== 0 && trusted.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
+  const trusted = trustedProxies.map((entry) =>
+    entry.includes("/")
+      ? ipaddr.parseCIDR(entry)
+      : ipaddr.parseCIDR(`${entry}/${entry.includes(":") ? 128 : 32}`),
+  );
+  const isTrusted = (address: string): boolean => {
+    if (!isAddress(address)) return false;
+    const parsed = ipaddr.process(address);
+    return trusted.some((network) => network[0].kind() === parsed.kind() && parsed.match(network));
+  };
 
   return (request) => {
-    let address = plain(request.socket.remoteAddress ?? "");
+    let address = request.socket.remoteAddress ?? "";
     if (!isTrusted(address)) return toCounted(address);
     // Each proxy appends the address it saw: only what is behind trusted ones is known.
     const forwarded = request.headersDistinct["x-forwarded-for"]?.join(",").split(",") ?? [];
     for (const hop of forwarded.toReversed()) {
-      const next = plain(hop.trim());
-      if (isIP(next) === 0) break;
-      address = next;
+      if (!isAddress(hop.trim())) break;
+      address = hop.trim();
       if (!isTrusted(address)) break;
     }
     return toCounted(address);
   };
 }
 
-/** IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`) as IPv4. */
-function plain(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
-  return mapped?.[1] ?? address;
+/** IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`) count as IPv4. */
+function toCounted(address: string): string {
+  if (!isAddress(address)) return address;
+  const parsed = ipaddr.process(address);
+  if (parsed.kind() === "ipv4") return parsed.toString();
+  return ipaddr.IPv6.networkAddressFromCIDR(`${address.split("%", 1)[0]}/64`).toString();
 }
 
-function toCounted(address: string): string {
-  if (isIP(address) !== 6) return address;
-  const [head = "", tail] = address.split("%", 1)[0]!.split("::");
-  const groups = head === "" ? [] : head.split(":");
-  const after = tail === undefined || tail === "" ? [] : tail.split(":");
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - after.length);
-  const all = [...groups, ...Array.from({ length: zeros }, () => "0"), ...after];
-  return all
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(":");
+/** Whether a host name or IP address, in brackets or not, is a loopback one: reachable from this machine only. */
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
+  return bare === "localhost" || bare === "::1" || /^127(\.\d{1,3}){3}$/.test(bare);
+}
+
+/** Why a server cannot listen, and what to do. `variable` names the setting of the port. */
+export function listenFailure(error: unknown, variable: string): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case "EADDRINUSE":
+      return `another program listens there; stop it, or set ${variable} to another number (0 binds any free port)`;
+    case "EACCES":
+      return "the port needs more privileges; use one above 1023";
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return "this machine has no such address";
+    default:
+      return message;
+  }
 }

@@ -1,4 +1,4 @@
-export interface FairSemaphoreOptions {
+interface FairSemaphoreOptions {
   /** Units in use at once, over all keys. */
   readonly max: number;
   /** Units in use at once for one key. */
@@ -9,7 +9,7 @@ export interface FairSemaphoreOptions {
 export type Release = () => void;
 
 /** Limits what is in use at once. Waiting keys take turns, so that one key with much work does not delay the others. */
-export interface FairSemaphore {
+interface FairSemaphore {
   /**
    * Resolves when `units` are available for the key; more than a limit count as the limit. First come, first served
    * within a key.

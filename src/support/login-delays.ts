@@ -1,4 +1,4 @@
-import { LRUCache } from "lru-cache";
+import { createRecent } from "./recent.ts";
 
 const maxAddresses = 10_000;
 /** Failures of an address that cost it no wait: of a person who mistypes. */
@@ -15,7 +15,7 @@ const busyWindowMs = 60_000;
 const busyFactor = 8;
 
 /** @see {@link createLoginDelays} */
-export interface LoginDelays {
+interface LoginDelays {
   /** Milliseconds until the address may try again; 0: now. */
   waitMs(address: string): number;
   /** Returns what takes this failure back, and no other: the attempt was right after all. */
@@ -35,11 +35,7 @@ interface Failure {
  * for what was wrong: whoever guesses another's password has one of their own.
  */
 export function createLoginDelays(now: () => number = () => performance.now()): LoginDelays {
-  const byAddress = new LRUCache<string, readonly Failure[]>({
-    // Sized rather than counted: `max` would preallocate.
-    maxSize: maxAddresses,
-    sizeCalculation: () => 1,
-  });
+  const byAddress = createRecent<readonly Failure[]>(maxAddresses);
   /** Of the account, which is one: a bucket that empties evenly. */
   let recent = 0;
   let recentAt = now();

@@ -11,7 +11,7 @@ export interface Fence {
 }
 
 /** One line's part in code blocks. */
-export interface FenceStep {
+interface FenceStep {
   /** `none`: the line is outside of code blocks. */
   readonly role: "none" | "opener" | "code" | "closer";
   /** The block that is open after the line. */
@@ -82,4 +82,17 @@ function isCloser(line: string, fence: Fence): boolean {
     run === fence.marker.charAt(0).repeat(run.length) &&
     inner.length - inner.trimStart().length <= fence.indent + 3
   );
+}
+
+/** Text as a Markdown code block that no line of the text can close. */
+export function toFenced(text: string, language: string): string {
+  const longest = text.matchAll(/`{3,}/g).reduce((most, [run]) => Math.max(most, run.length), 2);
+  const marker = "`".repeat(longest + 1);
+  return `${marker}${language}\n${text}\n${marker}`;
+}
+
+/** Untrusted text on one line as Markdown code, where nothing in it has an effect. */
+export function toInlineCode(text: string): string {
+  const line = text.replaceAll("`", "'").replaceAll(/\s+/g, " ").trim();
+  return `\`${line === "" ? " " : line}\``;
 }

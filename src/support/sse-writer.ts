@@ -13,7 +13,7 @@ export interface SseWriter {
 }
 
 /** Optional fields of an event: a single line each. */
-export interface SseFields {
+interface SseFields {
   /** Sent back by browsers as `Last-Event-ID` when they reconnect. */
   readonly id?: string;
   /** Event name. Default `message`. */
@@ -21,7 +21,7 @@ export interface SseFields {
 }
 
 /** Times are in milliseconds. */
-export interface SseWriterOptions {
+interface SseWriterOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Silence after which a comment is sent, which keeps proxies from closing the connection. Default 15 s. */
   readonly pingMs?: number;

@@ -18,7 +18,7 @@ interface Requester {
 type ReadHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** What a request is sent with. */
-export interface WholeRequest {
+interface WholeRequest {
   readonly method?: string | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly body?: string | Uint8Array | null | undefined;
@@ -26,14 +26,14 @@ export interface WholeRequest {
 }
 
 /** The part of `Headers` that clients read. */
-export interface WholeHeaders extends Iterable<[string, string]> {
+interface WholeHeaders extends Iterable<[string, string]> {
   get(name: string): string | null;
   has(name: string): boolean;
   entries(): IterableIterator<[string, string]>;
 }
 
 /** The part of fetch's `Response` that clients read. Its body has arrived, and can be read again. */
-export interface WholeResponse {
+interface WholeResponse {
   readonly ok: boolean;
   readonly status: number;
   readonly statusText: string;

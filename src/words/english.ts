@@ -1,16 +1,12 @@
 import { commandMessages } from "./en/commands.ts";
-import { errorMessages } from "./en/errors.ts";
-import { fileMessages } from "./en/files.ts";
-import { fixMessages } from "./en/fix.ts";
-import { otherModelMessages } from "./en/other-model.ts";
+import { dashboardMessages } from "./en/dashboard.ts";
+import { errorMessages, fileMessages } from "./en/errors.ts";
+import { fixMessages, turnMessages, otherModelMessages, pictureMessages } from "./en/turns.ts";
 import { pageMessages } from "./en/page.ts";
-import { pictureMessages } from "./en/pictures.ts";
-import { platformMessages } from "./en/platforms.ts";
+import { platformMessages, slackAgentMessages } from "./en/platforms.ts";
 import { reportMessages } from "./en/reports.ts";
 import { settingMessages } from "./en/settings.ts";
 import { shellMessages } from "./en/shell.ts";
-import { slackAgentMessages } from "./en/slack-agent.ts";
-import { turnMessages } from "./en/turns.ts";
 
 /**
  * The English catalogue, which the other languages' files translate key by key; texts that are declared elsewhere
@@ -18,6 +14,7 @@ import { turnMessages } from "./en/turns.ts";
  */
 export const english = {
   ...commandMessages,
+  ...dashboardMessages,
   ...errorMessages,
   ...fileMessages,
   ...fixMessages,

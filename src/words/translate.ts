@@ -57,16 +57,40 @@ export function translateDeclared(language: Language, key: string, declared: str
 
 /** A whole number as the language writes it: `12,345`, `12.345`. */
 export function formatCount(count: number): string {
-  return numberFormat(currentLanguage()).format(Math.round(count));
+  return formatDecimal(Math.round(count), { least: 0, most: 0 });
 }
 
-const numberFormats = new Map<Language, Intl.NumberFormat>();
+/** How many digits stand after the point. */
+interface DecimalPlaces {
+  readonly least: number;
+  readonly most: number;
+}
 
-function numberFormat(language: Language): Intl.NumberFormat {
-  const known = numberFormats.get(language);
+/** A number as the language writes it: `0.8`, `0,8`. */
+export function formatDecimal(value: number, places: DecimalPlaces): string {
+  return numberFormat(places, {}).format(value);
+}
+
+/** An amount in US dollars as the language writes it: `$1,234.50`, `1.234,50 $`. */
+export function formatUsd(usd: number, places: DecimalPlaces): string {
+  return numberFormat(places, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol" }).format(
+    usd,
+  );
+}
+
+const numberFormats = new Map<string, Intl.NumberFormat>();
+
+function numberFormat({ least, most }: DecimalPlaces, options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const language = currentLanguage();
+  const key = `${language} ${options.style ?? ""} ${least} ${most}`;
+  const known = numberFormats.get(key);
   if (known !== undefined) return known;
-  const made = new Intl.NumberFormat(language, { maximumFractionDigits: 0 });
-  numberFormats.set(language, made);
+  const made = new Intl.NumberFormat(language, {
+    ...options,
+    minimumFractionDigits: least,
+    maximumFractionDigits: most,
+  });
+  numberFormats.set(key, made);
   return made;
 }
 

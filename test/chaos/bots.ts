@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { sleep, sleepUnlessAborted } from "../../src/support/sleep.ts";
+import { sleep, sleepUnlessAborted } from "../../src/support/clock.ts";
 import { runParley, type RunningParley } from "../e2e/process/run-parley.ts";
 import { createClockStepper, type ClockStepper } from "../support/clock-stepper.ts";
 

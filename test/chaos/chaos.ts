@@ -1,4 +1,4 @@
-/** `npm run chaos -- --store redis|sentinel|cluster|postgres|sqlite|all --instances 3 --seed 7 --faults 200 --only killed,rolled` */
+/** `npm run chaos -- --store redis|cluster|postgres|sqlite|all --instances 3 --seed 7 --faults 200 --only killed,rolled` */
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { isParleyError } from "../../src/core/errors.ts";
-import { sleep } from "../../src/support/sleep.ts";
+import { sleep } from "../../src/support/clock.ts";
 import { startSlowGateway } from "../simulators/gateway/slow-gateway.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { checkAccount, type Account } from "./account/account.ts";

@@ -1,5 +1,5 @@
 import type { Inbox } from "../../src/core/inbox.ts";
-import { sleep } from "../../src/support/sleep.ts";
+import { sleep } from "../../src/support/clock.ts";
 import { parseAnswer } from "./answer-text.ts";
 import type { People } from "./people/people.ts";
 

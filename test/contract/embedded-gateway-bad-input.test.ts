@@ -6,13 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createEmbeddedGateway, type EmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
+import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { fixture } from "../fixtures/fixtures.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 
 const key = "test-key";
 const log = createQuietLog();
-let gateway: EmbeddedGateway;
+let gateway: ReturnType<typeof createEmbeddedGateway>;
 let url: string;
 let folder: string;
 

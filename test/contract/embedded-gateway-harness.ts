@@ -3,10 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import OpenAI from "openai";
 import { afterEach } from "vitest";
-import {
-  createEmbeddedGateway,
-  type EmbeddedGatewayOptions,
-} from "../../src/embedded-gateway/embedded-gateway.ts";
+import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { parseGatewayConfig } from "../../src/embedded-gateway/gateway-config.ts";
 import {
   startScriptedGateway,
@@ -52,7 +49,10 @@ interface Settings {
   readonly fallbacks?: object;
 }
 
-export async function startGateway(settings: Settings, options: Partial<EmbeddedGatewayOptions> = {}) {
+export async function startGateway(
+  settings: Settings,
+  options: Partial<Parameters<typeof createEmbeddedGateway>[0]> = {},
+) {
   const upstreams = Object.fromEntries(
     Object.entries(settings.upstreams).map(([prefix, upstream]) => [
       prefix,

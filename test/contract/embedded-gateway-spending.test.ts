@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { createKeyRing, type KeyLimits } from "../../src/embedded-gateway/keys/key-ring.ts";
 import type { ScriptedAnswer, SeenRequest } from "../simulators/gateway/scripted-gateway.ts";
-import { flacBomb } from "../support/audio-bombs.ts";
+import { flacBomb, m4aBomb, opusBomb } from "../support/audio-bombs.ts";
 import { createMemoryKeyStore } from "../support/memory-key-store.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import {
@@ -155,19 +155,22 @@ describe("a budget", () => {
     await vi.waitFor(async () => expect((await usage()).costUsd).toBeGreaterThan(30));
   });
 
-  it.each([20_000, 60_000])(
-    "does not pass FLAC of %i frames that may hold more than it pays",
-    async (frames) => {
-      const { post, usage, upstream } = await start(
-        { budgetUsdPerDay: 100 },
-        { headers: json, body: '{"text":"x"}' },
-      );
-      const form = toForm({ model: "up/ears" }, new Uint8Array(flacBomb(frames)));
-      expect([402, 429]).toContain((await post("/v1/audio/transcriptions", form)).status);
-      expect(upstream.requests).toEqual([]);
-      expect((await usage()).costUsd).toBe(0);
-    },
-  );
+  it.each([
+    ["FLAC of 20,000 frames", () => flacBomb(20_000)],
+    ["FLAC of 60,000 frames", () => flacBomb(60_000)],
+    ["Opus of 120,000 packets", () => opusBomb(120_000)],
+    ["Opus of 400,000 packets, too large to be kept otherwise", () => opusBomb(400_000)],
+    ["AAC of 600,000 frames in MP4", () => m4aBomb(600_000)],
+  ])("does not pass %s that may hold more than it pays", async (_, bomb) => {
+    const { post, usage, upstream } = await start(
+      { budgetUsdPerDay: 100 },
+      { headers: json, body: '{"text":"x"}' },
+    );
+    const form = toForm({ model: "up/ears" }, new Uint8Array(bomb()));
+    expect([402, 429]).toContain((await post("/v1/audio/transcriptions", form)).status);
+    expect(upstream.requests).toEqual([]);
+    expect((await usage()).costUsd).toBe(0);
+  });
 
   it("counts reasoning, tool calls and every choice", async () => {
     const body = [

@@ -3,10 +3,7 @@ import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import {
-  createEmbeddedGateway,
-  type EmbeddedGatewayOptions,
-} from "../../src/embedded-gateway/embedded-gateway.ts";
+import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { createKeyRing } from "../../src/embedded-gateway/keys/key-ring.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { createMemoryKeyStore } from "../support/memory-key-store.ts";
@@ -21,7 +18,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-async function start(options: Partial<EmbeddedGatewayOptions> = {}) {
+async function start(options: Partial<Parameters<typeof createEmbeddedGateway>[0]> = {}) {
   const gateway = createEmbeddedGateway({
     host: "127.0.0.1",
     port: 0,

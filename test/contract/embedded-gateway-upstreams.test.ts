@@ -1,3 +1,8 @@
+import { once } from "node:events";
+import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
+import { gzipSync } from "node:zlib";
 import { toFile, type OpenAI } from "openai";
 import { describe, expect, it } from "vitest";
 import { fixture } from "../fixtures/fixtures.ts";
@@ -11,6 +16,8 @@ import {
   toError,
   toEvent,
 } from "./embedded-gateway-harness.ts";
+
+const json = { "content-type": "application/json" };
 
 describe("routing", () => {
   it("splits at the first slash, and answers with the public id", async () => {
@@ -182,6 +189,20 @@ describe("failures before the first byte", () => {
     await expect(failure).rejects.not.toThrow("upstream-key");
   });
 
+  it.each([
+    [{ detail: [{ loc: ["body", "messages"], msg: "field required" }] }, "field required", "messages"],
+    [{ errors: [{ message: "too warm", param: "temperature" }] }, "too warm", "temperature"],
+    [{ error: { message: "not with upstream-key" } }, "not with [key]", null],
+    [{ error: {} }, "The upstream 'up' returned status 422.", null],
+  ])("pass on the words of %j", async (body, message, param) => {
+    const upstream = await startUpstream({ status: 422, headers: json, body: JSON.stringify(body) });
+    const { client } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
+    await expect(client.chat.completions.create({ model: "up/small", messages })).rejects.toMatchObject({
+      status: 422,
+      error: { message, param },
+    });
+  });
+
   it("name an unreachable upstream", async () => {
     const { client } = await startGateway({ upstreams: { up: { baseUrl: "http://127.0.0.1:9/v1" } } });
     await expect(client.chat.completions.create({ model: "up/small", messages })).rejects.toMatchObject({
@@ -189,6 +210,15 @@ describe("failures before the first byte", () => {
       code: "upstream_unreachable",
     });
   });
+});
+
+it("an answer that a proxy has compressed is read", async () => {
+  const whole = toAnswer("squeezed");
+  const body = gzipSync(String(whole.body));
+  const upstream = await startUpstream({ ...whole, headers: { ...json, "content-encoding": "gzip" }, body });
+  const { client } = await startGateway({ upstreams: { up: { baseUrl: `${upstream.baseUrl}/v1` } } });
+  const { choices } = await client.chat.completions.create({ model: "up/small", messages });
+  expect(choices[0]?.message.content).toBe("squeezed");
 });
 
 describe("images and audio", () => {
@@ -273,6 +303,49 @@ describe("images and audio", () => {
       expect(Buffer.from(await (file as File).arrayBuffer()).equals(sound)).toBe(true);
     }
     expect(upstream.requests).toHaveLength(2);
+  });
+
+  it.each([
+    ["ends as it should", "", 200, undefined],
+    [
+      "goes on with a field",
+      '--b\r\nContent-Disposition: form-data; name="prompt"\r\n\r\nOslo\r\n',
+      400,
+      "late_field",
+    ],
+  ])("forwards a large upload while it arrives, which %s", async (_, late, status, code) => {
+    const begun = Promise.withResolvers<undefined>();
+    const server = createServer((incoming, response) => {
+      begun.resolve(undefined);
+      incoming.resume().once("end", () => response.writeHead(200, json).end('{"text":"hello"}'));
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `http://127.0.0.1:${port}/v1` } } });
+    const head =
+      '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nup/small\r\n' +
+      '--b\r\nContent-Disposition: form-data; name="file"; filename="a.ogg"\r\n\r\n';
+    const sound = Buffer.alloc(3_000_000, "x");
+    const tail = `\r\n${late}--b--\r\n`;
+    const upload = httpRequest(`${url}/v1/audio/transcriptions`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${key}`,
+        "content-type": "multipart/form-data; boundary=b",
+        "content-length": head.length + sound.length + tail.length,
+      },
+    });
+    const answered = once(upload, "response") as Promise<[IncomingMessage]>;
+    upload.write(head);
+    upload.write(sound.subarray(0, 1_500_000));
+    await begun.promise;
+    upload.write(sound.subarray(1_500_000));
+    upload.end(tail);
+    const [answer] = await answered;
+    const body = (await new Response(Readable.toWeb(answer) as ReadableStream).json()) as object;
+    expect(answer.statusCode).toBe(status);
+    expect(body).toMatchObject(code === undefined ? { text: "hello" } : { error: { code } });
+    server.close();
   });
 
   it("rejects an empty file without calling the upstream", async () => {

@@ -1,9 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startHttpServer } from "../../src/operations/http-server.ts";
+import { startHttpServer, toReadiness } from "../../src/operations/http-server.ts";
 import { createMetrics } from "../../src/operations/metrics.ts";
-import { toReadiness } from "../../src/operations/readiness.ts";
 import { createSharedMemory } from "../support/memory-records.ts";
 import { createWebPlatform, type WebPlatform } from "../../src/platforms/web/platform.ts";
 import { allCommands } from "../support/commands.ts";

@@ -1,5 +1,6 @@
+import type { ReplyAction } from "../../src/core/press.ts";
 import type { ReplyAddress } from "../../src/core/events.ts";
-import { confirmPrefix, parseAction, retryPrefix } from "../../src/platforms/discord/content.ts";
+import { confirmPrefix, parsePress, retryPrefix } from "../../src/platforms/discord/content.ts";
 import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simulator.ts";
 import type { SeenMessage } from "../simulators/discord/transcript.ts";
 import { until } from "../simulators/discord/until.ts";
@@ -67,7 +68,11 @@ for (const [name, begin] of Object.entries(surfaces)) {
           retryKeys: buttonsOf(messages, retryPrefix).map(({ key }) => key),
           confirms: buttonsOf(messages, confirmPrefix),
           actions: messages.flatMap(({ buttons }) =>
-            buttons.flatMap(({ customId }) => parseAction(customId) ?? []),
+            buttons.flatMap(({ customId }) => {
+              const press = parsePress(customId);
+              if (press === undefined || press.kind === "retry" || press.kind === "confirm") return [];
+              return [press as ReplyAction];
+            }),
           ),
         };
       },

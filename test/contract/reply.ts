@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Reply, ReplyFile, ReplyHooks } from "../../src/core/platform.ts";
-import type { ReplyAction } from "../../src/core/reply-actions.ts";
+import type { ReplyAction } from "../../src/core/press.ts";
 import type { ReplyAddress } from "../../src/core/events.ts";
 
 /** What a person sees of one reply. */

@@ -130,12 +130,12 @@ describe("the doctor's look at an SQLite file", () => {
     expect((await readFile(file())).equals(before)).toBe(true);
   });
 
-  test("a store of an older version is not updated by the doctor", async () => {
+  test("a store from before the first release is named, and not changed", async () => {
     await fill(`sqlite:${file()}`);
     setVersion(2);
     const text = await check(`sqlite:${file()}`);
-    expect(text).toMatch(/! Store {7}.* has version 2: the next start updates it to 3/);
-    expect(remedyOf(text, "Store")).toContain("make a backup first: npm run backup");
+    expect(text).toMatch(/✗ Store {7}.* was written by a Parley from before the first release/);
+    expect(remedyOf(text, "Store")).toContain("name an empty store in STORE_URL");
     const database = new DatabaseSync(file());
     expect(database.prepare("PRAGMA user_version").get()).toEqual({ user_version: 2 });
     database.close();

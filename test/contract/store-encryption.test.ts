@@ -1,8 +1,9 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import { readdir, readFile, rename, unlink, writeFile } from "node:fs/promises";
+import { rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Store, StoreOptions } from "../../src/conversations/open-store.ts";
+import { createEncryption } from "../../src/conversations/encryption.ts";
 import { entryAt, folderOf } from "../../src/conversations/store-keys.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { openRawStore, type RawStore } from "../support/raw-store.ts";
@@ -10,7 +11,6 @@ import { silentLog } from "../support/silent-log.ts";
 import { holds } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
-import { sealUnbound, sealUnboundBytes } from "../support/unbound-sealing.ts";
 
 const newKey = () => randomBytes(32).toString("base64");
 
@@ -196,32 +196,23 @@ describeStores("somebody without a key who writes to the store", (current, kind)
     await use([key], (store) => expect(store.conversations.settings(a)).rejects.toEqual(corrupt));
   });
 
-  it("cannot add entries of the earlier, unbound form", async () => {
+  it.runIf(kind === "sqlite")("cannot put plain pictures in the place of sealed ones", async () => {
     await use([key], fill);
-    await tamper((raw) => raw.set("settings", a, sealUnbound(key, '{"value":{"title":"moved"}}')));
-    await use([key], (store) => expect(store.conversations.settings(a)).rejects.toEqual(corrupt));
+    const hash = hashOf(`picture 1 in ${a}`);
+    await unlink(`${blobFile(a, hash)}.enc`);
+    await writeFile(blobFile(a, hash), `picture 1 in ${a}`);
+    await use([key], (store) => expect(store.conversations.getBlob(a, hash)).rejects.toEqual(corrupt));
+    await writeFile(`${blobFile(a, hash)}.enc`, `picture 1 in ${a}`);
+    await use([key], (store) => expect(store.conversations.getBlob(a, hash)).rejects.toEqual(corrupt));
   });
-
-  it.runIf(kind === "sqlite")(
-    "cannot put plain or unbound pictures in the place of sealed ones",
-    async () => {
-      await use([key], fill);
-      const hash = hashOf(`picture 1 in ${a}`);
-      await unlink(`${blobFile(a, hash)}.enc`);
-      await writeFile(blobFile(a, hash), `picture 1 in ${a}`);
-      await use([key], (store) => expect(store.conversations.getBlob(a, hash)).rejects.toEqual(corrupt));
-      await writeFile(`${blobFile(a, hash)}.enc`, sealUnboundBytes(key, `picture 1 in ${a}`));
-      await use([key], (store) => expect(store.conversations.getBlob(a, hash)).rejects.toEqual(corrupt));
-    },
-  );
 
   it("cannot make the store accept plain entries again by removing or forging its mark", async () => {
     await use([key], fill);
     const whole = await tamper((raw) => raw.get("meta", "sealing"));
-    const indexes = await tamper((raw) => raw.get("meta", "indexes"));
+    const elsewhere = await tamper((raw) => raw.get("settings", a));
     await tamper((raw) => raw.delete("meta", "sealing"));
     await expect(use([key], check)).rejects.toEqual(corrupt);
-    for (const forged of ['{"value":"migrating"}', sealUnbound(key, '{"value":"migrating"}'), indexes]) {
+    for (const forged of ['{"value":"migrating"}', elsewhere]) {
       await tamper((raw) => raw.set("meta", "sealing", forged));
       await expect(use([key], check)).rejects.toEqual(corrupt);
     }
@@ -251,7 +242,7 @@ describeStores("somebody without a key who writes to the store", (current, kind)
 const other = randomBytes(32).toString("base64");
 const warning = "run npm run reencrypt";
 
-describeStores("a store with values of earlier versions", (current, kind) => {
+describeStores("a store with values from before encryption was turned on", (current) => {
   const open = async (keys: readonly string[], lines: string[] = []) =>
     current().open({ log: createMemoryLog(lines), encryptionKeys: keys });
   const withStore = async <T>(keys: readonly string[], work: (store: Store) => Promise<T>) => {
@@ -280,23 +271,8 @@ describeStores("a store with values of earlier versions", (current, kind) => {
     await raw.close();
     return [...new Set(forms)];
   };
-  /** As the earlier version wrote it. */
-  const sealAllUnbound = async () => {
-    const raw = await openRawStore(current().url);
-    for (const [space, name, value] of await raw.all()) await raw.set(space, name, sealUnbound(key, value));
-    await raw.set("meta", "key-check", sealUnbound(key, '{"value":"fits"}'));
-    await raw.close();
-    if (kind !== "sqlite") return;
-    const folder = join(current().folder, "blobs", folderOf(a));
-    for (const name of await readdir(folder)) {
-      await writeFile(join(folder, `${name}.enc`), sealUnboundBytes(key, await readFile(join(folder, name))));
-      await unlink(join(folder, name));
-    }
-  };
-
-  it.each(["plain", "unbound"])("is read with a warning while %s, until reencrypt", async (form) => {
+  it("is read with a warning until reencrypt", async () => {
     await withStore([], fill);
-    if (form === "unbound") await sealAllUnbound();
     expect((await withStore([key], check)).warned).toBe(true);
     expect((await withStore([key], (store) => store.reencrypt())).result).toBeGreaterThan(5);
     const after = await withStore([key], async (store) => {
@@ -307,7 +283,7 @@ describeStores("a store with values of earlier versions", (current, kind) => {
     expect(await formsOf()).toEqual(["enc2:"]);
   });
 
-  it("refuses earlier forms in the process that ran reencrypt", async () => {
+  it("refuses plain values in the process that ran reencrypt", async () => {
     await withStore([], fill);
     await withStore([key], async (store) => {
       await store.reencrypt();
@@ -320,13 +296,15 @@ describeStores("a store with values of earlier versions", (current, kind) => {
 
   it("is not marked by an interrupted reencrypt, which a second run completes", async () => {
     await withStore([], fill);
+    await withStore([key], check);
     const raw = await openRawStore(current().url);
-    const record = await raw.get("record", "key 1");
+    const at = { space: "record", key: "key 1" } as const;
     // Of the last spaces: everything before it is rewritten when the missing key stops the work.
-    await raw.set("record", "key 1", sealUnbound(other, record));
+    const { entries } = createEncryption([other]);
+    await raw.set(at.space, at.key, entries.seal(at, '{"value":{"budget":3}}'));
     await raw.close();
     await withStore([key], (store) => expect(store.reencrypt()).rejects.toMatchObject({ code: "config" }));
-    expect((await formsOf()).toSorted()).toEqual(expect.arrayContaining(["enc1:", "enc2:"]));
+    expect((await formsOf()).toSorted()).toEqual(expect.arrayContaining(["enc2:"]));
     expect((await withStore([key, other], check)).warned).toBe(true);
     expect((await withStore([key, other], (store) => store.reencrypt())).result).toBeGreaterThan(0);
     expect((await withStore([key], check)).warned).toBe(false);
@@ -335,8 +313,6 @@ describeStores("a store with values of earlier versions", (current, kind) => {
 
   it("does not start with another key, nor when the old one is removed before reencrypt", async () => {
     await withStore([], fill);
-    await sealAllUnbound();
-    await expect(open([other])).rejects.toMatchObject({ code: "config" });
     await withStore([key], (store) => store.reencrypt());
     await withStore([other, key], check);
     await expect(open([other])).rejects.toMatchObject({ code: "config" });

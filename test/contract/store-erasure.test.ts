@@ -195,6 +195,67 @@ describeStores("erasure", (current) => {
     expect(await store.conversations.find("test:5", second.id)).toBeDefined();
   });
 
+  describe("of an answer with earlier versions", () => {
+    /** A question with an answer in the place of another one, which had a picture. */
+    const ask = async (author: typeof ann, words: { readonly earlier: string; readonly newest: string }) => {
+      const { id } = await say("test:7", author, secretOf("question"));
+      const blob = await store.conversations.putBlob("test:7", Buffer.from(words.earlier), "image/png");
+      const image = { kind: "image", blob, name: "earlier.png" } as const;
+      const first = { ...answerOf(`${id}/answer`, words.earlier), turnKey: id, attempt: 1 };
+      await store.conversations.append("test:7", { ...first, parts: [...first.parts, image] });
+      const second = { ...answerOf(`${id}/answer`, words.newest), turnKey: id, attempt: 2 };
+      await store.conversations.replace("test:7", second, "version");
+      expect(holds(await current().bytes(), words.earlier)).toBe(true);
+      return { id, blob };
+    };
+    const isGone = async (secret: string) =>
+      expect.poll(async () => holds(await current().bytes(), secret), { timeout: 20_000 }).toBe(false);
+
+    it("erases them with the answer", async () => {
+      const words = { earlier: secretOf("earlier"), newest: secretOf("newest") };
+      const { id, blob } = await ask(ann, words);
+      await store.erasure.removeMessages("test:7", { ids: [], withLooseFiles: true });
+      expect(await store.conversations.getBlob("test:7", blob.hash)).toBeDefined();
+      await store.erasure.removeMessages("test:7", { ids: [`${id}/answer`] });
+      await isGone(words.earlier);
+      await isGone(words.newest);
+      expect(await store.conversations.getBlob("test:7", blob.hash)).toBeUndefined();
+    });
+
+    it("erases them with the question, though the newest stays", async () => {
+      const words = { earlier: secretOf("earlier"), newest: secretOf("newest") };
+      const { id, blob } = await ask(ann, words);
+      await store.erasure.removeMessages("test:7", { ids: [id] });
+      await isGone(words.earlier);
+      expect(await textsOf("test:7")).toEqual([words.newest]);
+      expect(await store.conversations.getBlob("test:7", blob.hash)).toBeUndefined();
+    });
+
+    it("erases those to an author who is forgotten; those to others stay", async () => {
+      const hers = { earlier: secretOf("hers"), newest: secretOf("hers-new") };
+      const his = { earlier: secretOf("his"), newest: secretOf("his-new") };
+      await ask(ann, hers);
+      const { blob } = await ask(bob, his);
+      await store.erasure.forgetAuthor("test:7", ann.id);
+      await isGone(hers.earlier);
+      expect(holds(await current().bytes(), his.earlier)).toBe(true);
+      expect(await store.conversations.getBlob("test:7", blob.hash)).toBeDefined();
+      await store.erasure.deleteConversation("test:7");
+      await isGone(his.earlier);
+    });
+
+    it("exports them as data with their pictures, and the newest to read", async () => {
+      await ask(ann, { earlier: "earlier words", newest: "newest words" });
+      const { files } = await store.exportConversation("test:7");
+      const texts = new Map<string, string>();
+      for (const file of files) texts.set(file.name, (await buffer(file.read())).toString());
+      expect(texts.get("conversation.md")).toContain("newest words");
+      expect(texts.get("conversation.md")).not.toContain("earlier words");
+      expect(texts.get("conversation.json")).toContain("earlier words");
+      expect(files).toHaveLength(4);
+    });
+  });
+
   it("erases files that no message shows only on request", async () => {
     await say("test:6", ann, secretOf("stays"));
     const { hash } = await store.conversations.putBlob(

@@ -46,6 +46,15 @@ describeStores("the inbox", (current) => {
       expect(entry?.acceptedAt).toBeGreaterThan(Date.now() - 60_000);
     });
 
+    it("knows what was accepted, closed, refused or withdrawn, and nothing else", async () => {
+      for (const key of ["open", "closed", "withdrawn"]) await store.inbox.accept(eventOf(key, "test:1"));
+      await store.inbox.close(["closed"]);
+      await store.inbox.withdraw(["withdrawn"]);
+      await store.inbox.refuse("refused");
+      const known = ["open", "closed", "withdrawn", "refused", "new"].map((key) => store.inbox.knows(key));
+      expect(await Promise.all(known)).toEqual([true, true, true, true, false]);
+    });
+
     it("returns duplicate for closed events, and lists them no more", async () => {
       const keys = [freshId(), freshId(), freshId()];
       for (const key of keys) await store.inbox.accept(eventOf(key));
@@ -58,18 +67,17 @@ describeStores("the inbox", (current) => {
       expect(await openKeys()).toEqual([keys[2]]);
     });
 
-    it("grants an attempt at an event to one process; one for a single process grants it always", async () => {
+    it("grants an attempt at an event once", async () => {
       const [one, two] = [freshId(), freshId()];
       for (const key of [one, two]) await store.inbox.accept(eventOf(key));
       const turn = (keys: string[], attempts: number) => ({ keys, address: { at: attempts }, attempts });
-      const { isShared } = store.queue;
       expect(await store.inbox.claimTurn(turn([one, two], 1))).toBe(true);
-      expect(await store.inbox.claimTurn(turn([one, two], 1))).toBe(!isShared);
-      expect(await store.inbox.claimTurn(turn([two], 1))).toBe(!isShared);
+      expect(await store.inbox.claimTurn(turn([one, two], 1))).toBe(false);
+      expect(await store.inbox.claimTurn(turn([two], 1))).toBe(false);
       expect(await store.inbox.saveTurn(turn([one, two], 1))).toBe(true);
       expect(await store.inbox.claimTurn(turn([one, two], 2))).toBe(true);
       // The process of the first attempt was paused.
-      expect(await store.inbox.saveTurn(turn([one, two], 1))).toBe(!isShared);
+      expect(await store.inbox.saveTurn(turn([one, two], 1))).toBe(false);
       expect(await store.inbox.saveTurn(turn([one, two], 2))).toBe(true);
       const [entry] = await store.inbox.lookUp([one]);
       expect(entry?.turn).toEqual(turn([one, two], 2));
@@ -177,19 +185,16 @@ describeStores("the inbox", (current) => {
     it("that are claimed with others after that do not keep the others from being answered", async () => {
       for (const key of ["a", "b"]) await store.inbox.accept(eventOf(key, "test:1"));
       await store.inbox.withdraw(["a"], { keepsReplies: true });
-      // A process that had read them before, and dies.
-      await store.inbox.claimTurn(turnOf(["a", "b"]));
-      if (await store.inbox.claimTurn(turnOf(["b"]))) return expect(store.queue.isShared).toBe(false);
-      const [entry] = await store.inbox.listOpenIn("test:1");
-      expect(entry?.turn).toMatchObject({ keys: ["b"], attempts: 1 });
-      expect(await store.inbox.claimTurn(turnOf(["b"], 2))).toBe(true);
+      // A process that had read them before.
+      expect(await store.inbox.claimTurn(turnOf(["a", "b"]))).toBe(false);
+      expect(await store.inbox.claimTurn(turnOf(["b"]))).toBe(true);
     });
 
     it("and all others are not closed by an attempt that is not the last", async () => {
       await store.inbox.accept(eventOf("a", "test:1"));
       for (const attempts of [1, 2]) await store.inbox.claimTurn(turnOf(["a"], attempts));
-      expect(await store.inbox.close(["a"], { attempts: 1 })).toBe(!store.queue.isShared);
-      expect(await openKeys()).toEqual(store.queue.isShared ? ["a"] : []);
+      expect(await store.inbox.close(["a"], { attempts: 1 })).toBe(false);
+      expect(await openKeys()).toEqual(["a"]);
       expect(await store.inbox.close(["a"], { attempts: 2 })).toBe(true);
       expect(await openKeys()).toEqual([]);
     });

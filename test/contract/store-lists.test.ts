@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from "vitest";
-import type { ConversationSearch, SearchPage } from "../../src/core/conversation-lists.ts";
+import type { ConversationSearch, SearchPage } from "../../src/core/storage.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 import { messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";

@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { openStore, type StoreOptions } from "../../src/conversations/open-store.ts";
-import { clusterNames } from "../../src/conversations/redis/redis-layout.ts";
+import { clusterNames } from "../../src/conversations/redis/redis-script.ts";
 import { createStoreChecks } from "../../src/conversations/store-checks.ts";
 import { entryAt } from "../../src/conversations/store-keys.ts";
-import { createManualClock } from "../support/manual-clock.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { type RedisCluster, startCluster } from "../support/redis-cluster.ts";
 import { redisPrograms } from "../support/redis-programs.ts";
-import { type RedisSentinels, startSentinels } from "../support/redis-sentinels.ts";
 import { has } from "../support/requirements.ts";
 import { runDoctorChecks } from "../support/run-checks.ts";
 import { silentLog } from "../support/silent-log.ts";
@@ -124,84 +122,5 @@ describe.skipIf(!has("redis"))("redis: a cluster of three primaries and their re
     expect(kept.map((message) => message.id)).toEqual(["before", "after"]);
     expect(lines).toContainEqual(expect.stringMatching(/^warn Redis connection lost/));
     expect(lines).toContainEqual(expect.stringMatching(/^info Redis connection restored/));
-  });
-});
-
-describe.skipIf(!has("redis"))("redis: a primary that sentinels watch, and its replica", () => {
-  let redis: RedisSentinels;
-  beforeAll(async () => {
-    lines.length = 0;
-    // A failover begins when a test asks for it.
-    redis = await startSentinels([], { downAfterMs: 60_000 });
-  }, 60_000);
-  afterAll(() => redis.remove());
-
-  it("is described without a password, and needs only one sentinel that responds", async () => {
-    const store = await open(redis.url.replace("redis+sentinel://", "redis+sentinel://127.0.0.1:1,"));
-    expect(store.describe()).toMatch(
-      new RegExp(`^${redisPrograms.title} at parley \\(sentinels 127\\.0\\.0\\.1:1, `),
-    );
-  });
-
-  it("is an error to open where no sentinel knows the name, or none responds", async () => {
-    for (const url of [`${redis.url}-other`, "redis+sentinel://u:wrong-secret@127.0.0.1:1/parley"]) {
-      const error = await open(url, { deadlineMs: 1000 }).catch((thrown: unknown) => thrown);
-      expect(error).toMatchObject(unavailable);
-      expect(String(error)).not.toContain("wrong-secret");
-    }
-  });
-
-  it("has no deleted text on either server: replicas rewrite their files too", async () => {
-    const secret = "the-words-that-must-go";
-    const store = await open(redis.url);
-    await store.conversations.append("test:1", messageOf("m", secret));
-    await expect.poll(() => countHolding(redis.servers, secret)).toBe(2);
-    await store.erasure.deleteConversation("test:1");
-    await expect.poll(() => countHolding(redis.servers, secret)).toBe(0);
-  });
-
-  it("refuses a write that no replica has, also where another connection made it", async () => {
-    const [store, other] = [
-      await open(redis.url, { deadlineMs: 500 }),
-      await open(redis.url, { deadlineMs: 500 }),
-    ];
-    expect(await other.inbox.accept(eventOf("before"))).toBe("accepted");
-    const primary = await redis.primary();
-    const replica = redis.servers.find((server) => server !== primary);
-    replica?.pause();
-    onTestFinished(() => replica?.resume());
-    await expect(store.inbox.accept(eventOf("alone"))).rejects.toMatchObject(unavailable);
-    // It finds the event there, and its own earlier write is confirmed already.
-    await expect(other.inbox.accept(eventOf("alone"))).rejects.toMatchObject(unavailable);
-    const alone = await open(`${redis.url}?wait_replicas=0`);
-    expect(await alone.inbox.accept(eventOf("alone too"))).toBe("accepted");
-    replica?.resume();
-    await expect.poll(() => other.inbox.accept(eventOf("alone"))).toBe("duplicate");
-  });
-
-  it("is followed to another primary, where nothing acknowledged is lost", async () => {
-    // Its time stands still, so that only what fails, and what is asked for, shows the failover.
-    const clock = createManualClock();
-    const [store, idle] = [await open(redis.url), await open(redis.url, { clock })];
-    const ids = Array.from({ length: 20 }, (_, n) => `m${n}`);
-    for (const id of ids) await store.conversations.append("test:2", messageOf(id));
-    const old = await redis.primary();
-    await redis.failOver();
-    await redis.whenReplaced(old);
-    await vi.waitFor(() => store.conversations.append("test:2", messageOf("after")), {
-      timeout: 15_000,
-      interval: 50,
-    });
-    const kept = await store.conversations.recent("test:2", { maxMessages: 99 });
-    expect(kept.map(({ id }) => id)).toEqual([...ids, "after"]);
-    // One that asks for nothing looks every five seconds.
-    await vi.waitFor(
-      async () => {
-        await clock.advance(5000);
-        expect(await idle.inbox.accept(eventOf("later"))).toMatch(/accepted|duplicate/);
-      },
-      { timeout: 15_000, interval: 50 },
-    );
-    expect(lines.filter((line) => line.startsWith("error"))).toEqual([]);
   });
 });

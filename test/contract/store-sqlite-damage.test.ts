@@ -8,7 +8,9 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import { createStoreChecks } from "../../src/conversations/store-checks.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { runDoctorChecks } from "../support/run-checks.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 
@@ -77,31 +79,18 @@ describe("a damaged SQLite file", () => {
     expect(errors().join("")).not.toContain("words");
   });
 
-  it("that is large is checked in the background", async () => {
+  it("that is large is checked by the doctor", async () => {
     await withStore(async (store) => {
       for (let n = 0; n < 7; n++)
         await store.conversations.append("web:1", messageOf(`m${n}`, "x".repeat(1024 * 1024)));
     });
     await corruptIndex();
-    await withStore(async (store) => {
-      await vi.waitUntil(async () => (await store.findProblems()).length > 0, { timeout: 15_000 });
+    const checks = createStoreChecks({
+      url: `sqlite:${file}`,
+      encryptionKeys: [],
+      log: createMemoryLog(lines),
     });
-    expect(errors()).toHaveLength(1);
-  });
-
-  it("that is large and sound lets text be erased during the check", async () => {
-    await withStore(async (store) => {
-      for (let n = 0; n < 7; n++)
-        await store.conversations.append("web:1", messageOf(`m${n}`, "x".repeat(1024 * 1024)));
-    });
-    await withStore(async (store) => {
-      for (let n = 0; n < 5; n++) {
-        await store.erasure.removeMessages("web:1", { ids: [`m${n}`] });
-        expect((await stat(`${file}-wal`)).size).toBe(0);
-      }
-      expect(await store.findProblems()).toEqual([]);
-    });
-    expect(errors()).toEqual([]);
+    expect((await runDoctorChecks(checks)).text).toContain("damaged");
   });
 
   it("whose tables are not all there is refused", async () => {

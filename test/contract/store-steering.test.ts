@@ -149,6 +149,34 @@ describeStores("the inbox", (current, kind) => {
         .toBe(false);
     });
 
+    it("have the earlier answer as a version of the new one, of which ten are kept", async () => {
+      await store.conversations.append("test:1", answerOf("the first words", 1));
+      expect(await store.conversations.replace("test:1", answerOf("second", 2), "version")).toBe("replaced");
+      const versions = async () => {
+        const found = await store.conversations.find("test:1", "a/answer");
+        return found?.versions?.flatMap(({ parts }) => parts.map((part) => "text" in part && part.text));
+      };
+      expect(await versions()).toEqual(["the first words"]);
+      // The process was stopped after it had stored its answer, and stores it once more.
+      await store.conversations.replace("test:1", answerOf("second", 2), "version");
+      expect(await versions()).toEqual(["the first words"]);
+      await store.conversations.replace("test:1", answerOf("second, and on", 3), "continued");
+      expect(await versions()).toEqual(["the first words"]);
+      for (let attempt = 4; attempt <= 14; attempt++)
+        await store.conversations.replace("test:1", answerOf(`words ${attempt}`, attempt), "version");
+      expect(await versions()).toEqual(Array.from({ length: 10 }, (_, n) => `words ${n + 4}`));
+      await expect
+        .poll(async () => holds(await current().bytes(), "the first words"), { timeout: 20_000 })
+        .toBe(false);
+      await store.conversations.replace("test:1", answerOf("x".repeat(150_000), 15), "version");
+      await store.conversations.replace("test:1", answerOf("y".repeat(150_000), 16), "version");
+      await store.conversations.replace("test:1", answerOf("last", 17), "version");
+      expect((await versions())?.map((text) => String(text).slice(0, 2))).toEqual(["yy"]);
+      await store.conversations.replace("test:1", answerOf("to other words", 18));
+      expect(await versions()).toBeUndefined();
+      await expect.poll(async () => holds(await current().bytes(), "yyyy"), { timeout: 20_000 }).toBe(false);
+    });
+
     it("have an answer appended where there is none, and none where it was erased", async () => {
       expect(await store.conversations.replace("test:1", answerOf("new", 2))).toBe("appended");
       await store.erasure.removeMessages("test:1", { ids: ["a/answer"] });

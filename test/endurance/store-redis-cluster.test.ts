@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { openStore, type StoreOptions } from "../../src/conversations/open-store.ts";
-import { clusterNames } from "../../src/conversations/redis/redis-layout.ts";
+import { clusterNames } from "../../src/conversations/redis/redis-script.ts";
 import { entryAt } from "../../src/conversations/store-keys.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { type RedisCluster, startCluster } from "../support/redis-cluster.ts";

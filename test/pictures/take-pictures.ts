@@ -105,7 +105,7 @@ try {
   });
   await dashboard.goto(`${story.url}/admin`);
   await dashboard.locator(".uplot canvas").first().waitFor();
-  await dashboard.getByRole("status").filter({ hasText: "version" }).waitFor();
+  await dashboard.getByText(/^As of .* Version /).waitFor();
   await keep(dashboard, "dashboard.png");
 } finally {
   await story.close();
@@ -118,16 +118,31 @@ function withHistory(data: DashboardData): DashboardData {
   const now = Math.floor(Date.parse(data.time) / 60_000) * 60;
   const wave = (index: number, length: number): number =>
     1 + 0.6 * Math.sin(index / length) + 0.4 * Math.sin((index / length) * 3.7 + length);
-  const minutes = Array.from({ length: 60 }, (_, index) => ({
-    time: now - (59 - index) * 60,
-    turns: Math.round(4 * wave(index, 7)),
-    failed: 0,
-    refused: 0,
-    turnP50: 2.1 + 0.4 * wave(index, 5),
-    turnP95: 4.2 + 0.9 * wave(index, 4),
-    firstTextP50: 0.5 + 0.1 * wave(index, 6),
-    firstTextP95: 1 + 0.3 * wave(index, 3),
+  const models = (index: number) =>
+    [
+      { model: "atlas-large", pace: 1 },
+      { model: "atlas-small", pace: 0.4 },
+    ].map(({ model, pace }) => ({
+      model,
+      answers: Math.round(4 * wave(index, 7)),
+      failed: 0,
+      firstP50: pace * (0.5 + 0.3 * wave(index, 6)),
+      firstP95: pace * (1.4 + 0.5 * wave(index, 3)),
+      wholeP50: pace * (3.1 + 1.4 * wave(index, 5)),
+      wholeP95: pace * (7.2 + 1.9 * wave(index, 4)),
+    }));
+  const slices = Array.from({ length: 144 }, (_, index) => ({
+    time: now - (143 - index) * 600,
+    turns: Math.round(7 * wave(index, 17)),
+    failed: index % 50 === 20 ? 1 : 0,
+    refused: {},
+    models: models(index),
   }));
+  const day = {
+    slices,
+    models: models(0).map((each) => ({ ...each, answers: each.answers * 120 })),
+    refused: { "rate-limited": 2 },
+  };
   const times = Array.from({ length: 360 }, (_, index) => now - (359 - index) * 10);
   const series = {
     ...data.series,
@@ -142,7 +157,12 @@ function withHistory(data: DashboardData): DashboardData {
   };
   const store = { ...data.store, description: "SQLite file /srv/parley/data/parley.db", bytes: 84_000_000 };
   const gatewayOf = { ...data.gateway, description: "https://gateway.example" };
-  return { ...data, instance: "parley-1/412", minutes, series, store, gateway: gatewayOf };
+  const full: DashboardData["full"] = [
+    ...data.full.filter(({ kind }) => kind !== "store" && kind !== "disk"),
+    { kind: "store", used: 84_000_000, unit: "bytes" },
+    { kind: "disk", used: 31e9, limit: 100e9, unit: "bytes" },
+  ];
+  return { ...data, instance: "parley-1/412", day, full, series, store, gateway: gatewayOf };
 }
 
 function lastQuestion(body: string): string {

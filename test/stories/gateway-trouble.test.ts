@@ -5,8 +5,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { startParley, type Parley } from "../../src/compose.ts";
 import { parseConfig } from "../../src/config.ts";
 import { createDoctorSections } from "../../src/doctor-sections.ts";
-import { toReportText } from "../../src/operations/doctor-report.ts";
-import { runChecks } from "../../src/operations/run-checks.ts";
+import { toReportText, runChecks } from "../../src/operations/run-checks.ts";
 import { createWindows } from "../simulators/browser.ts";
 import { send } from "../e2e/web/page-story.ts";
 import {

@@ -29,8 +29,8 @@ tell(eachPlatform, ({ start }) => {
     await expect.poll(() => model.chats().length).toBe(2);
     await surface.idle();
     ada.writes(general, "one more", { mention: true });
-    expect(await readsAlone(surface, ada, general, "requests in a minute")).toMatch(
-      /You can send 2 requests in a minute, and have\. Try again in \d+ (second|minute)s?/,
+    expect(await readsAlone(surface, ada, general, "requests within a minute")).toMatch(
+      /You have sent 2 requests within a minute, which is the limit\. Try again in \d+ (second|minute)s?/,
     );
     await mia.asks(general, "and me?");
     expect(model.chats()).toHaveLength(3);
@@ -50,10 +50,12 @@ tell(eachPlatform, ({ start }) => {
       Somebody,
     ];
     const general = channel("general", [ada, bo, cy, dee]);
-    const spent = "Nothing is left of your budget for a day ($0.05).";
+    const spent = "Nothing is left of your daily budget ($0.05).";
     await ada.asks(general, "one");
     ada.writes(general, "two", { mention: true });
-    expect(await readsAlone(surface, ada, general, spent)).toMatch(/It is free again at midnight UTC, in \d/);
+    expect(await readsAlone(surface, ada, general, spent)).toMatch(
+      /There is a new one at midnight UTC, in \d/,
+    );
     await ada.uses("usage", {}, general);
     await readsAlone(surface, ada, general, "**$0** left of $0.05");
     expect(general.shown().filter(({ onlyFor }) => onlyFor === undefined)).toEqual([]);
@@ -75,7 +77,7 @@ tell(eachPlatform, ({ start }) => {
       surface,
       dee,
       general,
-      "Nothing is left of the budget of all of Parley for a day ($0.15).",
+      "Nothing is left of Parley's daily budget for everybody ($0.15).",
     );
     expect(model.chats()).toHaveLength(1);
   });
@@ -94,7 +96,7 @@ tell(eachPlatform, ({ start }) => {
     await mia.uses("settings", budget("0.05"), general);
     await readsAlone(surface, mia, general, "Saved for this channel");
     ada.writes(general, "two", { mention: true });
-    await readsAlone(surface, ada, general, "Nothing is left of the budget of this place for a day ($0.05).");
+    await readsAlone(surface, ada, general, "Nothing is left of the daily budget of this place ($0.05).");
     await mia.uses("settings", budget("5"), general);
     await expect.poll(() => surface.privately(mia, general).length).toBe(3);
     await surface.idle();

@@ -43,8 +43,8 @@ export interface ScriptedModel {
   isBusyFor(seconds: number): void;
   /** The gateway accepts chat requests whose last message contains this text, and answers none of them. */
   keepsWaiting(text: string): void;
-  /** While it was called with `true`, answers of the model begin with "Half" and do not end. */
-  setStalled(isStalled: boolean): void;
+  /** While it was called with `true`, answers of the model begin with `text`, by default "Half", and do not end. */
+  setStalled(isStalled: boolean, text?: string): void;
   /** The messages of each chat request, in order of the requests. */
   chats(): SentMessage[][];
   /** The text of each message of one chat request, without system messages. */
@@ -78,7 +78,7 @@ export async function createModelScript(
   const fresh = () => ({
     isUp: true,
     isRefusing: false,
-    isStalled: false,
+    stalledText: undefined as string | undefined,
     isCut: false,
     busySeconds: 0,
     unanswered: undefined as string | undefined,
@@ -107,7 +107,7 @@ export async function createModelScript(
     const last = messages.at(-1);
     const said = last === undefined ? "nothing" : (saidApart(textOf(last)).at(-1) ?? "");
     if (unanswered !== undefined && said.includes(unanswered)) return { body: ": wait\n\n", after: "hang" };
-    if (script.isStalled) return toStream("Half", { isWhole: false });
+    if (script.stalledText !== undefined) return toStream(script.stalledText, { isWhole: false });
     const next = answers.length > 1 ? answers.shift() : answers[0];
     return toStream(next ?? `I heard: ${said}`, { finish: script.isCut ? "length" : "stop" });
   }
@@ -127,7 +127,7 @@ export async function createModelScript(
     setCut: (isCut) => void (script.isCut = isCut),
     isBusyFor: (seconds) => void (script.busySeconds = seconds),
     keepsWaiting: (text) => void (script.unanswered = text),
-    setStalled: (isStalled) => void (script.isStalled = isStalled),
+    setStalled: (isStalled, text = "Half") => void (script.stalledText = isStalled ? text : undefined),
     chats,
     said: (index) =>
       (chats()[index] ?? [])

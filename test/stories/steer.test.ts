@@ -32,19 +32,21 @@ tell(eachPlatform, ({ begin }) => {
     expect(answer).toMatchObject({ text: "I heard: Go on.", buttons: ended });
   });
 
-  it("a moderator may stop an answer; what was said so far is sent with the next question", async () => {
+  it("a moderator may stop an answer; all that was said so far is shown, and sent with the next question", async () => {
     const surface = await begin();
     const { model, shows, idle, threadOf } = surface;
     const { ada, mia, general } = await people(surface);
-    model.setStalled(true);
+    // The end may be the beginning of a picture, and is not shown before it is known.
+    model.setStalled(true, "Half ![of a");
     const thread = await threadOf(ada.writes(general, "Tell me everything.", { mention: true }));
     const growing = await shows(thread, ({ buttons }) => buttons.includes("Stop"));
     model.setStalled(false);
     await mia.presses("Stop", growing);
-    await shows(thread, "Stopped by Mia.");
+    const stopped = await shows(thread, ({ smallPrint }) => smallPrint.includes("Stopped by Mia."));
+    expect(stopped.text).toContain("Half ![of a");
     await idle();
     await ada.asks(thread, "Go on.");
-    expect(model.said(1)).toEqual(["Tell me everything.", "Half", "Go on."]);
+    expect(model.said(1)).toEqual(["Tell me everything.", "Half ![of a", "Go on."]);
   });
 
   it("Regenerate answers anew in the same messages: surplus ones go, and the history has the last answer", async () => {

@@ -33,7 +33,7 @@ tell(eachPlatform, ({ start }) => {
     await told(ada, /only admins/);
 
     await admin.uses("usage", { by: "model" }, general);
-    expect((await told(admin, /Usage of everybody/)).text).toMatch(/story\/chat\W+1\W+15\W+0\W+0\W+0\.06/);
+    expect((await told(admin, /Everybody's usage/)).text).toMatch(/story\/chat\W+1\W+15\W+0\W+0\W+0\.06/);
     await admin.uses("usage", { csv: true }, general);
     const files = () => privately(admin, general).flatMap((shown) => shown.files);
     await expect.poll(() => files().length).toBe(1);

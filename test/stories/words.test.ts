@@ -10,6 +10,10 @@ tell(eachPlatform, ({ begin }) => {
     const help = await shows(general, "So sprichst du mit mir");
     expect(help.onlyFor).toBe("Greta");
     expect(help.text).toContain("In einem Kanal erwähne mich");
+    await greta.uses("settings", {}, general);
+    await shows(general, "`calm`: `off` = Aus (Standard)");
+    await ada.uses("settings", {}, general);
+    await shows(general, "`calm`: `off` (default)");
     await ada.uses("usage", {}, general);
     expect((await shows(general, "No budget limits you.")).onlyFor).toBe("Ada");
     await greta.uses("ask", { prompt: "Hallo", model: "story/nothing" }, general);

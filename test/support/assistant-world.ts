@@ -1,22 +1,25 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { createAccess } from "../../src/assistant/access/access.ts";
-import { createAllowedModels } from "../../src/assistant/access/allowed-models.ts";
-import { type Assistant, createAssistant, type SpendingOptions } from "../../src/assistant/assistant.ts";
-import { createConversationHistory } from "../../src/assistant/conversation-history.ts";
+import { createAccess, createAllowedModels, type accessProblems } from "../../src/assistant/access/access.ts";
+import {
+  type Assistant,
+  createAssistant,
+  type SpendingOptions,
+  createConversationHistory,
+} from "../../src/assistant/assistant.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
-import type { AccessRules } from "../../src/core/access.ts";
 import type { Command } from "../../src/core/command.ts";
 import type { IncomingEvent, IncomingMessage } from "../../src/core/events.ts";
-import type { Gateway, Model, Usage } from "../../src/core/gateway.ts";
-import type { ModelPrice } from "../../src/core/model-price.ts";
+import type { Gateway, Model, Usage, ModelPrice } from "../../src/core/gateway.ts";
 import type { ConversationHistory } from "../../src/core/platform.ts";
-import type { ReplyAction, ReplyActionKind } from "../../src/core/reply-actions.ts";
+import type { ReplyAction, ReplyActionKind } from "../../src/core/press.ts";
 import type { Meter } from "../../src/core/telemetry.ts";
 import { allCommands } from "./commands.ts";
 import { createFakeGateway, createFakePlatform, message, silentLog } from "./fakes.ts";
 import { makeFastFolder } from "./fast-folder.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
+
+type AccessRules = Parameters<typeof accessProblems>[0];
 
 const silentMeter: Meter = {
   turn: () => undefined,

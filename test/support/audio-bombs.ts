@@ -128,3 +128,87 @@ function crc(bytes: readonly number[], bits: 8 | 16, polynomial: number): number
   }
   return value;
 }
+
+/** An Ogg page; `packets` are shorter than 255 bytes each. Its checksum is not set. */
+function oggPage(flags: number, number: number, packets: readonly (readonly number[])[]): Buffer {
+  const le32 = (value: number): number[] => u32(value).toReversed();
+  const granule = [...le32(0), ...le32(0)];
+  const lacing = packets.map(({ length }) => length);
+  return Buffer.from([
+    ...ascii("OggS"),
+    0,
+    flags,
+    ...granule,
+    ...le32(1),
+    ...le32(number),
+    ...le32(0),
+    packets.length,
+    ...lacing,
+    ...packets.flat(),
+  ]);
+}
+
+/** Two frames of 60 ms without a byte of sound. */
+const emptyOpus = [0x1b, 0x02];
+
+/** Ogg/Opus of empty packets, 120 ms each in three bytes. */
+export function opusBomb(packets: number): Buffer {
+  const head = [...ascii("OpusHead"), 1, 1, 0, 0, 0x80, 0xbb, 0, 0, 0, 0, 0];
+  const tags = [...ascii("OpusTags"), 0, 0, 0, 0, 0, 0, 0, 0];
+  const pages = [oggPage(2, 0, [head]), oggPage(0, 1, [tags])];
+  for (let left = packets; left > 0; left -= 255)
+    pages.push(
+      oggPage(
+        0,
+        pages.length,
+        Array.from({ length: Math.min(255, left) }, () => emptyOpus),
+      ),
+    );
+  return Buffer.concat(pages);
+}
+
+function element(id: readonly number[], ...contents: readonly (readonly number[] | Uint8Array)[]): Buffer {
+  const content = Buffer.concat(contents.map((one) => Buffer.from(one)));
+  return Buffer.concat([
+    Buffer.from([...id, 0x10 | (content.length >>> 24), ...u32(content.length).slice(1)]),
+    content,
+  ]);
+}
+
+/** WebM of blocks that hold 256 empty Opus packets each; its segment and clusters say no length. @param packed in the form of Matroska's own compression */
+export function webmBomb(blocks: number, packed = false): Buffer {
+  const track = element(
+    [0xae],
+    element([0xd7], [1]),
+    element([0x83], [2]),
+    element([0x86], ascii("A_OPUS")),
+    ...(packed ? [element([0x6d, 0x80], element([0x62, 0x40]))] : []),
+  );
+  const block = element([0xa3], [0x81, 0, 0, 0x84, 255], Array.from({ length: 256 }, () => emptyOpus).flat());
+  const unknown = [0x01, 255, 255, 255, 255, 255, 255, 255];
+  return Buffer.concat([
+    element([0x1a, 0x45, 0xdf, 0xa3], element([0x42, 0x82], ascii("webm"))),
+    Buffer.from([0x18, 0x53, 0x80, 0x67, ...unknown]),
+    element([0x16, 0x54, 0xae, 0x6b], track),
+    ...Array.from({ length: blocks }, () => [
+      Buffer.from([0x1f, 0x43, 0xb6, 0x75, ...unknown]),
+      block,
+    ]).flat(),
+  ]);
+}
+
+/** AAC with ADTS headers: four blocks of silence at 8 kHz in each frame, half a second in sixteen bytes. */
+export function adtsBomb(frames: number): Buffer {
+  const length = 7 + silentAac.length;
+  const header = [
+    0xff,
+    0xf1,
+    0x40 | (11 << 2),
+    0x80 | (length >>> 11),
+    (length >>> 3) & 255,
+    ((length & 7) << 5) | 31,
+    0xff,
+  ];
+  const frame = Buffer.from([...header, ...silentAac]);
+  return Buffer.concat(Array.from({ length: frames }, () => frame));
+}

@@ -1,7 +1,7 @@
 import type { Command } from "../../src/core/command.ts";
 import { declarationOf, settingGroups, settingNames } from "../../src/core/layered-settings.ts";
-import { actionLabels } from "../../src/core/reply-actions.ts";
-import { settingLabel } from "../../src/core/setting-words.ts";
+import { replyButtons } from "../../src/core/press.ts";
+import { settingLabel } from "../../src/core/setting-values.ts";
 
 /**
  * The English texts that are declared outside the catalogue, by the keys that the other languages translate them with:
@@ -46,5 +46,7 @@ function commandTexts(commands: readonly Command[]): Record<string, string> {
 }
 
 function actionTexts(): Record<string, string> {
-  return Object.fromEntries(Object.entries(actionLabels).map(([kind, label]) => [`button.${kind}`, label]));
+  return Object.fromEntries(
+    Object.entries(replyButtons).map(([kind, { label }]) => [`button.${kind}`, label]),
+  );
 }

@@ -1,4 +1,4 @@
-import type { PersonOverview } from "../../src/core/person-overview.ts";
+import type { PersonOverview } from "../../src/core/platform.ts";
 
 /** Of a person who has used and set nothing. */
 export const emptyOverview: PersonOverview = {

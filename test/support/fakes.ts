@@ -2,10 +2,16 @@ import type { Actor } from "../../src/core/access.ts";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
 import type { FormOffer } from "../../src/core/forms.ts";
-import type { ChatEvent, ChatRequest, Gateway, Model, TranscriptionRequest } from "../../src/core/gateway.ts";
-import type { ModelPrice } from "../../src/core/model-price.ts";
+import type {
+  ChatEvent,
+  ChatRequest,
+  Gateway,
+  Model,
+  TranscriptionRequest,
+  ModelPrice,
+} from "../../src/core/gateway.ts";
 import type { ConfirmButton, Platform, Reply, ReplyFailure, ReplyFile } from "../../src/core/platform.ts";
-import type { ReplyAction } from "../../src/core/reply-actions.ts";
+import type { ReplyAction } from "../../src/core/press.ts";
 import type { Log } from "../../src/core/telemetry.ts";
 
 export const silentLog: Log = {

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/core/clock.ts";
 import type { Platform } from "../../src/core/platform.ts";
-import { steadyClock } from "../../src/support/steady-clock.ts";
+import { steadyClock } from "../../src/support/clock.ts";
 
 /** How much time passes in one look at what is waited for, in milliseconds. */
 const stepMs = 100;

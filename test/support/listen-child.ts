@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { listen } from "../../src/embedded-gateway/sandbox/listen.ts";
+import { describeRecording } from "../../src/embedded-gateway/sandbox/sandbox.ts";
 
 // Listens to the file in argv[2] and prints the description with the process's peak memory, as JSON.
 const bytes = readFileSync(process.argv[2] ?? "");
@@ -12,7 +12,11 @@ const beat = setInterval(() => {
   last = performance.now();
 }, 5);
 try {
-  ({ description } = await listen(bytes, { model: "sandbox/transcribe" }, new AbortController().signal));
+  ({ description } = await describeRecording(
+    bytes,
+    { model: "sandbox/transcribe" },
+    new AbortController().signal,
+  ));
 } catch (error) {
   description = String(error);
 }

@@ -1,6 +1,6 @@
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Json } from "../../src/core/events.ts";
-import type { KeyValue } from "../../src/embedded-gateway/keys/key-value.ts";
+import type { KeyValue } from "../../src/embedded-gateway/keys/key-ring.ts";
 
 /** A store of gateway keys in memory. Reads and writes take a turn of the event loop, as in a real store. */
 export interface MemoryKeyStore extends KeyValue {

@@ -4,7 +4,7 @@ import { appendFile, chown, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
-import { sleep } from "../../src/support/sleep.ts";
+import { sleep } from "../../src/support/clock.ts";
 import { makeFastFolder } from "./fast-folder.ts";
 import { freePort } from "./free-port.ts";
 import { findPostgresProgram } from "./postgres-programs.ts";

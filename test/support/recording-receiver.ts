@@ -1,10 +1,9 @@
 import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
-import type { ActionResult } from "../../src/core/reply-actions.ts";
-import type { FormDesk } from "../../src/core/forms.ts";
+import type { PressResult } from "../../src/core/press.ts";
 import type { ConversationHistory, EditedMessage, PlaceSettings, Receiver } from "../../src/core/platform.ts";
 import { emptyOverview } from "./empty-overview.ts";
-import { noForms } from "./no-forms.ts";
+import { type FakeForms, noForms, pressForm } from "./no-forms.ts";
 
 /** A receiver in place of the assistant: it records every call and answers as a test sets it. */
 export interface RecordingReceiver extends Receiver, ConversationHistory {
@@ -12,7 +11,7 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   readonly events: IncomingEvent[];
   /** What `placeSettings` returns. */
   place: PlaceSettings;
-  forms: FormDesk;
+  forms: FakeForms;
   /** The keys of every call to `receive`, duplicates and refused events included. */
   readonly offeredKeys: string[];
   /** `receive` rejects with it. */
@@ -29,15 +28,15 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   /** Conversations that `knows` returns true for. */
   readonly known: Set<string>;
   readonly retried: string[];
-  retryResult: "accepted" | "gone";
+  /** What presses of `retry` and `confirm` result in, or throw. */
+  rerunResult: PressResult | Error;
   readonly confirmed: { readonly key: string; readonly authorId: string }[];
-  confirmResult: "accepted" | "refused" | "gone";
   /** Who used a button, in order. */
   readonly actors: Actor[];
   /** `<kind> <key>` and who used the button. */
   readonly acted: { readonly action: string; readonly by: Actor }[];
-  /** What `act` returns, or throws. */
-  actResult: ActionResult | Error;
+  /** What presses of other buttons result in, or throw. */
+  actResult: PressResult | Error;
   suggestions: readonly string[];
   /** What `messageEdited` was called with. */
   readonly edits: EditedMessage[];
@@ -66,9 +65,8 @@ export function createRecordingReceiver(): RecordingReceiver {
     refuseResult: "refused",
     known: new Set(),
     retried: [],
-    retryResult: "accepted",
+    rerunResult: { kind: "done" },
     confirmed: [],
-    confirmResult: "accepted",
     actors: [],
     acted: [],
     actResult: { kind: "told", markdown: "- Model: `story/chat`" },
@@ -107,20 +105,18 @@ export function createRecordingReceiver(): RecordingReceiver {
       if (receiver.outage !== undefined) throw receiver.outage;
       return receiver.events.find((event) => event.key === key)?.conversationId;
     },
-    async retry(key, by) {
-      receiver.actors.push(by);
-      receiver.retried.push(key);
-      return receiver.retryResult;
-    },
-    async confirm(key, by) {
-      receiver.actors.push(by);
-      receiver.confirmed.push({ key, authorId: by.author.id });
-      return receiver.confirmResult;
-    },
-    async act({ kind, key }, by) {
-      receiver.acted.push({ action: `${kind} ${key}`, by });
-      if (receiver.actResult instanceof Error) throw receiver.actResult;
-      return receiver.actResult;
+    formOffers: (_, conversationId) => receiver.forms.offers(conversationId),
+    async press(press, by) {
+      const { kind, key } = press;
+      if (kind === "settings") return await pressForm(receiver.forms, press);
+      const isRerun = kind === "retry" || kind === "confirm";
+      if (isRerun) receiver.actors.push(by);
+      if (kind === "retry") receiver.retried.push(key);
+      else if (kind === "confirm") receiver.confirmed.push({ key, authorId: by.author.id });
+      else receiver.acted.push({ action: `${kind} ${key}`, by });
+      const result = isRerun ? receiver.rerunResult : receiver.actResult;
+      if (result instanceof Error) throw result;
+      return result;
     },
     async messagesDeleted(conversationId, keys, others = new Map()) {
       receiver.deletionCalls += 1;
@@ -142,12 +138,10 @@ export function createRecordingReceiver(): RecordingReceiver {
     async placeDeleted(place) {
       receiver.deletedPlaces.push(place);
     },
-    cancel: () => Promise.resolve(false),
     placeSettings: async () => receiver.place,
     labelConversation: () => Promise.resolve(true),
     isStopping: () => receiver.isStopped,
     restored: undefined,
-    rate: () => Promise.resolve("rated"),
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { createClient } from "redis";
-import { sleep } from "../../src/support/sleep.ts";
+import { sleep } from "../../src/support/clock.ts";
 import { freePort } from "./free-port.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 import { redisPrograms } from "./redis-programs.ts";

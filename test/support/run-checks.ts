@@ -1,6 +1,5 @@
 import type { Check, Finding } from "../../src/core/checks.ts";
-import { toReportText } from "../../src/operations/doctor-report.ts";
-import { runChecks } from "../../src/operations/run-checks.ts";
+import { toReportText, runChecks } from "../../src/operations/run-checks.ts";
 
 /** @see {@link runDoctorChecks} */
 export interface RunOptions {

@@ -1,11 +1,10 @@
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
-import type { ActionResult } from "../../src/core/reply-actions.ts";
-import type { FormDesk } from "../../src/core/forms.ts";
+import type { PressResult } from "../../src/core/press.ts";
 import type { ConversationHistory, EditedMessage, PlaceSettings, Receiver } from "../../src/core/platform.ts";
 import { emptyOverview } from "./empty-overview.ts";
-import { noForms } from "./no-forms.ts";
+import { type FakeForms, noForms, pressForm } from "./no-forms.ts";
 
 /** A receiver for tests of one platform: it records what it is called with and runs nothing. */
 export interface SlackReceiver extends Receiver, ConversationHistory {
@@ -13,7 +12,7 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   readonly events: IncomingEvent[];
   /** What `placeSettings` returns. */
   place: PlaceSettings;
-  forms: FormDesk;
+  forms: FakeForms;
   /** Ids of conversations that `knows` returns true for. */
   readonly known: Set<string>;
   /** Ids of stored conversations. A deleted one leaves the list. */
@@ -24,8 +23,8 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   readonly confirmed: string[];
   /** `<kind> <key> by <author>` */
   readonly acted: string[];
-  /** What `act` returns, or throws. */
-  actResult: ActionResult | Error;
+  /** What presses of other buttons result in, or throw. */
+  actResult: PressResult | Error;
   /** Deleted places, conversations, and messages as `<conversation>: <keys>`. */
   readonly deletions: string[];
   /** What `messageEdited` was called with. */
@@ -38,8 +37,8 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   failures: number;
   /** Every event rejects with `busy`. */
   isBusy: boolean;
-  retryOutcome: "accepted" | "gone";
-  confirmOutcome: "accepted" | "refused" | "gone";
+  /** What presses of `retry` and `confirm` result in, or throw. */
+  rerunResult: PressResult | Error;
   /** Who used a button, in order. */
   readonly actors: Actor[];
 }
@@ -68,8 +67,7 @@ export function createSlackReceiver(): SlackReceiver {
     refuseOutcome: "refused",
     failures: 0,
     isBusy: false,
-    retryOutcome: "accepted",
-    confirmOutcome: "accepted",
+    rerunResult: { kind: "done" },
     actors: [],
     receive(event) {
       if (receiver.isBusy)
@@ -94,20 +92,19 @@ export function createSlackReceiver(): SlackReceiver {
       const isOpen = receiver.events.some((one) => one.conversationId === conversationId && !one.inRoom);
       return isOpen || receiver.known.has(conversationId) ? "every-message" : undefined;
     },
-    retry(key, by) {
-      receiver.actors.push(by);
-      receiver.retried.push(key);
-      return Promise.resolve(receiver.retryOutcome);
-    },
-    confirm(key, by) {
-      receiver.actors.push(by);
-      receiver.confirmed.push(`${key} by ${by.author.id}`);
-      return Promise.resolve(receiver.confirmOutcome);
-    },
-    act({ kind, key }, by) {
-      receiver.acted.push(`${kind} ${key} by ${by.author.id}`);
-      const result = receiver.actResult;
-      return result instanceof Error ? Promise.reject(result) : Promise.resolve(result);
+    formOffers: (_, conversationId) => receiver.forms.offers(conversationId),
+    async press(press, by) {
+      const { kind, key } = press;
+      if (kind === "settings") return await pressForm(receiver.forms, press);
+      const isRerun = kind === "retry" || kind === "confirm";
+      if (isRerun || kind === "stop") receiver.actors.push(by);
+      if (kind === "retry") receiver.retried.push(key);
+      else if (kind === "confirm") receiver.confirmed.push(`${key} by ${by.author.id}`);
+      else if (kind === "stop") receiver.cancelled.push(key);
+      else receiver.acted.push(`${kind} ${key} by ${by.author.id}`);
+      const result = isRerun ? receiver.rerunResult : receiver.actResult;
+      if (result instanceof Error) throw result;
+      return result;
     },
     async conversationOf(key) {
       return receiver.events.find((event) => event.key === key)?.conversationId;
@@ -138,16 +135,10 @@ export function createSlackReceiver(): SlackReceiver {
       receiver.deletions.push(place);
       return Promise.resolve();
     },
-    cancel(conversationId, by) {
-      receiver.actors.push(by);
-      receiver.cancelled.push(conversationId);
-      return Promise.resolve(true);
-    },
     placeSettings: async () => receiver.place,
     labelConversation: () => Promise.resolve(true),
     isStopping: () => false,
     restored: undefined,
-    rate: () => Promise.resolve("rated"),
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: () => [],
     history: () => Promise.resolve([]),

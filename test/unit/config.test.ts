@@ -3,7 +3,7 @@ import { parseEnv } from "node:util";
 import { describe, expect, it } from "vitest";
 import { isParleyError } from "../../src/core/errors.ts";
 import { parseConfig, readConfig, settings, type Config } from "../../src/config.ts";
-import { findMisspelt } from "../../src/misspelt-settings.ts";
+import { findMisspelt } from "../../src/env-file.ts";
 
 function problemsOf(environment: Record<string, string>): string {
   try {
@@ -59,7 +59,7 @@ describe("parseConfig", () => {
     expect(message).toContain("GATEWAY_BASE_URL must be an http:// or https:// address");
     expect(message).toContain("SLACK_BOT_TOKEN must be the bot token, which starts with xoxb-");
     expect(message).toContain(
-      "STORE_URL must be sqlite:<file>, redis://…, rediss://…, redis+sentinel://…, redis+cluster://… or postgres://…",
+      "STORE_URL must be sqlite:<file>, redis://…, rediss://…, redis+cluster://… or postgres://…",
     );
     expect(message).toContain("PAGE must be one of auto, on, off");
     expect(message).not.toContain("secret-value");

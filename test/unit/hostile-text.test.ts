@@ -1,42 +1,41 @@
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { parseCommandLine, type Command } from "../../src/core/command.ts";
-import { toRoomText } from "../../src/assistant/turn/room-prompt.ts";
-import { parseSince } from "../../src/core/since.ts";
-import { readRichContent } from "../../src/platforms/slack/rich-content.ts";
-import { parseCommandText } from "../../src/core/command-options.ts";
-import { checkImageUrl, parseDataUri } from "../../src/embedded-gateway/image-url.ts";
-import { boundaryOf, readMultipart } from "../../src/embedded-gateway/read-multipart.ts";
+import { toRoomText } from "../../src/assistant/turn/context-window.ts";
+import { parseSince } from "../../commands/summarize.ts";
+import { readRichContent, mentions, toPlainText } from "../../src/platforms/slack/read-message.ts";
+import { parseCommandText } from "../../src/core/command-input.ts";
+import { checkImageUrl, parseDataUri } from "../../src/embedded-gateway/load-image.ts";
+import { openForm } from "../../src/embedded-gateway/upload.ts";
 import type { ChatBody } from "../../src/embedded-gateway/requests.ts";
-import { answerChat } from "../../src/embedded-gateway/sandbox/chat-model.ts";
-import { drawOverlay } from "../../src/embedded-gateway/sandbox/draw.ts";
-import { asksForEdit } from "../../src/embedded-gateway/sandbox/edit-picture.ts";
-import { parseLength } from "../../src/embedded-gateway/sandbox/long-text.ts";
-import { parsePrompt } from "../../src/embedded-gateway/sandbox/prompt.ts";
-import { findRelated, parseRecall, withoutAuthor } from "../../src/embedded-gateway/sandbox/recall.ts";
-import { toTokens } from "../../src/embedded-gateway/sandbox/tokens.ts";
-import { readError } from "../../src/gateway/error-body.ts";
-import { toAttemptError } from "../../src/gateway/failures.ts";
-import { createInlineImages } from "../../src/gateway/inline-images.ts";
-import { createScrub } from "../../src/gateway/scrub.ts";
-import { createFrameReader } from "../../src/gateway/stream-frames.ts";
-import { pageTitle } from "../../src/gateway/transport.ts";
+import {
+  answerChat,
+  findRelated,
+  longText,
+  recallText,
+  withoutAuthor,
+} from "../../src/embedded-gateway/sandbox/chat-model.ts";
+import { asksForEdit, toLines } from "../../src/embedded-gateway/sandbox/pictures.ts";
+import { toTokens } from "../../src/embedded-gateway/sandbox/sandbox.ts";
+import { readError, toAttemptError, createScrub } from "../../src/wire/failures.ts";
+import { createInlineImages } from "../../src/gateway/images.ts";
+import { createFrameReader } from "../../src/wire/stream-frames.ts";
+import { pageTitle } from "../../src/wire/transport.ts";
 import { sniff } from "../../src/media/sniff.ts";
-import { toFenced } from "../../src/support/fenced.ts";
-import { closeFence, toCodeBlock } from "../../src/support/markdown-fences.ts";
+import { toFenced, closeFence, toCodeBlock } from "../../src/support/markdown-fences.ts";
 import { createLog } from "../../src/operations/log.ts";
 import { planEnding, planStreaming } from "../../src/platforms/delivery/message-plan.ts";
 import { splitMarkdown } from "../../src/platforms/delivery/split-markdown.ts";
-import { lengthOf, maxPieceChars, toDiscordContent } from "../../src/platforms/discord/content.ts";
-import { readMessage } from "../../src/platforms/discord/incoming.ts";
-import { readRichParts } from "../../src/platforms/discord/rich-content.ts";
-import { toDiscordMarkdown } from "../../src/platforms/discord/markdown.ts";
-import { escapeMarkdown } from "../../src/platforms/slack/escape-markdown.ts";
-import { escapedBytes } from "../../src/platforms/slack/markdown.ts";
+import {
+  lengthOf,
+  maxPieceChars,
+  toDiscordContent,
+  toDiscordMarkdown,
+} from "../../src/platforms/discord/content.ts";
+import { readMessage, readRichParts } from "../../src/platforms/discord/incoming.ts";
+import { escapeMarkdown, escapedBytes } from "../../src/platforms/slack/escape-markdown.ts";
 import { toSlackContent } from "../../src/platforms/slack/message-blocks.ts";
-import { mentions, toPlainText } from "../../src/platforms/slack/plain-text.ts";
-import { nearestName } from "../../src/support/nearest-name.ts";
-import { toTitle } from "../../src/support/title.ts";
+import { nearestName, toTitle } from "../../src/support/text.ts";
 import imagine from "../../commands/imagine.ts";
 import { cpuMsOf, slowdown } from "../support/cpu-time.ts";
 import { hostileParts } from "../support/hostile-parts.ts";
@@ -71,11 +70,12 @@ const said = (text: string) => [
   { role: "user" as const, text, images: 0 },
   { role: "user" as const, text: `${text}?`, images: 0 },
 ];
-const chunked = async (text: string, boundary: string): Promise<void> => {
+const readBody = async (text: string, type = "multipart/form-data; boundary=b"): Promise<void> => {
   try {
-    for await (const part of readMultipart(Readable.from([Buffer.from(text)]), boundary)) void part.name;
+    const limits = { contentType: type, maxFileBytes: 1_000_000 };
+    await (await openForm(Readable.from([Buffer.from(text)]), limits)).readAll();
   } catch (error) {
-    expect(error).toMatchObject({ status: 400 });
+    expect(error).toMatchObject({ status: expect.toBeOneOf([400, 413]) as number });
   }
 };
 const inPieces = (text: string, chars: number): unknown => {
@@ -250,26 +250,20 @@ const parsers: readonly Parser[] = [
   { name: "checkImageUrl, https", parse: (text) => checkImageUrl(`https://${text}`), maxChars: 60_000 },
   { name: "parseDataUri", parse: parseDataUri, maxChars: 100_000 },
   {
-    name: "boundaryOf",
-    parse: (text) => {
-      try {
-        boundaryOf(`multipart/form-data ${text}`);
-      } catch (error) {
-        expect(error).toMatchObject({ status: 400 });
-      }
-    },
+    name: "openForm, boundary",
+    parse: (text) => readBody("", `multipart/form-data ${text}`),
     maxChars: 16_000,
     parts: ["; boundary", '; boundary="', ";  "],
   },
   {
-    name: "readMultipart, header",
-    parse: (text) => chunked(`--b\r\nContent-Disposition: form-data; name="a"${text}\r\n\r\n\r\n--b--`, "b"),
+    name: "openForm, header",
+    parse: (text) => readBody(`--b\r\nContent-Disposition: form-data; name="a"${text}\r\n\r\n\r\n--b--`),
     maxChars: 16_000,
     parts: ['; name="', '; filename="\\', '; filename="a\\"', "\ncontent-type:", ";  "],
   },
   {
-    name: "readMultipart, body",
-    parse: (text) => chunked(`--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n${text}\r\n--b--`, "b"),
+    name: "openForm, body",
+    parse: (text) => readBody(`--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n${text}\r\n--b--`),
     maxChars: 100_000,
     parts: ["\r\n--", "\r\n--a", "--b", "\r"],
   },
@@ -279,16 +273,11 @@ const parsers: readonly Parser[] = [
     parse: (text) => answerChat(chat(`write ${text} ?`), async () => ""),
     maxChars: 100_000,
   },
-  { name: "parseLength", parse: parseLength, maxChars: 4000 },
-  { name: "parsePrompt", parse: parsePrompt, maxChars: 100_000 },
+  { name: "longText", parse: (text) => longText(`write ${text}`), maxChars: 4000 },
   { name: "asksForEdit", parse: asksForEdit, maxChars: 4000 },
-  {
-    name: "drawOverlay",
-    parse: (text) => drawOverlay({ widthPx: 100, heightPx: 100 }, [], text),
-    maxChars: 100_000,
-  },
+  { name: "toLines", parse: (text) => toLines(text, 100), maxChars: 100_000 },
   { name: "withoutAuthor", parse: withoutAuthor, maxChars: 100_000 },
-  { name: "parseRecall", parse: (text) => parseRecall(said(text)), maxChars: 100_000 },
+  { name: "recallText", parse: (text) => recallText(said(text)), maxChars: 100_000 },
   { name: "findRelated", parse: (text) => findRelated(said(text)), maxChars: 100_000 },
   { name: "toTokens", parse: toTokens, maxChars: 100_000 },
 ];

@@ -9,13 +9,12 @@ const root = join(import.meta.dirname, "..", "..");
  * ages `steadyClock`, ids and tokens of Discord `DiscordClock`. @see docs/architecture.md
  */
 const allowed: Readonly<Record<string, string>> = {
-  "src/support/steady-clock.ts": "compares it with the monotonic clock",
-  "src/platforms/discord/rate-limit-reset.ts": "notices that it was set back, for a library that uses it",
+  "src/support/clock.ts": "compares it with the monotonic clock",
+  "src/platforms/discord/api.ts": "notices that it was set back, for a library that uses it",
   "src/operations/log.ts": "the time of log lines, as other programs write it",
   "src/embedded-gateway/sandbox/sandbox.ts": "`created` of an answer, which nobody compares",
-  "src/embedded-gateway/sandbox/send-answer.ts": "`created` of an answer, which nobody compares",
-  "src/embedded-gateway/upstreams/forward-images.ts": "`created` of an answer, which nobody compares",
-  "src/embedded-gateway/upstreams/model-lists.ts": "`created` of a model, which nobody compares",
+  "src/embedded-gateway/upstreams/forwarder.ts":
+    "`created` of a model and of pictures, which nobody compares",
   "src/platforms/web/page/drafts.js": "the age of a draft, which only decides when it is dropped",
   "src/platforms/web/page/app.js": "a number that differs from the last one",
   "src/platforms/web/page/message-list.js": "which day is today, in the browser",

@@ -1,8 +1,18 @@
-import type { Access, AccessRules, Asker, RefusalReason } from "../../core/access.ts";
+import type { Access, Asker, RefusalReason } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Origin } from "../../core/events.ts";
+import type { Origin, IncomingEvent } from "../../core/events.ts";
+import { nearestName } from "../../support/text.ts";
+import { translate } from "../../words/translate.ts";
+import type { Conversations, StoredMessage } from "../../core/storage.ts";
 
-export interface AccessOptions {
+/** Lists of access terms, such as `discord:guild:123`; each term is checked and in its normal form. */
+interface AccessRules {
+  readonly allow: readonly string[];
+  readonly deny: readonly string[];
+  readonly admins: readonly string[];
+}
+
+interface AccessOptions {
   readonly rules: AccessRules;
   /** Platforms that are the operator's own (the page): everybody there is an admin. */
   readonly ownPlatforms: ReadonlySet<string>;
@@ -60,4 +70,166 @@ function termsOf({ user, server, home = server, channel, thread, roles = [] }: O
 
 function counted(count: number, one: string, many: string): string {
   return count === 1 ? `1 ${one}` : `${count} ${many}`;
+}
+
+/** The forms of ids by platform and kind, such as `discord` → `guild` → a pattern of ids. */
+type AccessTerms = Readonly<Record<string, Readonly<Record<string, RegExp>>>>;
+
+const settingOf = { allow: "ALLOW", deny: "DENY", admins: "ADMINS" } as const;
+
+/**
+ * What is wrong with the lists, one sentence each: terms of an unknown kind, ids of another form, and rules that
+ * contradict each other. Empty: nothing.
+ */
+export function accessProblems(rules: AccessRules, terms: AccessTerms): string[] {
+  const lists = Object.entries(settingOf) as [keyof AccessRules, string][];
+  const denied = new Set(rules.deny);
+  const inBoth = (list: keyof AccessRules): string[] =>
+    [...new Set(rules[list])].filter((term) => denied.has(term));
+  return [
+    ...lists.flatMap(([list, setting]) =>
+      rules[list].flatMap((term) => {
+        const problem = termProblem(term, terms);
+        return problem === undefined ? [] : [`${setting} ${problem}`];
+      }),
+    ),
+    ...inBoth("allow").map((term) => `ALLOW and DENY both list ${term}: remove it from one of them`),
+    ...inBoth("admins").map((term) => `ADMINS and DENY both list ${term}: remove it from one of them`),
+  ];
+}
+
+/** What is wrong with single terms that a person typed, as the ends of sentences. Empty: nothing. */
+export function termProblems(list: readonly string[], terms: AccessTerms): string[] {
+  return list.flatMap((term) => termProblem(term, terms) ?? []);
+}
+
+function termProblem(term: string, terms: AccessTerms): string | undefined {
+  const [platform = "", kind = "", ...rest] = term.split(":");
+  const shown = JSON.stringify(term.slice(0, 100));
+  const known = Object.entries(terms).flatMap(([one, kinds]) =>
+    Object.keys(kinds).map((each) => `${one}:${each}`),
+  );
+  const pattern = Object.hasOwn(terms, platform) ? terms[platform] : undefined;
+  const form = pattern !== undefined && Object.hasOwn(pattern, kind) ? pattern[kind] : undefined;
+  if (form === undefined) {
+    const meant = nearestName(`${platform}:${kind}`, known);
+    const values = { term: shown, known: known.map((one) => `${one}:<id>`).join(", ") };
+    return meant === undefined
+      ? translate("setting.problem.term-kind", values)
+      : translate("setting.problem.term-kind.nearest", { ...values, nearest: `${meant}:<id>` });
+  }
+  if (form.test(rest.join(":"))) return undefined;
+  return translate("setting.problem.term-id", { term: shown, platform, kind });
+}
+
+/** Most allowed models that an error names. */
+const maxNamed = 5;
+
+/** Which models may be used (`MODELS_ALLOWED`). */
+export interface AllowedModels {
+  readonly isAllowed: (model: string) => boolean;
+  /**
+   * @param listed ids of the gateway's models, to name some that are allowed
+   * @throws ParleyError `model-not-allowed`
+   */
+  readonly expectAllowed: (model: string, listed: readonly string[]) => void;
+}
+
+/**
+ * Compares ids with patterns in which `*` stands for any characters, `/` included; upper and lower case count.
+ * Without patterns every model is allowed.
+ */
+export function createAllowedModels(patterns: readonly string[]): AllowedModels {
+  const parts = patterns.map((pattern) => pattern.split("*"));
+  const isAllowed = (model: string): boolean =>
+    parts.length === 0 || parts.some((each) => matches(model, each));
+  return {
+    isAllowed,
+    expectAllowed(model, listed) {
+      if (isAllowed(model)) return;
+      const known = listed.length > 0 ? listed : patterns.filter((pattern) => !pattern.includes("*"));
+      const named = known.filter(isAllowed).toSorted((a, b) => sharedStart(b, model) - sharedStart(a, model));
+      const rest = named.length > maxNamed ? ` and ${named.length - maxNamed} more` : "";
+      throw new ParleyError("model-not-allowed", "MODELS_ALLOWED does not list the model", {
+        detail: {
+          model: model.slice(0, 100),
+          ...(named.length === 0 ? {} : { allowed: named.slice(0, maxNamed).join(", ") + rest }),
+        },
+      });
+    },
+  };
+}
+
+/** How many characters two ids begin with alike. */
+function sharedStart(one: string, other: string): number {
+  let length = 0;
+  while (length < one.length && one[length] === other[length]) length++;
+  return length;
+}
+
+/** Whether the parts occur in order, the first at the beginning and the last at the end. Linear: no backtracking. */
+function matches(model: string, parts: readonly string[]): boolean {
+  const first = parts[0] ?? "";
+  const last = parts.at(-1) ?? "";
+  if (parts.length === 1) return model === first;
+  if (!model.startsWith(first) || !model.endsWith(last) || model.length < first.length + last.length)
+    return false;
+  let from = first.length;
+  const end = model.length - last.length;
+  for (const part of parts.slice(1, -1)) {
+    const at = model.indexOf(part, from);
+    if (at === -1 || at + part.length > end) return false;
+    from = at + part.length;
+  }
+  return true;
+}
+
+/** The conversations of people who may not see what was said before. */
+export interface WithheldHistory {
+  /** As the store has them, with `recent` of what these people said and what they were answered. */
+  readonly conversations: Conversations;
+  /** Whether there is anything in a conversation that they are not to be told. */
+  hasAny(conversationId: string): Promise<boolean>;
+}
+
+/** Messages that are looked through for what is withheld. */
+const maxLookedAt = 200;
+
+/**
+ * What is to be withheld from those who ask in these events. `undefined`: nothing, since the platform lets all of them
+ * see what was said before.
+ * @see {@link Origin.readsHistory}
+ */
+export function withheldHistory(
+  conversations: Conversations,
+  events: readonly IncomingEvent[],
+): WithheldHistory | undefined {
+  if (!events.some(({ origin }) => origin?.readsHistory === false)) return undefined;
+  const people = new Set(events.map(({ author }) => author.id));
+
+  function ownOf(messages: readonly StoredMessage[]): StoredMessage[] {
+    const said = messages.filter(({ author, room }) => room === undefined && people.has(author?.id ?? ""));
+    const turns = new Set(said.map(({ turnKey }) => turnKey));
+    return messages.filter((message) =>
+      message.role === "user" ? said.includes(message) : turns.has(message.turnKey),
+    );
+  }
+
+  return {
+    conversations: {
+      ...conversations,
+      recent: async (conversationId, bounds) => ownOf(await conversations.recent(conversationId, bounds)),
+    },
+    async hasAny(conversationId) {
+      const all = await conversations.recent(conversationId, { maxMessages: maxLookedAt });
+      return ownOf(all).length < all.length;
+    },
+  };
+}
+
+/** Says that they may not see it. */
+export function historyWithheld(): ParleyError {
+  return new ParleyError("platform-forbidden", "the person may not read the history", {
+    detail: { because: "history", permission: "history-of-the-asker" },
+  });
 }

@@ -1,8 +1,21 @@
-import type { Gateway } from "../../core/gateway.ts";
-import type { AllowedModels } from "./allowed-models.ts";
-import type { Budgets, Caller } from "./budgets.ts";
-import { createMeteredGateway } from "./metered-gateway.ts";
+import type { Command } from "../../core/command.ts";
+import { isParleyError, type ParleyError } from "../../core/errors.ts";
+import type { IncomingEvent } from "../../core/events.ts";
+import type { ModelOperation, ChatEvent, Gateway, Usage, BilledAmounts } from "../../core/gateway.ts";
 import { createFairSemaphore, type Release } from "../../support/fair-semaphore.ts";
+import type { ModelChoice } from "../turn/model-choice.ts";
+import type { AllowedModels } from "./access.ts";
+import {
+  type Budgets,
+  type Caller,
+  type Charge,
+  chatWorstCase,
+  heardAmounts,
+  imageWorstCase,
+  partialAmounts,
+  transcriptionWorstCase,
+  type WorstCase,
+} from "./budgets.ts";
 
 /** How much runs and lies in memory at once, in this process. */
 export interface AdmissionLimits {
@@ -17,7 +30,7 @@ export interface AdmissionLimits {
 }
 
 /** Admits what costs money or memory, fairly between people. */
-export interface Admission {
+interface Admission {
   /**
    * The gateway for one caller. Each call is checked for its model, waits for its turn, and is reserved and settled.
    * Beside the gateway's errors it throws `model-not-allowed`, `over-budget` and `store-unavailable`.
@@ -29,7 +42,7 @@ export interface Admission {
   load(): { readonly running: number; readonly waiting: number };
 }
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   readonly gateway: Gateway;
   readonly limits: AdmissionLimits;
   readonly allowed: AllowedModels;
@@ -85,5 +98,165 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
         },
       };
     },
+  };
+}
+
+/** A gateway whose calls are reserved before they are made, and settled on every way out. */
+function createMeteredGateway(gateway: Gateway, budgets: Pick<Budgets, "reserve">, caller: Caller): Gateway {
+  async function reserve(
+    operation: ModelOperation,
+    model: string,
+    worst: WorstCase,
+    signal: AbortSignal,
+  ): Promise<Charge> {
+    signal.throwIfAborted();
+    const charge = await budgets.reserve(caller, operation, model, worst);
+    if (signal.aborted) {
+      await charge.release(undefined);
+      throw signal.reason;
+    }
+    return charge;
+  }
+
+  async function metered<T extends { readonly usage: Usage; readonly model: string }>(
+    operation: ModelOperation,
+    model: string,
+    worst: WorstCase,
+    signal: AbortSignal,
+    call: () => Promise<T>,
+    estimate: (answer: T) => BilledAmounts | undefined = () => undefined,
+  ): Promise<T> {
+    const charge = await reserve(operation, model, worst, signal);
+    let answer: T;
+    try {
+      answer = await call();
+    } catch (error) {
+      await charge.release(isBilled(error) ? worst.whenLeft : undefined);
+      throw error;
+    }
+    const estimated = estimate(answer);
+    if (estimated === undefined) await charge.settle(answer.usage, answer.model);
+    else await charge.release(estimated);
+    return answer;
+  }
+
+  return {
+    async *chat(request, signal) {
+      const known = gateway.knownModels().find(({ id }) => id === request.model);
+      const worst = chatWorstCase(request, known?.capabilities.drawsInChat === true);
+      const charge = await reserve("chat", request.model, worst, signal);
+      yield* meteredEvents(gateway.chat(request, signal), charge, worst);
+    },
+    generateImages: (request, signal) =>
+      metered("image", request.model, imageWorstCase(request), signal, () =>
+        gateway.generateImages(request, signal),
+      ),
+    transcribe: (request, signal) =>
+      metered(
+        "transcription",
+        request.model,
+        transcriptionWorstCase(request),
+        signal,
+        () => gateway.transcribe(request, signal),
+        // Many services answer with the words alone.
+        (answer) =>
+          answer.usage.costUsd === undefined && answer.usage.audioSeconds === undefined
+            ? heardAmounts(request, answer)
+            : undefined,
+      ),
+    listModels: (signal) => gateway.listModels(signal),
+    knownModels: () => gateway.knownModels(),
+    highestPrice: (operation, model) => gateway.highestPrice(operation, model),
+  };
+}
+
+/** Passes events on. However it ends (finish, failure, abort, a reader that leaves), it ends when the charge is settled. */
+async function* meteredEvents(
+  events: AsyncIterable<ChatEvent>,
+  charge: Charge,
+  worst: WorstCase,
+): AsyncIterable<ChatEvent> {
+  let bytes = 0;
+  let images = 0;
+  let settling: Promise<void> | undefined;
+  /** Until it fails for free, a call that breaks off may have been billed. */
+  let due: BilledAmounts | undefined = partialAmounts(worst, bytes, images);
+  try {
+    for await (const event of events) {
+      if (event.kind === "text" || event.kind === "reasoning") bytes += Buffer.byteLength(event.text);
+      else if (event.kind === "image") images += 1;
+      else if (event.kind === "finish") {
+        settling = charge.settle(event.usage, event.model);
+      }
+      yield event;
+    }
+  } catch (error) {
+    if (bytes === 0 && images === 0 && !isBilled(error)) due = undefined;
+    throw error;
+  } finally {
+    await (settling ?? charge.release(due === undefined ? due : partialAmounts(worst, bytes, images)));
+  }
+}
+
+/** Whether a call that failed may have been billed: not where the gateway was not reached, or refused the request. */
+function isBilled(error: unknown): boolean {
+  if (!isParleyError(error)) return true;
+  switch (error.code) {
+    case "gateway-unreachable":
+    case "gateway-unauthorized":
+    case "gateway-payment":
+    case "gateway-rate-limited":
+    case "gateway-bad-request":
+    case "gateway-unknown-model":
+    case "gateway-context-length":
+    case "gateway-unsupported":
+    case "gateway-error":
+      return false;
+    default:
+      return true;
+  }
+}
+
+interface SpentCheckOptions {
+  readonly budgets: Pick<Budgets, "spentError" | "isFree">;
+  readonly commands: ReadonlyMap<string, Command>;
+  /** The choice of models by the settings in force for an event. */
+  readonly modelsFor: (event: IncomingEvent) => Promise<Pick<ModelChoice, "choose">>;
+}
+
+/** How long finding the usual model may take, in milliseconds: a platform waits for its acknowledgement. */
+const choiceMs = 1000;
+
+/**
+ * Returns a function that resolves to the error `over-budget` for an event that asks a model which costs something,
+ * while a budget of its author is spent. It reads the store only where there are budgets. What is only reserved, and
+ * what is not certain, is decided when the turn calls the gateway.
+ */
+export function createSpentCheck({ budgets, commands, modelsFor }: SpentCheckOptions) {
+  function askedOf(event: IncomingEvent): { operation: ModelOperation; model: unknown } | undefined {
+    if (event.kind === "message") return { operation: "chat", model: event.model };
+    const operation = event.problem === undefined ? commands.get(event.name)?.spends : undefined;
+    return operation === undefined ? undefined : { operation, model: event.options["model"] };
+  }
+
+  /** @param model asked instead of the one that the event asks for */
+  return async function overBudget(event: IncomingEvent, model?: string): Promise<ParleyError | undefined> {
+    const own = askedOf(event);
+    if (own === undefined) return undefined;
+    const asked = model === undefined ? own : { ...own, model };
+    try {
+      const { author, platform, origin } = event;
+      const error = await budgets.spentError({ personId: author.id, platform, origin });
+      if (error === undefined) return undefined;
+      const chosen =
+        typeof asked.model === "string"
+          ? asked.model
+          : await (await modelsFor(event)).choose(asked.operation, undefined, AbortSignal.timeout(choiceMs));
+      return budgets.isFree(asked.operation, chosen) ? undefined : error;
+    } catch (error) {
+      if (!isParleyError(error)) throw error;
+      // Without the store, or without a model, the turn says what is wrong.
+      return undefined;
+    }
   };
 }

@@ -1,9 +1,21 @@
-import { LRUCache } from "lru-cache";
 import type { Asker } from "../../core/access.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { Gateway, ModelOperation, Usage } from "../../core/gateway.ts";
-import { type BilledAmounts, costOf, type ModelPrice } from "../../core/model-price.ts";
+import {
+  type ChatMessage,
+  type ChatRequest,
+  type ImageRequest,
+  type TranscriptionAnswer,
+  type TranscriptionRequest,
+  type BilledAmounts,
+  type Gateway,
+  type ModelOperation,
+  type Usage,
+  costOf,
+  type ModelPrice,
+} from "../../core/gateway.ts";
+import type { Receiver } from "../../core/platform.ts";
 import type {
+  SpendingLedger,
   Budget,
   BudgetScope,
   BudgetState,
@@ -11,13 +23,14 @@ import type {
   PlaceBudgets,
   Reservation,
   SettledCall,
-  SpendingLedger,
   SpentBudget,
 } from "../../core/spending.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { backoffMs, retry } from "../../support/retry.ts";
-import { endOfUtcDay, toUtcDay } from "../../support/utc-day.ts";
-import type { WorstCase } from "./worst-case.ts";
+import { longestAudioSeconds } from "../../media/recordings/longest-audio.ts";
+import { toUtcDay, endOfUtcDay } from "../../support/clock.ts";
+import { backoffMs, retry, backoffs } from "../../support/retry.ts";
+import type { LayeredSettings } from "../settings/layered-settings.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /**
  * What a model without a known price is taken to cost where there is a budget: more than most models do, since a
@@ -35,7 +48,6 @@ const someOfAll: BilledAmounts = { promptTokens: 1e6, completionTokens: 1e6, aud
 const runningMs = 15_000;
 /** Settling is repeated for about ten minutes. */
 const settleAttempts = 20;
-const settleBackoff = { baseMs: 250, maxMs: 60_000 };
 
 /** Who makes a gateway call. */
 export interface Caller extends Asker {
@@ -84,7 +96,7 @@ export interface BudgetsOptions {
 export function createBudgets(options: BudgetsOptions): Budgets {
   const { ledger, gateway, personDayUsd, dayUsd, places, log, now } = options;
   const closing = new AbortController();
-  const warned = new LRUCache<string, true>({ max: 1000 });
+  const warned = createRecent(1000);
 
   /** For a budget. Unknown prices are assumed, with one warning for each model. */
   function toChargedUsd(operation: ModelOperation, model: string, amounts: BilledAmounts): number {
@@ -126,7 +138,7 @@ export function createBudgets(options: BudgetsOptions): Budgets {
         signal: closing.signal,
         delayMs: (failure, count) =>
           isParleyError(failure, "store-unavailable") && count < settleAttempts
-            ? backoffMs(count, settleBackoff)
+            ? backoffMs(count, backoffs.outage)
             : undefined,
       }).catch((last: unknown) => {
         log.error(
@@ -230,4 +242,135 @@ function overBudget(
     retryAfterMs: isReserved ? runningMs : endOfUtcDay(toUtcDay(now)) - now,
     detail: { scope: budget.scope.kind, budgetUsd: budget.budgetUsd, isReserved: isReserved ? 1 : 0 },
   });
+}
+
+/** Tokens that a message takes beside its text. */
+const tokensPerMessage = 16;
+/** Tokens of a picture in a prompt: at most, and as an estimate. */
+const tokensPerImage = { most: 4096, estimate: 1000 };
+/** Pictures in one chat answer, where a model draws in chat. */
+const maxImagesPerAnswer = 10;
+/** Tokens of a drawn picture, for models that are billed by tokens. */
+const tokensPerDrawnImage = 8192;
+/** Of speech in the lowest common quality (Opus at 6 kbit/s). */
+const minAudioBytesPerSecond = 750;
+/** Of voice notes and compressed recordings: 32 kbit/s. */
+const usualAudioBytesPerSecond = 4000;
+/** Of slow speech, so that words of a highly compressed recording count. */
+const maxCharsPerSecond = 10;
+/** Tokens of a second of audio, for models that are billed by tokens. */
+const tokensPerAudioSecond = 25;
+const defaultMaxTokens = 1024;
+
+/** What a call can cost, known before it is made. */
+export interface WorstCase {
+  /** The most that it can use. It is reserved. */
+  readonly most: BilledAmounts;
+  /** What is charged of a call that was sent and of which nothing came back. */
+  readonly whenLeft: BilledAmounts;
+}
+
+/** A token for each byte of the prompt, all of `maxTokens`, and pictures where the model draws in chat. */
+export function chatWorstCase(request: ChatRequest, drawsInChat: boolean): WorstCase {
+  const { messages, maxTokens = defaultMaxTokens, stream = true } = request;
+  const { textBytes, images } = sizeOf(messages);
+  const promptTokens = Math.ceil(textBytes / 4) + images * tokensPerImage.estimate;
+  return {
+    most: {
+      promptTokens: textBytes + messages.length * tokensPerMessage + images * tokensPerImage.most,
+      completionTokens: maxTokens + (drawsInChat ? tokensPerDrawnImage : 0),
+      ...(drawsInChat ? { images: maxImagesPerAnswer } : {}),
+    },
+    // An answer that is not streamed is completed and billed, whoever waits for it.
+    whenLeft: { promptTokens, completionTokens: stream ? 0 : maxTokens },
+  };
+}
+
+/** All pictures: they are billed also when nobody waits for them. */
+export function imageWorstCase({ prompt, count = 1 }: ImageRequest): WorstCase {
+  const most = {
+    images: count,
+    promptTokens: Buffer.byteLength(prompt),
+    completionTokens: count * tokensPerDrawnImage,
+  };
+  return { most, whenLeft: most };
+}
+
+/** By the size of the recording: the length that a sender claims is not believed. */
+export function transcriptionWorstCase(request: TranscriptionRequest): WorstCase {
+  const { bytes, durationMs, hint = "" } = request;
+  const toAmounts = (audioSeconds: number): BilledAmounts => ({
+    audioSeconds,
+    promptTokens: Math.ceil(audioSeconds * tokensPerAudioSecond) + Buffer.byteLength(hint),
+    completionTokens: Math.ceil(audioSeconds * tokensPerAudioSecond),
+  });
+  const longest = longestAudioSeconds(bytes.byteLength, bytes, minAudioBytesPerSecond);
+  const claimed = durationMs === undefined ? longest : Math.min(longest, durationMs / 1000);
+  return { most: toAmounts(longest), whenLeft: toAmounts(claimed) };
+}
+
+/** A recording that was transcribed and whose length nobody said: by its size as usual speech, and by the words heard. */
+export function heardAmounts(
+  { bytes }: TranscriptionRequest,
+  { text, usage }: Pick<TranscriptionAnswer, "text" | "usage">,
+): BilledAmounts {
+  const longest = longestAudioSeconds(bytes.byteLength, bytes, minAudioBytesPerSecond);
+  const likely = Math.max(bytes.byteLength / usualAudioBytesPerSecond, text.length / maxCharsPerSecond);
+  const audioSeconds = Math.min(longest, likely);
+  return {
+    audioSeconds,
+    promptTokens: usage.promptTokens ?? Math.ceil(audioSeconds * tokensPerAudioSecond),
+    completionTokens: usage.completionTokens ?? Math.ceil(Buffer.byteLength(text) / 4),
+  };
+}
+
+/** A streamed answer that ended early: the prompt, and what has arrived. */
+export function partialAmounts(worst: WorstCase, arrivedBytes: number, images: number): BilledAmounts {
+  const { promptTokens = 0, completionTokens = 0 } = worst.whenLeft;
+  return {
+    promptTokens,
+    completionTokens: Math.max(completionTokens, Math.ceil(arrivedBytes / 4)),
+    ...(images === 0 ? {} : { images }),
+  };
+}
+
+function sizeOf(messages: readonly ChatMessage[]): { textBytes: number; images: number } {
+  let textBytes = 0;
+  let images = 0;
+  for (const { content } of messages) {
+    if (typeof content === "string") textBytes += Buffer.byteLength(content);
+    else
+      for (const part of content) {
+        if (part.kind === "text") textBytes += Buffer.byteLength(part.text);
+        else images += 1;
+      }
+  }
+  return { textBytes, images };
+}
+
+/** What {@link createPersonOverview} needs. */
+interface PersonOverviewOptions {
+  /** @throws ParleyError `access-denied` by the operator's rules or those of the place */
+  readonly expectAllowed: (asker: Asker) => Promise<void>;
+  readonly settings: Pick<LayeredSettings, "explainTo">;
+  readonly ledger: Pick<SpendingLedger, "usage">;
+  readonly budgets: Pick<Budgets, "inForce">;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+/** @see {@link Receiver.overview} */
+export function createPersonOverview(options: PersonOverviewOptions): Receiver["overview"] {
+  const { expectAllowed, settings, ledger, budgets, now } = options;
+  return async (by) => {
+    await expectAllowed(by);
+    const personId = by.author.id;
+    const today = toUtcDay(now());
+    const [explained, usage, inForce] = await Promise.all([
+      settings.explainTo(by),
+      ledger.usage({ fromDay: `${today.slice(0, 7)}-01`, toDay: today, personId }),
+      budgets.inForce({ ...by, personId }),
+    ]);
+    return { ...explained, today, usage, budgets: inForce };
+  };
 }

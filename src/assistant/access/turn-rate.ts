@@ -1,9 +1,9 @@
-import { LRUCache } from "lru-cache";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** A request that is counted, or is one too many. */
-export interface CountedTurn {
+interface CountedTurn {
   /** The error `rate-limited`: nothing is counted. */
   readonly refusal: ParleyError | undefined;
   /** Takes the count back: the request was not taken. While the store is unavailable, before the next count. */
@@ -15,7 +15,7 @@ export interface TurnRate {
   count(personId: string): Promise<CountedTurn>;
 }
 
-export interface TurnRateOptions {
+interface TurnRateOptions {
   readonly ledger: Pick<SpendingLedger, "countTurn" | "uncountTurn">;
   /** In a minute. 0: no limit. */
   readonly max: number;
@@ -33,7 +33,7 @@ const notCounted: CountedTurn = { refusal: undefined, undo: () => Promise.resolv
 /** @see {@link TurnRate} */
 export function createTurnRate({ ledger, max, now }: TurnRateOptions): TurnRate {
   /** When they were counted, by person: taking them back failed. */
-  const owed = new LRUCache<string, readonly number[]>({ max: maxOwing, ttl: countedMs });
+  const owed = createRecent<readonly number[]>(maxOwing, countedMs);
 
   async function undo(personId: string, countedAt: number): Promise<void> {
     try {
@@ -56,12 +56,8 @@ export function createTurnRate({ ledger, max, now }: TurnRateOptions): TurnRate 
       await settleOwed(personId);
       const countedAt = now();
       let retryAfterMs: number | undefined;
-      let isLost = false;
-      const onLost = (): void => {
-        isLost = true;
-      };
       try {
-        retryAfterMs = await ledger.countTurn(personId, { max, now: countedAt, onLost });
+        retryAfterMs = await ledger.countTurn(personId, { max, now: countedAt });
       } catch (error) {
         // Accepting the request fails as well, unless the outage is over by then: it is retried for a moment.
         if (!isParleyError(error, "store-unavailable")) throw error;
@@ -70,9 +66,7 @@ export function createTurnRate({ ledger, max, now }: TurnRateOptions): TurnRate 
       if (retryAfterMs === undefined)
         return {
           refusal: undefined,
-          async undo() {
-            if (!isLost) await undo(personId, countedAt);
-          },
+          undo: () => undo(personId, countedAt),
         };
       const refusal = new ParleyError("rate-limited", "too many requests of one person in a minute", {
         retryAfterMs,

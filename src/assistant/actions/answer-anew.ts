@@ -1,16 +1,21 @@
 import type { Access, Actor } from "../../core/access.ts";
-import { ParleyError } from "../../core/errors.ts";
-import type { IncomingEvent } from "../../core/events.ts";
-import type { ActionResult, ActionTarget } from "../../core/reply-actions.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { IncomingEvent, FixedWords } from "../../core/events.ts";
+import type { Form, FormField } from "../../core/forms.ts";
+import type { Gateway, Model } from "../../core/gateway.ts";
 import type { Inbox, Redo } from "../../core/inbox.ts";
+import type { PressResult } from "../../core/press.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
+import type { Budgets } from "../access/budgets.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
-import type { RedoTurn } from "../scheduling/redo-turn.ts";
-import { withCorrections, type HeardWords } from "./fix-transcript.ts";
-import { askedOf } from "./other-models.ts";
 import { storedIn } from "../scheduling/pending-turn.ts";
+import type { RedoTurn } from "../scheduling/rerun-turn.ts";
 import { maySteer } from "../scheduling/stop-turn.ts";
+import { maxHistory } from "../turn/ask-model.ts";
+import { isFixable, maxFixableChars, voicesIn, afterReset, hasPictures } from "../turn/stored-messages.ts";
+import type { ModelChoice } from "../turn/model-choice.ts";
 
 export interface AnswerAnewOptions {
   readonly conversations: Pick<Conversations, "recent">;
@@ -24,15 +29,18 @@ export interface AnswerAnewOptions {
   readonly redo: RedoTurn;
 }
 
-/** A stored answer whose button was used. */
-interface Answer extends ActionTarget {
+/** A stored answer that a button stands below. */
+export interface Answer {
+  readonly conversationId: string;
   readonly message: StoredMessage;
+  /** The attempt whose answer has the button. Absent: whichever there is. */
+  readonly attempt?: number;
 }
 
 /** Stored messages that are looked at for what was said after an answer. */
 const maxLater = 20;
 
-const told = (markdown: string): ActionResult => ({ kind: "told", markdown });
+const told = (markdown: string): PressResult => ({ kind: "told", markdown });
 
 /**
  * Runs the turn of an answer again into the same reply, where that is possible: Regenerate, Continue, and with corrected
@@ -66,7 +74,7 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
     answer: Answer,
     by: Actor,
     fixed: readonly HeardWords[],
-  ): Promise<ActionResult> {
+  ): Promise<PressResult> {
     const { turnKey } = answer.message;
     const [entry] = await inbox.lookUp([turnKey]);
     // Only the last turn of a conversation is known for long.
@@ -105,7 +113,7 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
     answer: Answer,
     by: Actor,
     fixed: readonly HeardWords[] = [],
-  ): Promise<ActionResult> {
+  ): Promise<PressResult> {
     const { message, attempt } = answer;
     const redo = wanted === "check" ? wanted : withModel(wanted, message);
     if (attempt !== undefined && attempt !== (message.attempt ?? 1)) return told(translate("steer.outdated"));
@@ -113,12 +121,290 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
     if (redo.kind === "continue" && message.isCut !== true) return told(translate("steer.complete"));
     const counted = await turnRate.count(by.author.id);
     if (counted.refusal !== undefined) throw counted.refusal;
-    let result: ActionResult | undefined;
+    let result: PressResult | undefined;
     try {
       result = await run(redo, answer, by, fixed);
       return result;
     } finally {
       if (result?.kind !== "done") await counted.undo();
     }
+  };
+}
+
+/** A form has as many fields as every platform shows. */
+const maxFields = 5;
+const maxLabelChars = 45;
+
+/** The words of a recording of an answer's question. */
+interface HeardWords extends FixedWords {
+  /** {@link IncomingEvent.key} of the message or command that has the recording. */
+  readonly messageKey: string;
+}
+
+/** What a person submitted: the corrected words, or the result to show instead. */
+type SubmittedWords = { readonly fixed: readonly HeardWords[] } | { readonly result: PressResult };
+
+/** The recordings of an answer's question that are still stored and fit into a form; at most five. */
+export async function heardWordsOf(
+  conversations: Pick<Conversations, "find">,
+  conversationId: string,
+  { receipt }: Pick<StoredMessage, "receipt">,
+): Promise<readonly HeardWords[]> {
+  const questions = await Promise.all(
+    (receipt?.files?.of ?? []).map((id) => conversations.find(conversationId, id)),
+  );
+  return questions
+    .flatMap((question) =>
+      // What others said in the thread is no part of the question.
+      question === undefined || question.room !== undefined
+        ? []
+        : voicesIn(question).flatMap(({ part, position }) =>
+            isFixable(part)
+              ? [{ messageKey: question.turnKey, name: part.name, position, text: part.text }]
+              : [],
+          ),
+    )
+    .slice(0, maxFields);
+}
+
+/** A form with the words that were heard. `isAnswered`: a model has answered them; otherwise they are all that is shown. */
+export function toTranscriptForm(
+  key: string,
+  heard: readonly HeardWords[],
+  { isAnswered }: { readonly isAnswered: boolean },
+): Form {
+  return {
+    key,
+    title: translate("fix.title"),
+    introduction: translate(isAnswered ? "fix.introduction" : "fix.introduction.transcript"),
+    fields: heard.map(({ text, name }, index): FormField => ({
+      name: toFieldName(index),
+      label: name.length <= maxLabelChars ? name : `${name.slice(0, maxLabelChars - 1)}…`,
+      description: translate("fix.description"),
+      value: text,
+      maxChars: maxFixableChars,
+      isLong: true,
+      placeholder: translate("fix.placeholder"),
+      isRequired: true,
+    })),
+    ...(isAnswered ? { submitLabel: translate("fix.submit") } : {}),
+  };
+}
+
+/** Checks what was submitted with a form of {@link toTranscriptForm}. A field that is missing stays as it is. */
+export function readTranscriptForm(
+  heard: readonly HeardWords[],
+  values: Readonly<Record<string, string>>,
+): SubmittedWords {
+  const typed = heard.map(({ text }, index) => (values[toFieldName(index)] ?? text).trim());
+  const empty = typed.flatMap((text, index) =>
+    text === "" ? [[toFieldName(index), translate("fix.empty")]] : [],
+  );
+  if (empty.length > 0) {
+    return { result: { kind: "problems", problems: Object.fromEntries(empty) as Record<string, string> } };
+  }
+  const fixed = heard.flatMap((one, index) => {
+    const right = (typed[index] ?? "").slice(0, maxFixableChars);
+    return right === one.text.trim() ? [] : [{ ...one, text: right }];
+  });
+  return fixed.length === 0 ? { result: { kind: "told", markdown: translate("fix.unchanged") } } : { fixed };
+}
+
+/**
+ * Those of a turn's events whose words are corrected, with the corrections: each has its own, so that they are erased
+ * with it. A later one of the same recording replaces an earlier one.
+ */
+export function withCorrections(
+  events: readonly IncomingEvent[],
+  fixed: readonly HeardWords[],
+): IncomingEvent[] {
+  return events.flatMap((event) => {
+    const own = fixed.filter(({ messageKey }) => messageKey === event.key);
+    if (own.length === 0) return [];
+    const isReplaced = (one: FixedWords) =>
+      own.some(({ name, position }) => name === one.name && position === one.position);
+    const kept = (event.fixedWords ?? []).filter((one) => !isReplaced(one));
+    const added = own.map(({ name, position, text }) => ({ name, position, text }));
+    return [{ ...event, fixedWords: [...kept, ...added] }];
+  });
+}
+
+function toFieldName(index: number): string {
+  return `words-${index + 1}`;
+}
+
+/** How long the first list of models may take, in milliseconds: platforms wait three seconds for a form. */
+const listMs = 1500;
+const fieldName = "model";
+const maxNameChars = 300;
+/** Most models that a sentence names. */
+const maxNamed = 5;
+const maxDescribedChars = 60;
+
+/** What {@link createOtherModels} works with. */
+export interface OtherModelsOptions {
+  readonly conversations: Pick<Conversations, "recent" | "settings">;
+  readonly inbox: Pick<Inbox, "lookUp">;
+  readonly gateway: Pick<Gateway, "listModels" | "knownModels">;
+  readonly models: Pick<ModelChoice, "allowed" | "choose">;
+  readonly budgets: Pick<Budgets, "spentError" | "isFree">;
+}
+
+/** An answer that another model may give. */
+interface AnsweredTurn {
+  readonly conversationId: string;
+  readonly message: StoredMessage;
+}
+
+/** What a person has chosen, or why that cannot be. */
+type ChosenModel =
+  | { readonly model: string }
+  | { readonly problems: Readonly<Record<string, string>> }
+  /** No other model can answer. */
+  | { readonly none: true };
+
+/** The models that can answer a question in the place of the one that has. */
+interface OtherModels {
+  /**
+   * A form with those that can do it, that the operator allows, and that a spent budget does not refuse. `undefined`:
+   * there are none.
+   * @throws ParleyError `over-budget`, `store-unavailable`, `gateway-…`
+   */
+  form(key: string, answer: AnsweredTurn): Promise<Form | undefined>;
+  /**
+   * The model that was chosen; of a typed one a part of the name is enough where it is the only one with it.
+   * @throws ParleyError `over-budget`, `store-unavailable`, `gateway-…`
+   */
+  choose(answer: AnsweredTurn, values: Readonly<Record<string, string>>): Promise<ChosenModel>;
+}
+
+/** @see {@link OtherModels} */
+export function createOtherModels(options: OtherModelsOptions): OtherModels {
+  const { conversations, inbox, gateway, models, budgets } = options;
+
+  async function listed(): Promise<readonly Model[]> {
+    const known = gateway.knownModels();
+    if (known.length > 0) return known;
+    try {
+      return await gateway.listModels(AbortSignal.timeout(listMs));
+    } catch (error) {
+      if (isParleyError(error)) throw error;
+      throw new ParleyError("gateway-unreachable", "the list of models did not come in time", {
+        cause: error,
+      });
+    }
+  }
+
+  /** Whether the model would be sent pictures that people have shown. */
+  async function showsPictures({ conversationId }: AnsweredTurn): Promise<boolean> {
+    const [log, { resetAfter }] = await Promise.all([
+      conversations.recent(conversationId, { maxMessages: maxHistory + 1 }),
+      conversations.settings(conversationId),
+    ]);
+    return hasPictures(afterReset(log, resetAfter));
+  }
+
+  /** Of the person who asked and is charged. `undefined`: none is spent. */
+  async function spentBudget(event: IncomingEvent | undefined): Promise<ParleyError | undefined> {
+    if (event === undefined) return undefined;
+    const { author, platform, origin } = event;
+    return await budgets.spentError({ personId: author.id, platform, origin });
+  }
+
+  async function offer(answer: AnsweredTurn): Promise<{ ids: readonly string[]; withPictures: boolean }> {
+    const [all, withPictures, [entry]] = await Promise.all([
+      listed(),
+      showsPictures(answer),
+      inbox.lookUp([answer.message.turnKey]),
+    ]);
+    const spent = await spentBudget(entry?.event);
+    const able = models
+      .allowed(all)
+      .filter((model) => answersQuestions(model) && (!withPictures || seesPictures(model)))
+      .filter(({ id }) => id !== askedOf(answer.message));
+    const affordable = spent === undefined ? able : able.filter(({ id }) => budgets.isFree("chat", id));
+    if (spent !== undefined && affordable.length === 0) throw spent;
+    return { ids: affordable.map(({ id }) => id), withPictures };
+  }
+
+  /** Why a model that is written out is not among those offered. */
+  async function problemOf(model: string, answer: AnsweredTurn, withPictures: boolean): Promise<string> {
+    if (model === askedOf(answer.message)) return translate("other-model.unfit.same", { model });
+    try {
+      await models.choose("chat", model, AbortSignal.timeout(listMs));
+    } catch (error) {
+      return toNotice(error);
+    }
+    const known = gateway.knownModels().find(({ id }) => id === model);
+    if (known !== undefined && !answersQuestions(known))
+      return translate("other-model.unfit.chat", { model });
+    if (withPictures && known !== undefined && !seesPictures(known))
+      return translate("other-model.unfit.pictures", { model });
+    const { message } = answer;
+    const [entry] = await inbox.lookUp([message.turnKey]);
+    const spent = await spentBudget(entry?.event);
+    return spent === undefined ? translate("other-model.none") : toNotice(spent);
+  }
+
+  return {
+    async form(key, answer) {
+      const { ids } = await offer(answer);
+      return ids.length === 0 ? undefined : toForm(key, answer.message, ids);
+    },
+    async choose(answer, values) {
+      const typed = (values[fieldName] ?? "").trim().slice(0, maxNameChars);
+      if (typed === "") return { problems: { [fieldName]: translate("other-model.missing") } };
+      const { ids, withPictures } = await offer(answer);
+      if (ids.length === 0) return { none: true };
+      if (ids.includes(typed)) return { model: typed };
+      const wanted = typed.toLowerCase();
+      const like = ids.filter((id) => id.toLowerCase().includes(wanted));
+      const [only = typed, ...others] = like;
+      const isKnown = gateway.knownModels().some(({ id }) => id === typed);
+      if (like.length === 1 && !isKnown) return { model: only };
+      const problem =
+        others.length > 0 && !isKnown
+          ? translate("other-model.several", { models: like.slice(0, maxNamed).join(", ") })
+          : await problemOf(typed, answer, withPictures);
+      return { problems: { [fieldName]: problem } };
+    },
+  };
+}
+
+/** A list without any metadata still serves chat. */
+function answersQuestions({ capabilities }: Model): boolean {
+  const { chats, transcribes, generatesImages } = capabilities;
+  return chats ?? (transcribes !== true && generatesImages !== true);
+}
+
+function seesPictures({ capabilities }: Model): boolean {
+  return capabilities.seesImages !== false;
+}
+
+/** The model that was asked for an answer. */
+function askedOf({ receipt }: Pick<StoredMessage, "receipt">): string | undefined {
+  return receipt?.calls.findLast(({ operation }) => operation === "chat")?.asked;
+}
+
+function toForm(key: string, message: StoredMessage, ids: readonly string[]): Form {
+  const asked = askedOf(message) ?? "?";
+  return {
+    key,
+    title: translate("other-model.title"),
+    introduction: translate("other-model.introduction"),
+    fields: [
+      {
+        name: fieldName,
+        label: translate("other-model.field"),
+        description: translate("other-model.description", { model: asked.slice(0, maxDescribedChars) }),
+        value: "",
+        options: ids.map((id) => ({ value: id, label: id })),
+        maxChars: maxNameChars,
+        isLong: false,
+        placeholder: translate("other-model.placeholder"),
+        isRequired: true,
+      },
+    ],
+    submitLabel: translate("other-model.submit"),
   };
 }

@@ -1,24 +1,24 @@
 import type { Actor, Asker } from "../../core/access.ts";
-import type { BranchOutcome, BranchRequest } from "../../core/branch.ts";
+import type { BranchOutcome, BranchRequest } from "../../core/platform.ts";
 import type { IncomingMessage, PictureRef } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
-import type {
-  ConversationQueue,
-  Conversations,
-  ConversationSettings,
-  MessagePart,
-  StoredMessage,
+import {
+  type ConversationQueue,
+  type Conversations,
+  type ConversationSettings,
+  type MessagePart,
+  type StoredMessage,
+  charsOf,
 } from "../../core/storage.ts";
-import { LRUCache } from "lru-cache";
-import { charsOf } from "../../core/stored-text.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { toLanguage } from "../../words/languages.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
-import { toTitle } from "../../support/title.ts";
+import { toTitle } from "../../support/text.ts";
 import { messageIds, textOf, withoutRetriedAttempts } from "../turn/stored-messages.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** What {@link createBranch} works with. */
-export interface BranchOptions {
+interface BranchOptions {
   readonly conversations: Conversations;
   readonly inbox: Pick<Inbox, "accept" | "claimTurn" | "close" | "lookUp">;
   readonly queue: Pick<ConversationQueue, "run">;
@@ -48,9 +48,7 @@ const maxChars = 32_000_000;
 export function createBranch(options: BranchOptions) {
   const { conversations, inbox, queue, expectAllowed, now, maxBytesAnHour = 250_000_000 } = options;
   /** By `Author.id`. */
-  const copies = new LRUCache<string, { readonly since: number; readonly bytes: number }>({
-    max: maxCounted,
-  });
+  const copies = createRecent<{ readonly since: number; readonly bytes: number }>(maxCounted);
 
   /** Counts what is about to be copied. @throws ParleyError `busy` */
   function count(bytes: number, person: string): void {
@@ -200,8 +198,8 @@ interface Copy {
 }
 
 function toCopy(message: StoredMessage, { parts, ids, request }: Copy): StoredMessage {
-  // What other people think of an answer, and where it was shown, belongs to the original.
-  const { ratings: _ratings, shownAs: _shownAs, call, receipt, ...rest } = message;
+  // What other people think of an answer, where it was shown, and what stood in its place belongs to the original.
+  const { ratings: _ratings, shownAs: _shownAs, versions: _versions, call, receipt, ...rest } = message;
   const toRef = (ref: PictureRef): PictureRef => {
     const messageId = ref.conversationId === request.from ? ids.get(ref.messageId) : undefined;
     return messageId === undefined ? ref : { ...ref, conversationId: request.to, messageId };

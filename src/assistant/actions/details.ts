@@ -1,7 +1,7 @@
 import type { Usage } from "../../core/gateway.ts";
 import type { Receipt, ReceiptCall, ReceiptContext, ReceiptFiles } from "../../core/receipt.ts";
-import { toMinutesText, toSecondsText, toUsdText } from "../../core/amounts.ts";
-import { toInlineCode } from "../../support/inline-code.ts";
+import { toMinutesText, toSecondsText, toUsdText } from "../../core/usage-table.ts";
+import { toInlineCode } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
 
 /** Most files that are named, and most characters of a name: the text fits into one message of every platform. */

@@ -4,10 +4,8 @@ import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { MessagePart, StoredCall, StoredMessage } from "../../core/storage.ts";
 import type { ReceiptDraft } from "../turn/receipt-draft.ts";
-import { keepAnswer } from "../turn/keep-answer.ts";
+import { keepAnswer, storePlaces, estimatePartsTokens, messageIds } from "../turn/stored-messages.ts";
 import { noteLastPicture } from "../turn/stored-pictures.ts";
-import { storePlaces } from "../turn/store-places.ts";
-import { estimatePartsTokens, messageIds } from "../turn/stored-messages.ts";
 import type { Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 
 /** One run of a command: its call, where it is stored, and its reply. */

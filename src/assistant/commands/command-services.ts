@@ -1,17 +1,31 @@
+import { buffer } from "node:stream/consumers";
 import type { CommandServices } from "../../core/command-services.ts";
+import { toCommandLine } from "../../core/command-input.ts";
+import { endedEarlyNotice } from "../../core/error-messages.ts";
+import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingMessage } from "../../core/events.ts";
-import { collectAnswer } from "../turn/collect-answer.ts";
-import { quote } from "../turn/quote.ts";
+import type { OpenedThread } from "../../core/platform.ts";
+import type { ExportedFile, MessagePart } from "../../core/storage.ts";
+import { toZip } from "../../media/zip.ts";
+import { toUtcDay } from "../../support/clock.ts";
+import { toTitle } from "../../support/text.ts";
+import { defaultLanguage, toLanguage } from "../../words/languages.ts";
+import { translate } from "../../words/translate.ts";
+import { historyWithheld } from "../access/access.ts";
+import { collectAnswer } from "../turn/stream-answer.ts";
+import { quote, attachTranscripts, toShownTranscript } from "../turn/transcribe-recording.ts";
+import { readRoom } from "../turn/read-room.ts";
+import { changeRoomState, voicesIn, withFixedWords, messageIds } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
-import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
-import { createConversationServices } from "./conversation-services.ts";
-import { createHelpServices } from "./help-services.ts";
+import { type CommandRun, storeQuestion, storeResult } from "./command-run.ts";
 import { drawImages } from "./image-command.ts";
 import { summarize } from "./summarize-command.ts";
-import { createUsageServices } from "./usage-services.ts";
-import { transcribeFile } from "./transcribe-command.ts";
-import { translate } from "../../words/translate.ts";
+import { unreadNotice } from "../../core/error-messages.ts";
+import { actionsOf } from "../../core/press.ts";
+import { readFiles } from "../turn/attachments.ts";
+import { createReceiptDraft } from "../turn/receipt-draft.ts";
+import { toWrittenCall } from "../../core/command-input.ts";
 
 /** The services of one call. @see {@link CommandServices} */
 export function createCommandServices(dependencies: TurnDependencies, run: CommandRun): CommandServices {
@@ -62,7 +76,10 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
       };
       const answer = await collectAnswer(gateway.chat(request, signal));
       meter.call({ operation: "chat", outcome: answer.reason, model: answer.model }, answer.usage);
-      return answer.text;
+      const { reason, fallback } = answer;
+      const notices = [...models.takeNotices(), ...answer.notices];
+      if (reason !== "stop") notices.push(endedEarlyNotice(reason));
+      return { text: answer.text, reason, notices, ...(fallback === undefined ? {} : { fallback }) };
     },
 
     draw: (request) => drawImages(dependencies, run, request, toLead(call, request.prompt)),
@@ -73,19 +90,20 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     transcribe: (request) => transcribeFile(dependencies, run, request),
 
-    async say(markdown, { isStored = true, confirm, files = [], forms } = {}) {
+    async say(markdown, { isStored = true, confirm, notices = [], files = [], forms } = {}) {
       await reply.show();
       // Outside a conversation it is kept apart, so that a run that was interrupted shows it and does nothing twice.
       if (isStored && confirm === undefined && !call.isPrivate) {
         const parts = [{ kind: "text", text: markdown }] as const;
-        await storeQuestion(dependencies, run, [{ kind: "text", text: `/${call.name}` }], {
+        await storeQuestion(dependencies, run, [{ kind: "text", text: toCommandLine(call) }], {
           inContext: false,
         });
-        await storeResult(dependencies, run, { parts, notices: [], inContext: false });
+        await storeResult(dependencies, run, { parts, notices: [...notices], inContext: false });
       }
       await Promise.all(files.map((file) => reply.attach(file)));
       reply.write({ text: markdown, isWhole: true });
       await reply.finish({
+        ...(notices.length === 0 ? {} : { notices }),
         ...(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } }),
         ...(forms === undefined ? {} : { forms }),
       });
@@ -141,4 +159,330 @@ function toLead(call: CommandCall, text: string): string {
   return call.isCallerHidden === true
     ? `${translate("ask.wrote", { name: call.author.name })}\n${quote(text)}`
     : quote(text);
+}
+
+type ConversationServices = Pick<
+  CommandServices,
+  "openConversation" | "leaveThread" | "reset" | "forget" | "countForgettable" | "exportConversation"
+>;
+
+/** The services of one call that open, reset, erase and export conversations. */
+function createConversationServices(dependencies: TurnDependencies, run: CommandRun): ConversationServices {
+  const { archive, conversations, models, queue } = dependencies;
+  const { call, reply } = run;
+
+  /** Stores what was said in people's thread before it was given to the bot. */
+  async function keepRoom({ conversationId, address }: OpenedThread): Promise<void> {
+    const { platform, signal } = run;
+    const { key } = call;
+    const room = await readRoom(dependencies, { key, platform, conversationId, address, reply, signal });
+    for (const one of room.messages) await conversations.append(conversationId, one);
+    if (room.state !== undefined) await changeRoomState(conversations, conversationId, room.state);
+  }
+
+  return {
+    async openConversation({ message, model }) {
+      await reply.show();
+      if (model !== undefined) await models.choose("chat", model, run.signal);
+      const firstKey = `${call.key}/first`;
+      // After a restart the platform may no longer know which thread it opened for the call; its first message does.
+      const [first] = message === undefined ? [] : await run.inbox.lookUp([firstKey]);
+      if (first !== undefined)
+        return { conversationId: first.event.conversationId, address: first.event.address };
+      const title = toTitle(message ?? "") || translate("chat.untitled");
+      const thread = await run.platform.openThread(call.address, { title });
+      await conversations.saveSettings(thread.conversationId, {
+        ...(message === undefined ? {} : { title }),
+        ...(model === undefined ? {} : { model }),
+        ...(isThread(call) && thread.isPeoples === true ? { answerTo: "every-message" } : {}),
+      });
+      if (isThread(call) && thread.isPeoples === true) await keepRoom(thread);
+      if (message !== undefined) {
+        await run.receive({
+          kind: "message",
+          key: firstKey,
+          platform: call.platform,
+          conversationId: thread.conversationId,
+          author: call.author,
+          sentAt: call.sentAt,
+          address: thread.address,
+          text: message,
+          attachments: [],
+          ...(call.within === undefined ? {} : { within: call.within }),
+          ...(call.origin === undefined ? {} : { origin: call.origin }),
+        });
+      }
+      return thread;
+    },
+
+    async leaveThread() {
+      await reply.show();
+      assertInConversation(call);
+      if (!isThread(call)) {
+        throw new ParleyError("invalid-option", "used outside a thread", {
+          detail: { command: call.name, problem: translate("dismiss.not-here") },
+        });
+      }
+      await conversations.saveSettings(call.conversationId, { answerTo: "mentions" });
+    },
+
+    async reset() {
+      await reply.show();
+      assertInConversation(call);
+      const [last] = await conversations.recent(call.conversationId, { maxMessages: 1 });
+      if (last === undefined) return false;
+      await conversations.saveSettings(call.conversationId, { resetAfter: last.id, lastPicture: undefined });
+      return true;
+    },
+
+    async forget(where) {
+      await reply.show();
+      if (where === "here") assertInConversation(call);
+      const target = where === "here" ? call.conversationId : undefined;
+      const forget = () => archive.forgetAuthor(target, call.author.id);
+      // A turn that runs there would store what is being erased. This call may hold the conversation itself.
+      return target === undefined || target === run.conversationId
+        ? await forget()
+        : await queue.run(target, forget);
+    },
+
+    async countForgettable(where) {
+      await reply.show();
+      if (where === "here") assertInConversation(call);
+      return archive.countAuthor(where === "here" ? call.conversationId : undefined, call.author.id);
+    },
+
+    async exportConversation() {
+      await reply.show();
+      assertInConversation(call);
+      if (dependencies.withheld !== undefined) throw historyWithheld();
+      reply.status(translate("status.collecting"));
+      const { files } = await archive.exportConversation(call.conversationId);
+      const notice = await showExport(files, run);
+      reply.write({ text: translate("export.title"), isWhole: true });
+      await reply.finish(notice === undefined ? {} : { notices: [notice] });
+    },
+  };
+}
+
+/** Whether a call in a conversation is in a thread of a channel: not in direct messages or on the page. */
+function isThread({ origin }: CommandCall): boolean {
+  return origin?.channel !== undefined;
+}
+
+function assertInConversation(call: CommandCall): void {
+  if (call.inConversation) return;
+  throw new ParleyError("invalid-option", "used outside a conversation", {
+    detail: {
+      command: call.name,
+      problem: translate("command.only-in-conversation", { command: call.name }),
+    },
+  });
+}
+
+/** Most files that `/export` shows: platforms limit the files of a message. */
+const maxFiles = 20;
+/** Largest archive in an answer, which is in memory as a whole. */
+const maxArchiveBytes = 32_000_000;
+/** `conversation.md` and `conversation.json`, which come first. */
+const textFiles = 2;
+
+/** Shows the files of an export in the reply of the call. Resolves to what is left out, in words, if anything is. */
+async function showExport(
+  files: readonly ExportedFile[],
+  { platform, reply }: Pick<CommandRun, "platform" | "reply">,
+): Promise<string | undefined> {
+  const isPacked = platform.guide.exportsAs === "archive" && files.length > textFiles;
+  const shown = files.slice(0, isPacked ? textFiles : maxFiles);
+  for (const file of shown) {
+    const { name, mediaType } = file;
+    const bytes = await buffer(file.read());
+    if (bytes.byteLength > 0) await reply.attach({ name, mediaType, bytes, altText: name });
+  }
+  if (!isPacked) {
+    const left = files.length - shown.length;
+    return left === 0 ? undefined : translate("export.more", { count: left });
+  }
+  const bytes = await packWithin(files);
+  if (bytes === undefined) return translate("export.archive-too-large");
+  const name = "conversation.zip";
+  await reply.attach({ name, mediaType: "application/zip", bytes, altText: name });
+  return undefined;
+}
+
+/** The archive of all files. `undefined`: it is too large. */
+async function packWithin(files: readonly ExportedFile[]): Promise<Uint8Array | undefined> {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of toZip(files)) {
+    size += piece.byteLength;
+    if (size > maxArchiveBytes) return undefined;
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Most admins whose names are looked up. */
+const maxAdmins = 20;
+
+/** The service of one call that `/help` uses. */
+function createHelpServices(
+  { budgets, nameOf, help }: TurnDependencies,
+  { call, platform }: CommandRun,
+): Pick<CommandServices, "help"> {
+  return {
+    async help() {
+      const terms = help.admins.filter((term) => term.startsWith(`${platform.id}:`)).slice(0, maxAdmins);
+      const { commandPrefix, speaking, hasMessageMenus, hasLocalNames } = platform.guide;
+      return {
+        commandPrefix,
+        speaking,
+        hasMessageMenus,
+        namesIn: hasLocalNames ? toLanguage(call.author.locale) : defaultLanguage,
+        turnsPersonMinute: help.turnsPersonMinute,
+        allowedModels: help.allowedModels,
+        retentionDays: help.retentionDays,
+        budgets: await budgets.inForce({ ...call, personId: call.author.id }),
+        admins: await Promise.all(terms.map(async (term) => toAdmin(term, await nameOf(term)))),
+      };
+    },
+  };
+}
+
+/** A person by name; of a role, channel or server, everybody in it. */
+function toAdmin(term: string, name: string | undefined): string {
+  const [, kind = "", id = ""] = term.split(":");
+  const shown = name ?? `${kind} ${id}`;
+  return kind === "user" ? shown : translate("help.everybody-of", { name: shown });
+}
+
+/** Most names that are looked up for one report: some platforms limit such requests. */
+const maxNames = 100;
+
+type UsageServices = Pick<CommandServices, "isAdmin" | "today" | "usage" | "budgets" | "namesOf">;
+
+/** The services of one call that read usage and budgets. */
+function createUsageServices(dependencies: TurnDependencies, { call }: CommandRun): UsageServices {
+  const { access, budgets, ledger, now } = dependencies;
+  const isAdmin = (): boolean => access.isAdmin(call);
+
+  return {
+    isAdmin,
+    today: () => toUtcDay(now()),
+    async usage({ fromDay, toDay, ofEverybody = false }) {
+      if (ofEverybody && !isAdmin()) {
+        throw new ParleyError("invalid-option", "the usage of others is for admins", {
+          detail: { command: call.name, problem: translate("usage.admins-only") },
+        });
+      }
+      return await ledger.usage({ fromDay, toDay, ...(ofEverybody ? {} : { personId: call.author.id }) });
+    },
+    budgets: () => budgets.inForce({ ...call, personId: call.author.id }),
+    async namesOf(ids) {
+      const names = new Map<string, string>();
+      const wanted = [...new Set(ids)].slice(0, maxNames);
+      await Promise.all(
+        wanted.map(async (id) => {
+          const name = id === call.author.id ? call.author.name : await dependencies.nameOf(id);
+          if (name !== undefined) names.set(id, name);
+        }),
+      );
+      return names;
+    },
+  };
+}
+
+/** Transcribes the file of a command, shows the words and stores both. @see {@link CommandServices.transcribe} */
+async function transcribeFile(
+  dependencies: TurnDependencies,
+  run: CommandRun,
+  { file, language, hint, model }: Parameters<CommandServices["transcribe"]>[0],
+): Promise<void> {
+  const { reply } = run;
+  await reply.show();
+  if (await showCorrected(dependencies, run, file.name)) return;
+  const receipt = createReceiptDraft();
+  const choice = {
+    model,
+    ...(language === undefined ? {} : { language }),
+    ...(hint === undefined ? {} : { hint }),
+  };
+  const read = await readFiles(dependencies, run, [file], choice);
+  const voices = read.parts.filter((part) => part.kind === "voice");
+  if (voices.length === 0) {
+    throw new ParleyError("attachment-unreadable", "the file is not a recording", {
+      detail: { name: file.name, problem: reasonOf(read.parts) },
+    });
+  }
+  const unread = read.parts.flatMap((part) =>
+    part.kind === "unread" ? [unreadNotice(part.name, part.reason)] : [],
+  );
+  const notices = [...read.notices, ...unread];
+  const text = voices.map((voice) => voice.text).join("\n\n") || translate("transcript.empty");
+  const shown = toShownTranscript(
+    file.name,
+    text,
+    voices.flatMap((voice) => read.timed?.get(voice) ?? []),
+  );
+  if (shown.file !== undefined) notices.push(...(await attachTranscripts(reply, [shown.file], run.signal)));
+  const isWritten = run.call.isInputVisible === true || language !== undefined || hint !== undefined;
+  const written = toWrittenCall(run.call.name, undefined, { language, hint, model });
+  await storeQuestion(dependencies, run, [
+    ...read.parts,
+    ...(isWritten ? [{ kind: "text", text: written } as const] : []),
+  ]);
+  receipt.add(read.calls);
+  receipt.reads([{ id: messageIds.user(run.call.key), parts: read.parts }]);
+  const last = read.calls.at(-1);
+  const stored = await storeResult(
+    dependencies,
+    run,
+    {
+      parts: [{ kind: "text", text }],
+      notices,
+      ...(last?.model === undefined ? {} : { model: last.model }),
+      ...(last?.usage === undefined ? {} : { usage: last.usage }),
+    },
+    receipt,
+  );
+  reply.write({ text: shown.text, isWhole: true });
+  await reply.finish({ notices, actions: actionsOf(run.conversationId, stored) });
+}
+
+/** Shows the words that a person has corrected, and stores them in the place of those heard. False: there are none. */
+async function showCorrected(
+  dependencies: TurnDependencies,
+  run: CommandRun,
+  fileName: string,
+): Promise<boolean> {
+  const { conversations } = dependencies;
+  const { call, conversationId, reply } = run;
+  if (call.fixedWords === undefined) return false;
+  const [question, earlier] = await Promise.all([
+    conversations.find(conversationId, messageIds.user(call.key)),
+    conversations.find(conversationId, messageIds.complete(call.key)),
+  ]);
+  if (question === undefined) return false;
+  const fixed = withFixedWords(question, call.fixedWords);
+  if (fixed !== question) await conversations.replace(conversationId, fixed);
+  const text = voicesIn(fixed)
+    .map(({ part }) => part.text)
+    .join("\n\n");
+  const shown = toShownTranscript(fileName, text);
+  const notices = shown.file === undefined ? [] : await attachTranscripts(reply, [shown.file], run.signal);
+  const stored = await storeResult(dependencies, run, {
+    parts: [{ kind: "text", text }],
+    notices,
+    ...(earlier?.model === undefined ? {} : { model: earlier.model }),
+    ...(earlier?.usage === undefined ? {} : { usage: earlier.usage }),
+    ...(earlier?.receipt === undefined ? {} : { receipt: earlier.receipt }),
+  });
+  reply.write({ text: shown.text, isWhole: true });
+  await reply.finish({ notices, actions: actionsOf(conversationId, stored) });
+  return true;
+}
+
+function reasonOf(parts: readonly MessagePart[]): string {
+  const unread = parts.find((part) => part.kind === "unread");
+  return unread?.reason ?? translate("file.not-recording");
 }

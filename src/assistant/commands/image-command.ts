@@ -3,19 +3,17 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { GeneratedImage, Usage } from "../../core/gateway.ts";
 import { changedFromNotice, type NamedPicture } from "../../core/picture-words.ts";
-import { actionsOf } from "../../core/reply-actions.ts";
+import { actionsOf } from "../../core/press.ts";
 import type { MessagePart } from "../../core/storage.ts";
-import { readFiles } from "../turn/attachment-reader.ts";
-import { imageFileName } from "../turn/image-file-name.ts";
+import { readFiles } from "../turn/attachments.ts";
+import { imageFileName } from "../turn/stream-answer.ts";
 import type { LayeredModelChoice } from "../turn/model-choice.ts";
 import { createReceiptDraft, type ReceiptDraft } from "../turn/receipt-draft.ts";
-import { requestChange } from "../turn/request-change.ts";
-import { takePicture, type PicturePart } from "../turn/stored-pictures.ts";
-import { showPictures } from "../turn/show-pictures.ts";
+import { requestChange, takePicture, type PicturePart, showPictures } from "../turn/stored-pictures.ts";
 import { messageIds } from "../turn/stored-messages.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
-import { toWrittenCall } from "../../core/written-call.ts";
+import { toWrittenCall } from "../../core/command-input.ts";
 import { translate } from "../../words/translate.ts";
 
 /** Longest alternative text of a picture, in characters. */

@@ -1,16 +1,22 @@
-import { parseOptions } from "../../core/command-options.ts";
-import { usageOf, type Command } from "../../core/command.ts";
-import { namesIn } from "../../core/command-words.ts";
+import {
+  resolveInput,
+  type ResolvedInput,
+  parseOptions,
+  namesIn,
+  toCommandLine,
+} from "../../core/command-input.ts";
+import { parseCommandLine, usageOf, type Command } from "../../core/command.ts";
 import { isWorthRetrying, toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { CommandCall } from "../../core/events.ts";
+import type { CommandCall, IncomingEvent, IncomingMessage } from "../../core/events.ts";
+import type { Platform } from "../../core/platform.ts";
 import { toLanguage } from "../../words/languages.ts";
-import { throwIfAbandoned } from "../turn/abandoned.ts";
-import { keepsEarlier, showEarlier } from "../turn/earlier-answer.ts";
-import type { TurnDependencies, TurnOutcome } from "../turn/turn.ts";
-import { createCommandServices } from "./command-services.ts";
+import { translate } from "../../words/translate.ts";
+import { throwIfAbandoned, type TurnDependencies, type TurnOutcome } from "../turn/turn.ts";
+import { keepsEarlier, showEarlier } from "../turn/continued-answer.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
-import { toCommandLine } from "../../core/written-call.ts";
+import { createCommandServices } from "./command-services.ts";
+import { unknownCommand } from "../../support/unknown-command.ts";
 
 type Failed = CommandRun & { readonly commands: ReadonlyMap<string, Command> };
 type NewRun = Omit<CommandRun, "ended"> & { readonly isConfirmed: boolean };
@@ -42,11 +48,7 @@ export async function runCommand(
 
 function findCommand(commands: ReadonlyMap<string, Command>, call: CommandCall): Command {
   const command = commands.get(call.name);
-  if (command === undefined) {
-    throw new ParleyError("unknown-command", "no such command", {
-      detail: { command: call.name, commands: [...commands.keys()].map((name) => `/${name}`).join(", ") },
-    });
-  }
+  if (command === undefined) throw unknownCommand(call.name, commands.keys());
   if (call.problem !== undefined)
     throw new ParleyError("invalid-option", "the command as written cannot be run", {
       detail: call.problem.detail,
@@ -106,4 +108,62 @@ async function concludeFailure(
   await reply.fail({ text, ...(isWorthRetrying(error) ? { retryKey: call.key } : {}), isTemporary });
   if (isTemporary) throw error;
   return "failed";
+}
+
+/**
+ * A message that is written as a command (`/imagine a red fox`) becomes that command's call in its conversation:
+ * some platforms take no slash commands inside threads, and people type them after a mention anywhere. A call that cannot be
+ * run says so in its reply. Everything else stays what it is.
+ */
+export function toCallIfWritten(
+  event: IncomingEvent,
+  commands: ReadonlyMap<string, Command>,
+  platform: Pick<Platform, "toPrivateAddress"> | undefined,
+): IncomingEvent {
+  if (event.kind !== "message") return event;
+  const line = parseCommandLine(event.text);
+  const command = line === undefined ? undefined : commands.get(line.name);
+  if (line === undefined || command === undefined) return event;
+  const { kind: _kind, text: _text, attachments, model: _model, ...base } = event;
+  const call = {
+    ...base,
+    kind: "call",
+    name: command.name,
+    options: {},
+    inConversation: true,
+    isPrivate: false,
+    isInputVisible: true,
+  } as const satisfies CommandCall;
+  let resolved: ResolvedInput;
+  try {
+    resolved = resolveInput(command, { text: line.text, files: attachments });
+  } catch (error) {
+    if (!isParleyError(error, "invalid-option")) throw error;
+    return { ...call, problem: { written: event.text, detail: error.detail } };
+  }
+  if (!resolved.isPrivate) return { ...call, options: resolved.options };
+  return toPrivateCall(event, { ...call, options: resolved.options, isPrivate: true }, command, platform);
+}
+
+function toPrivateCall(
+  event: IncomingMessage,
+  call: CommandCall,
+  command: Command,
+  platform: Pick<Platform, "toPrivateAddress"> | undefined,
+): CommandCall {
+  const address = platform?.toPrivateAddress(event.address);
+  if (address !== undefined) return { ...call, address };
+  return {
+    ...call,
+    isPrivate: false,
+    options: {},
+    problem: {
+      written: event.text,
+      detail: {
+        command: command.name,
+        problem: translate("command.only-slash"),
+        usage: usageOf(command),
+      },
+    },
+  };
 }

@@ -1,23 +1,19 @@
+import { toWrittenCall } from "../../core/command-input.ts";
 import { endedEarlyNotice, toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
-import { actionsOf } from "../../core/reply-actions.ts";
+import { actionsOf } from "../../core/press.ts";
 import type { RoomMessage } from "../../core/room.ts";
 import { roomFailureNotice } from "../../core/room-words.ts";
-import { summaryNotices, type SummaryBasis } from "../../core/summary-words.ts";
-import { cutText } from "../../support/cut-text.ts";
-import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
+import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
+import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
-import { historyWithheld } from "../access/withheld-history.ts";
-import { throwIfAbandoned } from "../turn/abandoned.ts";
-import { collectAnswer } from "../turn/collect-answer.ts";
-import { budgetFor } from "../turn/context-window.ts";
+import { historyWithheld } from "../access/access.ts";
+import { throwIfAbandoned, type TurnDependencies } from "../turn/turn.ts";
+import { collectAnswer, streamAnswer, type PartialAnswer } from "../turn/stream-answer.ts";
+import { budgetFor, roomInstructions, toRoomText } from "../turn/context-window.ts";
 import { createReceiptDraft } from "../turn/receipt-draft.ts";
-import { roomInstructions, toRoomText } from "../turn/room-prompt.ts";
 import { estimateTokens, messageIds, textOf } from "../turn/stored-messages.ts";
-import { streamAnswer, type PartialAnswer } from "../turn/stream-answer.ts";
-import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
-import { toWrittenCall } from "../../core/written-call.ts";
 
 /** Messages that are read where the caller does not say since when. */
 const usualMessages = 200;
@@ -31,7 +27,7 @@ const partsAtOnce = 3;
 const usualShare = 0.8;
 const shrunkShare = 0.35;
 
-export interface SummaryRequest {
+interface SummaryRequest {
   readonly what?: string | undefined;
   /** Unix milliseconds. */
   readonly since?: number | undefined;
@@ -328,3 +324,37 @@ function instructionsFor(caller: string, what: string | undefined): string {
 
 const partInstructions =
   "This is one part of a longer history. Write notes on it, at most 300 words; they are put together later.";
+
+/** What a summary is based on. Times in Unix ms. */
+interface SummaryBasis {
+  readonly messages: number;
+  readonly people: number;
+  readonly apps: number;
+  readonly from: number;
+  readonly to: number;
+  /** How many that were read did not fit. */
+  readonly leftOut: number;
+  /** There are older ones that were asked for and not read. */
+  readonly hasOlder: boolean;
+}
+
+/** Notices: how much a summary is based on, and what it does not cover. */
+function summaryNotices({ apps, leftOut, hasOlder, ...basis }: SummaryBasis): string[] {
+  const values = {
+    messages: basis.messages,
+    people: basis.people,
+    from: toMinute(basis.from),
+    to: toMinute(basis.to),
+  };
+  return [
+    apps === 0
+      ? translate("summarize.basis", values)
+      : translate("summarize.basis.apps", { ...values, apps }),
+    ...(leftOut === 0 ? [] : [translate("summarize.left-out", { count: leftOut })]),
+    ...(hasOlder ? [translate("summarize.older")] : []),
+  ];
+}
+
+function toMinute(unixMs: number): string {
+  return new Date(unixMs).toISOString().replace("T", " ").slice(0, 16);
+}

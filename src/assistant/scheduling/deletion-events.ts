@@ -7,7 +7,7 @@ import { messageIds } from "../turn/stored-messages.ts";
 import type { PendingTurn } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
-export interface DeletionOptions {
+interface DeletionOptions {
   readonly inbox: Inbox;
   readonly conversations: Conversations;
   readonly archive: Archive;

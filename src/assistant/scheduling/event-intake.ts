@@ -1,28 +1,19 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import type { Asker } from "../../core/access.ts";
 import type { Command } from "../../core/command.ts";
-import { codeOf, ParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError, codeOf } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
-import type { Platform } from "../../core/platform.ts";
 import type { Inbox } from "../../core/inbox.ts";
+import type { Receiver, Platform } from "../../core/platform.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
-import type { Log, Meter, Tracer } from "../../core/telemetry.ts";
-import { inTurn } from "../../core/turn-scope.ts";
-import { afterRequests } from "../../support/after-requests.ts";
-import type { CountedTurn, TurnRate } from "../access/turn-rate.ts";
-import { toCallIfWritten } from "../commands/written-command.ts";
-import { acceptDurably } from "./accept-durably.ts";
-import { storedIn } from "./pending-turn.ts";
-import type { Recovery } from "./recovery.ts";
-import type { Refusals } from "./refusals.ts";
+import { type Log, type Meter, type Tracer, inTurn } from "../../core/telemetry.ts";
+import { backoffMs, retry, backoffs } from "../../support/retry.ts";
+import type { TurnRate } from "../access/turn-rate.ts";
+import { toCallIfWritten } from "../commands/run-command.ts";
+import { toOpenTurns, storedIn } from "./pending-turn.ts";
+import type { createRecovery } from "./recovery.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
-import type { TurnTraces } from "./turn-traces.ts";
-
-/**
- * With more events in flight, the turn of a command begins after its acknowledgement: it would hold up the acknowledgements
- * of others, for which people and platforms wait.
- */
-const maxWithEarlyCalls = 8;
+import type { createTurnTraces } from "./turn-traces.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** Bounds for this process. */
 export interface IntakeLimits {
@@ -33,7 +24,7 @@ export interface IntakeLimits {
 }
 
 /** Takes events in: checks whether they may be answered, accepts them durably and schedules their turns. */
-export interface EventIntake {
+interface EventIntake {
   /**
    * Accepts an event as the first step of its turn, also while the process stops. `isCounted`: against what its person may
    * ask and spend.
@@ -42,17 +33,17 @@ export interface EventIntake {
   keep(event: IncomingEvent, how: { readonly isCounted: boolean }): Promise<"accepted" | "duplicate">;
 }
 
-export interface EventIntakeOptions {
-  readonly inbox: Pick<Inbox, "accept" | "isOpen" | "lookUp">;
+interface EventIntakeOptions {
+  readonly inbox: Pick<Inbox, "accept" | "isOpen" | "knows">;
   readonly queue: Pick<ConversationQueue, "isShared">;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "schedule">;
-  readonly recovery: Pick<Recovery, "resumeFirst">;
+  readonly recovery: Pick<ReturnType<typeof createRecovery>, "resumeFirst">;
   readonly refusals: Pick<Refusals, "isWaiting">;
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly commands: ReadonlyMap<string, Command>;
   readonly limits: IntakeLimits;
   readonly turnRate: TurnRate;
-  readonly traces: TurnTraces;
+  readonly traces: ReturnType<typeof createTurnTraces>;
   readonly tracer: Tracer;
   readonly meter: Pick<Meter, "refused">;
   readonly log: Log;
@@ -62,13 +53,6 @@ export interface EventIntakeOptions {
   overBudget(event: IncomingEvent): Promise<ParleyError | undefined>;
   /** Called for each event that may be answered. */
   onSeen(event: IncomingEvent): void;
-}
-
-/** The turn of an event that is being accepted. */
-interface Beginning {
-  /** Schedules it, once. */
-  readonly begin: () => void;
-  readonly hasBegun: () => boolean;
 }
 
 /** @see {@link EventIntake} */
@@ -88,9 +72,8 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
     const event = toCallIfWritten(incoming, options.commands, platforms.get(incoming.platform));
     // Counted before it is durable, so that many at once cannot pass the bounds together.
     if (!isBusyNow) inFlight.add(event);
-    let counted: CountedTurn | undefined;
+    let counted: Awaited<ReturnType<TurnRate["count"]>> | undefined;
     let result: "accepted" | "duplicate" | undefined;
-    const turn = toBeginning(event, () => logReceived(incoming, "accepted"));
     try {
       let refusal = isBusyNow ? toBusyError(incoming) : undefined;
       if (isCounted && !isRedelivered) refusal ??= await options.overBudget(event);
@@ -98,53 +81,26 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
         counted = await options.turnRate.count(event.author.id);
         refusal = counted.refusal;
       }
-      if (refusal === undefined) result = await acceptEarly(event, turn);
-      // Accepted before, here or by another process: it is answered, and must not be refused in words.
-      else if ((await inbox.lookUp([incoming.key])).length > 0) return "duplicate";
+      if (refusal === undefined) result = await acceptDurably(inbox, event);
+      // Accepted before, here or by another process, it is answered; refused before, its author was told. No words again.
+      else if (await inbox.knows(incoming.key)) return "duplicate";
       else throw refusal;
     } finally {
-      // Where the disk fails after the event was written, its turn runs all the same.
-      if (result !== "accepted" && !turn.hasBegun()) {
+      if (result !== "accepted") {
         if (!isRedelivered && !isBusyNow) inFlight.delete(event.key);
         await counted?.undo();
       }
     }
-    // The platform waits for the acknowledgement of a command: its request goes out first.
-    if (result === "accepted" && event.kind === "call") afterRequests(turn.begin);
-    else if (result === "accepted") turn.begin();
+    if (result === "accepted") begin(event);
     return result;
   }
 
-  /** Its turn begins once the event is written. The acknowledgement, for which `accept` resolves, waits for the disk. */
-  async function acceptEarly(event: IncomingEvent, turn: Beginning): Promise<"accepted" | "duplicate"> {
-    const isCall = event.kind === "call";
-    const result = await acceptDurably(inbox, event, {
-      onWritten() {
-        if (!isCall || inFlight.size <= maxWithEarlyCalls) turn.begin();
-      },
-      // A person sees whether a command is acknowledged; nobody sees whether a message is.
-      canWait: !isCall,
-    });
-    // After an attempt that failed, its turn may have ended by now.
-    return turn.hasBegun() ? "accepted" : result;
-  }
-
-  function toBeginning(event: IncomingEvent, onBegin: () => void): Beginning {
-    let hasBegun = false;
-    return {
-      hasBegun: () => hasBegun,
-      // The store calls it for all that one transaction wrote.
-      begin: AsyncLocalStorage.bind(() => {
-        if (hasBegun) return;
-        hasBegun = true;
-        onBegin();
-        recovery.resumeFirst(storedIn(event));
-        const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
-        const mayBeLater =
-          !queue.isShared || event.kind !== "message" ? undefined : isInOrder ? "when-slow" : "always";
-        scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
-      }),
-    };
+  function begin(event: IncomingEvent): void {
+    recovery.resumeFirst(storedIn(event));
+    const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
+    const mayBeLater =
+      !queue.isShared || event.kind !== "message" ? undefined : isInOrder ? "when-slow" : "always";
+    scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
   }
 
   function logReceived(event: IncomingEvent, result: "accepted" | "duplicate"): void {
@@ -174,8 +130,7 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
       return await inTurn({ turn: key, span: arrival }, async () => {
         try {
           const result = await accept(incoming, how);
-          // Where it is accepted, its turn has said so as it began.
-          if (result === "duplicate") logReceived(incoming, result);
+          logReceived(incoming, result);
           span.set({ "parley.result": result });
           if (result === "duplicate" && !isKnown) traces.end([key], result);
           return result;
@@ -189,6 +144,99 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
           span.end();
         }
       });
+    },
+  };
+}
+
+/** Platforms want an acknowledgement within 3 s; attempts start within this time, in milliseconds. */
+const patienceMs = 1500;
+
+/**
+ * Accepts an event, and tries again for a moment when the store is unavailable: a person is not told of an outage that
+ * is over before they have read it.
+ * @throws ParleyError `store-unavailable`
+ */
+export async function acceptDurably(
+  inbox: Pick<Inbox, "accept" | "isOpen">,
+  event: IncomingEvent,
+): Promise<"accepted" | "duplicate"> {
+  let hasFailed = false;
+  const result = await retry(() => inbox.accept(event), {
+    deadline: performance.now() + patienceMs,
+    delayMs(error, attempt) {
+      hasFailed = true;
+      return isParleyError(error, "store-unavailable") ? backoffMs(attempt, backoffs.moment) : undefined;
+    },
+  });
+  if (result === "accepted" || !hasFailed) return result;
+  // The attempt that failed may have been written: then the event is this process's, and still open.
+  return (await inbox.isOpen(event.key)) ? "accepted" : "duplicate";
+}
+
+/** Refusals that wait for the store. Past it the oldest is no longer waited for. */
+const maxWaiting = 10_000;
+
+interface RefusalOptions {
+  readonly inbox: Pick<Inbox, "refuse" | "lookUp" | "isOpen">;
+  readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** What people were told is not taken. */
+interface Refusals extends Pick<Receiver, "refuse"> {
+  /** Whether a refusal of this key waits for the store. */
+  isWaiting(key: string): boolean;
+  /** From now on each refusal is tried once. Those that wait reject with `stopping`. */
+  close(): void;
+}
+
+/**
+ * Keeps refusals in memory until the store has them. One that comes too late, because an accept whose outcome was
+ * unknown had been written, starts the turn instead.
+ */
+export function createRefusals({ inbox, scheduler, now, log }: RefusalOptions): Refusals {
+  const waiting = createRecent<Promise<"refused" | "accepted">>(maxWaiting);
+
+  const closing = new AbortController();
+
+  async function settle(key: string): Promise<"refused" | "accepted"> {
+    const writing = retry(() => inbox.refuse(key), {
+      signal: closing.signal.aborted ? undefined : closing.signal,
+      delayMs: (error, attempt) =>
+        isParleyError(error, "store-unavailable") && !closing.signal.aborted
+          ? backoffMs(attempt, backoffs.shared)
+          : undefined,
+    });
+    const outcome = await writing.finally(() => waiting.delete(key));
+    if (outcome === "accepted") await startUnlessRunning(key);
+    return outcome;
+  }
+
+  async function startUnlessRunning(key: string): Promise<void> {
+    if (scheduler.inFlight.has(key) || scheduler.isStopping()) return;
+    try {
+      if (!(await inbox.isOpen(key))) return;
+      const [turn] = toOpenTurns(await inbox.lookUp([key]), now());
+      if (turn !== undefined && !scheduler.inFlight.has(key))
+        scheduler.schedule(turn, { unlessLeased: true });
+    } catch (error) {
+      log.warn({ turn: key, err: error }, "accepted event not started; recovery starts it");
+    }
+  }
+
+  return {
+    isWaiting: (key) => waiting.has(key),
+    close() {
+      closing.abort(new ParleyError("stopping", "the process is stopping"));
+    },
+    refuse(key) {
+      const known = waiting.get(key);
+      if (known !== undefined) return known;
+      const settled = settle(key);
+      waiting.set(key, settled);
+      return settled;
     },
   };
 }

@@ -4,24 +4,22 @@ import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { Conversations } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
-import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
-import { throwIfAbandoned } from "../turn/abandoned.ts";
-import type { ActiveTurn } from "./active-turn.ts";
-import { toOpenTurns } from "./open-turns.ts";
-import { storedIn, type PendingTurn } from "./pending-turn.ts";
+import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
+import { throwIfAbandoned } from "../turn/turn.ts";
+import { type ActiveTurn, storedIn, type PendingTurn, toOpenTurns } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
 /** Conversations whose turns are resumed at once: what people ask now must not wait for all of them. */
 const maxConversations = 16;
 
-export interface RecoveryOptions {
+interface RecoveryOptions {
   readonly inbox: Pick<Inbox, "listOpen">;
   readonly now: () => number;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
 }
 
 /** Resumes open turns, of an earlier run or of another process. */
-export interface Recovery {
+interface Recovery {
   /** Finds a platform's open turns and resumes them, a few conversations at a time. Resolves to how many it found. */
   recover(platformId: string): Promise<number>;
   /** Schedules what a conversation still has to resume now, so that a new turn does not run before it. */

@@ -1,26 +1,34 @@
-import { ParleyError } from "../../core/errors.ts";
 import type { Actor } from "../../core/access.ts";
+import type { Clock } from "../../core/clock.ts";
+import { ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
-import type { Receiver } from "../../core/platform.ts";
-import type { Inbox, TurnProgress } from "../../core/inbox.ts";
+import type { Inbox, Redo, RedoOptions, TurnProgress } from "../../core/inbox.ts";
+import type { PressResult } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { translate } from "../../words/translate.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
-export interface RerunOptions {
+interface RerunOptions {
   readonly inbox: Pick<Inbox, "lookUp" | "reopen">;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
-  /** @throws ParleyError where the rules do not allow somebody to use the bot there */
-  readonly expectAllowed: (by: Actor) => Promise<void>;
   readonly turnRate: TurnRate;
   readonly log: Log;
 }
 
-/** Runs an ended turn again into the same reply: Retry after a failure, or a command that asked for confirmation. */
-export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" | "confirm"> {
-  const { inbox, scheduler, expectAllowed, turnRate, log } = options;
+/** Runs an ended turn again into the same reply. `key`: of its first event. */
+export interface RerunTurn {
+  /** After a failure, for whoever asks. @throws ParleyError `rate-limited`, `stopping`, `store-unavailable` */
+  retry(key: string, by: Actor): Promise<PressResult>;
+  /** As confirmed, for the caller of the command alone. @throws ParleyError `stopping`, `store-unavailable` */
+  confirm(key: string, by: Actor): Promise<PressResult>;
+}
 
-  async function rerun(key: string, how: { readonly isConfirmed?: true }): Promise<"accepted" | "gone"> {
+/** @see {@link RerunTurn} */
+export function createRerunTurn(options: RerunOptions): RerunTurn {
+  const { inbox, scheduler, turnRate, log } = options;
+
+  async function rerun(key: string, how: { readonly isConfirmed?: true }): Promise<PressResult> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
     if (scheduler.inFlight.has(key)) {
       // The button is visible before the turn is closed. The click is acknowledged now and runs then.
@@ -28,10 +36,10 @@ export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" |
       later.catch((error: unknown) => {
         log.warn({ turn: key, err: error }, "turn not run again");
       });
-      return "accepted";
+      return { kind: "done" };
     }
     const entry = await inbox.reopen(key);
-    if (entry === undefined) return "gone";
+    if (entry === undefined) return { kind: "gone" };
     const progress: TurnProgress = entry.turn ?? { keys: [key], address: entry.event.address, attempts: 1 };
     const others: IncomingMessage[] = [];
     for (const otherKey of progress.keys.slice(1)) {
@@ -39,28 +47,70 @@ export function createRerunTurn(options: RerunOptions): Pick<Receiver, "retry" |
       if (other?.kind === "message") others.push(other);
     }
     scheduler.schedule({ event: entry.event, progress, others, ...how });
-    return "accepted";
+    return { kind: "done" };
   }
 
   return {
     async retry(key, by) {
-      await expectAllowed(by);
       const counted = await turnRate.count(by.author.id);
       if (counted.refusal !== undefined) throw counted.refusal;
-      let outcome: "accepted" | "gone" | undefined;
+      let result: PressResult | undefined;
       try {
-        outcome = await rerun(key, {});
+        result = await rerun(key, {});
       } finally {
-        if (outcome !== "accepted") await counted.undo();
+        if (result?.kind !== "done") await counted.undo();
       }
-      return outcome;
+      return result;
     },
     async confirm(key, by) {
-      await expectAllowed(by);
       const [entry] = await inbox.lookUp([key]);
-      if (entry?.event.kind !== "call") return "gone";
-      if (entry.event.author.id !== by.author.id) return "refused";
+      if (entry?.event.kind !== "call") return { kind: "gone" };
+      if (entry.event.author.id !== by.author.id)
+        return { kind: "told", markdown: translate("press.only-asker") };
       return rerun(key, { isConfirmed: true });
     },
+  };
+}
+
+/** How long a turn may take to close after its reply has ended, in milliseconds: the buttons are visible before. */
+const closingMs = 1000;
+const tryAgainMs = 100;
+
+/**
+ * Runs an answered turn again into the same reply; the new answer takes the place of the stored one. It survives a restart
+ * from the moment this resolves. `open`: it runs or waits already, or has run since. `gone`:
+ * it is not the last turn of its conversation and was answered more than a day ago, or it was erased.
+ * @throws ParleyError `store-unavailable`, `stopping`
+ */
+export type RedoTurn = (
+  key: string,
+  redo: Redo,
+  options?: RedoOptions,
+) => Promise<"accepted" | "open" | "gone">;
+
+/** @see {@link RedoTurn} */
+export function createRedoTurn({
+  inbox,
+  scheduler,
+  clock,
+}: {
+  readonly inbox: Pick<Inbox, "redo">;
+  readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
+  readonly clock: Clock;
+}): RedoTurn {
+  return async (key, wanted, options) => {
+    const deadline = clock.monotonic() + closingMs;
+    for (;;) {
+      if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
+      const reopened = scheduler.inFlight.has(key) ? "open" : await inbox.redo(key, wanted, options);
+      if (reopened === "gone") return reopened;
+      if (reopened !== "open") {
+        const { event, others, turn: progress, redo } = reopened;
+        scheduler.schedule({ event, progress, others, redo });
+        return "accepted";
+      }
+      if (clock.monotonic() >= deadline) return "open";
+      await clock.sleep(tryAgainMs);
+    }
   };
 }

@@ -1,37 +1,28 @@
-import type { Admission } from "../access/admission.ts";
+import type { createAdmission } from "../access/admission.ts";
 import type { Command } from "../../core/command.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { Platform, Receiver, Reply, ReplyHooks } from "../../core/platform.ts";
-import { toStopAction } from "../../core/reply-actions.ts";
+import { toStopAction } from "../../core/press.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { StoredMessage } from "../../core/storage.ts";
-import { noSpan, type Tracer } from "../../core/telemetry.ts";
-import { currentTurn } from "../../core/turn-scope.ts";
+import { noSpan, type Tracer, currentTurn } from "../../core/telemetry.ts";
 import { runCommand } from "../commands/run-command.ts";
 import type { Language } from "../../words/languages.ts";
 import { currentLanguage, inLanguage } from "../../words/translate.ts";
-import { showStored } from "../turn/earlier-answer.ts";
-import { applyCallEdit } from "../turn/edited-question.ts";
-import { throwIfAbandoned } from "../turn/abandoned.ts";
+import { showStored } from "../turn/continued-answer.ts";
+import { applyCallEdit } from "../turn/read-messages.ts";
+import { throwIfAbandoned, type AnswerSoFar, type TurnDependencies, type TurnOutcome } from "../turn/turn.ts";
 import { giveTitle } from "../turn/make-title.ts";
-import { markPeoplesThread } from "../turn/room-state.ts";
+import { markPeoplesThread, storePlaces, messageIds } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
-import { findShownLead } from "../turn/shown-lead.ts";
-import { storePlaces } from "../turn/store-places.ts";
-import { messageIds } from "../turn/stored-messages.ts";
-import { createTracedReply } from "../turn/traced-reply.ts";
+import { findShownLead } from "../turn/transcribe-recording.ts";
+import { createTracedReply, showingWaits } from "../turn/stream-answer.ts";
 import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
-import { showingWaits } from "../turn/show-waits.ts";
-import type { AnswerSoFar, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
-import { toStopped, type ActiveTurn } from "./active-turn.ts";
-import { endUnanswered } from "./end-unanswered.ts";
-import { isEditedError, toEditedError } from "./edited-error.ts";
-import { withheldHistory } from "../access/withheld-history.ts";
-import { endWithdrawn } from "./end-withdrawn.ts";
-import { createOtherTurns } from "./other-turns.ts";
 import {
+  toStopped,
+  type ActiveTurn,
   editsOf,
   eventsOf,
   keysOf,
@@ -39,20 +30,23 @@ import {
   withNewReply,
   withoutDeleted,
   type PendingTurn,
+  isEditedError,
+  toEditedError,
 } from "./pending-turn.ts";
+import { endUnanswered, endWithdrawn, refuseTurn, createOtherTurns } from "./end-turn.ts";
+import { withheldHistory } from "../access/access.ts";
 import { isOutage, sealReply } from "./recovery.ts";
-import { refuseTurn } from "./refuse-turn.ts";
 
 /** Runs of a turn whose answer is stored, until it is sealed all the same. */
 const maxShownAttempts = 20;
 
-export interface BatchRunnerOptions {
+interface BatchRunnerOptions {
   readonly dependencies: Omit<
     TurnDependencies,
     "gateway" | "personId" | "withheld" | "admitBytes" | "chat" | "models"
   >;
   readonly settings: LayeredSettings;
-  readonly admission: Admission;
+  readonly admission: ReturnType<typeof createAdmission>;
   readonly inbox: Inbox;
   readonly tracer: Tracer;
   readonly platforms: ReadonlyMap<string, Platform>;
@@ -317,7 +311,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   /** After a crash between storing the answer and closing the turn, the stored answer is shown; nothing is asked again. */
   async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<boolean> {
     if (run.attempt === 1) return false;
-    const stored = await findCompleteAnswer(event, run.attempt - 1);
+    const stored = await findCompleteAnswer(event);
     if (stored === undefined || (stored.attempt ?? 0) <= (run.batch[0]?.redo?.since ?? 0)) return false;
     const { conversations } = dependencies;
     const lead = await findShownLead(conversations, run.conversationId, run.batch.flatMap(eventsOf));
@@ -333,23 +327,14 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   async function canShowAnswer({ event, progress, redo }: PendingTurn): Promise<boolean> {
     const attempts = progress?.attempts ?? 0;
     const isFew = attempts - (redo?.since ?? 0) < maxShownAttempts;
-    return isFew && (await findCompleteAnswer(event, attempts)) !== undefined;
+    return isFew && (await findCompleteAnswer(event)) !== undefined;
   }
 
-  async function findCompleteAnswer(
-    event: IncomingEvent,
-    attempts: number,
-  ): Promise<StoredMessage | undefined> {
+  async function findCompleteAnswer(event: IncomingEvent): Promise<StoredMessage | undefined> {
     const { conversations } = dependencies;
     const stored = await conversations.find(storedIn(event), messageIds.complete(event.key));
     // A run in the place of an earlier answer leaves its failure there.
-    if (stored !== undefined) return stored.failure === undefined ? stored : undefined;
-    // Earlier versions of Parley stored each attempt's answer under an id of its own.
-    for (let earlier = attempts; earlier > 0; earlier--) {
-      const old = await conversations.find(storedIn(event), messageIds.assistant(event.key, earlier));
-      if (old?.outcome === "complete") return old;
-    }
-    return undefined;
+    return stored?.failure === undefined ? stored : undefined;
   }
 
   /** Closes what was answered. Messages of a batch that was cancelled because others were deleted run again. */

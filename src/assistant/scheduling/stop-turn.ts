@@ -1,12 +1,20 @@
 import type { Access, Actor } from "../../core/access.ts";
-import { ParleyError } from "../../core/errors.ts";
+import type { CancelTimer, Clock } from "../../core/clock.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Inbox, InboxEntry } from "../../core/inbox.ts";
+import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
-import { toOpenTurns } from "./open-turns.ts";
-import { storedIn } from "./pending-turn.ts";
+import {
+  toOpenTurns,
+  type ActiveTurn,
+  editsOf,
+  type PendingTurn,
+  toEditedError,
+  storedIn,
+} from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
-export interface StopTurnOptions {
+interface StopTurnOptions {
   readonly inbox: Pick<Inbox, "lookUp" | "listOpenIn" | "stop">;
   readonly scheduler: Pick<TurnScheduler, "activeIn" | "schedule" | "stopTurn">;
   readonly access: Pick<Access, "isAdmin">;
@@ -14,16 +22,12 @@ export interface StopTurnOptions {
   readonly now: () => number;
 }
 
-/** Stops turns, in whichever process they run. */
-export interface StopTurn {
-  /**
-   * Stops the turn of an event. Durable when it resolves: no process runs it again. `ended`: it is answered.
-   * @throws ParleyError `not-permitted`, `store-unavailable`
-   */
-  stop(key: string, by: Actor): Promise<"stopped" | "ended">;
-  /** Stops the turn that runs in a conversation, or in that of a call by its key. The same otherwise. */
-  stopIn(conversationId: string, by: Actor): Promise<"stopped" | "ended">;
-}
+/**
+ * Stops a turn, in whichever process it runs. `key`: of one of its events, or the conversation that it runs in. Durable
+ * when it resolves: no process runs it again. `ended`: it is answered.
+ * @throws ParleyError `not-permitted`, `store-unavailable`
+ */
+export type StopTurn = (key: string, by: Actor) => Promise<"stopped" | "ended">;
 
 /** Whether somebody may steer the turn of these events: one of those who asked, or a moderator. */
 export function maySteer(
@@ -37,7 +41,7 @@ export function maySteer(
 
 /** @see {@link StopTurn} */
 export function createStopTurn({ inbox, scheduler, access, now }: StopTurnOptions): StopTurn {
-  async function stop(key: string, by: Actor): Promise<"stopped" | "ended"> {
+  async function stopTurnOf(key: string, by: Actor): Promise<"stopped" | "ended"> {
     const [entry] = await inbox.lookUp([key]);
     if (entry === undefined || entry.isClosed === true || entry.event.platform !== by.platform)
       return "ended";
@@ -60,14 +64,63 @@ export function createStopTurn({ inbox, scheduler, access, now }: StopTurnOption
     return "stopped";
   }
 
-  return {
-    stop,
-    async stopIn(conversationId, by) {
-      const [active] = scheduler.activeIn(conversationId)?.keys ?? [];
-      if (active !== undefined) return await stop(active, by);
-      const open = await inbox.listOpenIn(conversationId);
-      const begun = open.find(({ turn }) => turn !== undefined) ?? (await inbox.lookUp([conversationId]))[0];
-      return begun === undefined ? "ended" : await stop(begun.event.key, by);
-    },
+  return async (key, by) => {
+    const [active] = scheduler.activeIn(key)?.keys ?? [];
+    if (active !== undefined) return await stopTurnOf(active, by);
+    const open = await inbox.listOpenIn(key);
+    return await stopTurnOf(open.find(({ turn }) => turn !== undefined)?.event.key ?? key, by);
+  };
+}
+
+/** How often the store is asked whether a running turn was stopped, or its question edited, elsewhere; in milliseconds. */
+const intervalMs = 700;
+
+type RunBatch = (batch: readonly PendingTurn[], active: ActiveTurn) => Promise<"ended" | "left-open">;
+
+/**
+ * Runs each batch so that it ends soon after a person has stopped it, or edited its question, through another process. One read for all turns of
+ * this process together, while some run.
+ */
+export function withStopWatch(
+  runBatch: RunBatch,
+  { inbox, log, clock }: { readonly inbox: Pick<Inbox, "lookUp">; readonly log: Log; readonly clock: Clock },
+): RunBatch {
+  const running = new Set<{ readonly active: ActiveTurn; readonly edits: ReadonlyMap<string, number> }>();
+  let cancel: CancelTimer | undefined;
+  let isReading = false;
+
+  async function look(): Promise<void> {
+    if (isReading) return;
+    isReading = true;
+    try {
+      const turns = [...running];
+      for (const { event, stoppedBy } of await inbox.lookUp(turns.flatMap(({ active }) => active.keys))) {
+        const turn = turns.find(({ active }) => active.keys.includes(event.key));
+        if (stoppedBy !== undefined && turn?.active.keys[0] === event.key) turn.active.stop(stoppedBy);
+        // The process that took in the edit runs it again.
+        const edits = event.kind === "message" ? (event.edit?.count ?? 0) : 0;
+        if (edits > (turn?.edits.get(event.key) ?? 0)) turn?.active.abandon(toEditedError());
+      }
+    } catch (error) {
+      if (!isParleyError(error)) throw error;
+      log.debug({ err: error }, "stopped turns not looked up");
+    } finally {
+      isReading = false;
+    }
+  }
+
+  return async (batch, active) => {
+    const turn = { active, edits: new Map(batch.flatMap((one) => [...editsOf(one)])) };
+    running.add(turn);
+    cancel ??= clock.every(intervalMs, () => void look());
+    try {
+      return await runBatch(batch, active);
+    } finally {
+      running.delete(turn);
+      if (running.size === 0) {
+        cancel?.();
+        cancel = undefined;
+      }
+    }
   };
 }

@@ -1,13 +1,13 @@
-import { LRUCache } from "lru-cache";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Clock } from "../../core/clock.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { backoffMs } from "../../support/retry.ts";
-import { createActiveTurn, type ActiveTurn } from "./active-turn.ts";
-import { createInFlightEvents, type InFlightEvents } from "./in-flight-events.ts";
+import { backoffMs, backoffs } from "../../support/retry.ts";
 import {
+  toOpenTurns,
+  createActiveTurn,
+  type ActiveTurn,
   editsOf,
   eventsOf,
   keysOf,
@@ -16,19 +16,17 @@ import {
   takeBatch,
   type PendingTurn,
 } from "./pending-turn.ts";
-import { toOpenTurns } from "./open-turns.ts";
-import { createSettleTime } from "./settle-time.ts";
-import { createTurnPace } from "./turn-pace.ts";
+import { createRecent } from "../../support/recent.ts";
+import { inTime } from "../../support/clock.ts";
 
 /** How long abandoned turns may take to end, in milliseconds. */
 const abortGraceMs = 2000;
 /** How long a turn waits at most for people who go on changing its question, in milliseconds. */
 const maxQuietMs = 10_000;
 /** Time before a conversation whose turn was left open runs it again. */
-const failureBackoff = { baseMs: 50, maxMs: 1000 };
 
 /** @see {@link TurnScheduler.schedule} */
-export interface ScheduleOptions {
+interface ScheduleOptions {
   readonly unlessLeased?: boolean;
   readonly mayBeLater?: "always" | "when-slow" | undefined;
   readonly quietMs?: number;
@@ -58,7 +56,7 @@ export interface TurnScheduler {
   stop(options: { readonly deadlineMs: number }): Promise<number>;
 }
 
-export interface TurnSchedulerOptions {
+interface TurnSchedulerOptions {
   readonly inbox: Pick<Inbox, "isOpen" | "listOpenIn">;
   readonly queue: ConversationQueue;
   readonly log: Log;
@@ -80,16 +78,15 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   const active = new Map<string, ActiveTurn>();
   const inFlight = createInFlightEvents();
   /** How many batches in a row were left open, by conversation. */
-  const failures = new LRUCache<string, number>({ max: 1000 });
+  const failures = createRecent<number>(1000);
   /** When what other processes accept at the moment is known, by conversation, in `monotonic` time. */
-  const settled = new LRUCache<string, number>({ max: 1000 });
+  const settled = createRecent<number>(1000);
   /** Since when turns wait for people to have changed everything, by conversation. The same time. */
-  const quietSince = new LRUCache<string, number>({ max: 1000 });
+  const quietSince = createRecent<number>(1000);
   const settleTime = createSettleTime();
-  const pace = createTurnPace();
   const stopping = new AbortController();
   /** Names of people who stopped turns that were not running, by the keys of their events. */
-  const stopped = new LRUCache<string, string>({ max: 1000 });
+  const stopped = createRecent<string>(1000);
 
   function schedule(
     turn: PendingTurn,
@@ -177,7 +174,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     // What was left open runs again before all else: not in a busy loop.
     const failed = failures.get(conversationId) ?? 0;
     const startedAt = clock.monotonic();
-    const failedMs = failed === 0 ? 0 : backoffMs(failed, failureBackoff);
+    const failedMs = failed === 0 ? 0 : backoffMs(failed, backoffs.moment);
     // What it waits for may go on meanwhile.
     for (;;) {
       const until = Math.max(startedAt + failedMs, settled.get(conversationId) ?? 0);
@@ -191,8 +188,6 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
 
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
     await waitBefore(conversationId, lease);
-    const [next] = pending.get(conversationId) ?? [];
-    if (next?.event.kind === "call") await pace.begin();
     await reconcileWithInbox(conversationId);
     // Meanwhile another process may have the conversation.
     lease.throwIfAborted();
@@ -252,13 +247,8 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   }
 
   async function isIdleWithin(ms: number): Promise<boolean> {
-    const { promise: timeout, resolve } = Promise.withResolvers<boolean>();
-    const cancel = clock.after(ms, () => resolve(false));
-    try {
-      return await Promise.race([queue.idle().then(() => true), timeout]);
-    } finally {
-      cancel();
-    }
+    const idle = queue.idle().then(() => true);
+    return (await inTime(idle, ms, { clock })) ?? false;
   }
 
   return {
@@ -293,4 +283,90 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
 
 function needsPreparing(turn: PendingTurn): boolean {
   return turn.isEdited === true || editsOf(turn).size > 0;
+}
+
+/** The events that this process has accepted or resumed and not yet closed, by key. */
+interface InFlightEvents {
+  has(key: string): boolean;
+  add(event: { readonly key: string; readonly author: { readonly id: string } }): void;
+  delete(key: string): void;
+  readonly size: number;
+  /** Events in flight of one person. */
+  countOf(authorId: string): number;
+  /** Resolves when the key is no longer in flight; at once where it is not. */
+  whenDone(key: string): Promise<void>;
+}
+
+/** @see {@link InFlightEvents} */
+export function createInFlightEvents(): InFlightEvents {
+  const authors = new Map<string, string>();
+  const counts = new Map<string, number>();
+  const waiting = new Map<string, (() => void)[]>();
+  return {
+    has: (key) => authors.has(key),
+    add({ key, author }) {
+      if (authors.has(key)) return;
+      authors.set(key, author.id);
+      counts.set(author.id, (counts.get(author.id) ?? 0) + 1);
+    },
+    delete(key) {
+      const author = authors.get(key);
+      if (author === undefined) return;
+      authors.delete(key);
+      const left = (counts.get(author) ?? 0) - 1;
+      if (left > 0) counts.set(author, left);
+      else counts.delete(author);
+      const resolves = waiting.get(key) ?? [];
+      waiting.delete(key);
+      for (const resolve of resolves) resolve();
+    },
+    get size() {
+      return authors.size;
+    },
+    countOf: (authorId) => counts.get(authorId) ?? 0,
+    async whenDone(key) {
+      // The key may be added again before this continues, so it is checked again.
+      while (authors.has(key)) {
+        await new Promise<void>((resolve) => {
+          waiting.set(key, [...(waiting.get(key) ?? []), resolve]);
+        });
+      }
+    },
+  };
+}
+
+const minMs = 150;
+const maxMs = 1500;
+const factor = 4;
+/** So much longer than the quickest, in milliseconds, an acceptance is slow: instances may have tried at different times. */
+const slowMs = 500;
+/** How many acceptances are compared. */
+const windowSize = 100;
+
+/**
+ * How long a message waits, once accepted, for earlier ones that other processes are accepting. What makes one acceptance
+ * slow (a busy machine, a slow store, lookups) makes others slower still: it waits a multiple of the time by which its own
+ * took longer than the quickest of late. That is compared, and not taken as it is, since the platform's clock may differ.
+ */
+interface SettleTime {
+  /**
+   * @param tookMs from its sending to its acceptance
+   * @param isInOrder each process receives all messages in their order: only a slow acceptance changes that
+   * @returns milliseconds, from 150 to 1500; 0 for one in order that was not slow
+   */
+  after(tookMs: number, isInOrder?: boolean): number;
+}
+
+/** @see {@link SettleTime} */
+export function createSettleTime(): SettleTime {
+  const recent: number[] = [];
+  return {
+    after(tookMs, isInOrder = false) {
+      recent.push(tookMs);
+      if (recent.length > windowSize) recent.shift();
+      const longerMs = tookMs - Math.min(...recent);
+      if (isInOrder && longerMs < slowMs) return 0;
+      return Math.min(maxMs, Math.max(minMs, factor * longerMs));
+    },
+  };
 }

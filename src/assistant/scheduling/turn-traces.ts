@@ -1,12 +1,15 @@
 import { LRUCache } from "lru-cache";
 import type { IncomingEvent } from "../../core/events.ts";
-import { noSpan, type Span, type Tracer } from "../../core/telemetry.ts";
+import { inTurn, noSpan, type Span, type Tracer } from "../../core/telemetry.ts";
+import { toLanguage } from "../../words/languages.ts";
+import { inLanguage } from "../../words/translate.ts";
+import { type ActiveTurn, eventsOf, type PendingTurn } from "./pending-turn.ts";
 
 /** Events whose traces are open at once; older ones are ended. */
 const maxOpen = 2000;
 
 /** The traces of events, from their arrival until they are answered. */
-export interface TurnTraces {
+interface TurnTraces {
   /** Begins the trace of an event. It stays open until `end`. */
   arrived(event: IncomingEvent): Span;
   /** Begins one run of a turn: part of its first event's trace, or a trace of its own after a restart. */
@@ -50,5 +53,37 @@ export function createTurnTraces(tracer: Tracer): TurnTraces {
         open.delete(key);
       }
     },
+  };
+}
+
+type RunBatch = (batch: readonly PendingTurn[], active: ActiveTurn) => Promise<"ended" | "left-open">;
+
+/**
+ * Runs each batch in the scope of its turn: its log lines name it, it is one step of a trace, and it speaks the language
+ * of the person who asked first.
+ */
+export function withTurnScope(runBatch: RunBatch, traces: TurnTraces): RunBatch {
+  return async (batch, active) => {
+    const [first] = batch;
+    if (first === undefined) return "ended";
+    const events = batch.flatMap(eventsOf);
+    const span = traces.run(events, (first.progress?.attempts ?? 0) + 1);
+    let end: "ended" | "left-open" = "left-open";
+    try {
+      const language = toLanguage(first.event.author.locale);
+      end = await inTurn({ turn: first.event.key, span }, () =>
+        inLanguage(language, () => runBatch(batch, active)),
+      );
+      return end;
+    } catch (error) {
+      span.fail(error);
+      throw error;
+    } finally {
+      span.end();
+      traces.end(
+        events.map(({ key }) => key),
+        end,
+      );
+    }
   };
 }

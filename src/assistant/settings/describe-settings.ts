@@ -13,10 +13,14 @@ import {
   type SettingName,
   type SettingValue,
 } from "../../core/layered-settings.ts";
-import { formatSetting } from "../../core/setting-values.ts";
-import { settingDescription, settingGroupTitle } from "../../core/setting-words.ts";
-import { isApplicable, isOnePlace, wordsOf } from "./layer-holders.ts";
-import { translate } from "../../words/translate.ts";
+import {
+  formatSetting,
+  settingChoices,
+  settingDescription,
+  settingGroupTitle,
+} from "../../core/setting-values.ts";
+import { isApplicable, isOnePlace, wordsOf } from "./settings-reader.ts";
+import { currentLanguage, translate } from "../../words/translate.ts";
 
 /** What applies where no layer has a value, in words. */
 export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
@@ -97,7 +101,7 @@ function inForce(name: SettingName, all: LayeredValues, defaults: Defaults, aske
   }
   const effective = resolveLayers(all)[name];
   return effective === undefined
-    ? translate("settings.default", { value: defaults[name] ?? translate("settings.not-set") })
+    ? byDefault(name, defaults)
     : `${shown(name, effective.value)} (${from(effective.from)})`;
 }
 
@@ -112,7 +116,20 @@ export function describeInForce(
 }
 
 function shown(name: SettingName, value: SettingValue): string {
-  return inline(formatSetting(name, value), maxShownChars);
+  return `${inline(formatSetting(name, value), maxShownChars)}${meaningOf(name, value)}`;
+}
+
+/** What a value that is typed in English means, in the person's language: " = Aus". */
+function meaningOf(name: SettingName, value: SettingValue | undefined): string {
+  if (currentLanguage() === "en") return "";
+  const label = settingChoices(name).find((choice) => choice.value === value)?.label;
+  return label === undefined || label.toLowerCase() === value ? "" : ` = ${label}`;
+}
+
+/** What applies where nobody has set it. */
+function byDefault(name: SettingName, defaults: Defaults): string {
+  const value = defaults[name] ?? translate("settings.not-set");
+  return translate("settings.default", { value: `${value}${meaningOf(name, value.replaceAll("`", ""))}` });
 }
 
 /** A value as code, on one line. */

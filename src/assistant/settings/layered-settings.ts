@@ -1,8 +1,9 @@
 import type { Access, Actor } from "../../core/access.ts";
 import type { CommandServices } from "../../core/command-services.ts";
-import { ParleyError } from "../../core/errors.ts";
+import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent } from "../../core/events.ts";
-import type { FormDesk } from "../../core/forms.ts";
+import type { FormField, FormOffer, FormOption } from "../../core/forms.ts";
+import type { PressResult } from "../../core/press.ts";
 import type { Gateway } from "../../core/gateway.ts";
 import {
   declarationOf,
@@ -10,11 +11,18 @@ import {
   resolveLayers,
   type EffectiveValues,
   type Layer,
+  forWords,
+  settingNames,
+  type LayerValues,
+  type SettingName,
+  type SettingValue,
+  settingGroups,
+  type LayeredValues,
+  type SettingGroup,
 } from "../../core/layered-settings.ts";
-import type { PersonOverview } from "../../core/person-overview.ts";
-import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
+import type { PersonOverview } from "../../core/platform.ts";
+import { type LayeredModelChoice, type ModelChoice, canDo } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
-import { createSettingsChanger, type SettingsChangerOptions } from "./change-settings.ts";
 import {
   describeInForce,
   describeSetting,
@@ -22,10 +30,18 @@ import {
   explainSettings,
   type Defaults,
 } from "./describe-settings.ts";
-import { holdersOf, wordsOf, type Scene } from "./layer-holders.ts";
-import { createPlaceRules, type PlaceRules } from "./place-rules.ts";
-import { createSettingsDesk } from "./settings-desk.ts";
-import { createSettingsReader, type SettingsReaderOptions } from "./settings-reader.ts";
+import {
+  holdersOf,
+  wordsOf,
+  type Scene,
+  isApplicable,
+  expectMayChange,
+  mayChange,
+  createSettingsReader,
+  type SettingsReaderOptions,
+  type SettingsReader,
+} from "./settings-reader.ts";
+import { createPlaceRules } from "./place-rules.ts";
 import {
   layerModels,
   toChatSettings,
@@ -35,13 +51,22 @@ import {
 } from "./turn-settings.ts";
 import { toLanguage, type Language } from "../../words/languages.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import {
+  parseSetting,
+  formatSetting,
+  settingChoices,
+  settingDescription,
+  settingGroupTitle,
+  settingLabel,
+} from "../../core/setting-values.ts";
 
-export interface LayeredSettingsOptions extends SettingsReaderOptions {
+interface LayeredSettingsOptions extends SettingsReaderOptions {
   readonly access: Access;
   readonly gateway: Pick<Gateway, "knownModels">;
   readonly models: ModelChoice;
   readonly isModelAllowed: (model: string) => boolean;
-  readonly accessProblems: SettingsChangerOptions["accessProblems"];
+  readonly accessProblems: Parameters<typeof createSettingsChanger>[0]["accessProblems"];
   readonly chat: DeploymentChat;
 }
 
@@ -59,8 +84,8 @@ type SettingServices = Pick<CommandServices, "describeSettings" | "changeSetting
 
 /** Everything that the settings of `/settings` do. Failures of the store are `store-unavailable`. */
 export interface LayeredSettings {
-  readonly rules: PlaceRules;
-  readonly forms: FormDesk;
+  readonly rules: ReturnType<typeof createPlaceRules>;
+  readonly forms: SettingsForms;
   /** What is in force for an event. While the store is unavailable, a choice of models that fails with that. */
   forTurn(event: IncomingEvent): Promise<TurnSettings>;
   /** The services of a command call. */
@@ -71,7 +96,10 @@ export interface LayeredSettings {
   erase(holder: string): Promise<void>;
 }
 
-/** How long the default models may take to find, in milliseconds: people wait for a form. */
+/**
+ * How long the gateway may take to list its models or to find the default ones, in milliseconds: platforms want a
+ * form's answer within 3 s.
+ */
 const modelListMs = 1500;
 
 /** @see {@link LayeredSettings} */
@@ -185,4 +213,283 @@ function toScene(event: IncomingEvent): Scene {
   const { platform, author, origin, conversationId } = event;
   const isInside = event.kind === "message" || event.inConversation;
   return { platform, author, origin, ...(isInside ? { conversationId } : {}) };
+}
+
+interface SettingsDeskOptions {
+  readonly reader: SettingsReader;
+  readonly changer: SettingsChanger;
+  readonly access: Pick<Access, "isAdmin" | "expectAllowed">;
+  readonly gateway: Pick<Gateway, "knownModels">;
+  readonly isModelAllowed: (model: string) => boolean;
+  readonly defaults: () => Promise<Defaults>;
+}
+
+/** In the order in which people want them. */
+const offered: readonly Layer[] = ["person", "conversation", "channel", "server"];
+const groups = Object.keys(settingGroups) as SettingGroup[];
+const maxKeyChars = 100;
+const maxPlaceholderChars = 100;
+const keyPrefix = "settings";
+
+/** The forms of `/settings`: one for each layer and group. Rights are checked at each step. */
+export interface SettingsForms {
+  /** What the caller may change in a conversation, and around it. */
+  offers(caller: Actor, conversationId: string | undefined): readonly FormOffer[];
+  /** @throws ParleyError `not-permitted`; `store-unavailable` */
+  open(key: string, caller: Actor): Promise<PressResult>;
+  /**
+   * Saves all fields, or none where one is wrong. Fields that are missing stay as they are; empty ones are reset.
+   * @throws ParleyError `not-permitted`; `store-unavailable`
+   */
+  submit(key: string, caller: Actor, values: Readonly<Record<string, string>>): Promise<PressResult>;
+}
+
+/** @see {@link SettingsForms} */
+function createSettingsDesk(options: SettingsDeskOptions): SettingsForms {
+  const { reader, changer, access } = options;
+
+  function toScene(caller: Actor, conversationId: string | undefined): Scene {
+    const { platform, author, origin } = caller;
+    return { platform, author, origin, conversationId };
+  }
+
+  function fieldsOf(target: Target, all: LayeredValues, defaults: Defaults, scene: Scene): FormField[] {
+    const { layer, group } = target;
+    return namesIn(layer, group, scene).map((name) => {
+      const setting = declarationOf(name);
+      const stored = all[layer]?.[name];
+      const value = stored === undefined ? "" : formatSetting(name, stored);
+      const { [name]: _, ...others } = all[layer] ?? {};
+      const otherwise = describeInForce(name, { ...all, [layer]: others }, defaults, scene);
+      const choices = optionsOf(name, value);
+      return {
+        name,
+        label: settingLabel(name),
+        description: settingDescription(name),
+        value,
+        ...(choices === undefined ? {} : { options: choices }),
+        ...(setting.kind === "model" ? { models: setting.operation } : {}),
+        maxChars: setting.kind === "text" ? setting.maxChars : 2000,
+        isLong: setting.kind === "text",
+        placeholder: otherwise.slice(0, maxPlaceholderChars),
+      };
+    });
+  }
+
+  function optionsOf(name: SettingName, current: string): readonly FormOption[] | undefined {
+    const setting = declarationOf(name);
+    if (setting.kind === "choice") return settingChoices(name);
+    if (setting.kind !== "model") return undefined;
+    const ids = options.gateway
+      .knownModels()
+      .filter((model) => options.isModelAllowed(model.id) && canDo(model, setting.operation))
+      .map(({ id }) => id);
+    const all = current === "" || ids.includes(current) ? ids : [current, ...ids];
+    return all.length === 0 ? undefined : all.map((id) => ({ value: id, label: id }));
+  }
+
+  return {
+    offers(caller, conversationId) {
+      const scene = toScene(caller, conversationId);
+      return (
+        offered
+          // On the page, whose one person is the operator, "me" and "this page" are the same.
+          .filter(
+            (layer) => (layer !== "person" || scene.origin !== undefined) && mayChange(layer, scene, access),
+          )
+          .flatMap((layer) =>
+            groups
+              .filter((group) => namesIn(layer, group, scene).length > 0)
+              .map((group) => ({
+                key: [keyPrefix, layer, group, conversationId ?? ""].join("/"),
+                label: translate("settings.form.label", {
+                  place: titleOf(layer, scene),
+                  group: settingGroupTitle(group, "in-label"),
+                }),
+                scope: titleOf(layer, scene),
+                layer,
+                group,
+              })),
+          )
+          .filter(({ key }) => key.length <= maxKeyChars)
+      );
+    },
+    async open(key, caller) {
+      access.expectAllowed(caller);
+      const target = parseKey(key);
+      const scene = toScene(caller, target.conversationId);
+      expectMayChange(target.layer, scene, access);
+      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults()]);
+      const form = {
+        key,
+        title: settingGroupTitle(target.group),
+        introduction: translate("settings.form.introduction", { place: wordsOf(target.layer, scene) }),
+        fields: fieldsOf(target, all, defaults, scene),
+      };
+      return { kind: "form", form };
+    },
+    async submit(key, caller, values) {
+      access.expectAllowed(caller);
+      const { layer, group, conversationId } = parseKey(key);
+      const scene = toScene(caller, conversationId);
+      expectMayChange(layer, scene, access);
+      const before = (await reader.read(scene))[layer] ?? {};
+      // What stays as it is need not be valid any more: a model that is gone must not keep the rest from being saved.
+      const typed = namesIn(layer, group, scene).flatMap((name) => {
+        const stored = before[name];
+        const text = values[name]?.trim();
+        const isSame = text === (stored === undefined ? "" : formatSetting(name, stored));
+        return text === undefined || isSame ? [] : [[name, text] as const];
+      });
+      const problems = await changer(layer, scene, Object.fromEntries(typed));
+      if (problems !== undefined) return { kind: "problems", problems: toSentences(problems) };
+      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults()]);
+      const lines = namesIn(layer, group, scene).map(
+        (name) =>
+          `- ${translate("settings.form.line", {
+            label: settingLabel(name),
+            value: describeInForce(name, all, defaults, scene),
+          })}`,
+      );
+      return {
+        kind: "told",
+        markdown: [translate("settings.form.saved", { place: wordsOf(layer, scene) }), ...lines].join("\n"),
+      };
+    },
+  };
+
+  function titleOf(layer: Layer, scene: Scene): string {
+    return wordsOf(layer, scene, "title");
+  }
+}
+
+/** What a form changes. */
+interface Target {
+  readonly layer: Layer;
+  readonly group: SettingGroup;
+  readonly conversationId: string | undefined;
+}
+
+/** @throws ParleyError `not-permitted`: a form of another version, or a made up one */
+function parseKey(key: string): Target {
+  const [prefix, layer, group, ...rest] = key.split("/");
+  const found = { layer: offered.find((one) => one === layer), group: groups.find((one) => one === group) };
+  if (prefix !== keyPrefix || found.layer === undefined || found.group === undefined) {
+    throw new ParleyError("not-permitted", "unknown form", {
+      detail: { problem: translate("settings.form.unknown") },
+    });
+  }
+  const conversationId = rest.join("/");
+  return {
+    layer: found.layer,
+    group: found.group,
+    conversationId: conversationId === "" ? undefined : conversationId,
+  };
+}
+
+function namesIn(layer: Layer, group: SettingGroup, scene: Scene): SettingName[] {
+  return settingNames.filter(
+    (name) => declarationOf(name).group === group && mayHold(layer, name) && isApplicable(name, scene),
+  );
+}
+
+function toSentences(problems: SettingProblems): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(problems).map(([name, problem]) => [
+      name,
+      translate("setting.problem", {
+        label: settingLabel(name as SettingName),
+        problem: problem.replace(/[.。]$/, ""),
+      }),
+    ]),
+  );
+}
+
+interface SettingsChangerOptions {
+  readonly reader: SettingsReader;
+  readonly access: Pick<Access, "isAdmin">;
+  readonly models: Pick<ModelChoice, "choose">;
+  /** What is wrong with access terms, one sentence each. */
+  readonly accessProblems: (terms: readonly string[]) => readonly string[];
+}
+
+/** What is wrong with single values, as the ends of sentences that begin with the setting's name. */
+type SettingProblems = { readonly [N in SettingName]?: string };
+
+/** Saves what a person typed for a layer: all of it, or nothing where something is wrong. */
+type SettingsChanger = (
+  layer: Layer,
+  scene: Scene,
+  typed: Readonly<Partial<Record<SettingName, string>>>,
+) => Promise<SettingProblems | undefined>;
+
+/**
+ * Returns a function that checks and saves a change. It resolves to what is wrong, `undefined`: saved.
+ * @throws ParleyError from the function: `not-permitted`, `store-unavailable`
+ */
+function createSettingsChanger(options: SettingsChangerOptions): SettingsChanger {
+  const { reader, access, models } = options;
+
+  async function parse(
+    { layer, scene }: { readonly layer: Layer; readonly scene: Scene },
+    name: SettingName,
+    text: string,
+  ): Promise<string | SettingValue[]> {
+    if (!mayHold(layer, name)) return notHeld(name);
+    if (!isApplicable(name, scene)) return translate("setting.problem.page");
+    const parsed = parseSetting(name, text);
+    if (parsed.kind === "problem") return parsed.problem;
+    if (parsed.kind === "default") return [];
+    const { value } = parsed;
+    const setting = declarationOf(name);
+    if (setting.kind === "access" && typeof value === "object") {
+      const [problem] = options.accessProblems(value);
+      if (problem !== undefined) return problem;
+    }
+    if (setting.kind === "model" && typeof value === "string") {
+      try {
+        await models.choose(setting.operation, value, AbortSignal.timeout(modelListMs));
+      } catch (error) {
+        // A gateway that is down must not keep people from their settings; the model is checked when it is used.
+        if (isParleyError(error, "gateway-unknown-model") || isParleyError(error, "model-not-allowed"))
+          return translate("setting.problem.model-refused", { why: toNotice(error) });
+      }
+    }
+    return [value];
+  }
+
+  return async (layer, scene, typed) => {
+    expectMayChange(layer, scene, access);
+    const problems: Partial<Record<SettingName, string>> = {};
+    const change: Partial<Record<SettingName, SettingValue | undefined>> = {};
+    for (const name of settingNames) {
+      const text = typed[name];
+      if (text === undefined) continue;
+      const parsed = await parse({ layer, scene }, name, text);
+      if (typeof parsed === "string") problems[name] = parsed;
+      else change[name] = parsed[0];
+    }
+    if (Object.keys(problems).length > 0) return problems;
+    const before = (await reader.read(scene))[layer];
+    const contradiction = contradictionIn({ ...before, ...change } as LayerValues, change);
+    if (contradiction !== undefined) return contradiction;
+    await reader.change(layer, scene, change);
+    return undefined;
+  };
+}
+
+/** Values of one layer that cannot both be meant; told at the one that was changed. */
+function contradictionIn(
+  { "person-budget": person, "place-budget": place }: LayerValues,
+  change: Readonly<Partial<Record<SettingName, unknown>>>,
+): SettingProblems | undefined {
+  if (person === undefined || place === undefined || person <= place) return undefined;
+  return change["person-budget"] === undefined
+    ? { "place-budget": translate("setting.problem.below-person", { amount: String(person) }) }
+    : { "person-budget": translate("setting.problem.above-place", { amount: String(place) }) };
+}
+
+function notHeld(name: SettingName): string {
+  const where = declarationOf(name).layers.map((layer) => forWords[layer]);
+  return translate("setting.problem.layer", { layers: where.join(translate("settings.or")) });
 }

@@ -1,14 +1,15 @@
 import type { Access, Asker } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Origin } from "../../core/events.ts";
+import type { Inbox } from "../../core/inbox.ts";
 import { resolveLayers } from "../../core/layered-settings.ts";
-import type { PlaceSettings } from "../../core/platform.ts";
+import type { Receiver, PlaceSettings } from "../../core/platform.ts";
 import type { Budget, PlaceBudgets } from "../../core/spending.ts";
-import { channelHolderOf, type Place } from "./layer-holders.ts";
-import type { SettingsReader } from "./settings-reader.ts";
+import type { Conversations } from "../../core/storage.ts";
+import { channelHolderOf, type Place, type SettingsReader } from "./settings-reader.ts";
 
 /** The rules that the managers of a server, workspace or channel made with `/settings`. */
-export interface PlaceRules extends PlaceBudgets {
+interface PlaceRules extends PlaceBudgets {
   /** Which messages are for the bot, and where it answers. @throws ParleyError `store-unavailable` */
   settingsOf(place: Place): Promise<PlaceSettings>;
   /** @throws ParleyError `access-denied`: a list of `who-may-use` leaves them out; `store-unavailable` */
@@ -64,4 +65,28 @@ export function createPlaceRules(
 
 function termsOf({ user, server, channel, roles = [] }: Origin): ReadonlySet<string | undefined> {
   return new Set([user, server, channel, ...roles]);
+}
+
+/**
+ * Returns {@link Receiver.answersTo}. Conversations of versions that did not mark people's threads have no mark: what was
+ * answered whole then still is, until `/dismiss`.
+ */
+export function createThreadRules(options: {
+  readonly conversations: Pick<Conversations, "settings" | "exists">;
+  readonly inbox: Pick<Inbox, "listOpenIn">;
+  readonly rules: Pick<PlaceRules, "settingsOf">;
+}): Receiver["answersTo"] {
+  const { conversations, inbox, rules } = options;
+  return async (conversationId, place) => {
+    const stored = await conversations.settings(conversationId);
+    const { answerTo, room } = stored;
+    if (answerTo !== undefined) return answerTo;
+    if ((await rules.settingsOf(place)).answerTo === "every-message") return "every-message";
+    if (room?.isPeoples === true) return undefined;
+    const isStored = Object.keys(stored).length > 0 || (await conversations.exists(conversationId));
+    if (isStored) return "every-message";
+    // Its first message is accepted, and its turn has not stored anything yet.
+    const open = await inbox.listOpenIn(conversationId);
+    return open.some(({ event }) => event.inRoom !== true) ? "every-message" : undefined;
+  };
 }

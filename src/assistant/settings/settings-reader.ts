@@ -1,22 +1,19 @@
-import { LRUCache } from "lru-cache";
-import type { Access } from "../../core/access.ts";
-import type {
-  Layer,
-  LayeredValues,
-  LayerChange,
-  LayerValues,
-  SettingsStore,
+import type { Access, Asker } from "../../core/access.ts";
+import {
+  type Layer,
+  type LayeredValues,
+  type LayerChange,
+  type LayerValues,
+  type SettingsStore,
+  declarationOf,
+  type SettingName,
 } from "../../core/layered-settings.ts";
 import type { Conversations, ConversationSettings } from "../../core/storage.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
-import {
-  channelHolderOf,
-  earlierHolderOf,
-  holdersOf,
-  type LayerHolders,
-  type Place,
-  type Scene,
-} from "./layer-holders.ts";
+import { createRecent } from "../../support/recent.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Author, Origin } from "../../core/events.ts";
+import { translate } from "../../words/translate.ts";
 
 /** How long a value that was read counts as current: a change in another process shows after that, in milliseconds. */
 const freshMs = 2000;
@@ -54,7 +51,7 @@ interface Remembered {
 /** @see {@link SettingsReader} */
 export function createSettingsReader(options: SettingsReaderOptions): SettingsReader {
   const { store, conversations, access, now } = options;
-  const remembered = new LRUCache<string, Remembered>({ max: maxHolders });
+  const remembered = createRecent<Remembered>(maxHolders);
   const writers = createKeyedQueue();
   /** Counts the changes of this process: a read that one of them overtook is not remembered. */
   let changes = 0;
@@ -79,26 +76,11 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
     return found;
   }
 
-  /** @param earlier where the channel's values are, if the channel itself has none */
-  async function readLayers(holders: LayerHolders, earlier: string | undefined): Promise<LayeredValues> {
+  async function readLayers(holders: LayerHolders): Promise<LayeredValues> {
     const entries = Object.entries(holders).filter(([layer]) => layer !== "conversation");
     const ids = entries.map(([, holder]) => holder);
-    const found = await readHolders(earlier === undefined ? ids : [...ids, earlier]);
-    const valuesOf = (layer: string, holder: string): LayerValues => {
-      const values = found.get(holder) ?? {};
-      const isMoved = layer !== "channel" || earlier === undefined || !isEmpty(values);
-      return isMoved ? values : (found.get(earlier) ?? {});
-    };
-    return Object.fromEntries(entries.map(([layer, holder]) => [layer, valuesOf(layer, holder)]));
-  }
-
-  /** Changes a channel that several servers share. What an earlier version held for all of them moves to the first. */
-  async function changeShared(holder: string, earlier: string, change: LayerChange): Promise<void> {
-    const [own = {}, before = {}] = await store.read([holder, earlier]);
-    const isMoving = isEmpty(own) && !isEmpty(before);
-    await store.change(holder, isMoving ? { ...before, ...change } : change);
-    if (isMoving) await store.erase(earlier);
-    forget(earlier);
+    const found = await readHolders(ids);
+    return Object.fromEntries(entries.map(([layer, holder]) => [layer, found.get(holder) ?? {}]));
   }
 
   async function changeConversation(conversationId: string, change: LayerChange): Promise<void> {
@@ -122,7 +104,7 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
     async read(scene) {
       const holders = holdersOf(scene, access);
       const [layers, conversation] = await Promise.all([
-        readLayers(holders, scene.origin === undefined ? undefined : earlierHolderOf(scene.origin)),
+        readLayers(holders),
         holders.conversation === undefined ? undefined : conversations.settings(holders.conversation),
       ]);
       return conversation === undefined ? layers : { ...layers, conversation: toLayerValues(conversation) };
@@ -135,7 +117,7 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
         ...(channel === undefined ? {} : { channel }),
       };
       try {
-        return await readLayers(places, earlierHolderOf(place));
+        return await readLayers(places);
       } catch (error) {
         const known = Object.entries(places).map(
           ([layer, id]) => [layer, remembered.get(id)?.values] as const,
@@ -148,10 +130,7 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
       const holder = holdersOf(scene, access)[layer];
       if (holder === undefined) throw new Error(`a scene without the layer ${layer}`);
       if (layer === "conversation") return changeConversation(holder, change);
-      const earlier =
-        layer === "channel" && scene.origin !== undefined ? earlierHolderOf(scene.origin) : undefined;
-      if (earlier === undefined) await store.change(holder, change);
-      else await changeShared(holder, earlier, change);
+      await store.change(holder, change);
       forget(holder);
     },
     async erase(holder) {
@@ -161,9 +140,81 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
   };
 }
 
-const isEmpty = (values: LayerValues): boolean => Object.keys(values).length === 0;
-
 /** The settings of a conversation as a layer. */
 function toLayerValues({ model, chosen = {} }: ConversationSettings): LayerValues {
   return model === undefined ? chosen : { ...chosen, "chat-model": model };
+}
+
+/** Who does something and where; every event is one. */
+export interface Scene extends Asker {
+  readonly author: Author;
+  /** Absent outside conversations. */
+  readonly conversationId?: string | undefined;
+}
+
+/** Who or what holds the settings of each layer that exists in a scene. Ids of the store. */
+type LayerHolders = Readonly<Partial<Record<Layer, string>>>;
+
+/** @param access tells the operator's own platform, which is one place, from an event of an unknown place */
+export function holdersOf(scene: Scene, access: Pick<Access, "isAdmin">): LayerHolders {
+  const { origin, platform, author, conversationId } = scene;
+  const server = origin === undefined ? (access.isAdmin(scene) ? platform : undefined) : origin.server;
+  const channel = origin === undefined ? undefined : channelHolderOf(origin);
+  return {
+    ...(server === undefined ? {} : { server }),
+    ...(channel === undefined ? {} : { channel }),
+    person: author.id,
+    ...(conversationId === undefined ? {} : { conversation: conversationId }),
+  };
+}
+
+/** Where somebody is, as far as settings are concerned. */
+export type Place = Pick<Origin, "server" | "channel" | "channelPlace">;
+
+/** Who holds the settings and budgets of the channel. */
+export function channelHolderOf({ channel, channelPlace }: Place): string | undefined {
+  return channelPlace ?? channel;
+}
+
+/** Whether the platform is one place by itself, as the page is: without channels, and nobody is with others there. */
+export function isOnePlace({ origin, platform }: Asker): boolean {
+  return origin === undefined || origin.server === platform;
+}
+
+/** Whether a setting means anything in a scene: on the page there are no channels and no other people. */
+export function isApplicable(name: SettingName, asker: Asker): boolean {
+  return !isOnePlace(asker) || declarationOf(name).isShared !== true;
+}
+
+/** A layer in words. `for`: after "for" ("this channel"). `from`: as an origin. `title`: alone. */
+export function wordsOf(layer: Layer, asker: Asker, role: "for" | "from" | "title" = "for"): string {
+  return translate(`layer.${kindOf(layer, asker)}.${role}`);
+}
+
+function kindOf(layer: Layer, asker: Asker): Layer | "page" | "workspace" {
+  if (layer !== "server") return layer;
+  if (isOnePlace(asker)) return "page";
+  return asker.origin?.server?.split(":")[1] === "team" ? "workspace" : "server";
+}
+
+/** Whether somebody may change the settings of a layer that exists in the scene. */
+export function mayChange(layer: Layer, scene: Scene, access: Pick<Access, "isAdmin">): boolean {
+  if (holdersOf(scene, access)[layer] === undefined) return false;
+  if (layer === "person" || layer === "conversation") return true;
+  return scene.origin?.isManager === true || access.isAdmin(scene);
+}
+
+/** @throws ParleyError `not-permitted`, with the reason: no such layer here, or no right to change it */
+export function expectMayChange(layer: Layer, scene: Scene, access: Pick<Access, "isAdmin">): void {
+  if (mayChange(layer, scene, access)) return;
+  const problem =
+    holdersOf(scene, access)[layer] === undefined
+      ? translate(`settings.absent.${layer}`)
+      : translate("settings.not-manager", {
+          server: wordsOf("server", scene),
+          place: wordsOf(layer, scene),
+        });
+  throw new ParleyError("not-permitted", `settings of the layer ${layer} are not open to this person`, {
+    detail: { problem },
+  });
 }

@@ -5,7 +5,7 @@ import type { EffectiveValue, EffectiveValues } from "../../core/layered-setting
 import { automaticLanguage } from "../../core/setting-values.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
-import { wordsOf } from "./layer-holders.ts";
+import { wordsOf } from "./settings-reader.ts";
 import type { Language } from "../../words/languages.ts";
 import { translate } from "../../words/translate.ts";
 

@@ -1,25 +1,23 @@
 import { otherModelNotice } from "../../core/error-messages.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
-import type { ConversationSettings, StoredMessage } from "../../core/storage.ts";
-import { charsOf, maxRecentChars } from "../../core/stored-text.ts";
-import { textOfAnswer, toContinuationRequest } from "./continued-answer.ts";
-import { createJoiner } from "./join-continuation.ts";
-import { lastShownNotice } from "../../core/picture-words.ts";
+import { shortened, changedFromNotice, lastShownNotice } from "../../core/picture-words.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
-import { canChangePictures, changeMeantPicture } from "./change-meant-picture.ts";
 import {
-  findMeantPictures,
-  mayAskForChange,
-  parseAskedChange,
-  type MeantPictures,
-} from "./meant-pictures.ts";
-import { budgetFor, buildContext, maxImages } from "./context-window.ts";
-import { namedContextLength, type RefusedRequest, type Tolerance } from "./model-tolerance.ts";
+  type Conversations,
+  type StoredMessage,
+  type ConversationSettings,
+  charsOf,
+  maxRecentChars,
+} from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
-import type { ReadMessages } from "./read-messages.ts";
+import { budgetFor, buildContext, maxImages } from "./context-window.ts";
+import { textOfAnswer, toContinuationRequest, createJoiner } from "./continued-answer.ts";
+import { namedContextLength, type RefusedRequest, type Tolerance } from "./model-choice.ts";
+import type { readMessages } from "./read-messages.ts";
 import type { ReceiptDraft } from "./receipt-draft.ts";
+import { requestChange, pictureOf, picturePartsOf, type TakenPicture } from "./stored-pictures.ts";
 import { afterReset, hasPictures, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
-import { streamAnswer, type AnswerEnd, type PartialAnswer } from "./stream-answer.ts";
+import { keepPicture, type PartialAnswer, streamAnswer, type AnswerEnd } from "./stream-answer.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** Most messages of a conversation that are considered for one answer. */
@@ -27,8 +25,8 @@ export const maxHistory = 200;
 /** Share of a prompt that is sent after the gateway has refused it as too long without naming a limit. */
 const shrunkShare = 0.4;
 
-export interface Question {
-  readonly read: ReadMessages;
+interface Question {
+  readonly read: Awaited<ReturnType<typeof readMessages>>;
   /** Markdown before the answer. Empty: none. */
   readonly lead: string;
   /** Resolves when the reply has begun and its address is saved. */
@@ -40,7 +38,7 @@ export interface Question {
   readonly continued: StoredMessage | undefined;
 }
 
-export interface ModelAnswer extends AnswerEnd {
+interface ModelAnswer extends AnswerEnd {
   /** The conversation's settings as they were when the model was asked. */
   readonly settings: ConversationSettings;
 }
@@ -271,4 +269,151 @@ function upToTurn(log: readonly StoredMessage[], own: readonly StoredMessage[]):
   // They are still being stored, some of them perhaps already.
   const ownIds = new Set(own.map(({ id }) => id));
   return [...log.filter(({ id }) => !ownIds.has(id)), ...own];
+}
+
+/** The name under which a change is stored, to be made again: that of the command which makes one. */
+const drawCommand = "imagine";
+
+/** Whether a model can change pictures, as far as is known. What that says of models is said when one is asked. */
+async function canChangePictures(
+  { models }: Pick<TurnDependencies, "models">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await models.choose("image-edit", undefined, signal);
+    return true;
+  } catch (error) {
+    if (!isParleyError(error)) throw error;
+    return false;
+  } finally {
+    models.takeNotices();
+  }
+}
+
+/**
+ * Makes the change that the chat model has asked for, in the place of its answer.
+ * @throws ParleyError as {@link requestChange} does
+ */
+async function changeMeantPicture(
+  dependencies: TurnDependencies,
+  turn: Turn,
+  {
+    asked,
+    lead,
+    receipt,
+  }: { readonly asked: AskedChange; readonly lead: string; readonly receipt: ReceiptDraft },
+  answer: PartialAnswer,
+): Promise<void> {
+  const { conversations, models } = dependencies;
+  const { conversationId, reply, signal } = turn;
+  const { instruction, picture } = asked;
+  const { part, named, messageId } = picture;
+  answer.text = "";
+  reply.status(translate("status.changing-picture"));
+  const model = await models.choose("image-edit", undefined, signal);
+  answer.notices.push(...models.takeNotices());
+  const request = { model, prompt: instruction, part, conversationId };
+  const changed = await requestChange(dependencies, request, receipt, signal);
+  const kept = { conversations, conversationId, altText: instruction };
+  for (const image of changed.images) await keepPicture(kept, answer, image);
+  answer.text = changed.text;
+  const hasPicture = changed.images.length > 0;
+  answer.notices.push(
+    ...changed.notices,
+    hasPicture ? changedFromNotice(named) : translate("drawn.only-words"),
+  );
+  if (hasPicture) {
+    const pictures = [{ conversationId, messageId, number: named.number }];
+    answer.call = { name: drawCommand, options: { prompt: instruction }, pictures };
+  }
+  reply.write({ lead, text: answer.text });
+}
+
+/** Most pictures that a model is told about, newest first. */
+const maxListed = 8;
+/** Longest instruction for a change, in characters. */
+const maxInstructionChars = 4000;
+
+const tag = "change_picture";
+const whole = new RegExp(`^\\s*<${tag} number="(\\d{1,3})">([\\s\\S]{1,${maxInstructionChars}})</${tag}>`);
+
+/** Pictures of a conversation that a request may mean, in the order of their numbers from 1. */
+interface MeantPictures {
+  readonly pictures: readonly TakenPicture[];
+  /** Tells the model about them, and how it asks for a change of one. */
+  readonly note: string;
+}
+
+/** A change that a model asks for. */
+interface AskedChange {
+  readonly picture: TakenPicture;
+  readonly instruction: string;
+}
+
+/**
+ * The pictures that can be meant: the newest of the history, the last one of the conversation where that is older than
+ * the history, and those of the message that the person replies to, which come last. `undefined`: there is none.
+ * @throws ParleyError `store-unavailable`
+ */
+export async function findMeantPictures(
+  conversations: Pick<Conversations, "find">,
+  conversationId: string,
+  known: {
+    /** Oldest first. */
+    readonly history: readonly StoredMessage[];
+    /** @see ConversationSettings.lastPicture */
+    readonly lastPicture: string | undefined;
+    /** A key of {@link StoredMessage.shownAs}. */
+    readonly repliesTo: string | undefined;
+  },
+): Promise<MeantPictures | undefined> {
+  const { history, lastPicture, repliesTo } = known;
+  const usable = history.filter(({ inContext, outcome }) => inContext !== false && outcome !== "failed");
+  const replied =
+    repliesTo === undefined ? undefined : usable.find(({ shownAs }) => shownAs?.includes(repliesTo));
+  let others = usable.filter((message) => message !== replied && picturePartsOf(message).length > 0);
+  if (others.length === 0 && lastPicture !== undefined && lastPicture !== replied?.id) {
+    const older = await conversations.find(conversationId, lastPicture);
+    if (older !== undefined) others = [older];
+  }
+  const meant = replied === undefined ? [] : toPictures(replied);
+  const room = Math.max(0, maxListed - meant.length);
+  const pictures = [...(room === 0 ? [] : others.flatMap(toPictures).slice(-room)), ...meant];
+  return pictures.length === 0 ? undefined : { pictures, note: toNote(pictures, meant.length) };
+}
+
+function toPictures(message: StoredMessage): TakenPicture[] {
+  return picturePartsOf(message).flatMap((_, index) => pictureOf(message, index + 1) ?? []);
+}
+
+function toNote(pictures: readonly TakenPicture[], replied: number): string {
+  const lines = pictures.map(({ named: { number, of, prompt } }, index) => {
+    return `${index + 1}: ${JSON.stringify(shortened(prompt))}${of === 1 ? "" : ` (picture ${number} of ${of} in its message)`}`;
+  });
+  const first = pictures.length - replied + 1;
+  const which = replied === 1 ? `picture ${first}` : `pictures ${first} to ${pictures.length}`;
+  return [
+    "Pictures in this conversation, oldest first, by number:",
+    ...lines,
+    ...(replied === 0 ? [] : [`The person replies to the message with ${which}.`]),
+    "If the person asks you to change one of these pictures, or for a version of it, answer with this line alone:",
+    `<${tag} number="${pictures.length}">the change, as an instruction</${tag}>`,
+    "Use the number of the picture that the person replies to or names; otherwise the last number. The picture is then changed for you and shown. Never write this line for anything else.",
+  ].join("\n");
+}
+
+/** Whether an answer so far may become a request for a change: it is not shown until that is known. */
+export function mayAskForChange(text: string): boolean {
+  const start = text.trimStart();
+  const opening = `<${tag} `;
+  return start.length < opening.length ? opening.startsWith(start) : start.startsWith(opening);
+}
+
+/** The change that a whole answer asks for. A number that is not listed stands for the last picture. */
+export function parseAskedChange(text: string, { pictures }: MeantPictures): AskedChange | undefined {
+  const [, number = "", instruction = ""] = whole.exec(text) ?? [];
+  const picture = pictures[Number(number) - 1] ?? pictures.at(-1);
+  return instruction.trim() === "" || picture === undefined
+    ? undefined
+    : { picture, instruction: instruction.trim() };
 }

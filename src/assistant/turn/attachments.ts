@@ -1,23 +1,23 @@
 import type { Clock } from "../../core/clock.ts";
-import { decodeText } from "../../media/decode-text.ts";
-import { toModelImage } from "../../media/image.ts";
-import { readDocument } from "../../media/documents/read-document.ts";
-import type { DocumentFormat } from "../../media/documents/document.ts";
-import { isSource } from "../../media/readable.ts";
-import { sniff, type Sniffed } from "../../media/sniff.ts";
-import type { Release } from "../../support/fair-semaphore.ts";
-import { isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
-import type { Attachment } from "../../core/events.ts";
-import { isClaimedSound, maxFileBytes, maxRecordingBytes } from "../../core/file-limits.ts";
-import type { Conversations, MessagePart } from "../../core/storage.ts";
-import type { DownloadOptions } from "../../core/platform.ts";
-import type { TimedWords, TranscriptionRequest } from "../../core/gateway.ts";
+import { isParleyError } from "../../core/errors.ts";
+import { type Attachment, isClaimedSound, maxFileBytes, maxRecordingBytes } from "../../core/events.ts";
+import type { TranscriptionRequest, TimedWords } from "../../core/gateway.ts";
+import type { Platform, Reply, DownloadOptions } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
-import { documentProblem, omissionNotices, unreadKind } from "./document-words.ts";
-import { transcribeRecording } from "./transcribe-recording.ts";
-import type { Transcription } from "./transcribe.ts";
+import type { Conversations, MessagePart } from "../../core/storage.ts";
+import { decodeText, sniff, type Sniffed } from "../../media/sniff.ts";
+import type { DocumentProblem, Omission, DocumentFormat } from "../../media/documents/document.ts";
+import { readDocument } from "../../media/documents/read-document.ts";
+import { toModelImage } from "../../media/image.ts";
+import { isSource } from "../../media/readable.ts";
+import type { Release } from "../../support/fair-semaphore.ts";
+import type { MessageKey } from "../../words/english.ts";
 import { translate } from "../../words/translate.ts";
+import { transcribe, transcribeRecording } from "./transcribe-recording.ts";
+import type { TurnDependencies } from "./turn.ts";
+
+type Transcription = Awaited<ReturnType<typeof transcribe>>;
 
 /** Longest text file that is quoted to the model, in characters. */
 const maxQuotedChars = 100_000;
@@ -44,7 +44,7 @@ export interface AttachmentReader {
 }
 
 /** A message's files as parts. */
-export interface ReadAttachments {
+interface ReadAttachments {
   readonly parts: readonly MessagePart[];
   readonly notices: readonly string[];
   /** The transcriptions made. */
@@ -237,4 +237,100 @@ function readText(name: string, bytes: Uint8Array): ReadAttachments {
     notices: isCut ? [translate("file.text-cut", { max: maxQuotedChars, name })] : [],
     calls: [],
   };
+}
+
+/** Where the files of a turn or command come from and go to. */
+interface AttachmentTarget {
+  readonly platform: Pick<Platform, "download">;
+  /** The conversation that keeps the files. */
+  readonly conversationId: string;
+  readonly reply: Pick<Reply, "status">;
+  readonly signal: AbortSignal;
+}
+
+/** What a person asked of the transcription. */
+interface TranscriptionChoice extends Pick<TranscriptionRequest, "language" | "hint"> {
+  readonly model?: string | undefined;
+}
+
+/** Reads files of a turn or command. @throws as {@link readAttachments} does */
+export function readFiles(
+  dependencies: TurnDependencies,
+  target: AttachmentTarget,
+  files: readonly Attachment[],
+  { model, hint, ...choice }: TranscriptionChoice = {},
+): Promise<ReadAttachments> {
+  return readAttachments(
+    files,
+    {
+      download: (attachment, options) => target.platform.download(attachment, options),
+      transcribe: (request, signal) => transcribe(dependencies, { ...request, ...choice }, model, signal),
+      hint,
+      clock: dependencies.clock,
+      admitBytes: (bytes, signal) => dependencies.admitBytes(bytes, signal),
+      conversations: dependencies.conversations,
+      conversationId: target.conversationId,
+      personId: dependencies.personId,
+      status: (text, options) => {
+        target.reply.status(text, options);
+      },
+    },
+    target.signal,
+  );
+}
+
+/** Sheets that are named of those that were cut. */
+const maxNamedSheets = 5;
+
+/** Why a document was not read, and what to do: the second half of "Not read: report.pdf (…)". */
+function documentProblem(problem: DocumentProblem): string {
+  return translate(`document.${problem}`);
+}
+
+/** Kinds that are known and not read, by sniffed media type. */
+const unreadKinds = {
+  "application/x-encrypted-office": "document.encrypted",
+  "application/msword": "document.old-word",
+  "application/vnd.ms-excel": "document.old-excel",
+  "application/vnd.ms-powerpoint": "document.old-powerpoint",
+} as const satisfies Readonly<Record<string, MessageKey>>;
+
+/** Why a file that is no picture, recording, text or document was not read. */
+function unreadKind(mediaType: string): string {
+  return Object.hasOwn(unreadKinds, mediaType)
+    ? translate(unreadKinds[mediaType as keyof typeof unreadKinds])
+    : translate("file.other-type", { type: mediaType });
+}
+
+/** What was left out of a document, a sentence each. */
+function omissionNotices(name: string, omissions: readonly Omission[]): string[] {
+  return omissions.map((omission) => toSentence(name, omission));
+}
+
+function toSentence(name: string, omission: Omission): string {
+  switch (omission.kind) {
+    case "pages":
+    case "slides":
+    case "sheets":
+      return translate(`document.cut.${omission.kind}`, { name, read: omission.read, count: omission.count });
+    case "blank-pages": {
+      const { count, pages } = omission;
+      if (count === 1) return translate("document.blank-page", { name, page: String(pages[0]) });
+      const named = `${pages.join(", ")}${count > pages.length ? ", …" : ""}`;
+      return translate("document.blank-pages", { name, count, pages: named });
+    }
+    case "pictures":
+      return omission.count === undefined
+        ? translate("document.pictures", { name })
+        : translate("document.pictures.counted", { name, count: omission.count });
+    case "rows":
+      return omission.sheets.length === 0
+        ? translate("document.rows", { name })
+        : translate("document.rows.sheets", {
+            name,
+            sheets: omission.sheets.slice(0, maxNamedSheets).join(", "),
+          });
+    case "characters":
+      return translate("file.text-cut", { name, max: omission.read });
+  }
 }

@@ -2,8 +2,8 @@ import { codeOf } from "../../core/errors.ts";
 import type { ChatMessage } from "../../core/gateway.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { StoredMessage } from "../../core/storage.ts";
-import { toTitle } from "../../support/title.ts";
-import { collectAnswer } from "./collect-answer.ts";
+import { toTitle } from "../../support/text.ts";
+import { collectAnswer } from "./stream-answer.ts";
 import { textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import type { TurnDependencies } from "./turn.ts";
 

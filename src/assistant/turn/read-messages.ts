@@ -1,24 +1,21 @@
 import { unreadNotice } from "../../core/error-messages.ts";
-import type { Attachment, IncomingMessage } from "../../core/events.ts";
+import type { CommandCall, EditedContent, IncomingMessage, Attachment } from "../../core/events.ts";
 import type { TimedWords } from "../../core/gateway.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
-import type { MessagePart, NotedWithMessage, StoredMessage } from "../../core/storage.ts";
-import { readFiles } from "./attachment-reader.ts";
-import type { ReadAttachments } from "./attachments.ts";
-import { applyEdit } from "./edited-question.ts";
-import { withFixedWords } from "./fixed-words.ts";
-import { readRoom, type ReadRoom } from "./read-room.ts";
+import type { MessagePart, StoredMessage, NotedWithMessage } from "../../core/storage.ts";
+import { type readAttachments, readFiles } from "./attachments.ts";
+import { readRoom } from "./read-room.ts";
+import { estimatePartsTokens, messageIds, withFixedWords } from "./stored-messages.ts";
 import { noteLastPicture, picturePartsOf, takePicture } from "./stored-pictures.ts";
-import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
-import { toQuotedTranscript, toShownTranscript } from "./transcript-file.ts";
-import type { Turn, TurnDependencies } from "./turn.ts";
+import { toQuotedTranscript, toShownTranscript } from "./transcribe-recording.ts";
+import type { TurnDependencies, Turn } from "./turn.ts";
 
 /** Stored messages among which the one that a person replies to is looked for. */
 const maxRepliedTo = 200;
 
 /** The messages of a turn, with their files read. */
-export interface ReadMessages {
+interface ReadMessages {
   /** As they are stored once `whenStored` resolves; in between, what was said in the room before each. */
   readonly stored: readonly StoredMessage[];
   /** The model may be asked before; nothing of its answer may be shown. Rejects with `store-unavailable`. */
@@ -95,7 +92,10 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
  * What was said in people's thread before the turn's messages. Nothing where all of them are stored: it was read before
  * the last one was.
  */
-async function readRoomBefore(dependencies: TurnDependencies, turn: Turn): Promise<ReadRoom | undefined> {
+async function readRoomBefore(
+  dependencies: TurnDependencies,
+  turn: Turn,
+): Promise<Awaited<ReturnType<typeof readRoom>> | undefined> {
   const last =
     turn.messages.findLast(({ inRoom }) => inRoom === true) ??
     ((await dependencies.withheld?.hasAny(turn.conversationId)) === true ? turn.messages.at(-1) : undefined);
@@ -112,7 +112,7 @@ async function readMessage(
   message: IncomingMessage,
 ): Promise<
   Pick<ReadMessages, "notices" | "calls"> &
-    Required<Pick<ReadAttachments, "timed">> & { readonly message: StoredMessage }
+    Required<Pick<Awaited<ReturnType<typeof readAttachments>>, "timed">> & { readonly message: StoredMessage }
 > {
   const files = [...message.attachments, ...(await picturesRepliedTo(dependencies, turn, message))];
   const read = await readFiles(dependencies, turn, files);
@@ -153,4 +153,57 @@ async function picturesRepliedTo(
 /** Whether there is anything to answer: not only files that could not be read. */
 export function isAnswerable(parts: readonly MessagePart[]): boolean {
   return parts.some((part) => part.kind !== "unread");
+}
+
+/** A stored question after an edit: with the new words, without the files that were taken away, and no longer a call. */
+export function toEditedQuestion(
+  stored: StoredMessage,
+  { text, attachments }: EditedContent,
+  editedAt: number,
+): StoredMessage {
+  const isKept = (part: MessagePart): boolean => {
+    if (part.kind === "text") return false;
+    if (attachments === undefined) return true;
+    return attachments.some(({ name, linkUrl }) =>
+      part.kind === "image-link" ? linkUrl === part.url : name === part.name,
+    );
+  };
+  const words: MessagePart[] = text === "" ? [] : [{ kind: "text", text }];
+  const parts = [...words, ...stored.parts.filter(isKept)];
+  const { call: _asItWas, ...kept } = stored;
+  return { ...kept, parts, estimatedTokens: estimatePartsTokens(parts), editedAt };
+}
+
+/**
+ * Stores the edit of a call's message in the place of what it said before, which is erased. Can be repeated.
+ * @throws ParleyError `store-unavailable`
+ */
+export async function applyCallEdit(
+  { conversations, archive }: Pick<TurnDependencies, "conversations" | "archive">,
+  conversationId: string,
+  { key, edit, editedTo }: CommandCall,
+): Promise<void> {
+  const stored = await conversations.find(conversationId, messageIds.user(key));
+  if (stored === undefined || edit === undefined || editedTo === undefined) return;
+  if (edit.at <= (stored.editedAt ?? -Infinity)) return;
+  await archive.replaceMessage(conversationId, toEditedQuestion(stored, editedTo, edit.at));
+}
+
+/**
+ * Stores the edit of a question in the place of what it said before, which is erased. Resolves to the question as it is
+ * stored then; `undefined`: it is not stored. Can be repeated.
+ * @throws ParleyError `store-unavailable`
+ */
+export async function applyEdit(
+  { conversations, archive }: Pick<TurnDependencies, "conversations" | "archive">,
+  conversationId: string,
+  message: IncomingMessage,
+): Promise<StoredMessage | undefined> {
+  const stored = await conversations.find(conversationId, messageIds.user(message.key));
+  const editedAt = message.edit?.at;
+  if (stored === undefined || editedAt === undefined || editedAt <= (stored.editedAt ?? -Infinity))
+    return stored;
+  const edited = toEditedQuestion(stored, message, editedAt);
+  await archive.replaceMessage(conversationId, edited);
+  return edited;
 }

@@ -7,10 +7,10 @@ import type { ReceiptCall } from "../../core/receipt.ts";
 import type { RoomMessage, RoomReading, RoomState } from "../../core/room.ts";
 import { roomFailureNotice, roomFilesNotice } from "../../core/room-words.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
-import { cutText } from "../../support/cut-text.ts";
+import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
-import { historyWithheld } from "../access/withheld-history.ts";
-import { readFiles } from "./attachment-reader.ts";
+import { historyWithheld } from "../access/access.ts";
+import { readFiles } from "./attachments.ts";
 import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
 import type { RoomBounds, TurnDependencies } from "./turn.ts";
 
@@ -38,7 +38,7 @@ export interface RoomTarget {
 }
 
 /** What was said in a room, ready to be stored. */
-export interface ReadRoom {
+interface ReadRoom {
   /** Oldest first, without those that are stored. */
   readonly messages: readonly StoredMessage[];
   readonly notices: readonly string[];

@@ -1,7 +1,7 @@
 import type { ModelOperation, Usage } from "../../core/gateway.ts";
 import { boundedReceipt, type Receipt, type ReceiptCall, type ReceiptContext } from "../../core/receipt.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
-import { isFixable } from "./fixed-words.ts";
+import { isFixable } from "./stored-messages.ts";
 
 /** The gateway's defaults, which a receipt does not repeat. */
 const defaults = { temperature: 1, maxTokens: 1024 } as const;

@@ -1,21 +1,26 @@
 import { endedEarlyNotice, isWorthRetrying, toNotice } from "../../core/error-messages.ts";
 import { codeOf, isParleyError } from "../../core/errors.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
-import { throwIfAbandoned } from "./abandoned.ts";
+import { throwIfAbandoned, type Turn, type TurnDependencies, type TurnOutcome } from "./turn.ts";
 import { askModel } from "./ask-model.ts";
-import { actionsOf } from "../../core/reply-actions.ts";
-import { addReceipt, addUsage, findContinued, textOfAnswer } from "./continued-answer.ts";
-import { findEarlier, keepsEarlier, showEarlier, showEnd, showStored } from "./earlier-answer.ts";
-import { keepAnswer } from "./keep-answer.ts";
+import { actionsOf } from "../../core/press.ts";
+import {
+  addReceipt,
+  addUsage,
+  findContinued,
+  textOfAnswer,
+  findEarlier,
+  keepsEarlier,
+  showEarlier,
+  showEnd,
+  showStored,
+} from "./continued-answer.ts";
+import { keepAnswer, storePlaces, estimatePartsTokens, messageIds } from "./stored-messages.ts";
 import { createReceiptDraft, type ReceiptDraft } from "./receipt-draft.ts";
-import { attachTranscripts } from "./transcript-file.ts";
+import { attachTranscripts } from "./transcribe-recording.ts";
 import { isAnswerable, readMessages } from "./read-messages.ts";
-import { showPictures } from "./show-pictures.ts";
-import { noteLastPicture } from "./stored-pictures.ts";
-import { storePlaces } from "./store-places.ts";
-import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
+import { showPictures, noteLastPicture } from "./stored-pictures.ts";
 import type { AnswerEnd, PartialAnswer } from "./stream-answer.ts";
-import type { Turn, TurnDependencies, TurnOutcome } from "./turn.ts";
 import { translate } from "../../words/translate.ts";
 
 /**
@@ -145,19 +150,20 @@ function toAnswer(
   const shownAs = turn.shownMessageKeys();
   const receipt = addReceipt(continued?.receipt, draft?.toReceipt());
   const usage = addUsage(continued?.usage, end?.usage);
+  const thoughts = [continued?.thoughts, answer.thoughts?.trim()].filter((one) => one).join("\n\n");
   return {
     id: isFinal ? messageIds.complete(turn.key) : messageIds.assistant(turn.key, turn.attempt),
     role: "assistant",
     turnKey: turn.key,
     attempt: turn.attempt,
     parts,
+    ...(thoughts === "" ? {} : { thoughts }),
     ...(answer.call === undefined ? {} : { call: answer.call }),
     createdAt: dependencies.now(),
     estimatedTokens: estimatePartsTokens(parts),
     outcome,
     ...(failure === undefined ? {} : { failure }),
     notices: answer.notices,
-    ...(answer.thoughts === undefined || answer.thoughts.trim() === "" ? {} : { thoughts: answer.thoughts }),
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model }),
     ...(usage === undefined ? {} : { usage }),

@@ -1,4 +1,14 @@
-import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import type { FixedWords } from "../../core/events.ts";
+import type { RoomState } from "../../core/room.ts";
+import {
+  boundVersions,
+  toVersions,
+  type MessagePart,
+  type StoredMessage,
+  type Conversations,
+  type ConversationSettings,
+} from "../../core/storage.ts";
+import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** Estimated tokens of a picture: the upper middle of what vision models charge. */
 export const tokensPerImage = 1000;
@@ -72,6 +82,32 @@ export function withoutRetriedAttempts(messages: readonly StoredMessage[]): Stor
   return kept.filter((message) => message !== undefined);
 }
 
+/** What people are shown of a log: the last attempt of each turn, with what earlier ones have said as its versions. */
+export function toShownMessages(messages: readonly StoredMessage[]): StoredMessage[] {
+  const attempts = Map.groupBy(
+    messages.filter(({ attempt }) => attempt !== undefined),
+    ({ turnKey }) => turnKey,
+  );
+  return withoutRetriedAttempts(messages).map((message) => {
+    const earlier = (attempts.get(message.turnKey) ?? []).filter(
+      ({ attempt = 0 }) => attempt < (message.attempt ?? 0),
+    );
+    if (earlier.length === 0) return message;
+    const own = message.versions ?? [];
+    const texts = [...earlier, ...own, message].map(({ parts }) => textOf(parts));
+    // What a later attempt has gone on with, or kept as it was, is in that one.
+    const others = earlier.filter(
+      ({ parts }, index) => hasImage(parts) || !texts[index + 1]?.startsWith(texts[index] ?? ""),
+    );
+    const versions = boundVersions([...others.flatMap(toVersions), ...own]);
+    return versions.length === 0 ? message : { ...message, versions };
+  });
+}
+
+function hasImage(parts: readonly MessagePart[]): boolean {
+  return parts.some(({ kind }) => kind === "image");
+}
+
 /** The plain text of a message, for titles and quotes. */
 export function textOf(parts: readonly MessagePart[]): string {
   return parts
@@ -94,4 +130,105 @@ export function afterReset(
   resetAfter: string | undefined,
 ): readonly StoredMessage[] {
   return log.slice(log.findIndex((message) => message.id === resetAfter) + 1);
+}
+
+/**
+ * Stores in which places a conversation lies, so that it is erased with them, where its first message has not done so. Must
+ * not throw: a failure is logged, and the next turn tries again. `settings`: as they were; read where they lack places.
+ */
+export async function storePlaces(
+  { conversations, log }: Pick<TurnDependencies, "conversations" | "log">,
+  conversationId: string,
+  within: readonly string[] | undefined,
+  settings?: ConversationSettings,
+): Promise<void> {
+  if (within === undefined || settings?.within !== undefined) return;
+  try {
+    const stored = await conversations.settings(conversationId);
+    if (stored.within === undefined) await conversations.savePlaces(conversationId, within);
+  } catch (error) {
+    log.warn({ conversation: conversationId, err: error }, "places of a conversation not stored");
+  }
+}
+
+/** Marks a thread that people had before the bot was called in. Changes nothing where the conversation is known. */
+export async function markPeoplesThread(conversations: Conversations, conversationId: string): Promise<void> {
+  const { room } = await conversations.settings(conversationId);
+  // What was stored by versions without the mark stays what it is.
+  if (room !== undefined || (await conversations.exists(conversationId))) return;
+  await conversations.saveSettings(conversationId, { room: { isPeoples: true } });
+}
+
+/** Changes what is known of a room and keeps the rest. Only the conversation's own turns do so, one at a time. */
+export async function changeRoomState(
+  conversations: Pick<Conversations, "settings" | "noteSettings">,
+  conversationId: string,
+  change: RoomState,
+): Promise<void> {
+  const { room } = await conversations.settings(conversationId);
+  await conversations.noteSettings(conversationId, { room: { ...room, ...change } });
+}
+
+/**
+ * Stores an answer. In a turn that runs again it takes the place of the earlier one, which is a version of it from then on
+ * where people can look at it, and otherwise gone. The answer to words that were edited is gone as well, with its versions
+ * and files: it may quote them.
+ * `duplicate`: the answer of another attempt is stored, or it was erased.
+ */
+export async function keepAnswer(
+  { conversations, archive }: Pick<TurnDependencies, "conversations" | "archive">,
+  { conversationId, redo, reply }: Pick<Turn, "conversationId" | "redo" | "reply">,
+  message: StoredMessage,
+): Promise<"stored" | "duplicate"> {
+  if (redo === undefined) {
+    if ((await conversations.append(conversationId, message)) === "appended") return "stored";
+    const known = await conversations.find(conversationId, message.id);
+    // A run that failed in the place of an earlier answer left its failure there.
+    if (known?.failure === undefined || message.failure !== undefined) return "duplicate";
+  }
+  const before = await conversations.find(conversationId, message.id);
+  const isKept = reply.showsVersions === true && redo?.kind !== "edit";
+  const earlier = !isKept ? "erased" : redo?.kind === "continue" ? "continued" : "version";
+  if ((await conversations.replace(conversationId, message, earlier)) === "refused") return "duplicate";
+  if ([before, ...(before?.versions ?? [])].some((one) => one?.parts.some(({ kind }) => kind === "image")))
+    await archive.removeMessages(conversationId, { ids: [], withLooseFiles: true });
+  return "stored";
+}
+
+/** Longest words of one recording that fit into a form of every platform, in characters. */
+export const maxFixableChars = 3000;
+
+/** A recording in a stored message. */
+type VoicePart = Extract<MessagePart, { kind: "voice" }>;
+
+interface NumberedVoice {
+  readonly part: VoicePart;
+  readonly position: number;
+}
+
+/** Whether a part is a recording whose words fit into a form. */
+export function isFixable(part: MessagePart): part is VoicePart {
+  return part.kind === "voice" && part.text.length <= maxFixableChars;
+}
+
+/** The recordings of a message, in order, each with its position among those of its name. */
+export function voicesIn({ parts }: Pick<StoredMessage, "parts">): NumberedVoice[] {
+  const voices = parts.filter((part) => part.kind === "voice");
+  return voices.map((part, index) => ({
+    part,
+    position: voices.slice(0, index).filter(({ name }) => name === part.name).length,
+  }));
+}
+
+/** The message with corrected words in the place of those heard; the same object where nothing changes. */
+export function withFixedWords(message: StoredMessage, fixed: readonly FixedWords[] = []): StoredMessage {
+  const voices = voicesIn(message);
+  const parts = message.parts.map((part) => {
+    if (part.kind !== "voice") return part;
+    const at = voices.find((voice) => voice.part === part)?.position;
+    const words = fixed.findLast(({ name, position }) => name === part.name && position === at);
+    return words === undefined || words.text === part.text ? part : { ...part, text: words.text };
+  });
+  if (parts.every((part, index) => part === message.parts[index])) return message;
+  return { ...message, parts, estimatedTokens: estimatePartsTokens(parts) };
 }

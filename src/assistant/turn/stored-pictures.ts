@@ -1,8 +1,19 @@
-import { ParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { PictureRef } from "../../core/events.ts";
-import { translate } from "../../words/translate.ts";
-import type { NamedPicture } from "../../core/picture-words.ts";
+import type { ChatMessage } from "../../core/gateway.ts";
+import {
+  picturesMissingNotice,
+  picturesNotShownNotice,
+  type NamedPicture,
+} from "../../core/picture-words.ts";
+import type { Reply, ReplyFile } from "../../core/platform.ts";
 import type { Conversations, MessagePart, StoredMessage } from "../../core/storage.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { translate } from "../../words/translate.ts";
+import { collectAnswer, type CollectedAnswer } from "./stream-answer.ts";
+import type { ReceiptDraft } from "./receipt-draft.ts";
+import type { TurnDependencies } from "./turn.ts";
 
 /** A part of a message that is a picture, stored or at an address. */
 export type PicturePart = Extract<MessagePart, { kind: "image" | "image-link" }>;
@@ -69,4 +80,99 @@ export async function noteLastPicture(
 
 function gone(name: string): ParleyError {
   return new ParleyError("attachment-gone", "a stored picture is missing", { detail: { name } });
+}
+
+/** A change that is asked of an image-capable chat model. */
+interface ChangeRequest {
+  readonly model: string;
+  readonly prompt: string;
+  readonly part: PicturePart;
+  /** The conversation that has the picture's bytes. */
+  readonly conversationId: string;
+}
+
+/**
+ * Asks a model to change one picture, without the conversation.
+ * @throws ParleyError `gateway-…`; `attachment-gone`: the picture is no longer stored
+ */
+export async function requestChange(
+  { gateway, conversations, meter, chat }: TurnDependencies,
+  { model, prompt, part, conversationId }: ChangeRequest,
+  receipt: ReceiptDraft,
+  signal: AbortSignal,
+): Promise<CollectedAnswer> {
+  const url = await urlOf(conversations, conversationId, part);
+  const messages: ChatMessage[] = [
+    {
+      role: "user",
+      content: [
+        { kind: "text", text: prompt },
+        { kind: "image", url },
+      ],
+    },
+  ];
+  receipt.asks("image", model);
+  const { maxTokens, temperature } = chat;
+  // Not streamed: nothing can be shown before the picture is complete.
+  const events = gateway.chat({ model, messages, maxTokens, temperature, stream: false }, signal);
+  const answer = await collectAnswer(events);
+  receipt.answered(answer);
+  meter.call({ operation: "image", outcome: answer.reason, model: answer.model }, answer.usage);
+  return answer;
+}
+
+async function urlOf(
+  conversations: Pick<TurnDependencies["conversations"], "getBlob">,
+  conversationId: string,
+  part: PicturePart,
+): Promise<string> {
+  if (part.kind === "image-link") return part.url;
+  const blob = await conversations.getBlob(conversationId, part.blob.hash);
+  if (blob === undefined)
+    throw new ParleyError("attachment-gone", "blob missing", { detail: { name: part.name } });
+  return `data:${blob.mediaType};base64,${Buffer.from(blob.bytes).toString("base64")}`;
+}
+
+/** A picture in a stored message. */
+type StoredPicture = Extract<MessagePart, { kind: "image" }>;
+
+/** Failures after which the turn runs again: it shows the pictures then. */
+const outages = ["stopping", "platform-unreachable", "store-unavailable"] as const;
+
+/** The pictures among the parts of a message, in order. */
+export function picturesIn(parts: readonly MessagePart[]): StoredPicture[] {
+  return parts.filter((part) => part.kind === "image");
+}
+
+/**
+ * Shows all pictures of a stored answer together, so that they are one message. They are stored first: what a crash
+ * leaves unshown is shown by the next run, and nothing is drawn twice.
+ * @returns why pictures are not shown, one sentence each
+ * @throws ParleyError `stopping`, `platform-unreachable`, `store-unavailable`
+ */
+export async function showPictures(
+  { conversations, log }: { readonly conversations: Pick<Conversations, "getBlob">; readonly log: Log },
+  conversationId: string,
+  parts: readonly MessagePart[],
+  reply: Pick<Reply, "attach">,
+): Promise<string[]> {
+  const pictures = picturesIn(parts);
+  if (pictures.length === 0) return [];
+  const blobs = await Promise.all(
+    pictures.map(({ blob }) => conversations.getBlob(conversationId, blob.hash)),
+  );
+  const files = pictures.flatMap(({ name, altText = "" }, index): ReplyFile[] => {
+    const blob = blobs[index];
+    return blob === undefined ? [] : [{ name, mediaType: blob.mediaType, bytes: blob.bytes, altText }];
+  });
+  const missing = pictures.length - files.length;
+  const notices = missing === 0 ? [] : [picturesMissingNotice(missing)];
+  try {
+    await Promise.all(files.map((file) => reply.attach(file)));
+    return notices;
+  } catch (error) {
+    if (!isParleyError(error) || outages.some((code) => isParleyError(error, code))) throw error;
+    log.warn({ err: error }, "pictures not shown");
+    return [...notices, picturesNotShownNotice(toNotice(error))];
+  }
 }

@@ -1,24 +1,27 @@
+import type { Clock } from "../../core/clock.ts";
 import type {
   ChatEvent,
-  ChatRequest,
   FinishReason,
-  Gateway,
   GeneratedImage,
   Usage,
+  ChatRequest,
+  Gateway,
 } from "../../core/gateway.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { Conversations, MessagePart, StoredCall } from "../../core/storage.ts";
-import type { Joiner } from "./join-continuation.ts";
-import { imageFileName } from "./image-file-name.ts";
-import { translate } from "../../words/translate.ts";
+import { currentTurn, inTurn, type Span, type Tracer } from "../../core/telemetry.ts";
+import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
+import type { createJoiner } from "./continued-answer.ts";
 
+/** Most characters of a model's thoughts that are kept. */
+const maxThoughtChars = 20_000;
 /** Longest alternative text of a picture, in characters. */
 const maxAltTextChars = 1000;
 
 /** An answer as far as it has arrived. The caller stores it also when the stream breaks off. */
 export interface PartialAnswer {
   text: string;
-  /** What the model thought before it, bounded. */
+  /** What the model thought before the text. Default: nothing is known of it. */
   thoughts?: string;
   /** The text is not shown: it may be no words for people. */
   isHeldBack?: boolean;
@@ -39,7 +42,7 @@ export interface AnswerEnd {
   readonly whenSettled: Promise<void>;
 }
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly gateway: Pick<Gateway, "chat">;
   readonly request: ChatRequest;
   readonly reply: Reply;
@@ -52,7 +55,7 @@ export interface StreamOptions {
   /** Alternative text for pictures of this answer. */
   readonly altText: string;
   /** Joins the text to that of an earlier answer. Default: it begins a new one. */
-  readonly joiner?: Joiner | undefined;
+  readonly joiner?: ReturnType<typeof createJoiner> | undefined;
   /** Whether a text so far is not shown yet: it may be no words for people. Default: all is shown. */
   isHeldBack?(text: string): boolean;
   onFirstText(): void;
@@ -68,12 +71,16 @@ export async function streamAnswer(
   signal: AbortSignal,
 ): Promise<AnswerEnd> {
   const { reply, lead, joiner } = options;
+  const write = (text: string): void => {
+    const { thoughts } = answer;
+    reply.write({ lead, text, ...(thoughts === undefined ? {} : { thoughts }) });
+  };
   /** Shows what was held back until it was known how it is joined. */
   const endText = (): void => {
     const text = joiner?.end();
     if (text === undefined || text === answer.text) return;
     answer.text = text;
-    reply.write({ lead, text });
+    write(text);
   };
   const events = options.gateway.chat(options.request, signal)[Symbol.asyncIterator]();
   // The request is sent before the reply has begun: the two waits overlap.
@@ -100,17 +107,17 @@ export async function streamAnswer(
           if (text === undefined) break;
           answer.text = text;
           answer.isHeldBack = options.isHeldBack?.(text) === true;
-          if (!answer.isHeldBack) reply.write({ lead, text, thoughts: answer.thoughts });
+          if (!answer.isHeldBack) write(text);
           break;
         }
         case "reasoning":
-          addThoughts(answer, event.text);
+          answer.thoughts = addThoughts(answer.thoughts, event.text);
           if (answer.text === "") reply.status(translate("status.thinking"));
           break;
         case "retract":
-          addThoughts(answer, answer.text);
+          answer.thoughts = addThoughts(answer.thoughts, answer.text);
           answer.text = "";
-          reply.write({ lead, text: "" });
+          write("");
           break;
         case "notice":
           answer.notices.push(event.text);
@@ -139,11 +146,8 @@ export async function streamAnswer(
   }
 }
 
-/** Longest thoughts that are kept with an answer, in characters. */
-const maxThoughtChars = 20_000;
-
-function addThoughts(answer: PartialAnswer, text: string): void {
-  answer.thoughts = ((answer.thoughts ?? "") + text).slice(0, maxThoughtChars);
+function addThoughts(before: string | undefined, more: string): string {
+  return ((before ?? "") + more).slice(0, maxThoughtChars);
 }
 
 /** Keeps a picture: it is shown once the whole answer is stored, with the others in one message. */
@@ -159,4 +163,130 @@ export async function keepPicture(
   const name = imageFileName(answer.images.length + 1, mediaType);
   const blob = await conversations.putBlob(conversationId, bytes, mediaType);
   answer.images.push({ kind: "image", blob, name, altText: altText.slice(0, maxAltTextChars) });
+}
+
+/** A plain file name for a picture that a model made: `picture-1.png`. */
+export function imageFileName(number: number, mediaType: string): string {
+  const extension = /^image\/(png|jpeg|webp|gif|avif)$/.exec(mediaType)?.[1] ?? "img";
+  return `picture-${number}.${extension === "jpeg" ? "jpg" : extension}`;
+}
+
+/** A whole chat answer. */
+export interface CollectedAnswer {
+  readonly text: string;
+  readonly images: readonly GeneratedImage[];
+  readonly notices: readonly string[];
+  readonly reason: FinishReason;
+  readonly model: string;
+  /** As in {@link ChatEvent}. */
+  readonly fallback?: string;
+  readonly usage: Usage;
+}
+
+/** Collects an answer that is not streamed to anybody. @throws what the stream throws */
+export async function collectAnswer(events: AsyncIterable<ChatEvent>): Promise<CollectedAnswer> {
+  let text = "";
+  const images: GeneratedImage[] = [];
+  const notices: string[] = [];
+  for await (const event of events) {
+    if (event.kind === "text") text += event.text;
+    else if (event.kind === "retract") text = "";
+    else if (event.kind === "image") images.push(event.image);
+    else if (event.kind === "notice") notices.push(event.text);
+    else if (event.kind === "finish") {
+      const { kind: _kind, ...end } = event;
+      return { text, images, notices, ...end };
+    }
+  }
+  throw new Error("the gateway port ended an answer without a finish event");
+}
+
+/** A reply that is a step of a turn's trace, from its first sign until its end is visible. */
+export function createTracedReply(reply: Reply, tracer: Tracer, parent: Span): Reply {
+  if (!tracer.isOn) return reply;
+  let span: Span | undefined;
+  let hasText = false;
+  const begin = (): Span => (span ??= tracer.start("reply", { parent, kind: "client" }));
+
+  async function step(name: string, work: () => Promise<void>): Promise<void> {
+    const current = begin();
+    try {
+      await work();
+      current.note(name);
+    } catch (error) {
+      current.fail(error);
+      throw error;
+    }
+  }
+
+  async function last(name: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await step(name, work);
+    } finally {
+      span?.end();
+    }
+  }
+
+  return {
+    show: () => step("shown", () => reply.show()),
+    status: (text, options) => reply.status(text, options),
+    write(content) {
+      if (!hasText && content.text !== "") {
+        hasText = true;
+        begin().note("first text");
+      }
+      reply.write(content);
+    },
+    attach: (file) => step("file shown", () => reply.attach(file)),
+    finish: (ending) => last("finished", () => reply.finish(ending)),
+    fail: (failure) => last("failed", () => reply.fail(failure)),
+    abandon() {
+      reply.abandon();
+      span?.note("abandoned");
+      span?.end();
+    },
+  };
+}
+
+/** A shorter wait is not worth words. */
+const minShownMs = 2000;
+const tickMs = 1000;
+/** Until then the seconds are counted in fives: each change may be an edit of a message. */
+const fromSecondsBySecond = 10;
+
+/**
+ * Does the work of a turn; while the gateway has asked for a pause, the reply says how long it lasts, counted down.
+ */
+export async function showingWaits<T>(
+  reply: Pick<Reply, "status">,
+  clock: Pick<Clock, "monotonic" | "every">,
+  work: () => Promise<T>,
+): Promise<T> {
+  const scope = currentTurn();
+  if (scope === undefined) return await work();
+  const language = currentLanguage();
+  let stopCounting = (): void => undefined;
+  const onWait = (waitMs: number): void => {
+    stopCounting();
+    if (waitMs < minShownMs) return;
+    const endsAt = clock.monotonic() + waitMs;
+    const show = (): void => {
+      const count = Math.ceil((endsAt - clock.monotonic()) / 1000);
+      if (count > 0 && count > fromSecondsBySecond && count % 5 !== 0 && count < waitMs / 1000) return;
+      inLanguage(language, () =>
+        reply.status(
+          count > 0 ? translate("status.gateway-busy", { count }) : translate("status.asking-again"),
+          { isLong: true },
+        ),
+      );
+      if (count <= 0) stopCounting();
+    };
+    stopCounting = clock.every(tickMs, show);
+    show();
+  };
+  try {
+    return await inTurn({ ...scope, onWait }, work);
+  } finally {
+    stopCounting();
+  }
 }

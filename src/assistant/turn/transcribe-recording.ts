@@ -1,14 +1,16 @@
 import type { Clock } from "../../core/clock.ts";
-import { isWorthRetrying, toNotice } from "../../core/error-messages.ts";
+import { toNotice, isWorthRetrying } from "../../core/error-messages.ts";
 import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
-import type { TimedWords, TranscriptionRequest } from "../../core/gateway.ts";
+import type { IncomingEvent } from "../../core/events.ts";
+import type { TimedWords, TranscriptionAnswer, TranscriptionRequest } from "../../core/gateway.ts";
+import type { Reply, ReplyFile } from "../../core/platform.ts";
+import type { Conversations, StoredMessage } from "../../core/storage.ts";
+import { type RecordingPart, halveWav } from "../../media/recordings/cut-into-parts.ts";
 import { cutLimits, cutRecording, type CutOutcome } from "../../media/recordings/cut-recording.ts";
-import type { RecordingPart } from "../../media/recordings/cut-into-parts.ts";
 import { isSparse } from "../../media/recordings/longest-audio.ts";
-import { halveWav } from "../../media/recordings/wav.ts";
 import { translate } from "../../words/translate.ts";
-import { toClock } from "./transcript-file.ts";
-import type { Transcription } from "./transcribe.ts";
+import { messageIds, textOf } from "./stored-messages.ts";
+import type { TurnDependencies } from "./turn.ts";
 
 /** A recording that was downloaded. */
 export interface DownloadedRecording {
@@ -23,7 +25,7 @@ export interface DownloadedRecording {
 }
 
 /** What a recording is transcribed with. */
-export interface RecordingTranscriber {
+interface RecordingTranscriber {
   transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<Transcription>;
   /** The words that guide the recognition, as the person gave them. */
   readonly hint?: string | undefined;
@@ -36,7 +38,7 @@ export interface RecordingTranscriber {
 }
 
 /** The words of a recording. */
-export interface TranscribedRecording {
+interface TranscribedRecording {
   readonly text: string;
   /** The same words with their times, where they are known. */
   readonly timed: readonly TimedWords[];
@@ -287,4 +289,145 @@ function isTooLarge(error: unknown): boolean {
       said,
     )
   );
+}
+
+/** Words of a recording. `asked`: the model that was asked. */
+interface Transcription extends TranscriptionAnswer {
+  readonly asked: string;
+}
+
+/**
+ * Transcribes one recording with the model asked for, or the default one.
+ * @throws ParleyError `gateway-…`
+ */
+export async function transcribe(
+  dependencies: Pick<TurnDependencies, "gateway" | "models" | "meter">,
+  request: Omit<TranscriptionRequest, "model">,
+  model: string | undefined,
+  signal: AbortSignal,
+): Promise<Transcription> {
+  const chosen = await dependencies.models.choose("transcription", model, signal);
+  const answer = await dependencies.gateway.transcribe({ ...request, model: chosen }, signal);
+  const labels = { operation: "transcription", outcome: "complete", model: answer.model };
+  dependencies.meter.call(labels, answer.usage);
+  return { ...answer, asked: chosen };
+}
+
+/** The longest transcript that is shown in a message: what Discord takes in one, with its quote marks. */
+const maxShownTranscriptChars = 1500;
+
+/** What of a transcript is shown in a message, and the file that has all of it. */
+interface ShownTranscript {
+  readonly text: string;
+  /** Absent: all of it is shown. */
+  readonly file?: ReplyFile;
+}
+
+/**
+ * A transcript for people: whole in the message, or its beginning there and all of it in a text file, with times where
+ * they are known. @param name of the recording
+ */
+export function toShownTranscript(
+  name: string,
+  text: string,
+  timed: readonly TimedWords[] = [],
+): ShownTranscript {
+  if (text.length <= maxShownTranscriptChars) return { text };
+  const stem = name.replace(/\.[^.]*$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "_") || "recording";
+  const fileName = `${stem.slice(0, 60)}-transcript.txt`;
+  const head = text.slice(0, maxShownTranscriptChars).replace(/(?<!\s)\s+\S*$/, "");
+  const lines =
+    timed.length === 0
+      ? text
+      : timed.map((words) => `[${toClock(words.fromSeconds)}] ${words.text}`).join("\n");
+  return {
+    text: `${head} …\n\n${translate("transcript.whole-in-file", { file: fileName })}`,
+    file: {
+      name: fileName,
+      mediaType: "text/plain",
+      bytes: Buffer.from(`${lines}\n`),
+      altText: translate("transcript.of", { name }),
+    },
+  };
+}
+
+/** A transcript before the answer to it, in Markdown. */
+export function toQuotedTranscript(text: string): string {
+  return quote(translate("transcript.quoted", { text }));
+}
+
+/** Shows the files. One that the platform does not take is no failure of the answer: the notices say so. */
+export async function attachTranscripts(
+  reply: Pick<Reply, "attach">,
+  files: readonly ReplyFile[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const results = await Promise.allSettled(files.map((file) => reply.attach(file)));
+  signal.throwIfAborted();
+  return results.flatMap((result, index) =>
+    result.status === "fulfilled"
+      ? []
+      : [
+          translate("transcript.file-failed", {
+            file: files[index]?.name ?? "",
+            why: toNotice(result.reason),
+          }),
+        ],
+  );
+}
+
+/** A time in a recording: `1:05`, `1:00:00`. */
+export function toClock(seconds: number): string {
+  const whole = Math.floor(seconds);
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (value: number) => String(value).padStart(2, "0");
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+/**
+ * What the reply to these events quotes before its answer, made again from what is stored of them: the words of voice
+ * notes, and the question of a command where people do not see it otherwise. Empty: nothing.
+ */
+export async function findShownLead(
+  conversations: Pick<Conversations, "find">,
+  conversationId: string,
+  events: readonly IncomingEvent[],
+): Promise<string> {
+  const quoted = await Promise.all(
+    events.map(async (event) => {
+      const question = await conversations.find(conversationId, messageIds.user(event.key));
+      return question === undefined ? [] : [quotedQuestion(event, question), quotedVoices(event, question)];
+    }),
+  );
+  return quoted
+    .flat()
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+function quotedQuestion(event: IncomingEvent, { parts, call }: StoredMessage): string {
+  if (event.kind === "message" || event.isInputVisible === true) return "";
+  const prompt = call?.options["prompt"];
+  if (typeof prompt === "string") return quote(prompt);
+  const text = textOf(parts.filter(({ kind }) => kind === "text"));
+  // Stored as the command that it is: its reply quotes nothing.
+  return text === "" || text.startsWith(`/${event.name}`) ? "" : quote(text);
+}
+
+function quotedVoices(event: IncomingEvent, { parts }: StoredMessage): string {
+  // The words are the answer.
+  if (event.kind === "call" && event.name === "transcribe") return "";
+  return parts
+    .flatMap((part) =>
+      part.kind === "voice" ? [toQuotedTranscript(toShownTranscript(part.name, part.text).text)] : [],
+    )
+    .join("\n\n");
+}
+
+/** The text as a Markdown block quote. */
+export function quote(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => `> ${line}`)
+    .join("\n");
 }

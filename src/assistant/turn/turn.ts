@@ -1,20 +1,19 @@
 import type { Access } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { ParleyError } from "../../core/errors.ts";
+import type { HelpSettings } from "../../core/command-services.ts";
+import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Gateway } from "../../core/gateway.ts";
+import type { OpenRedo, StoppedAnswer } from "../../core/inbox.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
-import type { OpenRedo, StoppedAnswer } from "../../core/inbox.ts";
 import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
-import type { WithheldHistory } from "../access/withheld-history.ts";
 import type { Budgets } from "../access/budgets.ts";
-import type { HelpSettings } from "../../core/command-services.ts";
-import type { TokenFactors } from "./context-window.ts";
-import type { ModelTolerance } from "./model-tolerance.ts";
-import type { LayeredModelChoice } from "./model-choice.ts";
+import type { WithheldHistory } from "../access/access.ts";
+import type { createTokenFactors } from "./context-window.ts";
+import type { createModelTolerance, LayeredModelChoice } from "./model-choice.ts";
 
 /** What turns and commands are run with. */
 export interface TurnDependencies {
@@ -36,8 +35,8 @@ export interface TurnDependencies {
   readonly archive: Archive;
   readonly queue: ConversationQueue;
   readonly models: LayeredModelChoice;
-  readonly factors: TokenFactors;
-  readonly tolerance: ModelTolerance;
+  readonly factors: ReturnType<typeof createTokenFactors>;
+  readonly tolerance: ReturnType<typeof createModelTolerance>;
   readonly meter: Meter;
   readonly log: Log;
   readonly chat: ChatSettings;
@@ -98,3 +97,8 @@ export type AnswerSoFar = (why: string) => StoppedAnswer | undefined;
 
 /** How a turn ended. `failed` and `interrupted` have been shown to the person. */
 export type TurnOutcome = "complete" | "interrupted" | "failed" | "cancelled";
+
+/** Throws `stopping` where another process or the next start resumes the turn. A cancellation does not throw. */
+export function throwIfAbandoned(signal: AbortSignal): void {
+  if (signal.aborted && isParleyError(signal.reason, "stopping")) throw signal.reason;
+}

@@ -1,16 +1,21 @@
 import type { ClientBase } from "pg";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import { isParleyError } from "../../core/errors.ts";
-import { inspectedEntries, type StoreInspection } from "../store-backend.ts";
-import { toVersionFinding } from "../store-version.ts";
+import { inspectedEntries, type StoreInspection } from "../backend.ts";
+import { toVersionFinding } from "../store-keys.ts";
 import {
   connectPostgres,
   type PostgresConnection,
   type PostgresConnectionOptions,
 } from "./postgres-client.ts";
-import { quoteSchema, readSchema, schemaVersion, type FoundSchema } from "./postgres-schema.ts";
-import { type DurabilitySettings, durabilityText } from "./prepare-database.ts";
-import { toStored } from "./stored-name.ts";
+import {
+  type DurabilitySettings,
+  durabilityText,
+  quoteSchema,
+  readSchema,
+  schemaVersion,
+} from "./postgres-schema.ts";
+import { toStored } from "./postgres-writer.ts";
 
 /** The oldest that its makers keep. @see https://www.postgresql.org/support/versioning/ */
 const oldestMajor = 14;
@@ -94,7 +99,7 @@ async function inspect(
 
 function findProblem(
   state: ServerState,
-  found: FoundSchema,
+  found: Awaited<ReturnType<typeof readSchema>>,
   { name, schema }: { readonly name: string; readonly schema: string },
 ): Finding | undefined {
   if (state.is_replica) return wrong("Store", `${name} is a replica`, "point STORE_URL to the primary");

@@ -1,29 +1,49 @@
-import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
-import { systemClock } from "../../support/clock.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
-import { describeLosses } from "../data-loss-watch.ts";
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../../core/clock.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { systemClock, steadyClock } from "../../support/clock.ts";
+import {
+  type EntryReader,
+  type IndexMember,
+  type IndexPage,
+  type Space,
+  type Backend,
+  spaces,
+} from "../backend.ts";
+import {
+  type BackgroundScrub,
+  createBackgroundScrub,
+  type ScrubServer,
+  type DataLossWatch,
+  watchDataLoss,
+  describeLosses,
+} from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import {
-  connectPostgres,
   type PostgresConnection,
+  connectPostgres,
   type PostgresConnectionOptions,
+  isConnectionLost,
+  isEmptied,
 } from "./postgres-client.ts";
-import { isEmptied } from "./postgres-errors.ts";
-import { watchPostgresGeneration } from "./postgres-generation.ts";
-import { createPostgresLeases } from "./postgres-leases.ts";
-import { createPostgresReader, nowMs } from "./postgres-reader.ts";
-import { migrate, quoteSchema } from "./postgres-schema.ts";
-import { createPostgresScrubber } from "./postgres-scrubber.ts";
-import { createPostgresWriter, type WriteOutcome } from "./postgres-writer.ts";
-import { createWriteEncoder, type EncodedWrite } from "./write-steps.ts";
-import { prepareDatabase } from "./prepare-database.ts";
+import { prepareSchema, quoteSchema, prepareDatabase } from "./postgres-schema.ts";
+import {
+  createPostgresWriter,
+  type WriteOutcome,
+  fromStored,
+  toStored,
+  tableOf,
+  createWriteEncoder,
+  type EncodedWrite,
+} from "./postgres-writer.ts";
 
 /** How often an idle process looks whether the database still has its data. */
 const checkIntervalMs = 15_000;
 const sweepBatch = 500;
 
 /** {@link Backend} with leases. */
-export interface PostgresBackend extends Backend {
+interface PostgresBackend extends Backend {
   readonly leases: Leases;
   /** Where the store is, without credentials. */
   readonly name: string;
@@ -63,7 +83,7 @@ async function openOn(
     restore: async () => {
       isRestoring = true;
       try {
-        await attempt(() => connection.withClient((client) => migrate(client, schema, { address })));
+        await attempt(() => connection.withClient((client) => prepareSchema(client, schema, address)));
         await onDataLost();
       } finally {
         isRestoring = false;
@@ -183,4 +203,293 @@ async function openOn(
       await connection.close();
     },
   };
+}
+
+/** A renewal that a crash of the server undoes leaves the lease with an earlier end, which harms nobody. */
+const withoutWaiting = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
+
+/** One row per lease, which expires by the database's clock. */
+function createPostgresLeases({
+  schema,
+  attempt,
+  withClient,
+}: Pick<PostgresConnection, "schema" | "attempt" | "withClient">): Leases {
+  const leases = `${quoteSchema(schema)}.leases`;
+  const change = async (text: string, values: readonly unknown[]): Promise<boolean> =>
+    attempt(async () => {
+      const { rowCount } = await withClient((client) => client.query(text, [...values]));
+      return rowCount === 1;
+    });
+  const end = "clock_timestamp() + $3 * interval '1 millisecond'";
+  return {
+    take: (name, holder, ttlMs) =>
+      change(
+        // Looked up first: a try in vain would lock the row of the holder.
+        `INSERT INTO ${leases} AS held (name, holder, expires)
+         SELECT $1, $2, ${end}
+         WHERE NOT EXISTS (SELECT FROM ${leases} WHERE name = $1 AND expires > clock_timestamp())
+         ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
+         WHERE held.expires <= clock_timestamp()`,
+        [toStored(name).name, holder, ttlMs],
+      ),
+    renew: (name, holder, ttlMs) =>
+      change(
+        `UPDATE ${leases} SET expires = ${end}
+         WHERE name = $1 AND holder = $2 AND expires > clock_timestamp() AND ${withoutWaiting}`,
+        [toStored(name).name, holder, ttlMs],
+      ),
+    async release(name, holder) {
+      await change(`DELETE FROM ${leases} WHERE name = $1 AND holder = $2 AND ${withoutWaiting}`, [
+        toStored(name).name,
+        holder,
+      ]);
+    },
+  };
+}
+
+/** Unix ms of the database's clock, which ends the entries. */
+const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
+const pageSize = 500;
+
+/** Reads entries and sorted indexes. Throws the errors of the service. */
+interface PostgresReader {
+  ofSpace(space: Space): EntryReader;
+  readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
+  /** `attempt` wraps each page. */
+  keys(space: Space): AsyncIterable<string>;
+}
+
+/** @see {@link PostgresReader} */
+function createPostgresReader({
+  read,
+  schema,
+  attempt,
+}: Pick<PostgresConnection, "read" | "schema" | "attempt">): PostgresReader {
+  const entries = `${quoteSchema(schema)}.entries`;
+  // Each key by itself: with `= ANY`, a planner whose statistics are old reads the whole space and filters it.
+  const lookUp = (column: string): string => `
+    SELECT wanted.key, found.* FROM unnest($2::text[]) AS wanted (key)
+    CROSS JOIN LATERAL (
+      SELECT ${column} FROM ${entries} AS entry
+      WHERE entry.space = $1 AND entry.key = wanted.key AND ${isAlive} LIMIT 1
+    ) AS found`;
+  return {
+    ofSpace: (space) => ({
+      async get(key) {
+        const [row] = await read<{ value: string }>(
+          `SELECT value FROM ${entries} WHERE space = $1 AND key = $2 AND ${isAlive}`,
+          [space, toStored(key).name],
+        );
+        return row?.value;
+      },
+      async getMany(keys) {
+        const names = keys.map((key) => toStored(key).name);
+        const rows = await read<{ key: string; value: string }>(lookUp("value"), [space, names]);
+        const values = new Map(rows.map(({ key, value }) => [key, value]));
+        return names.map((name) => values.get(name));
+      },
+      async hasMany(keys) {
+        const names = keys.map((key) => toStored(key).name);
+        const rows = await read<{ key: string }>(lookUp("1"), [space, names]);
+        const found = new Set(rows.map(({ key }) => key));
+        return names.map((name) => found.has(name));
+      },
+    }),
+    async readIndex(name, { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }) {
+      const direction = order === "highest-first" ? "DESC" : "ASC";
+      const rows = await read<{ member: string; score: string }>(
+        `SELECT coalesce(original, member) AS member, score FROM ${quoteSchema(schema)}.${tableOf(name)} AS t
+         WHERE ranking = $1 AND score >= $4 ORDER BY score ${direction}, t.member ${direction} LIMIT $2 OFFSET $3`,
+        [toStored(name).name, max, offset, minScore],
+      );
+      return rows.map(({ member, score }) => ({ member: fromStored(member), score: Number(score) }));
+    },
+    async *keys(space) {
+      for (let last = ""; ;) {
+        const after = last;
+        const rows = await attempt(() =>
+          read<{ key: string; original: string | null }>(
+            `SELECT key, original FROM ${entries} WHERE space = $1 AND key > $2 AND ${isAlive} ORDER BY key LIMIT ${pageSize}`,
+            [space, after],
+          ),
+        );
+        for (const { key, original } of rows) yield fromStored(original ?? key);
+        if (rows.length < pageSize) return;
+        last = rows.at(-1)?.key ?? last;
+      }
+    },
+  };
+}
+
+/** What the scrubber works with. */
+interface PostgresScrubberOptions {
+  readonly connection: PostgresConnection;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Tables up to this size are rewritten as a whole. Default 32 MiB, which takes a fraction of a second. */
+  readonly maxRewriteBytes?: number | undefined;
+}
+
+const markName = "scrub";
+const tables = ["entries", "rankings"] as const;
+const mebibyte = 1024 * 1024;
+const vacuumTimeoutMs = 30 * 60_000;
+/** A rewrite holds up everything else while it waits for its lock. */
+const lockTimeoutMs = 1000;
+
+/**
+ * Removes deleted rows from the tables. A small table is rewritten, so that its file has nothing of them; a large one
+ * is vacuumed, which frees their space: it holds their bytes until new rows take it.
+ * @see docs/security.md for what remains in the log and in backups
+ */
+function createPostgresScrubber(options: PostgresScrubberOptions): BackgroundScrub {
+  const { connection, log, clock, maxRewriteBytes = 32 * mebibyte } = options;
+  const { attempt, read, withClient } = connection;
+  const schema = quoteSchema(connection.schema);
+  const change = (text: string, values: readonly string[]) =>
+    attempt(() => withClient((client) => client.query(text, [...values])));
+
+  const clean = async (table: string) => {
+    const [row] = await attempt(() =>
+      read<{ bytes: string }>("SELECT pg_total_relation_size($1::regclass) AS bytes", [`${schema}.${table}`]),
+    );
+    const isSmall = Number(row?.bytes ?? 0) <= maxRewriteBytes;
+    await withClient(
+      async (client) => {
+        await client.query(`SET statement_timeout = ${vacuumTimeoutMs}; SET lock_timeout = ${lockTimeoutMs}`);
+        if (!isSmall) await client.query(`VACUUM ${schema}.${table}`);
+        else
+          await client.query(`VACUUM FULL ${schema}.${table}`).catch(async (error: unknown) => {
+            log.debug({ error: String(error) }, "a table could not be rewritten, so it is vacuumed");
+            await client.query(`VACUUM ${schema}.${table}`);
+          });
+      },
+      { isAlone: true },
+    );
+  };
+
+  const server: ScrubServer = {
+    async store(id) {
+      await change(
+        `INSERT INTO ${schema}.marks (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+        [markName, id],
+      );
+    },
+    async stored() {
+      const [row] = await attempt(() =>
+        read<{ value: string }>(`SELECT value FROM ${schema}.marks WHERE name = $1`, [markName]),
+      );
+      return row?.value;
+    },
+    async settle(id) {
+      await change(`DELETE FROM ${schema}.marks WHERE name = $1 AND value = $2`, [markName, id]);
+    },
+    async rewrite() {
+      for (const table of tables) await clean(table);
+    },
+    onFailure(error, what, isFirst) {
+      log[what === "rewrite" && isFirst ? "warn" : "debug"](
+        { error: String(error) },
+        "Postgres did not vacuum the store's tables, so deleted text may still be in their files: tried again every ten minutes",
+      );
+    },
+  };
+  return createBackgroundScrub(server, clock);
+}
+
+/** What the watch works with. */
+interface PostgresGenerationOptions {
+  readonly connection: PostgresConnection;
+  readonly log: Log;
+  /** Writes what the emptied database must have again. Repeated at the next check when it fails. */
+  readonly restore: () => Promise<void>;
+  readonly clock: Clock;
+}
+
+/** No space of the store: it stands among the entries so that emptying their table removes it. */
+const markSpace = "mark";
+const markKey = "generation";
+/** Of the log of the database: a replica that is promoted begins a new one. */
+const timelineText = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline";
+
+/**
+ * Watches a mark in the database, and writes one if it has none. Also notices that a replica was promoted, which may
+ * lack the last writes.
+ */
+async function watchPostgresGeneration(options: PostgresGenerationOptions): Promise<DataLossWatch> {
+  const { connection, log, restore, clock } = options;
+  const { address, attempt, read, schema, withClient } = connection;
+  const entries = `${quoteSchema(schema)}.entries`;
+
+  const readState = async () => {
+    const [row] = await read<{ generation: string | null; is_read_only: boolean }>(
+      `SELECT (SELECT value FROM ${entries} WHERE space = $1 AND key = $2) AS generation,
+         current_setting('transaction_read_only') = 'on' AS is_read_only`,
+      [markSpace, markKey],
+    );
+    if (row?.is_read_only === true) throw toReadOnlyError(address);
+    return row?.generation ?? undefined;
+  };
+  const createMark = () =>
+    withClient(async (client) => {
+      await prepareSchema(client, schema, address);
+      await client.query(
+        `INSERT INTO ${entries} (space, key, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+        [markSpace, markKey, randomUUID()],
+      );
+    });
+  const readGeneration = async () => {
+    const found = await readState().catch((error: unknown) => {
+      if (isEmptied(error)) return undefined;
+      throw error;
+    });
+    if (found !== undefined) return found;
+    await createMark();
+    return await readState();
+  };
+
+  // Some services that speak Postgres' protocol have no such log.
+  let hasTimeline = true;
+  const readTimeline = async () => {
+    if (!hasTimeline) return "";
+    try {
+      const [row] = await read<{ timeline: string }>(timelineText);
+      return row?.timeline ?? "";
+    } catch (error) {
+      if (isConnectionLost(error)) throw error;
+      log.debug({ error: String(error) }, "the timeline of Postgres cannot be read");
+      hasTimeline = false;
+      return "";
+    }
+  };
+  await attempt(readTimeline);
+
+  return watchDataLoss({
+    restore,
+    clock,
+    readMark: () => attempt(async () => `${await readGeneration()}/${await readTimeline()}`),
+    report(known, found) {
+      if (known.split("/")[0] === found.split("/")[0]) {
+        log.warn(
+          { store: address },
+          "another Postgres server has taken over: what the last one had acknowledged and not replicated is gone; messages that this process had accepted are stored anew. Replicate synchronously (synchronous_standby_names) where nothing may be lost",
+        );
+        return false;
+      }
+      log.error(
+        { store: address },
+        "Postgres lost its data: conversations and settings in it are gone, and messages that this process had accepted are stored anew. Find out who emptied it or put another database in its place; to restore a backup, stop Parley first",
+      );
+      return true;
+    },
+  });
+}
+
+function toReadOnlyError(address: string): ParleyError {
+  const [problem, reason] = ["refuses writes: it is a replica, or read-only", "25006"];
+  return new ParleyError("store-unavailable", `the Postgres store at ${address} ${problem} (${reason})`, {
+    detail: { address, problem, reason },
+  });
 }

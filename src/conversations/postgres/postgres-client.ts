@@ -1,10 +1,10 @@
 import type { ClientBase, Pool, PoolConfig, QueryResultRow } from "pg";
 import type { Clock } from "../../core/clock.ts";
+import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
-import { withinDeadline } from "../response-deadline.ts";
-import { isConnectionLost, reasonOf, toPostgresStoreError } from "./postgres-errors.ts";
-import { parsePostgresUrl, type PostgresUrl } from "./postgres-url.ts";
+import { withinDeadline } from "../server-store.ts";
+import { isDecodable } from "../../support/text.ts";
 
 /** A bounded pool of connections, which are made anew as they are lost. */
 export interface PostgresConnection {
@@ -205,4 +205,173 @@ function toAddress({
 
 function isTimeout(error: unknown): boolean {
   return error instanceof Error && /^(no response within|timeout exceeded)/.test(error.message);
+}
+
+/**
+ * What went wrong, by the beginning of the code: an SQLSTATE of Postgres or a code of the system.
+ * @see https://www.postgresql.org/docs/current/errcodes-appendix.html
+ */
+const problems: readonly (readonly [code: string, problem: string])[] = [
+  ["28", "refuses this user or password: check STORE_URL"],
+  ["3D000", "has no such database: create it, or correct STORE_URL"],
+  ["42501", "does not permit this user what it needs: see docs/operations.md"],
+  ["25006", "refuses writes: it is a replica, or read-only"],
+  ["53100", "refuses writes: its disk is full"],
+  ["53300", "has no connection left: raise max_connections, or lower pool_max in STORE_URL"],
+  ["57P", "is shutting down or starting"],
+  ["3F000", "has lost its tables"],
+  ["42P01", "has lost its tables"],
+  ["42883", "has lost its tables"],
+];
+
+/** Of the database, not of a single write: nothing else of a batch would succeed either. */
+const ofServer = /^(08|25|28|3D|3F|53|57|58|XX|42501|42P01|42883)/;
+/** The server ends the connection, or has ended it. */
+const ofConnection = /^(08|57P)/;
+
+/** The SQLSTATE of an error that the server has reported; `undefined`: it is another error. */
+export function sqlStateOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !("code" in error) || !("severity" in error)) return undefined;
+  return typeof error.code === "string" ? error.code : undefined;
+}
+
+/** Whether the same statement may succeed now: it collided with another one, and nothing was written. */
+export function isCollision(error: unknown): boolean {
+  return ["40001", "40P01"].includes(sqlStateOf(error) ?? "");
+}
+
+/** Whether the connection can be used no more. Errors that Postgres did not report are of the connection. */
+export function isConnectionLost(error: unknown): boolean {
+  if (error instanceof ParleyError) return false;
+  const state = sqlStateOf(error);
+  return state === undefined || ofConnection.test(state) || isFatal(error);
+}
+
+/** Whether the tables are gone: dropped, or another database has taken the place of this one. */
+export function isEmptied(error: unknown): boolean {
+  return ["42P01", "3F000", "42883"].includes(sqlStateOf(error) ?? "");
+}
+
+/** Whether an error may be one write's own, e.g. a text that the database cannot hold. */
+export function isOfOneWrite(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state !== undefined && !ofServer.test(state) && !isCollision(error);
+}
+
+/** An error of Postgres or its driver as a ParleyError without credentials and contents. ParleyErrors pass through. */
+function toPostgresStoreError(error: unknown, address: string): ParleyError {
+  if (error instanceof ParleyError) return error;
+  const reason = reasonOf(error);
+  if (reason.startsWith("XX00"))
+    return new ParleyError(
+      "store-corrupt",
+      `the Postgres store at ${address} is damaged (${reason}): stop Parley, and restore a backup`,
+      { detail: { address, reason }, cause: withoutContents(error) },
+    );
+  const problem = problems.find(([code]) => reason.startsWith(code))?.[1] ?? toDefaultProblem(error);
+  return new ParleyError("store-unavailable", `the Postgres store at ${address} ${problem} (${reason})`, {
+    detail: { address, problem, reason },
+    cause: withoutContents(error),
+  });
+}
+
+/** A short code or text: of Postgres' own messages only the code, since the rest may quote what was written. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  const { code } = error as NodeJS.ErrnoException;
+  if (typeof code === "string" && code !== "") return code;
+  return error.message.slice(0, 80);
+}
+
+function toDefaultProblem(error: unknown): string {
+  const state = sqlStateOf(error);
+  return state === undefined || state.startsWith("57") ? "does not respond" : "reports an error";
+}
+
+/** Details of Postgres quote keys and values. */
+function withoutContents(error: unknown): unknown {
+  const state = sqlStateOf(error);
+  return state === undefined ? error : new Error(`Postgres reports ${state}`);
+}
+
+function isFatal(error: unknown): boolean {
+  return error instanceof Error && "severity" in error && /^(FATAL|PANIC)$/.test(String(error.severity));
+}
+
+/** What a store URL says besides where the server is. */
+interface PostgresUrl {
+  /** What the driver takes: without our own parameters. */
+  readonly connectionString: string;
+  readonly schema: string;
+  /** Most connections of this process. */
+  readonly maxConnections: number;
+  /** `prefer`: encrypted where the server can. Otherwise the driver reads it from the connection string. */
+  readonly tls: "off" | "prefer" | "from-url";
+}
+
+const defaultSchema = "parley";
+const defaultMaxConnections = 10;
+/** A write, a read and a rewrite of a table at once. */
+const minConnections = 3;
+/** As `psql` has them. */
+const tlsModes: readonly string[] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
+const localHosts: readonly string[] = ["", "localhost", "127.0.0.1", "[::1]"];
+
+/** What is wrong with a URL, as the end of "STORE_URL …"; `undefined`: nothing. Never quotes it. */
+export function findUrlProblem(text: string): string | undefined {
+  const url = parse(text);
+  if (url === undefined || url.hostname.includes(","))
+    return "is not a URL of one server: write postgres://user:password@host:5432/database";
+  // The driver would throw an error that quotes them.
+  if (![url.username, url.password, url.hostname, url.pathname].every(isDecodable))
+    return "has a user, password, host or database with a % that begins no escape: write %25 for %";
+  const parameters = url.searchParams;
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(parameters.get("schema") ?? defaultSchema))
+    return "names a schema that is not of lower-case letters, digits and underscores: write ?schema=parley";
+  const max = Number(parameters.get("pool_max") ?? defaultMaxConnections);
+  if (!Number.isInteger(max) || max < minConnections || max > 1000)
+    return `has a pool_max that is not a number from ${minConnections} to 1000`;
+  const tlsMode = parameters.get("sslmode");
+  if (tlsMode !== null && !tlsModes.includes(tlsMode))
+    return `has an sslmode that is unknown: write ${tlsModes.join(", ")}`;
+  if (tlsMode === "verify-ca" && !parameters.has("sslrootcert"))
+    return "has sslmode=verify-ca without sslrootcert: name the file of the authority's certificate";
+  return undefined;
+}
+
+/** Reads a URL that {@link findUrlProblem} finds right. */
+export function parsePostgresUrl(text: string): PostgresUrl {
+  const url = parse(text) as URL;
+  const { searchParams } = url;
+  const schema = searchParams.get("schema") ?? defaultSchema;
+  const maxConnections = Number(searchParams.get("pool_max") ?? defaultMaxConnections);
+  const mode = searchParams.get("sslmode") ?? undefined;
+  const host = searchParams.get("host") ?? url.hostname;
+  for (const name of ["schema", "pool_max"]) searchParams.delete(name);
+  const isDriversOwn = mode === undefined ? searchParams.has("sslrootcert") : /^(require|verify-)/.test(mode);
+  if (isDriversOwn)
+    // Otherwise the driver takes `require` for `verify-full`.
+    searchParams.set("uselibpqcompat", "true");
+  else searchParams.delete("sslmode");
+  const isLocal = localHosts.includes(host) || host.startsWith("/");
+  const isOff = mode === "disable" || mode === "allow" || (mode === undefined && isLocal);
+  return {
+    connectionString: unmark(url.href),
+    schema,
+    maxConnections,
+    tls: isDriversOwn ? "from-url" : isOff ? "off" : "prefer",
+  };
+}
+
+/** `postgres://user@/database?host=/run/postgresql` names a socket; it is no URL as it stands. */
+const noHost = "parley-no-host";
+
+function parse(text: string): URL | undefined {
+  if (!/^postgres(ql)?:\/\/./.test(text)) return undefined;
+  const marked = text.replace(/^([^/]+\/\/[^/]*@)\//, `$1${noHost}/`);
+  return URL.canParse(marked) ? new URL(marked) : undefined;
+}
+
+function unmark(href: string): string {
+  return href.replace(`@${noHost}/`, "@/");
 }

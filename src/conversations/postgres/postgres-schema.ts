@@ -1,10 +1,154 @@
+import { expectKnownVersion } from "../store-keys.ts";
 import type { ClientBase } from "pg";
 import { ParleyError } from "../../core/errors.ts";
-import { writeFunction } from "./write-function.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { type PostgresConnection, sqlStateOf } from "./postgres-client.ts";
 
-/** Each step migrates from version n to n + 1. Never edit a released step, add one. `schema`: quoted. */
-export const migrations: readonly ((schema: string) => string)[] = [
-  (schema) => `
+/**
+ * The function that applies a batch of writes in one statement, and so in one transaction, one round trip and one
+ * wait for the disk; a client that hangs holds no lock. Its steps are rows (see `postgres-writer.ts`); every write ends
+ * with the step `end` and yields one row.
+ *
+ * What a write checks must not change until it commits, so the keys of all entries and counts that a batch touches
+ * are locked first, in the order of their numbers, which rules out most deadlocks. Each statement of a volatile
+ * function sees what was committed before it (READ COMMITTED), so the checks see the writes that the locks waited for.
+ *
+ * @param schema quoted
+ */
+function writeFunction(schema: string): string {
+  return `
+CREATE OR REPLACE FUNCTION ${schema}.write_batch(
+  locks bigint[], is_alone boolean, kinds text[], names text[], keys text[], contents text[],
+  amounts double precision[], originals text[]
+) RETURNS TABLE (outcome integer, scores double precision[])
+LANGUAGE plpgsql VOLATILE
+SET search_path = ${schema}, pg_temp
+SET enable_seqscan = off
+AS $function$
+#variable_conflict use_column
+DECLARE
+  step record;
+  lock_number bigint;
+  now_ms bigint;
+  -- Of the current write.
+  is_skipped boolean := false;
+  result integer := -1;
+  total double precision := 0;
+  found_scores double precision[] := '{}';
+  one_score bigint;
+BEGIN
+  IF is_alone THEN
+    PERFORM pg_advisory_xact_lock(locks[1]);
+  ELSE
+    PERFORM pg_advisory_xact_lock_shared(locks[1]);
+    FOREACH lock_number IN ARRAY locks[2:] LOOP
+      PERFORM pg_advisory_xact_lock(lock_number);
+    END LOOP;
+  END IF;
+  -- What is acknowledged is on disk, whatever is set for the role or the database.
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
+  FOR step IN
+    SELECT * FROM unnest(kinds, names, keys, contents, amounts, originals)
+      AS steps (kind, name, key, content, amount, original)
+  LOOP
+    CONTINUE WHEN is_skipped AND step.kind <> 'end';
+    CASE step.kind
+    WHEN 'end' THEN
+      outcome := result;
+      scores := found_scores;
+      RETURN NEXT;
+      is_skipped := false;
+      result := -1;
+      total := 0;
+      found_scores := '{}';
+    WHEN 'set' THEN
+      INSERT INTO entries (space, key, value, expires, original)
+        VALUES (step.name, step.key, step.content, now_ms + step.amount::bigint, step.original)
+        ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, expires = excluded.expires;
+    WHEN 'delete' THEN
+      DELETE FROM entries WHERE space = step.name AND key = step.key;
+    WHEN 'keep' THEN
+      UPDATE entries SET expires = now_ms + step.amount::bigint
+        WHERE space = step.name AND key = step.key AND (expires IS NULL OR expires > now_ms);
+    WHEN 'absent', 'present' THEN
+      IF (step.kind = 'absent') = EXISTS (
+        SELECT FROM entries
+          WHERE space = step.name AND key = step.key AND (expires IS NULL OR expires > now_ms)
+      ) THEN
+        result := step.amount;
+        is_skipped := true;
+      END IF;
+    WHEN 'same' THEN
+      IF NOT EXISTS (
+        SELECT FROM entries
+          WHERE space = step.name AND key = step.key AND value = step.content
+            AND (expires IS NULL OR expires > now_ms)
+      ) THEN
+        result := step.amount;
+        is_skipped := true;
+      END IF;
+    WHEN 'replace' THEN
+      UPDATE entries SET value = step.content
+        WHERE space = step.name AND key = step.key AND value = step.original
+          AND (expires IS NULL OR expires > now_ms);
+      result := CASE WHEN FOUND THEN 1 ELSE 0 END;
+    WHEN 'limit' THEN
+      IF total > step.amount THEN
+        result := step.key::integer;
+        is_skipped := true;
+      ELSE
+        total := 0;
+        found_scores := '{}';
+      END IF;
+${indexSteps("rankings")}
+${indexSteps("counts")}
+    END CASE;
+  END LOOP;
+END
+$function$;`;
+}
+
+function indexSteps(table: "rankings" | "counts"): string {
+  return `
+    WHEN '${table}.term' THEN
+      SELECT score INTO one_score FROM ${table} WHERE ranking = step.name AND member = step.key;
+      one_score := coalesce(one_score, 0);
+      total := total + one_score * step.amount;
+      found_scores := found_scores || one_score::double precision;
+    WHEN '${table}.add-member' THEN
+      -- Looked up first: ON CONFLICT locks the row, and writes, even where nothing changes.
+      IF NOT EXISTS (
+        SELECT FROM ${table}
+          WHERE ranking = step.name AND member = step.key AND score >= step.amount::bigint
+      ) THEN
+        INSERT INTO ${table} AS old (ranking, member, score, original)
+          VALUES (step.name, step.key, step.amount::bigint, step.original)
+          ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score WHERE excluded.score > old.score;
+      END IF;
+    WHEN '${table}.append-member' THEN
+      INSERT INTO ${table} (ranking, member, score, original)
+        VALUES (step.name, step.key, greatest(step.amount::bigint, (
+          SELECT score + 1 FROM ${table} WHERE ranking = step.name ORDER BY score DESC LIMIT 1
+        )), step.original)
+        ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score;
+    WHEN '${table}.add-score' THEN
+      INSERT INTO ${table} AS old (ranking, member, score, original)
+        VALUES (step.name, step.key, step.amount::bigint, step.original)
+        ON CONFLICT (ranking, member) DO UPDATE SET score = old.score + excluded.score;
+    WHEN '${table}.remove-member' THEN
+      DELETE FROM ${table} WHERE ranking = step.name AND member = step.key;
+    WHEN '${table}.trim-index' THEN
+      DELETE FROM ${table} WHERE ranking = step.name AND score <= step.amount::bigint;`;
+}
+
+/** A change of the tables raises it, and brings the step from this one. */
+export const schemaVersion = 3;
+
+/** @param schema quoted */
+const createTables = (schema: string) => `
     CREATE TABLE ${schema}.entries (
       space text COLLATE "C" NOT NULL,
       key text COLLATE "C" NOT NULL,
@@ -34,15 +178,7 @@ export const migrations: readonly ((schema: string) => string)[] = [
       holder text NOT NULL,
       expires timestamptz NOT NULL
     ) WITH (fillfactor = 50);
-    ${writeFunction(schema)}`,
-  // The condition that an entry exists.
-  writeFunction,
-  // The condition that an entry has not changed.
-  writeFunction,
-];
-
-/** The version that this Parley reads and writes. */
-export const schemaVersion = migrations.length;
+    ${writeFunction(schema)}`;
 
 const tables = ["entries", "rankings", "counts", "leases"] as const;
 /** Holds the version and small marks of the backend. */
@@ -54,7 +190,7 @@ export function quoteSchema(schema: string): string {
 }
 
 /** What is in a schema. `version` undefined: no store is. */
-export interface FoundSchema {
+interface FoundSchema {
   readonly exists: boolean;
   readonly version: number | undefined;
   /** Of the store's own tables. */
@@ -88,32 +224,26 @@ export async function readSchema(client: ClientBase, schema: string): Promise<Fo
 }
 
 /**
- * Creates the schema or migrates it to the newest version, all steps or none; several processes may do so at once.
+ * Creates the schema, all of it or nothing, and checks one that is there; several processes may do so at once.
  * Throws the errors of the service.
- * @throws ParleyError `store-newer` when a later Parley wrote it; `store-corrupt` when another program did, or when
- * tables are gone
+ * @throws ParleyError `store-newer` when a later Parley wrote it; `config` when one from before the first release did;
+ * `store-corrupt` when another program did, or when tables are gone
  */
-export async function migrate(
-  client: ClientBase,
-  schema: string,
-  { steps = migrations, address = "" }: { steps?: typeof migrations; address?: string } = {},
-): Promise<void> {
-  if ((await check(client, schema, { steps, address })) === steps.length) return;
+export async function prepareSchema(client: ClientBase, schema: string, address: string): Promise<void> {
+  if (await exists(client, schema, address)) return;
   await client.query("BEGIN");
   try {
     await client.query("SELECT pg_advisory_xact_lock(hashtext($1)::bigint)", [`parley/${schema}`]);
-    const version = await check(client, schema, { steps, address });
-    const quoted = quoteSchema(schema);
-    // Without the condition the permission is asked for even where the schema exists.
-    if (!(await readSchema(client, schema)).exists) await client.query(`CREATE SCHEMA ${quoted}`);
-    if (version === 0)
+    if (!(await exists(client, schema, address))) {
+      const quoted = quoteSchema(schema);
+      // Without the condition the permission is asked for even where the schema exists.
+      if (!(await readSchema(client, schema)).exists) await client.query(`CREATE SCHEMA ${quoted}`);
       await client.query(`CREATE TABLE ${quoted}.${marksTable} (name text PRIMARY KEY, value text NOT NULL)`);
-    for (const step of steps.slice(version)) await client.query(step(quoted));
-    await client.query(
-      `INSERT INTO ${quoted}.${marksTable} (name, value) VALUES ('version', $1)
-       ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
-      [String(steps.length)],
-    );
+      await client.query(createTables(quoted));
+      await client.query(`INSERT INTO ${quoted}.${marksTable} (name, value) VALUES ('version', $1)`, [
+        String(schemaVersion),
+      ]);
+    }
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {
@@ -123,29 +253,63 @@ export async function migrate(
   }
 }
 
-async function check(
-  client: ClientBase,
-  schema: string,
-  { steps, address }: { readonly steps: typeof migrations; readonly address: string },
-): Promise<number> {
+async function exists(client: ClientBase, schema: string, address: string): Promise<boolean> {
   const { version = 0, hasTables, missing } = await readSchema(client, schema);
-  if (version > steps.length)
-    throw new ParleyError(
-      "store-newer",
-      `the schema ${schema} of Postgres at ${address} was written by a newer Parley (version ${version}, this one knows ${steps.length}): update Parley`,
-      { detail: { version, known: steps.length } },
-    );
-  if (version === 0 && hasTables)
+  const name = `the schema ${schema} of Postgres at ${address}`;
+  if (version > 0) expectKnownVersion(name, version, schemaVersion);
+  else if (hasTables)
     throw new ParleyError(
       "store-corrupt",
-      `the schema ${schema} of Postgres at ${address} has tables of another program: name another with ?schema= in STORE_URL`,
+      `${name} has tables of another program: name another with ?schema= in STORE_URL`,
       { detail: { schema } },
     );
   if (version > 0 && missing.length > 0)
-    throw new ParleyError(
-      "store-corrupt",
-      `the schema ${schema} of Postgres at ${address} lacks tables (${missing.join(", ")}): restore a backup`,
-      { detail: { schema, missing: missing.join(", ") } },
+    throw new ParleyError("store-corrupt", `${name} lacks tables (${missing.join(", ")}): restore a backup`, {
+      detail: { schema, missing: missing.join(", ") },
+    });
+  return version > 0;
+}
+
+/** Settings of a server by which it loses or damages what it has acknowledged. */
+export interface DurabilitySettings {
+  readonly fsync: string;
+  readonly full_page_writes: string;
+}
+
+/** Reads {@link DurabilitySettings}. */
+export const durabilityText =
+  "SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes";
+
+/**
+ * Creates the schema, and warns of settings that lose what was acknowledged.
+ * @throws ParleyError `config` (the role may not create the schema, or the database cannot hold all text),
+ * `store-unavailable`, `store-newer`, `store-corrupt`
+ */
+export async function prepareDatabase(connection: PostgresConnection, log: Log): Promise<void> {
+  const { address, attempt, read, schema, withClient } = connection;
+  await attempt(async () => {
+    const [row] = await read<DurabilitySettings & { encoding: string }>(
+      `${durabilityText}, current_setting('server_encoding') AS encoding`,
     );
-  return version;
+    if (row !== undefined && row.encoding !== "UTF8")
+      throw new ParleyError(
+        "config",
+        `the database of Postgres at ${address} has the encoding ${row.encoding}, which cannot hold every text: create one with ENCODING 'UTF8'`,
+      );
+    if (row?.fsync === "off" || row?.full_page_writes === "off")
+      log.warn(
+        {},
+        "Postgres does not keep its files safe (fsync or full_page_writes is off): a crash of its machine can lose everything; set both to on",
+      );
+    try {
+      await withClient((client) => prepareSchema(client, schema, address));
+    } catch (error) {
+      if (sqlStateOf(error) !== "42501") throw error;
+      throw new ParleyError(
+        "config",
+        `the user of STORE_URL may not create or use the schema ${schema} of Postgres at ${address}: run CREATE SCHEMA ${schema} AUTHORIZATION <user> as the owner of the database`,
+        { detail: { schema } },
+      );
+    }
+  });
 }

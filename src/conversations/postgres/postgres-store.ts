@@ -1,5 +1,5 @@
-import type { StoreBackend } from "../store-backend.ts";
-import { findUrlProblem } from "./postgres-url.ts";
+import type { StoreBackend } from "../backend.ts";
+import { findUrlProblem } from "./postgres-client.ts";
 
 /** A database of a Postgres server, for several processes. */
 export const postgresStore: StoreBackend = {

@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import { isParleyError } from "../../core/errors.ts";
-import { inspectedEntries, type StoreInspection } from "../store-backend.ts";
-import { toVersionFinding } from "../store-version.ts";
+import { inspectedEntries, type StoreInspection } from "../backend.ts";
+import { toVersionFinding } from "../store-keys.ts";
 import { schemaKey, schemaVersion } from "./redis-backend.ts";
-import { clusterNames, serverNames } from "./redis-layout.ts";
+import { clusterNames, serverNames, productOf } from "./redis-script.ts";
 import { connectRedis } from "./connect-redis.ts";
 import type { RedisClient, RedisConnectionOptions } from "./redis-connection.ts";
-import { productOf } from "./redis-product.ts";
 
 const probeKey = "parley:doctor-probe";
 const probeTtlMs = 10_000;

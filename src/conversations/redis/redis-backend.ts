@@ -1,34 +1,32 @@
-import { ParleyError } from "../../core/errors.ts";
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { Backend, Resolves } from "../backend.ts";
-import { describeLosses } from "../data-loss-watch.ts";
+import { systemClock, steadyClock } from "../../support/clock.ts";
+import type { BackendChange, WriteCondition, EntryReader, Space, Backend, Resolves } from "../backend.ts";
+import { type DataLossWatch, watchDataLoss, describeLosses } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import { connectRedis } from "./connect-redis.ts";
-import type { RedisClient, RedisConnection, RedisConnectionOptions } from "./redis-connection.ts";
-import { type GroupWrite, isAdding, splitByGroup } from "./redis-groups.ts";
-import { clusterNames, keyOf, namespaceOf, serverNames } from "./redis-layout.ts";
-import { watchGeneration } from "./redis-generation.ts";
-import { createRedisLeases } from "./redis-leases.ts";
-import { type ConfirmedWrite, createConfirmedWrite } from "./redis-replication.ts";
-import { productOf } from "./redis-product.ts";
-import { createRedisReader } from "./redis-reader.ts";
-import { createRedisScrubber } from "./redis-scrubber.ts";
+import type { RedisConnection, RedisClient, RedisConnectionOptions } from "./redis-connection.ts";
+import { expectKnownVersion } from "../store-keys.ts";
 import {
   applyScript,
+  clusterNames,
   countScript,
+  type KeyNames,
+  keyOf,
+  namespaceOf,
+  productOf,
   type RedisScript,
-  type ScriptInput,
+  serverNames,
+  tagOfEntry,
+  tagOfIndex,
   toApplyInput,
   toCountInput,
   toPassedLimit,
 } from "./redis-script.ts";
-import { systemClock } from "../../support/clock.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
+import { createRedisScrubber } from "./redis-scrubber.ts";
 
-/**
- * Raised together with a migration when the layout changes. 2: indexes by conversation, author and place, which
- * earlier versions do not maintain; `fillIndexes` fills them. 3: encrypted values are bound to their address.
- */
+/** A change of the layout raises it, and brings the step from this one. */
 export const schemaVersion = 3;
 
 /** Holds the version. */
@@ -43,7 +41,7 @@ redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 return 1`;
 
 /** {@link Backend} with leases. */
-export interface RedisBackend extends Backend {
+interface RedisBackend extends Backend {
   readonly leases: Leases;
   /** Without credentials. */
   readonly address: string;
@@ -54,7 +52,7 @@ export interface RedisBackend extends Backend {
 }
 
 /**
- * The backend for several instances: Redis from 6, or Valkey; one server, a primary that sentinels watch, or a
+ * The backend for several instances: Redis from 6, or Valkey; one server or a
  * cluster.
  * @throws ParleyError `config`, `store-unavailable`, `store-newer`
  */
@@ -100,7 +98,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   const stopChecks = clock.every(checkIntervalMs, () => void checkGeneration());
   let commits = 0;
   let durableCommits = 0;
-  const run = ({ source, sha1 }: RedisScript, input: ScriptInput) =>
+  const run = ({ source, sha1 }: RedisScript, input: ReturnType<typeof toApplyInput>) =>
     connection.client.evalSha(sha1, input).catch((error: unknown) => {
       if (error instanceof Error && error.message.startsWith("NOSCRIPT"))
         return connection.client.eval(source, input);
@@ -227,14 +225,7 @@ async function readProduct({ nodes }: RedisConnection): Promise<string> {
 async function claimSchema(client: RedisClient): Promise<void> {
   await client.set(schemaKey, String(schemaVersion), { condition: "NX" });
   const version = Number(await client.get(schemaKey));
-  if (version < schemaVersion) await client.set(schemaKey, String(schemaVersion));
-  if (version > schemaVersion) {
-    throw new ParleyError(
-      "store-newer",
-      `this Redis was written by a newer Parley (version ${version}, this one knows ${schemaVersion}): update Parley`,
-      { detail: { version, known: schemaVersion } },
-    );
-  }
+  expectKnownVersion("this Redis", version, schemaVersion);
 }
 
 /** The settings of a cache lose acknowledged messages. */
@@ -266,4 +257,204 @@ async function warnOfUnsafeSettings(nodes: readonly RedisClient[], log: Log): Pr
   const policy = config["maxmemory-policy"] ?? "noeviction";
   if (policy !== "noeviction")
     log.warn({ policy }, "Redis may evict conversations when its memory is full: set noeviction");
+}
+
+/** Reads the entries of a space. Of a cluster, those of each group are read from its server. */
+function createRedisReader(connection: RedisConnection, names: KeyNames, space: Space): EntryReader {
+  const nameOf = (key: string) => names.entry({ space, key });
+  const groupOf = (key: string) => (connection.isCluster ? tagOfEntry({ space, key }) : "");
+  return {
+    get: async (key) => (await connection.client.get(nameOf(key))) ?? undefined,
+    async getMany(keys) {
+      const found = new Map<string, string | null | undefined>();
+      const groups = [...Map.groupBy(keys, groupOf).values()];
+      await Promise.all(
+        groups.map(async (group) => {
+          const values = await connection.client.mGet(group.map(nameOf));
+          for (const [index, key] of group.entries()) found.set(key, values[index]);
+        }),
+      );
+      return keys.map((key) => found.get(key) ?? undefined);
+    },
+    // The client sends them all at once.
+    hasMany: (keys) =>
+      Promise.all(keys.map(async (key) => (await connection.client.exists(nameOf(key))) === 1)),
+  };
+}
+
+const renewSource = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return 0`;
+const releaseSource = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0`;
+
+/** One key per lease, which holds the holder and expires by itself. */
+function createRedisLeases(connection: RedisConnection): Leases {
+  const { attempt } = connection;
+  const keyOf = (name: string) => `parley:lease::${name}`;
+  return {
+    async take(name, holder, ttlMs) {
+      const options = { condition: "NX", expiration: { type: "PX", value: ttlMs } } as const;
+      return (await attempt(() => connection.client.set(keyOf(name), holder, options))) === "OK";
+    },
+    async renew(name, holder, ttlMs) {
+      const input = { keys: [keyOf(name)], arguments: [holder, String(ttlMs)] };
+      return Number(await attempt(() => connection.client.eval(renewSource, input))) === 1;
+    },
+    async release(name, holder) {
+      await attempt(() =>
+        connection.client.eval(releaseSource, { keys: [keyOf(name)], arguments: [holder] }),
+      );
+    },
+  };
+}
+
+/** How long replicas are waited for. Writes after it wait behind. */
+const timeoutMs = 1000;
+
+/**
+ * Runs a write and waits until so many replicas have it as the store's URL asks for, so that a failover does not lose
+ * it. Writes that end in one moment wait together. Rejects when too few replicas respond in time, or when the connection
+ * was replaced meanwhile, which would confirm nothing: the outcome is then unknown. `key`: one of those written.
+ * `hasChanged`: whether the write changed anything. If not, what it found is confirmed: another connection may have
+ * written it a moment ago.
+ */
+type ConfirmedWrite = <T>(
+  key: string,
+  write: () => Promise<T>,
+  hasChanged: (result: T) => boolean,
+) => Promise<T>;
+
+/** @see {@link ConfirmedWrite} */
+function createConfirmedWrite(connection: RedisConnection): ConfirmedWrite {
+  const { replicas } = connection;
+  if (replicas === 0) return (_, write) => write();
+  const { isCluster } = connection;
+  /** By the server: of a cluster, by the hash tag. */
+  const next = new Map<string, Promise<void>>();
+  // WAIT confirms everything up to the last change that its own connection made. (Redis 7.0: up to its last command.)
+  const confirm = async (server: string, key: string) => {
+    // Later writes must not rely on a command that is already sent.
+    await Promise.resolve();
+    next.delete(server);
+    const count = await connection.wait(key, replicas, timeoutMs);
+    if (count < replicas) throw new Error(`NOREPLICAS ${count} of ${replicas} replicas have a write`);
+  };
+  return async (key, write, hasChanged) => {
+    const { epoch } = connection;
+    const result = await write();
+    const server = isCluster ? (/^[^{]*(\{[^}]*\})/.exec(key)?.[1] ?? key) : "";
+    if (!hasChanged(result))
+      await connection.client.set(`parley:wait${server}`, "", {
+        expiration: { type: "PX", value: timeoutMs },
+      });
+    const waiting = next.get(server) ?? confirm(server, key);
+    next.set(server, waiting);
+    await waiting;
+    if (connection.epoch !== epoch) throw new Error("the connection was replaced before replicas confirmed");
+    return result;
+  };
+}
+
+/** What the watch works with. */
+interface GenerationWatchOptions {
+  readonly connection: RedisConnection;
+  readonly log: Log;
+  /** Writes what the emptied server must have again. Repeated at the next check when it fails. */
+  readonly restore: () => Promise<void>;
+  readonly clock: Clock;
+}
+
+/** A random id; a server that does not have it has lost what was written after it. */
+const generationKey = "parley:generation";
+/** So many ids of a cluster, by different slots: each of its servers has some. */
+const marksOfCluster = 64;
+
+/**
+ * Watches the server's mark, and writes one if it has none. A check writes nothing while the mark is there, but fails
+ * when the server refuses writes.
+ */
+function watchGeneration(options: GenerationWatchOptions): Promise<DataLossWatch> {
+  const { connection, log, restore, clock } = options;
+  const { attempt, address } = connection;
+  const keys = connection.isCluster
+    ? Array.from({ length: marksOfCluster }, (_, n) => `${generationKey}:${n}`)
+    : [generationKey];
+  return watchDataLoss({
+    restore,
+    clock,
+    // A SET that finds the key writes nothing, but a server that refuses writes refuses it.
+    readMark: () =>
+      attempt(async () => {
+        const marks = await Promise.all(
+          keys.flatMap((key) => [
+            connection.client.set(key, randomUUID(), { condition: "NX" }),
+            connection.client.get(key),
+          ]),
+        );
+        return marks.filter((_, position) => position % 2 === 1).join(" ");
+      }),
+    report() {
+      log.error(
+        { store: address },
+        "Redis lost its data: conversations and settings in it are gone, and messages that this process had accepted are stored anew. Find out who emptied it or whether it restarted without persistence; set appendonly yes and maxmemory-policy noeviction; to restore a backup of Redis, stop Parley first",
+      );
+      return true;
+    },
+  });
+}
+
+/** A write of one group: one script on one server of a cluster. */
+interface GroupWrite {
+  readonly conditions: readonly WriteCondition[];
+  readonly changes: readonly BackendChange[];
+}
+
+/** An atomic write of several groups as writes that follow each other. */
+interface SplitWrite {
+  /** Members of indexes: an index may list too much, never too little. */
+  readonly before: readonly GroupWrite[];
+  /** Decides: with the conditions, or with the first entries. */
+  readonly main: GroupWrite;
+  /** Only when `main` was applied. The members of `before` again: a reader may have removed what lists nothing yet. */
+  readonly after: readonly GroupWrite[];
+}
+
+/**
+ * Splits a write by the groups of its keys. A crash between two of them leaves members of indexes that list nothing,
+ * which readers pass over and the next write or sweep removes.
+ * @throws RangeError when the conditions are of several groups
+ */
+export function splitByGroup(
+  conditions: readonly WriteCondition[],
+  changes: readonly BackendChange[],
+): SplitWrite {
+  const groups = Map.groupBy(changes, tagOf);
+  const tags = new Set(conditions.map(tagOfEntry));
+  if (tags.size > 1) throw new RangeError("the conditions of a write are of several groups");
+  const [mainTag = ""] = [
+    ...tags,
+    ...changes.filter((change) => "at" in change).map(tagOf),
+    ...groups.keys(),
+  ];
+  const others = [...groups].filter(([tag]) => tag !== mainTag).map(([, each]) => each);
+  return {
+    before: toWrites(others.map((each) => each.filter(isAdding))),
+    main: { conditions, changes: groups.get(mainTag) ?? [] },
+    after: toWrites(others),
+  };
+}
+
+function tagOf(change: BackendChange): string {
+  return "at" in change ? tagOfEntry(change.at) : tagOfIndex(change.index);
+}
+
+/** Whether all it can do is put a member into an index. */
+function isAdding({ kind }: BackendChange): boolean {
+  return kind === "add-member" || kind === "append-member";
+}
+
+function toWrites(groups: readonly (readonly BackendChange[])[]): GroupWrite[] {
+  return groups.filter((changes) => changes.length > 0).map((changes) => ({ conditions: [], changes }));
 }

@@ -1,6 +1,7 @@
 import type { createClient } from "@redis/client";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { isDecodable } from "../../support/text.ts";
 
 /** A client of node-redis. */
 export type RedisClient = ReturnType<typeof createClient>;
@@ -15,7 +16,7 @@ export interface RedisConnection {
   readonly isCluster: boolean;
   /** Rises whenever the connection may have been replaced. */
   readonly epoch: number;
-  /** `host:port`, or the name and addresses of the sentinels; without credentials. */
+  /** `host:port`, of a cluster several; without credentials. */
   readonly address: string;
   /** How many replicas must have a write before it is acknowledged. */
   readonly replicas: number;
@@ -27,8 +28,7 @@ export interface RedisConnection {
    */
   readonly attempt: <T>(work: () => Promise<T>) => Promise<T>;
   /**
-   * Runs work on each replica that responds, one after another. Absent where replicas are not known: of a single server and
-   * of a cluster.
+   * Runs work on each replica that responds, one after another. Absent for a single server, whose replicas are not known.
    */
   readonly onEachReplica?: (work: (replica: RedisClient) => Promise<void>) => Promise<void>;
   /** Called whenever it is connected again. */
@@ -43,4 +43,144 @@ export interface RedisConnectionOptions {
   readonly deadlineMs?: number | undefined;
   /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
+}
+
+/** One server, as the client takes it. */
+export interface RedisAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What a store URL says. */
+interface RedisUrl {
+  /** For one server: as the client takes it. */
+  readonly url: string;
+  readonly isTls: boolean;
+  /** How many replicas must have a write before it is acknowledged. `undefined`: one where there is any. */
+  readonly replicas: number | undefined;
+  /** Present where the data is on several primaries. */
+  readonly cluster: ClusterUrl | undefined;
+}
+
+/** `redis+cluster://user:password@host:6379,host:6379`. Some of its servers are enough. */
+export interface ClusterUrl {
+  readonly addresses: readonly RedisAddress[];
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+}
+
+const clusterForm = "redis+cluster://user:password@host:6379,host:6379";
+const clusterPattern = /^rediss?\+cluster:\/\/(?:([^@/?#]*)@)?([^@/?#]+)\/?(?:\?([^#]*))?$/;
+const addressPattern = /^(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?$/;
+const waitParameter = "wait_replicas";
+const defaultPort = 6379;
+const maxReplicas = 100;
+
+/** What is wrong with a URL, as the end of "STORE_URL …"; `undefined`: nothing. Never quotes it. */
+export function findRedisUrlProblem(text: string): string | undefined {
+  return /^rediss?\+cluster:/.test(text) ? findClusterProblem(text) : findServerProblem(text);
+}
+
+/** Reads a URL that {@link findRedisUrlProblem} finds right. */
+export function parseRedisUrl(text: string): RedisUrl {
+  const isTls = text.startsWith("rediss");
+  const cluster = parseCluster(text);
+  if (cluster !== undefined) {
+    const asked = new URLSearchParams(clusterPattern.exec(text)?.[3]).get(waitParameter);
+    const replicas = asked === null ? undefined : Number(asked);
+    return { url: text, isTls, cluster, replicas };
+  }
+  const url = new URL(text);
+  const replicas = Number(url.searchParams.get(waitParameter) ?? 0);
+  url.searchParams.delete(waitParameter);
+  return { url: url.href, isTls, cluster: undefined, replicas };
+}
+
+function findServerProblem(text: string): string | undefined {
+  if (!/^rediss?:\/\/./.test(text) || !URL.canParse(text))
+    return "is not a URL: write redis://host:6379 or rediss://host:6380";
+  const { username, password, pathname, searchParams } = new URL(text);
+  // The client would throw an error that quotes them.
+  if (!isDecodable(username) || !isDecodable(password)) return undecodable;
+  if (!/^\/?\d{0,9}$/.test(pathname))
+    return "names a database that is not a number: write redis://host:6379/0";
+  return findWaitProblem(searchParams);
+}
+
+function findClusterProblem(text: string): string | undefined {
+  const [, user = "", , query] = clusterPattern.exec(text) ?? [];
+  if (parseCluster(text) === undefined) return `is not a URL of a cluster: write ${clusterForm}`;
+  if (!isDecodable(user)) return undecodable;
+  return findWaitProblem(new URLSearchParams(query));
+}
+
+function parseCluster(text: string): ClusterUrl | undefined {
+  const [, user, hosts = ""] = clusterPattern.exec(text) ?? [];
+  return parseHosts(user, hosts);
+}
+
+function parseHosts(user: string | undefined, hosts: string): ClusterUrl | undefined {
+  const addresses = hosts.split(",").flatMap((each): RedisAddress[] => {
+    const [, host, port = String(defaultPort)] = addressPattern.exec(each) ?? [];
+    return host === undefined || Number(port) > 65_535
+      ? []
+      : [{ host: host.replace(/^\[|\]$/g, ""), port: Number(port) }];
+  });
+  if (addresses.length < hosts.split(",").length) return undefined;
+  const [username = "", ...password] = (user ?? "").split(":");
+  return {
+    addresses,
+    username: username === "" ? undefined : decode(username),
+    password: password.length === 0 ? undefined : decode(password.join(":")),
+  };
+}
+
+function findWaitProblem(query: URLSearchParams): string | undefined {
+  const value = query.get(waitParameter);
+  return value === null || (/^\d{1,3}$/.test(value) && Number(value) <= maxReplicas)
+    ? undefined
+    : `has a ${waitParameter} that is not a number from 0 to ${maxReplicas}`;
+}
+
+const undecodable = "has a user or password with a % that begins no escape: write %25 for %";
+
+function decode(text: string): string {
+  return isDecodable(text) ? decodeURIComponent(text) : text;
+}
+
+const pingIntervalMs = 5000;
+
+/** How {@link openServer} connects. */
+interface OpenServerOptions {
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  readonly database?: number | undefined;
+  readonly isTls: boolean;
+  /** Longest wait for the connection, in milliseconds. */
+  readonly deadlineMs: number;
+}
+
+/** A connection to one server, which is not opened again when it ends. Its errors are those of its commands. */
+export async function openServer(
+  { host, port }: RedisAddress,
+  { username, password, database, isTls, deadlineMs }: OpenServerOptions,
+): Promise<RedisClient> {
+  const { createClient } = await import("@redis/client");
+  const client: RedisClient = createClient({
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(database === undefined ? {} : { database }),
+    disableOfflineQueue: true,
+    pingInterval: pingIntervalMs,
+    socket: {
+      host,
+      port,
+      connectTimeout: deadlineMs,
+      reconnectStrategy: false,
+      ...(isTls ? { tls: true, servername: host } : {}),
+    },
+  });
+  client.on("error", () => {});
+  await client.connect();
+  return client;
 }

@@ -1,11 +1,15 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { type BackgroundScrub, createBackgroundScrub, type ScrubServer } from "../background-scrub.ts";
-import { withinDeadline } from "../response-deadline.ts";
+import {
+  type BackgroundScrub,
+  createBackgroundScrub,
+  type ScrubServer,
+  withinDeadline,
+} from "../server-store.ts";
 import type { RedisClient, RedisConnection } from "./redis-connection.ts";
 
 /** What a scrubber works with. */
-export interface RedisScrubberOptions {
+interface RedisScrubberOptions {
   readonly connection: RedisConnection;
   readonly log: Log;
   readonly clock: Clock;

@@ -1,10 +1,10 @@
-import type { StoreBackend } from "../store-backend.ts";
-import { findRedisUrlProblem } from "./redis-url.ts";
+import type { StoreBackend } from "../backend.ts";
+import { findRedisUrlProblem } from "./redis-connection.ts";
 
-/** A Redis or Valkey server, several that sentinels watch, or a cluster, for several processes. */
+/** A Redis or Valkey server, or a cluster of them, for several processes. */
 export const redisStore: StoreBackend = {
-  schemes: ["redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"],
-  urlForms: ["redis://…", "rediss://…", "redis+sentinel://…", "redis+cluster://…"],
+  schemes: ["redis", "rediss", "redis+cluster", "rediss+cluster"],
+  urlForms: ["redis://…", "rediss://…", "redis+cluster://…"],
   isShared: true,
   checkUrl: findRedisUrlProblem,
   dataFolder() {

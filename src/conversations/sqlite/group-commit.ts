@@ -1,12 +1,9 @@
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
-import type { CancelTimer, Clock } from "../../core/clock.ts";
-import { afterRequests } from "../../support/after-requests.ts";
+import { steadyClock } from "../../support/clock.ts";
 import type { Resolves, WriteCounts } from "../backend.ts";
-import type { CommitTrail } from "./commit-trail.ts";
-import type { WalSync } from "./wal-sync.ts";
-
-/** As of a backend. `counted`: like `soon`, and its loss at a power failure is no loss of data. */
-export type GroupResolves = Resolves | "counted";
+import { createPrivateFile, readMark } from "./sqlite-file.ts";
+import { prepareRows } from "./sqlite-entries.ts";
 
 /** What a write came to. `isWritten` false: it has changed nothing. */
 export interface Written<T> {
@@ -15,204 +12,166 @@ export interface Written<T> {
 }
 
 /** Writes of all conversations, each moment's in one transaction. */
-export interface GroupCommit {
+interface GroupCommit {
   /**
    * Runs `work` in the next transaction, in the order of the calls. A write that fails takes no other with it.
-   * Rejects with SQLite's and the system's errors. `onWritten`: called after the commit, before the disk has it, if
-   * something was written. Contract: does not throw.
+   * Rejects with SQLite's errors.
    */
-  run<T>(work: () => Written<T>, resolves: GroupResolves, onWritten?: () => void): Promise<T>;
-  /** Commits what waits and waits for the disk, on the main thread. Does not throw: the writes reject. */
+  run<T>(work: () => Written<T>, resolves: Resolves): Promise<T>;
+  /** Commits what waits, and has the disk write all that was committed. Does not throw: the writes reject. */
   flush(): void;
   readonly counts: WriteCounts;
 }
 
-/** How long a write that resolves soon waits for the disk when no other write makes it wait. */
-const soonMs = 250;
-/** How long it waits for another write to join its transaction. */
-const joinMs = 10;
-/** How long a write that resolves with others waits for one whose sync it can share: a question follows its event sooner. */
-const togetherMs = 5;
-
 interface Write {
   readonly work: () => Written<unknown>;
-  readonly resolves: GroupResolves;
-  readonly onWritten: (() => void) | undefined;
+  readonly resolves: Resolves;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Waits until the transactions up to a number are on disk. */
-interface Waiting {
-  readonly transaction: number;
-  /** For others to share its sync. */
-  canWait: boolean;
-  readonly settle: (error: unknown) => void;
-}
-
-export interface GroupCommitOptions {
+interface GroupCommitOptions {
   readonly trail: Pick<CommitTrail, "advance" | "note">;
-  readonly disk: Pick<WalSync, "sync" | "syncNow">;
-  readonly clock: Clock;
   /** Whether an error concerns one write alone; the others of its transaction are then tried without it. */
   readonly isOfOneWrite: (error: unknown) => boolean;
-  /** Called when a transaction is rolled back. */
-  onRollback(): void;
 }
 
-/** @see {@link GroupCommit} */
+/**
+ * With `synchronous = FULL`, SQLite returns from a commit when it is on disk, with `NORMAL` when it survives the end of the
+ * process: each transaction asks for what its writes need. @see https://sqlite.org/wal.html
+ */
 export function createGroupCommit(database: DatabaseSync, options: GroupCommitOptions): GroupCommit {
-  const { trail, disk, clock, isOfOneWrite } = options;
+  const { trail, isOfOneWrite } = options;
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   let queue: Write[] = [];
-  let isScheduled = false;
-  let cancelJoining: CancelTimer | undefined;
-  /** Numbers of transactions that must reach the disk. */
-  let committed = 0;
-  let synced = 0;
-  /** What the trail notes once the transactions so far are on disk. */
-  let unnoted: number | undefined;
-  let waiting: Waiting[] = [];
-  let isSyncing = false;
-  let cancelSoon: CancelTimer | undefined;
-  let cancelTogether: CancelTimer | undefined;
+  /** Something was committed that the disk may not have. */
+  let isAhead = false;
   const counts = { commits: 0, durableCommits: 0, syncs: 0 };
 
   function commitNext(): void {
-    isScheduled = false;
-    cancelJoining?.();
-    cancelJoining = undefined;
     const writes = queue;
     queue = [];
     if (writes.length > 0) commitTogether(writes);
   }
 
   function commitTogether(writes: readonly Write[]): void {
-    let written: readonly Written<unknown>[];
     try {
-      written = inTransaction(writes);
+      const results = inTransaction(writes);
+      for (const [position, { resolve }] of writes.entries()) resolve(results[position]);
     } catch (error) {
       if (writes.length > 1 && isOfOneWrite(error)) for (const write of writes) commitTogether([write]);
       else for (const { reject } of writes) reject(error);
-      return;
     }
-    for (const [position, write] of writes.entries()) conclude(write, written[position]!);
-    // The disk works while what follows begins.
-    syncIfDue();
-    for (const [position, { onWritten }] of writes.entries()) if (written[position]!.isWritten) onWritten?.();
   }
 
   /** All of them, or none. */
-  function inTransaction(writes: readonly Write[]): readonly Written<unknown>[] {
+  function inTransaction(writes: readonly Write[]): readonly unknown[] {
+    const isDurable = writes.some(({ resolves }) => resolves === "durable");
+    database.exec(`PRAGMA synchronous = ${isDurable ? "FULL" : "NORMAL"}`);
     begin.run();
     try {
       const written = writes.map(({ work }) => work());
-      const kinds = new Set(written.flatMap(({ isWritten }, at) => (isWritten ? writes[at]!.resolves : [])));
-      const isDurable = kinds.has("durable") || kinds.has("together");
-      const mustReachDisk = isDurable || kinds.has("soon");
-      const noted = mustReachDisk ? trail.advance() : undefined;
+      // A durable write that found its entry taken waits until that one is on disk: the disk follows what is written.
+      const isChanged = written.some(({ isWritten }) => isWritten) || (isDurable && isAhead);
+      const noted = isChanged ? trail.advance() : undefined;
       commit.run();
-      if (kinds.size > 0) counts.commits++;
-      if (isDurable) counts.durableCommits++;
       if (noted !== undefined) {
-        committed++;
-        unnoted = noted;
+        counts.commits++;
+        isAhead = !isDurable;
       }
-      return written;
+      if (noted !== undefined && isDurable) {
+        counts.durableCommits++;
+        counts.syncs++;
+        trail.note(noted);
+      }
+      return written.map(({ result }) => result);
     } catch (error) {
-      // First, since rolling back may fail too.
-      options.onRollback();
       // A full disk rolls back by itself; a second ROLLBACK would hide the first error.
       if (database.isTransaction) database.exec("ROLLBACK");
       throw error;
     }
   }
 
-  /** Also a write that found its entry taken waits for the one that took it. */
-  function conclude({ resolves, resolve, reject }: Write, { result }: Written<unknown>): void {
-    if (resolves === "soon" || resolves === "counted" || committed === synced) {
-      resolve(result);
-      return;
-    }
-    waiting.push({
-      transaction: committed,
-      canWait: resolves === "together",
-      settle: (error) => (error === undefined ? resolve(result) : reject(error)),
-    });
-  }
-
-  function syncIfDue(): void {
-    if (waiting.some(({ canWait }) => !canWait)) sync();
-    else if (waiting.length > 0) cancelTogether ??= clock.after(togetherMs, syncTogether);
-    else if (committed > synced) cancelSoon ??= clock.after(soonMs, syncSoon, { keepsAlive: false });
-  }
-
-  function syncTogether(): void {
-    cancelTogether = undefined;
-    sync();
-  }
-
-  function syncSoon(): void {
-    cancelSoon = undefined;
-    sync();
-  }
-
-  function sync(): void {
-    if (isSyncing || committed === synced) return;
-    isSyncing = true;
-    const [transaction, noted] = [committed, unnoted];
-    disk.sync((error) => {
-      isSyncing = false;
-      concludeSync(transaction, noted, error);
-      // Those that came meanwhile have waited.
-      for (const each of waiting) each.canWait = false;
-      syncIfDue();
-    });
-  }
-
-  function concludeSync(transaction: number, noted: number | undefined, error: unknown): void {
-    counts.syncs++;
-    const done = waiting.filter((each) => each.transaction <= transaction);
-    waiting = waiting.filter((each) => each.transaction > transaction);
-    if (error === undefined) {
-      // `flush` may have been faster.
-      synced = Math.max(synced, transaction);
-      if (noted !== undefined) trail.note(noted);
-      if (synced === committed) {
-        cancelSoon?.();
-        cancelTogether?.();
-        cancelSoon = cancelTogether = undefined;
-      }
-    }
-    for (const { settle } of done) settle(error);
-  }
-
   return {
-    run<T>(work: () => Written<T>, resolves: GroupResolves, onWritten?: () => void) {
+    run<T>(work: () => Written<T>, resolves: Resolves) {
       return new Promise<T>((resolve, reject) => {
-        queue.push({ work, resolves, onWritten, resolve: resolve as (result: unknown) => void, reject });
-        if (isScheduled) return;
-        if (resolves === "soon") {
-          cancelJoining ??= clock.after(joinMs, commitNext);
-          return;
-        }
-        isScheduled = true;
-        // What else is written in answer to the same input of the event loop joins in, and nobody's request waits for it.
-        afterRequests(commitNext);
+        // What else is written in answer to the same input of the event loop joins in.
+        if (queue.length === 0) setImmediate(commitNext);
+        queue.push({ work, resolves, resolve: resolve as (result: unknown) => void, reject });
       });
     },
     flush() {
       commitNext();
-      if (committed === synced) return;
-      let failure: unknown;
-      try {
-        disk.syncNow();
-      } catch (error) {
-        failure = error;
-      }
-      concludeSync(committed, unnoted, failure);
+      const nothing: Write = {
+        work: () => ({ result: undefined, isWritten: false }),
+        resolves: "durable",
+        resolve: () => {},
+        reject: () => {},
+      };
+      if (isAhead) commitTogether([nothing]);
     },
     counts,
+  };
+}
+
+/**
+ * Notices at an open that the file lacks writes that were acknowledged: its `-wal` was deleted, cut or damaged, or
+ * an older file was put in its place. SQLite itself opens such a file without a word. Each write raises a number in
+ * the same transaction and then notes it in a small file beside the database.
+ */
+interface CommitTrail {
+  /** Raises the number; within a transaction. Roughly the time of the write, in Unix ms. */
+  advance(): number;
+  /** Notes it, after the transaction. Not synced: the note may lag, but is never ahead of what is on disk. */
+  note(commit: number): void;
+  /** The newest write that the file has, if it lacks later ones that were noted. Unix ms. */
+  readonly lostAfter: number | undefined;
+  close(): void;
+}
+
+const mark = "committed-at";
+const digits = 16;
+
+/**
+ * Compares the note with the file; `adopt` then takes the file as it is, which is up to the bot alone. Throws SQLite's
+ * and the system's errors. @see {@link CommitTrail}
+ */
+export function openCommitTrail(
+  database: DatabaseSync,
+  { file, adopt }: { readonly file: string; readonly adopt: boolean },
+): CommitTrail {
+  const path = `${file}-commit`;
+  createPrivateFile(path);
+  const noted = Number(readFileSync(path, "latin1"));
+  const inFile = readMark(database, mark) ?? 0;
+  // "r+": every note overwrites the one before.
+  const descriptor = openSync(path, "r+");
+  // With RETURNING, one statement would take longer than both.
+  const read = prepareRows<[number]>(
+    database,
+    `SELECT score FROM rankings WHERE ranking = 'store-marks' AND member = '${mark}'`,
+  );
+  const raise = database.prepare(
+    `INSERT INTO rankings (ranking, member, score) VALUES ('store-marks', '${mark}', ?)
+     ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score`,
+  );
+  const note = (commit: number) => {
+    try {
+      writeSync(descriptor, String(commit).padStart(digits, "0"), 0, "latin1");
+    } catch {
+      // A full disk. The note then lags, and the write itself is on disk.
+    }
+  };
+  if (adopt) note(inFile);
+  return {
+    advance() {
+      const commit = Math.max((read.get()?.[0] ?? 0) + 1, steadyClock.now());
+      raise.run(commit);
+      return commit;
+    },
+    note,
+    lostAfter: noted > inFile ? inFile : undefined,
+    close: () => closeSync(descriptor),
   };
 }

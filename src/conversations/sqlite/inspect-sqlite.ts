@@ -4,13 +4,9 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import { isParleyError } from "../../core/errors.ts";
-import { toVersionFinding } from "../store-version.ts";
-import { inspectedEntries, type StoreInspection } from "../store-backend.ts";
-import { isSmall } from "./compaction.ts";
-import { findDamage } from "./integrity.ts";
-import { toSqliteStoreError } from "./sqlite-errors.ts";
-import { migrations } from "./sqlite-schema.ts";
-import { minFreeBytes } from "./write-state.ts";
+import { toVersionFinding } from "../store-keys.ts";
+import { inspectedEntries, type StoreInspection } from "../backend.ts";
+import { schemaVersion, minFreeBytes, toSqliteStoreError, findDamage } from "./sqlite-file.ts";
 
 const mebibyte = 1024 * 1024;
 /** A few days of pictures. */
@@ -56,9 +52,9 @@ function inspectFile(file: string): StoreInspection {
       return { findings: [problem], hasEntries: false, entries: [] };
     }
     const findings = [
-      toVersionFinding(`SQLite file ${file}`, version === 0 ? undefined : version, migrations.length),
+      toVersionFinding(`SQLite file ${file}`, version === 0 ? undefined : version, schemaVersion),
     ];
-    const damage = isSmall(database) ? findDamage(database) : [];
+    const damage = findDamage(database);
     if (damage.length > 0)
       findings.push(
         wrong(

@@ -1,31 +1,44 @@
-import { chmodSync } from "node:fs";
-import { backup, DatabaseSync } from "node:sqlite";
+import { chmodSync, constants, type Dirent } from "node:fs";
+import { DatabaseSync, backup } from "node:sqlite";
+import { copyFile, mkdir, readdir } from "node:fs/promises";
+import { basename, join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { systemClock } from "../../support/clock.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
-import { type Backend, type EntryReader, spaces, type Space } from "../backend.ts";
-import { backoffMs, retry } from "../../support/retry.ts";
-import { compact, compactIfDue, isSmall } from "./compaction.ts";
-import { createEarlyCounts } from "./early-counts.ts";
-import { createEntryCache } from "./entry-cache.ts";
-import { createPrivateFile } from "./private-file.ts";
-import { isOfOneWrite, toSqliteStoreError } from "./sqlite-errors.ts";
-import { createGroupCommit, type GroupResolves, type Written } from "./group-commit.ts";
-import { createCountsTable, createSqliteIndexes } from "./sqlite-indexes.ts";
-import { lockStore } from "./sqlite-lock.ts";
-import type { RestoredStore } from "../store-backend.ts";
-import { type CommitTrail, openCommitTrail } from "./commit-trail.ts";
-import { findDamage } from "./integrity.ts";
-import { isBackup, markAsBackup, noticeRestore } from "./restore-mark.ts";
-import { createSqliteReader } from "./sqlite-reader.ts";
-import { migrate } from "./sqlite-schema.ts";
-import { createSqliteWriter } from "./sqlite-writer.ts";
-import { openWalSync, type WalSync } from "./wal-sync.ts";
-import { createWriteState } from "./write-state.ts";
+import { systemClock, steadyClock } from "../../support/clock.ts";
+import { backoffMs, retry, backoffs } from "../../support/retry.ts";
+import {
+  type EntryReader,
+  type Space,
+  type Backend,
+  type Resolves,
+  spaces,
+  type RestoredStore,
+} from "../backend.ts";
+import { createGroupCommit, openCommitTrail, type Written } from "./group-commit.ts";
+import {
+  compact,
+  compactIfDue,
+  isSmall,
+  prepareSchema,
+  readMark,
+  removeMark,
+  writeMark,
+  createWriteState,
+  createPrivateFile,
+  isOfOneWrite,
+  toSqliteStoreError,
+  findDamage,
+} from "./sqlite-file.ts";
+import {
+  createCountsTable,
+  createSqliteIndexes,
+  createSqliteReader,
+  createSqliteWriter,
+} from "./sqlite-entries.ts";
+import { unlessMissing } from "../../support/unless-missing.ts";
 
 /** How the file is opened. */
-export interface SqliteOptions {
+interface SqliteOptions {
   /**
    * Whether a second process is refused. Entries are safe either way; but two bots on one file would both answer
    * what is in the inbox. Default true; false for programs that run no turns.
@@ -99,26 +112,18 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     unlock();
     throw error;
   }
-  const { database, trail, disk, restored, lostAfter } = opened;
-  const cache = createEntryCache(database);
+  const { database, trail, restored, lostAfter } = opened;
   const readers = new Map<Space, EntryReader>(
-    spaces.map((space) => [space, createSqliteReader(database, space, cache)]),
+    spaces.map((space) => [space, createSqliteReader(database, space)]),
   );
   const indexes = createSqliteIndexes(database);
-  const writer = createSqliteWriter(database, indexes, cache);
+  const writer = createSqliteWriter(database, indexes);
   const group = createGroupCommit(database, {
     trail,
-    disk,
-    clock,
     isOfOneWrite,
-    onRollback: () => cache.clear(),
   });
-  const write = <T>(
-    work: () => Written<T>,
-    resolves: GroupResolves = "durable",
-    onWritten?: () => void,
-  ): Promise<T> => writes.track(guardAsync(() => group.run(work, resolves, onWritten)));
-  const earlyCounts = createEarlyCounts(writer, (work) => write(work, "counted"));
+  const write = <T>(work: () => Written<T>, resolves: Resolves = "durable"): Promise<T> =>
+    writes.track(guardAsync(() => group.run(work, resolves)));
   const writes = createWriteState(file, clock, async () => {
     await write(() => writer.apply([], []));
   });
@@ -130,21 +135,15 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     reader(space) {
       return readers.get(space) as EntryReader;
     },
-    apply: (conditions, changes, resolves, onWritten) =>
-      write(() => writer.apply(conditions, changes), resolves, onWritten),
-    async count(limits, changes, early) {
-      if (early !== undefined && exclusive) return guard(() => earlyCounts.count(limits, changes, early));
-      return await write(() => writer.count(limits, changes), "counted");
-    },
+    apply: (conditions, changes, resolves) => write(() => writer.apply(conditions, changes), resolves),
+    count: (limits, changes) => write(() => writer.count(limits, changes), "soon"),
     replace: (at, old, value, resolves) => write(() => writer.replace(at, old, value), resolves),
     async readIndex(name, page) {
-      cache.compareAgain();
       return guard(() => indexes.readPage(name, page));
     },
     async *keys(space) {
       let last = "";
       for (;;) {
-        cache.compareAgain();
         const rows = guard(() => keyPage.all(space, last));
         for (const row of rows) yield String(row["key"]);
         if (rows.length === 0) return;
@@ -204,7 +203,6 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     async close() {
       if (database.isOpen) {
         group.flush();
-        disk.close();
         database.close();
         trail.close();
       }
@@ -222,8 +220,7 @@ export function describeLoss(lostAfter: number): string {
 
 interface OpenedFile {
   readonly database: DatabaseSync;
-  readonly trail: CommitTrail;
-  readonly disk: WalSync;
+  readonly trail: ReturnType<typeof openCommitTrail>;
   readonly restored: RestoredStore | undefined;
   readonly lostAfter: number | undefined;
 }
@@ -237,8 +234,7 @@ function openFile(file: string, judge: boolean): OpenedFile {
     const trail = openCommitTrail(database, { file, adopt: judge });
     const lostAfter = judge && !isRestored ? trail.lostAfter : undefined;
     const restored = judge ? noticeRestore(database, { now: steadyClock.now(), lostAfter }) : undefined;
-    const disk = openWalSync(database, file);
-    return { database, trail, disk, restored, lostAfter };
+    return { database, trail, restored, lostAfter };
   } catch (error) {
     database.close();
     throw error;
@@ -251,7 +247,7 @@ function openFile(file: string, judge: boolean): OpenedFile {
  */
 function delayIfBusy(error: unknown, attempt: number): number | undefined {
   const isBusy = error instanceof Error && "errcode" in error && error.errcode === 0;
-  return isBusy && attempt < maxBackupAttempts ? backoffMs(attempt, { baseMs: 5, maxMs: 200 }) : undefined;
+  return isBusy && attempt < maxBackupAttempts ? backoffMs(attempt, backoffs.collision) : undefined;
 }
 
 function withDatabase(file: string, work: (database: DatabaseSync) => void): void {
@@ -275,11 +271,129 @@ function openDatabase(file: string): DatabaseSync {
       PRAGMA wal_autocheckpoint = ${checkpointPages};
       PRAGMA cache_size = -${cacheKibibytes};
     `);
-    migrate(database, file);
+    prepareSchema(database, file);
     createCountsTable(database);
     return database;
   } catch (error) {
     database.close();
     throw error;
   }
+}
+
+/**
+ * Locks `<file>-lock` for as long as this process lives; returns the function that unlocks it. The operating system
+ * drops the lock with the process, so it never goes stale.
+ * @throws ParleyError `store-unavailable` when another process has it
+ */
+function lockStore(file: string): () => void {
+  const lockFile = `${file}-lock`;
+  createPrivateFile(lockFile);
+  const holder = new DatabaseSync(lockFile, { timeout: 0 });
+  try {
+    holder.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+  } catch (error) {
+    holder.close();
+    throw new ParleyError(
+      "store-unavailable",
+      `the store ${file} is in use by another Parley: stop that one, give this one a file of its own, or use a server for several`,
+      { detail: { file }, cause: error },
+    );
+  }
+  return () => {
+    if (holder.isOpen) holder.close();
+  };
+}
+
+const backedUpAt = "backed-up-at";
+const restoredFrom = "restored-from";
+const restoredAt = "restored-at";
+
+/** Nothing that a platform still delivers or shows as new is older. */
+const knownForMs = 7 * 24 * 60 * 60 * 1000;
+
+/** Whether an open database is a backup that was not opened by a bot since. */
+function isBackup(database: DatabaseSync): boolean {
+  return readMark(database, backedUpAt) !== undefined;
+}
+
+/** Marks an open database as a backup; `now`: Unix ms from before the copy began. */
+function markAsBackup(database: DatabaseSync, now: number): void {
+  writeMark(database, backedUpAt, now);
+}
+
+/**
+ * What a start needs to know of a backup that was put in place, or of a file that lacks what came after `lostAfter`:
+ * noted at its first open, and returned for a week, so that a crash right after that open changes nothing. Unix ms.
+ */
+function noticeRestore(
+  database: DatabaseSync,
+  { now, lostAfter }: { readonly now: number; readonly lostAfter: number | undefined },
+): RestoredStore | undefined {
+  const backup = readMark(database, backedUpAt) ?? lostAfter;
+  if (backup !== undefined) {
+    database.exec("BEGIN IMMEDIATE");
+    removeMark(database, backedUpAt);
+    writeMark(database, restoredFrom, backup);
+    writeMark(database, restoredAt, now);
+    database.exec("COMMIT");
+  }
+  const [backedUp, restored] = [readMark(database, restoredFrom), readMark(database, restoredAt)];
+  if (backedUp === undefined || restored === undefined || now - restored > knownForMs) return undefined;
+  return { backedUpAt: backedUp, restoredAt: restored };
+}
+
+/** What a backup copies, and where to. */
+interface BackupOptions {
+  /** Copies the database into `target`. */
+  readonly copyDatabase: () => Promise<void>;
+  /** Folder of the blobs. */
+  readonly blobs: string;
+  /** A new or empty folder. */
+  readonly target: string;
+}
+
+/**
+ * Copies database and blobs into a folder. The database comes first: every blob it names was on disk before, and
+ * blobs never change.
+ * @throws ParleyError `config` (the folder is not empty), `store-unavailable`
+ */
+export async function backUpFiles({ copyDatabase, blobs, target }: BackupOptions): Promise<void> {
+  try {
+    await mkdir(target, { recursive: true, mode: 0o700 });
+    if ((await readdir(target)).length > 0)
+      throw new ParleyError("config", `the folder ${target} is not empty: name a new one for the backup`);
+    await copyDatabase();
+    await copyBlobs(blobs, join(target, basename(blobs)));
+  } catch (error) {
+    if (error instanceof ParleyError) throw error;
+    const reason = (error as NodeJS.ErrnoException).code ?? "unknown";
+    throw new ParleyError("store-unavailable", `the backup into ${target} failed (${reason})`, {
+      detail: { folder: target, reason },
+      cause: error,
+    });
+  }
+}
+
+async function copyBlobs(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true, mode: 0o700 });
+  for (const entry of await entriesOf(from)) {
+    if (!entry.isDirectory()) continue;
+    const [source, copy] = [join(from, entry.name), join(to, entry.name)];
+    await mkdir(copy, { recursive: true, mode: 0o700 });
+    for (const blob of await entriesOf(source)) {
+      // Unfinished files; their database entry is written after them.
+      if (blob.name.endsWith(".tmp")) continue;
+      await copyUnlessMissing(join(source, blob.name), join(copy, blob.name));
+    }
+  }
+}
+
+async function entriesOf(folder: string): Promise<readonly Dirent[]> {
+  return (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? [];
+}
+
+/** What expires or is erased during the backup is left out. */
+async function copyUnlessMissing(from: string, to: string): Promise<void> {
+  // Shares the bytes if the file system supports it.
+  await unlessMissing(copyFile(from, to, constants.COPYFILE_FICLONE));
 }

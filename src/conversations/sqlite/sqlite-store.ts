@@ -1,10 +1,9 @@
 import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Log } from "../../core/telemetry.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
+import { steadyClock } from "../../support/clock.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
-import type { Backend } from "../backend.ts";
-import type { StoreBackend } from "../store-backend.ts";
+import type { StoreBackend } from "../backend.ts";
 import type { SqliteBackend } from "./sqlite-backend.ts";
 
 /** The embedded store: one SQLite file and a folder of blobs beside it, for one process. */
@@ -25,7 +24,7 @@ export const sqliteStore: StoreBackend = {
   async open(url, { exclusive = true, log, clock }) {
     const [{ openSqliteBackend, describeLoss }, { backUpFiles }] = await Promise.all([
       import("./sqlite-backend.ts"),
-      import("./sqlite-backup.ts"),
+      import("./sqlite-backend.ts"),
     ]);
     const file = resolve(pathOf(url));
     const folder = join(dirname(file), "blobs");
@@ -43,8 +42,9 @@ export const sqliteStore: StoreBackend = {
       backend.lostAfter === undefined
     )
       log.info({ ...backend.restored }, "the store was restored from a backup");
+    if (exclusive) checkSmallFile(backend, { file, log });
     return {
-      backend: exclusive ? await withIntegrityCheck(backend, { file, log }) : backend,
+      backend,
       name: `SQLite file ${file}`,
       blobs: { folder },
       leases: undefined,
@@ -65,34 +65,19 @@ async function sizeOfFiles(files: readonly string[]): Promise<number> {
   return sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
 }
 
-/** A small file is checked at once, a large one in the background: damage must not look like missing messages. */
-async function withIntegrityCheck(
+/** A small file is checked as it is opened, a large one by the doctor alone; what is read of either is checked then. */
+function checkSmallFile(
   backend: SqliteBackend,
   { file, log }: { readonly file: string; readonly log: Log },
-): Promise<Backend> {
-  const onDamage = (findings: readonly string[]) => {
-    backend.markDamaged();
-    log.error(
-      { findings },
-      `the store ${file} is damaged: messages may be missing. Stop Parley, keep a copy of the file, and restore a backup; without one, "sqlite3 parley.db .recover" saves what is readable`,
-    );
-  };
-  if (backend.isSmall()) {
-    const findings = backend.findDamage();
-    if (findings.length > 0) onDamage(findings);
-    return backend;
-  }
-  const { startIntegrityCheck } = await import("./integrity-check.ts");
-  const check = startIntegrityCheck({ file, log, onDamage });
-  return {
-    ...backend,
-    // It reads the log, which cannot be cut meanwhile.
-    scrub: () => check.without(() => backend.scrub()),
-    async close() {
-      await check.close();
-      await backend.close();
-    },
-  };
+): void {
+  if (!backend.isSmall()) return;
+  const findings = backend.findDamage();
+  if (findings.length === 0) return;
+  backend.markDamaged();
+  log.error(
+    { findings },
+    `the store ${file} is damaged: messages may be missing. Stop Parley, keep a copy of the file, and restore a backup; without one, "sqlite3 parley.db .recover" saves what is readable`,
+  );
 }
 
 /** `sqlite:///absolute` is taken as well as `sqlite:/absolute` and `sqlite:relative`. */

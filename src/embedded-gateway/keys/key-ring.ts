@@ -1,19 +1,17 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import type { Json } from "../../core/events.ts";
-import { costOf } from "../../core/model-price.ts";
+import { type ModelOperation, type BilledAmounts, costOf, type ModelPrice } from "../../core/gateway.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { steadyClock } from "../../support/clock.ts";
+import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { createRateLimiter } from "../../support/rate-limiter.ts";
-import type { Access } from "../access.ts";
-import { ApiError, modelNotAllowed } from "../api-error.ts";
-import { hashKey } from "../authorize.ts";
-import { createCharge } from "../charge.ts";
-import { createBudgetLedger } from "./budget-ledger.ts";
-import type { KeyValue } from "./key-value.ts";
-import { createKeyUsage, type KeyUsageTotals, type Period } from "./key-usage.ts";
-import { worstCostOf } from "./worst-cost.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
+import { createRecent } from "../../support/recent.ts";
+import { ApiError, clip, modelNotAllowed } from "../api-error.ts";
+import { hashKey } from "../embedded-gateway.ts";
+import { type Target, type Access, createCharge } from "../router.ts";
+import type { UpstreamUsage } from "../upstreams/upstream-client.ts";
+import { createKeyUsage, endOf, type KeyUsageTotals, type Period } from "./key-usage.ts";
 
 const keySchema = z.object({
   id: z.string(),
@@ -43,7 +41,7 @@ export type KeyLimits = Pick<
 export interface KeyRing {
   /** `secret` is returned only here. */
   create(name: string, limits: KeyLimits): Promise<{ readonly key: VirtualKey; readonly secret: string }>;
-  /** Returns false for an unknown key. A running gateway refuses the key within five seconds. */
+  /** Returns false for an unknown key. A running gateway refuses the key from then on. */
   revoke(id: string): Promise<boolean>;
   /** Oldest first, revoked ones included. */
   list(): Promise<readonly VirtualKey[]>;
@@ -58,7 +56,7 @@ export interface KeyRing {
 }
 
 /** Settings of {@link createKeyRing}. */
-export interface KeyRingOptions {
+interface KeyRingOptions {
   readonly store: KeyValue;
   readonly log: Log;
   readonly now?: () => number;
@@ -66,8 +64,9 @@ export interface KeyRingOptions {
 
 /** Requests of one key in flight at the same time, unless it was created with another limit. */
 const defaultConcurrentRequests = 16;
-const cacheMs = 5000;
-const maxCachedKeys = 10_000;
+const maxLimitedKeys = 10_000;
+/** How long an id without a key costs the store nothing, in milliseconds. */
+const unknownForMs = 5000;
 
 /** @see {@link KeyRing} */
 export function createKeyRing({ store, log, now = () => steadyClock.now() }: KeyRingOptions): KeyRing {
@@ -78,13 +77,8 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
     onLost: (keyId, costUsd, error) => log.error({ keyId, costUsd, error }, "recording key usage failed"),
   });
   const inFlight = new Map<string, number>();
-  const limiter = createRateLimiter({ maxKeys: maxCachedKeys, now });
-  /** `undefined` inside: there is no such key. */
-  const cache = new LRUCache<string, { readonly key: VirtualKey | undefined }>({
-    max: maxCachedKeys,
-    ttl: cacheMs,
-    perf: { now },
-  });
+  const limiter = createRateLimiter({ maxKeys: maxLimitedKeys, now });
+  const unknownIds = createRecent(maxLimitedKeys, unknownForMs, now);
 
   const load = async (id: string): Promise<VirtualKey | undefined> => {
     const parsed = keySchema.safeParse(await store.get(`key:${id}`));
@@ -103,13 +97,9 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
   /** A secret contains the id of its key, so that no search through hashes is needed. */
   const find = async (token: string): Promise<VirtualKey | undefined> => {
     const id = /^parley_([0-9a-f]{12})_[\w-]{43}$/.exec(token)?.[1];
-    if (id === undefined) return undefined;
-    let cached = cache.get(id);
-    if (cached === undefined) {
-      cached = { key: await load(id) };
-      cache.set(id, cached);
-    }
-    const { key } = cached;
+    if (id === undefined || unknownIds.has(id)) return undefined;
+    const key = await load(id);
+    if (key === undefined) unknownIds.set(id, true);
     if (key === undefined || key.revokedAt !== undefined) return undefined;
     return timingSafeEqual(hashKey(token), Buffer.from(key.hash, "hex")) ? key : undefined;
   };
@@ -152,7 +142,6 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       const key = await load(id);
       if (key === undefined) return false;
       await save({ ...key, revokedAt: key.revokedAt ?? now() });
-      cache.delete(id);
       return true;
     },
     list,
@@ -204,4 +193,161 @@ function tooManyInFlight(limit: number): ApiError {
     code: "concurrency_limit_exceeded",
     headers: { "retry-after": "1" },
   });
+}
+
+/**
+ * The most that a request can cost at any of its targets, in USD.
+ * @throws ApiError 403 `model_without_price` when the settings have no price of a target for the operation
+ */
+function worstCostOf(operation: ModelOperation, targets: readonly Target[], most: BilledAmounts): number {
+  let worstUsd = 0;
+  for (const { publicId, model } of targets) {
+    const prices = model?.prices ?? {};
+    if (!isPriced(operation, prices)) throw withoutPrice(publicId);
+    worstUsd = Math.max(worstUsd, costOf(prices, most) ?? 0);
+  }
+  return worstUsd;
+}
+
+/** Whether every amount that the operation is billed by has a price. A free model has the price 0. */
+function isPriced(operation: ModelOperation, prices: ModelPrice): boolean {
+  const hasTokens = prices.inputPerMillionUsd !== undefined && prices.outputPerMillionUsd !== undefined;
+  if (operation === "image") return prices.perImageUsd !== undefined || hasTokens;
+  if (operation === "transcription") return prices.perAudioMinuteUsd !== undefined || hasTokens;
+  return hasTokens;
+}
+
+function withoutPrice(id: string): ApiError {
+  const message = `The model '${clip(id)}' has no price in the gateway's settings, which a key with a budget needs.`;
+  return new ApiError(403, "permission_error", message, { param: "model", code: "model_without_price" });
+}
+
+/** The budgets of a key, in USD. Absent ones do not apply. */
+interface Budgets {
+  readonly budgetUsdPerDay?: number | undefined;
+  readonly budgetUsdPerMonth?: number | undefined;
+}
+
+/** Part of a budget that is kept for one running request. */
+export interface Reservation {
+  /** Frees the reservation and records what was used, if anything. Called once. Never throws. */
+  settle(used: { readonly usage: UpstreamUsage; readonly costUsd: number } | undefined): Promise<void>;
+}
+
+/**
+ * Spending of keys against their budgets. A request is admitted while spent and reserved together are below the budget,
+ * so both together never pass it by more than one request's reserve. Atomic within this process only.
+ */
+interface BudgetLedger {
+  /** @throws ApiError 402 `budget_exceeded` when a budget is spent */
+  expectBudget(keyId: string, budgets: Budgets): Promise<void>;
+  /**
+   * @param mustFit the reserve itself must be within the budget: nothing says that the request will cost less
+   * @throws ApiError 402 `budget_exceeded` (spent, or less than must fit), 429 `budget_reserved` (the rest is reserved by
+   *   other requests)
+   */
+  reserve(keyId: string, budgets: Budgets, worstUsd: number, mustFit?: boolean): Promise<Reservation>;
+}
+
+/** Settings of {@link createBudgetLedger}. */
+interface BudgetLedgerOptions {
+  readonly keyUsage: ReturnType<typeof createKeyUsage>;
+  readonly now: () => number;
+  /** The usage could not be stored. It counts until the end of the process. */
+  onLost(keyId: string, costUsd: number, error: unknown): void;
+}
+
+interface Open {
+  reservations: number;
+  reservedUsd: number;
+  /** Spent, and not stored because the store failed. */
+  unsavedUsd: number;
+}
+
+/** @see {@link BudgetLedger} */
+export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
+  const { keyUsage } = options;
+  const queue = createKeyedQueue();
+  const open = new Map<string, Open>();
+
+  const expect = async (
+    keyId: string,
+    budgets: Budgets,
+    isReserving: boolean,
+    fittingUsd = 0,
+  ): Promise<void> => {
+    const { reservedUsd, unsavedUsd } = open.get(keyId) ?? { reservedUsd: 0, unsavedUsd: 0 };
+    const limits = [
+      ["day", budgets.budgetUsdPerDay],
+      ["month", budgets.budgetUsdPerMonth],
+    ] as const;
+    for (const [period, budgetUsd] of limits) {
+      if (budgetUsd === undefined) continue;
+      const at = new Date(options.now());
+      const spentUsd = (await keyUsage.read(keyId, period, at)).costUsd + unsavedUsd;
+      if (spentUsd >= budgetUsd) throw exceeded(period, budgetUsd, at);
+      if (isReserving && spentUsd + reservedUsd >= budgetUsd) throw reservedElsewhere(budgetUsd, period);
+      if (fittingUsd > 0 && spentUsd + reservedUsd + fittingUsd > budgetUsd)
+        throw doesNotFit(budgetUsd, period);
+    }
+  };
+
+  const settle = async (keyId: string, worstUsd: number, used: Parameters<Reservation["settle"]>[0]) => {
+    const entry = open.get(keyId);
+    if (entry === undefined) return;
+    try {
+      if (used !== undefined) await keyUsage.add(keyId, used.usage, used.costUsd, new Date(options.now()));
+    } catch (error) {
+      const costUsd = used?.costUsd ?? 0;
+      entry.unsavedUsd += costUsd;
+      options.onLost(keyId, costUsd, error);
+    }
+    entry.reservations -= 1;
+    // Sums of fractions leave a residue.
+    entry.reservedUsd = entry.reservations === 0 ? 0 : entry.reservedUsd - worstUsd;
+    if (entry.reservations === 0 && entry.unsavedUsd === 0) open.delete(keyId);
+  };
+
+  return {
+    expectBudget: (keyId, budgets) => expect(keyId, budgets, false),
+    reserve: (keyId, budgets, worstUsd, mustFit = false) =>
+      queue.run(keyId, async () => {
+        await expect(keyId, budgets, true, mustFit ? worstUsd : 0);
+        const entry = open.get(keyId) ?? { reservations: 0, reservedUsd: 0, unsavedUsd: 0 };
+        entry.reservations += 1;
+        entry.reservedUsd += worstUsd;
+        open.set(keyId, entry);
+        return { settle: (used) => queue.run(keyId, () => settle(keyId, worstUsd, used)) };
+      }),
+  };
+}
+
+function exceeded(period: Period, budgetUsd: number, at: Date): ApiError {
+  const seconds = Math.ceil((endOf(period, at).getTime() - at.getTime()) / 1000);
+  const message = `This key has used up its budget of ${budgetUsd} USD a ${period}.`;
+  return new ApiError(402, "insufficient_quota", message, {
+    code: "budget_exceeded",
+    headers: { "retry-after": String(seconds) },
+  });
+}
+
+function doesNotFit(budgetUsd: number, period: Period): ApiError {
+  const message = `This recording may be longer than what is left of this key's budget of ${budgetUsd} USD a ${period} pays: send it as MP3, Ogg or usual WAV.`;
+  return new ApiError(402, "insufficient_quota", message, { code: "budget_exceeded" });
+}
+
+function reservedElsewhere(budgetUsd: number, period: Period): ApiError {
+  const message = `The rest of this key's budget of ${budgetUsd} USD a ${period} is reserved by its running requests.`;
+  return new ApiError(429, "rate_limit_error", message, {
+    code: "budget_reserved",
+    headers: { "retry-after": "1" },
+  });
+}
+
+/** The store of keys and their usage. It holds a few small values. Contract: a failing store throws. */
+export interface KeyValue {
+  get(key: string): Promise<Json | undefined>;
+  /** Kept for `ttlMs`, or without expiry. */
+  set(key: string, value: Json, ttlMs?: number): Promise<void>;
+  delete(key: string): Promise<void>;
 }

@@ -1,7 +1,8 @@
 import type { Json } from "../../core/events.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
-import type { UpstreamUsage } from "../upstreams/upstream-usage.ts";
-import type { KeyValue } from "./key-value.ts";
+import type { UpstreamUsage } from "../upstreams/upstream-client.ts";
+import type { KeyValue } from "./key-ring.ts";
+import { isParleyError } from "../../core/errors.ts";
 
 /** Usage of a key in one day or month (UTC). */
 export interface KeyUsageTotals {
@@ -27,7 +28,7 @@ const none: KeyUsageTotals = {
 const retentionMs: Readonly<Record<Period, number>> = { day: 40 * 86_400_000, month: 400 * 86_400_000 };
 
 /** Counters of usage by key. Additions within a process are serialized; several processes may overwrite each other's. */
-export interface KeyUsage {
+interface KeyUsage {
   read(keyId: string, period: Period, at: Date): Promise<KeyUsageTotals>;
   add(keyId: string, usage: UpstreamUsage, costUsd: number, at: Date): Promise<void>;
 }
@@ -85,4 +86,21 @@ function toTotals(value: Json | undefined): KeyUsageTotals {
     images: amount("images"),
     costUsd: amount("costUsd"),
   };
+}
+
+/** How many of the issued keys are in force and how many were revoked; zeros while the store is unavailable. */
+export async function countKeys(
+  store: Pick<KeyValue, "get">,
+): Promise<{ readonly active: number; readonly revoked: number }> {
+  try {
+    const ids = await store.get("keys");
+    const known = Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
+    const keys = await Promise.all(known.map((id) => store.get(`key:${id}`)));
+    const issued = keys.filter((key) => typeof key === "object" && key !== null);
+    const revoked = issued.filter((key) => "revokedAt" in key).length;
+    return { active: issued.length - revoked, revoked };
+  } catch (error) {
+    if (!isParleyError(error)) throw error;
+    return { active: 0, revoked: 0 };
+  }
 }

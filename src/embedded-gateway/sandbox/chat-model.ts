@@ -1,114 +1,74 @@
 import type { ImageRef } from "../load-image.ts";
-import { askForChange } from "./change-request.ts";
-import { imagesOf, textOf, type ChatBody } from "../requests.ts";
-import { markdownTour, parseLength, writeCode, writeLong, writeTable } from "./long-text.ts";
-import { findRelated, parseRecall, withoutAuthor, type Said } from "./recall.ts";
-import type { SandboxAnswer } from "./send-answer.ts";
+import { textOf, type ChatBody, imagesOf } from "../requests.ts";
 
 /** Describes an image in a sentence or two. @throws ApiError that names the parameter */
-export type DescribeImage = (image: ImageRef) => Promise<string>;
+type DescribeImage = (image: ImageRef) => Promise<string>;
 
 const label = "*Parley sandbox: I answer by rules, no language model is connected.*";
-
 const howToConnect =
   "To talk to a real model, set `GATEWAY_BASE_URL`, `GATEWAY_API_KEY` and `CHAT_MODEL`, or name an upstream in " +
   "the embedded gateway's settings (docs/gateway.md).";
-
 const abilities = `I am Parley's sandbox: rules, no language model. With me everything else can be tried before a model is connected.
 
-- Ask what was said: “What did I say first?”, “What did I say two messages ago?”, “And before that?”, “List everything I said.”
-- Send a picture: I decode it and describe the file.
+- Ask what was said: “What did I say first?”, “What did I say two messages ago?”, “List everything I said.”
+- Send a picture: I say its format, size and colours.
 - Ask for something long: “Write 9000 characters”, “Show a code block of 50 lines”, “A table with 20 rows”, “Show all Markdown”.
-- Pictures are drawn by \`sandbox/image\`, sound is measured by \`sandbox/transcribe\`.
+- \`sandbox/image\` draws cards, \`sandbox/transcribe\` measures recordings.
 
 ${howToConnect}`;
 
 /** Patterns are searched in the beginning of a message only: in a megabyte that could take minutes. */
-const maxSearchedChars = 4000;
+const maxSearchedChars = 2000;
+
+/** One message of the conversation. */
+export interface Said {
+  readonly role: "user" | "assistant";
+  readonly text: string;
+  /** Number of images. */
+  readonly images: number;
+}
 
 /**
- * The answer of `sandbox/chat`. It shows that the whole conversation was received and that images were decoded. The
+ * The answer of `sandbox/chat`. It shows that the whole conversation was received and that pictures were decoded. The
  * same request gives the same answer.
  */
-export async function answerChat(body: ChatBody, describeImage: DescribeImage): Promise<SandboxAnswer> {
+export async function answerChat(body: ChatBody, describeImage: DescribeImage): Promise<string> {
   const change = askForChange(body);
-  if (change !== undefined) return { text: change };
-  const text = (await describeImages(body, describeImage)) ?? answerText(body);
-  return { text: `${label}\n\n${text}` };
+  if (change !== undefined) return change;
+  return `${label}\n\n${(await describeImages(body, describeImage)) ?? answerText(body)}`;
 }
 
 function answerText(body: ChatBody): string {
   const said = body.messages.flatMap((message, index): Said[] => {
-    const { role } = message;
-    const text = withoutAuthor(textOf(message));
-    return role === "system" ? [] : [{ role, text, images: imagesOf(message, index).length }];
+    const images = imagesOf(message, index).length;
+    return message.role === "system"
+      ? []
+      : [{ role: message.role, text: withoutAuthor(textOf(message)), images }];
   });
   const last = said.at(-1);
   if (last?.role !== "user") return "The last message is not a question to me.";
-  const request = withoutAuthor(last.text.slice(0, maxSearchedChars));
-  const special = recallText(said) ?? longText(request);
-  if (special !== undefined) return special;
+  const request = last.text.slice(0, maxSearchedChars);
+  const answer = recallText(said) ?? longText(request);
+  if (answer !== undefined) return answer;
   if (/\b(who|what|are) (are )?you\b|\bwhat can you do\b|^\/?help\b/i.test(request)) return abilities;
-  if (/^(please )?(draw|paint|imagine)\b|\b(create|generate|make) .{0,20}(image|picture)\b/i.test(request)) {
-    return `I am a text model, so I cannot draw “${quote(last.text)}”. The model \`sandbox/image\` can: use \`/imagine\`, or ask it in a chat.`;
-  }
-  const related = said[findRelated(said) ?? -1];
-  return related === undefined ? echo(said, last.text) : `Earlier you said: “${quote(related.text)}”`;
-}
-
-function recallText(said: readonly Said[]): string | undefined {
-  const recall = parseRecall(said);
-  if (recall === undefined) return undefined;
-  if (recall.kind === "count") return `This conversation has ${describeCounts(said)}.`;
-  const earlier = said.slice(0, -1);
-  const found = earlier.filter(({ role }) => recall.by === "both" || role === recall.by);
-  if (recall.kind === "all") {
-    const whoOf = (role: string): string => (recall.by !== "both" ? "" : role === "user" ? "You: " : "I: ");
-    const lines = found.map(
-      ({ role, text, images }, at) => `${at + 1}. ${whoOf(role)}“${quote(text)}”${withPictures(images)}`,
-    );
-    if (lines.length === 0) return "Nothing was said before this message.";
-    return `Everything, in order:\n\n${lines.join("\n")}\n\nWith your question that makes ${describeCounts(said)}.`;
-  }
-  const message = found[recall.index];
-  const who = recall.by === "user" ? "you" : "I";
-  if (message === undefined)
-    return `Before this message ${who} wrote only ${count(found.length, "message")}.`;
-  const where = `In message ${recall.index + 1} of ${found.length}`;
-  return `${where} ${who} said: “${quote(message.text, 4000)}”${withPictures(message.images)}`;
-}
-
-function longText(request: string): string | undefined {
-  if (!/\b(write|show|give|send|print|make|create|need|want|please)\b|^an? /i.test(request)) return undefined;
-  const length = parseLength(request);
-  const rows = Number(/(\d{1,4})[ -]*(?:rows?|lines?)/i.exec(request)?.[1] ?? 0);
-  if (/\b(code|snippet|program|function)\b/i.test(request)) {
-    const language = /\bpython\b/i.test(request) ? "python" : "typescript";
-    return `Here is some code:\n\n${writeCode(language, rows > 0 ? rows : 12)}`;
-  }
-  if (/\btables?\b/i.test(request)) return `Here is a table:\n\n${writeTable(rows > 0 ? rows : 5)}`;
-  if (/\bmarkdown\b|\bformatting\b/i.test(request)) return markdownTour;
-  if (length !== undefined) return writeLong(length.amount, length.unit);
-  return /\blong(er)? (answer|text|message|story)\b/i.test(request)
-    ? writeLong(5000, "characters")
-    : undefined;
-}
-
-function echo(said: readonly Said[], text: string): string {
-  const previous = said.findLast(({ role }, at) => role === "user" && at < said.length - 1);
+  const earlier = said.slice(0, -1).filter(({ role }) => role === "user");
+  const related = findRelated(said);
+  if (related !== undefined) return `Earlier you said: “${quote(related.text)}”`;
+  const previous = earlier.at(-1);
   const memory =
     previous === undefined
       ? `${howToConnect} Ask “What can you do?” for what can be tried before that.`
       : `Before it you said “${quote(previous.text, 120)}”, and I was given ${describeCounts(said)}.`;
-  return `You wrote: “${quote(text, 300)}”\n\n${memory}`;
+  return `You wrote: “${quote(last.text, 300)}”\n\n${memory}`;
 }
 
-/** `undefined` when the last message has no image and does not ask about an earlier one. */
+/** `undefined` when the last message has no picture and does not ask about an earlier one. */
 async function describeImages(body: ChatBody, describeImage: DescribeImage): Promise<string | undefined> {
   const messages = body.messages.map((message, index) => ({ message, images: imagesOf(message, index) }));
   const last = messages.findLast(({ message }) => message.role === "user");
   const request = last === undefined ? "" : textOf(last.message).slice(0, maxSearchedChars);
-  const asksForEarlier = /\b(picture|image|photo|screenshot|drawing)s?\b.*\?|\bdescribe\b/is.test(request);
+  const asksForEarlier =
+    /\bdescribe\b/i.test(request) || (/\b(picture|image|photo)s?\b/i.test(request) && request.includes("?"));
   const shown = messages.findLast((one) => one.images.length > 0 && (one === last || asksForEarlier));
   if (shown === undefined) return undefined;
   const lines: string[] = [];
@@ -117,13 +77,179 @@ async function describeImages(body: ChatBody, describeImage: DescribeImage): Pro
   return `${intro} I decoded it; what it means only a vision model could say.\n\n${lines.join("\n")}`;
 }
 
+const ordinals = "first second third fourth fifth sixth seventh eighth ninth tenth".split(" ");
+const numbers = "zero one two three four five six seven eight nine ten".split(" ");
+
+/** The answer to a question about the conversation itself, `undefined` where the last message asks none. */
+export function recallText(said: readonly Said[]): string | undefined {
+  const question = (said.at(-1)?.text ?? "").slice(0, 300).toLowerCase();
+  const asks = (pattern: RegExp): boolean => pattern.test(question);
+  if (asks(/\bhow many (messages|turns|questions)\b/))
+    return `This conversation has ${describeCounts(said)}.`;
+  if (!asks(/^(what|which|can|could|please|repeat|list|tell|quote|show|and)\b/)) return undefined;
+  if (!asks(/\b(say|said|write|wrote|asked?|tell|told|messages?|questions?)\b/)) return undefined;
+
+  const by = asks(/\b(did|have) you\b|\byou (said|told|wrote)\b|\byour (first|last)\b/)
+    ? "assistant"
+    : "user";
+  const found = said.slice(0, -1).filter(({ role }) => role === by);
+  const who = by === "user" ? "you" : "I";
+  if (asks(/\b(everything|all|whole|so far|conversation)\b/)) {
+    const lines = found.map(
+      ({ text, images }, at) =>
+        `${at + 1}. “${quote(text)}”${images > 0 ? ` (with ${count(images, "picture")})` : ""}`,
+    );
+    if (lines.length === 0) return "Nothing was said before this message.";
+    return `Everything ${who} said, in order:\n\n${lines.join("\n")}\n\nWith your question that makes ${describeCounts(said)}.`;
+  }
+  const index = indexAsked(question, found.length);
+  if (index === undefined) return undefined;
+  const message = found[index];
+  if (message === undefined)
+    return `Before this message ${who} wrote only ${count(found.length, "message")}.`;
+  return `In message ${index + 1} of ${found.length} ${who} said: “${quote(message.text, 4000)}”`;
+}
+
+/** The message that a question is about, from 0; it may be outside the conversation. */
+function indexAsked(question: string, length: number): number | undefined {
+  const ago = /\b(\w{1,5}) (?:(?:messages?|turns?|questions?) )?(?:ago|back)\b/.exec(question)?.[1];
+  if (ago !== undefined) {
+    const steps = numbers.includes(ago) ? numbers.indexOf(ago) : Number.parseInt(ago);
+    if (!Number.isNaN(steps)) return length - steps;
+  }
+  const nth = ordinals.findIndex((word) => new RegExp(`\\b${word}\\b`).test(question));
+  if (nth >= 0) return nth;
+  if (/\bbefore (that|it)\b/.test(question)) return length - 2;
+  return /\b(last|previous|just|latest)\b/.test(question) ? length - 1 : undefined;
+}
+
+/** Words that say nothing about the subject of a question. */
+const stopWords = new Set(
+  "about and are can could did does for from had has have how its our said say tell that the their them then there they this was were what when where which who why will with would you your know remember called name".split(
+    " ",
+  ),
+);
+
+/** The earlier message of the user that shares most words with a question; the later of equals may correct the earlier. */
+export function findRelated(said: readonly Said[]): Said | undefined {
+  const question = said.at(-1)?.text.slice(-1000) ?? "";
+  if (!question.includes("?")) return undefined;
+  const wanted = toKeywords(question);
+  const wantsName = /\bname\b|\bcalled\b/i.test(question);
+  let best: { readonly message: Said; readonly score: number } | undefined;
+  for (const message of said.slice(-100, -1)) {
+    const text = message.text.slice(0, 1000);
+    if (message.role !== "user" || message.text.trimEnd().endsWith("?")) continue;
+    const words = toKeywords(text);
+    const isNaming = wantsName && /\bname is\b|\bcalled\b|\bi am\b|\bi'm\b/i.test(text);
+    const score = [...wanted].filter((word) => words.has(word)).length + (isNaming ? 0.5 : 0);
+    if (score > 0 && score >= (best?.score ?? 0)) best = { message, score };
+  }
+  return best?.message;
+}
+
+function toKeywords(text: string): Set<string> {
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
+  return new Set(words.filter((word) => !stopWords.has(word)).map((word) => word.replace(/s$/, "")));
+}
+
+const maxLongChars = 100_000;
+const sentences =
+  "A long answer shows how messages are split, and whether every part arrives in order. None may be missing, none may " +
+  "come twice. Markdown such as **bold**, *italic* and `code` should survive the cut.";
+
+/** A text of the kind and length that a message asks for, `undefined` where it asks for none. */
+export function longText(request: string): string | undefined {
+  if (!/\b(write|show|give|send|print|make|create|need|want|please)\b|^an? /i.test(request)) return undefined;
+  const rows = Number(/(\d{1,4})[ -]*(?:rows?|lines?)/i.exec(request)?.[1] ?? 10);
+  if (/\b(code|snippet|program|function)\b/i.test(request))
+    return `Here is some code:\n\n${writeCode(/\bpython\b/i.test(request), Math.min(rows, 2000))}`;
+  if (/\btables?\b/i.test(request)) return `Here is a table:\n\n${writeTable(Math.min(rows, 500))}`;
+  if (/\bmarkdown\b|\bformatting\b/i.test(request)) return markdownTour;
+  const match = /(?<![\d,._'])(\d[\d,._ ']{0,15})(k)?[\s-]{0,4}(char|word|line|paragraph)/i.exec(request);
+  if (match === null) return undefined;
+  const amount = Number((match[1] ?? "").replaceAll(/\D/g, "")) * (match[2] === undefined ? 1 : 1000);
+  return amount > 0 ? writeLong(amount, (match[3] ?? "char").toLowerCase()) : undefined;
+}
+
+/** Numbered paragraphs, or lines, of exactly the requested length, at most 100,000 characters. */
+function writeLong(amount: number, unit: string): string {
+  const isLines = unit === "line";
+  const parts = Array.from({ length: Math.min(amount, 1000) }, (_, at) =>
+    isLines ? `${at + 1}. ${sentences.slice(0, 84)}` : `**Paragraph ${at + 1}.** ${sentences}`,
+  );
+  const text = parts.join(isLines ? "\n" : "\n\n").slice(0, maxLongChars);
+  if (unit === "word") return (text.match(/\S+\s*/g) ?? []).slice(0, amount).join("").trimEnd();
+  if (unit !== "char") return text;
+  // The last character is no white space, which a platform would trim.
+  return text.slice(0, amount).replace(/\s$/, ".");
+}
+
+function writeCode(isPython: boolean, lines: number): string {
+  const toLine = (number: number): string =>
+    isPython ? `step_${number} = "*stars*"  # a comment\n` : `const line${number} = "*stars*";\n`;
+  const body = Array.from({ length: lines }, (_, at) => toLine(at + 1)).join("");
+  return `\`\`\`${isPython ? "python" : "typescript"}\n${body}\`\`\``;
+}
+
+function writeTable(rows: number): string {
+  const body = Array.from({ length: rows }, (_, at) => `| ${at + 1} | row ${at + 1} | ${(at + 1) ** 2} |`);
+  return ["| No. | Name | Square |", "| ---: | :--- | ---: |", ...body].join("\n");
+}
+
+/** One of each kind of Markdown. */
+const markdownTour = `# A heading
+
+Text in **bold**, *italic*, ~~struck~~ and \`inline code\`, with a [link](https://example.com/).
+
+> A quotation
+> of two lines.
+
+1. First
+   - nested
+2. Second
+
+- [x] done
+- [ ] not done
+
+${writeTable(3)}
+
+${writeCode(false, 3)}
+
+To be escaped: <b>not bold</b> & "quotes", a \\*star\\*, emoji 🦊, ünïcödé, 日本語.`;
+
+const verbs =
+  /^(?:please )?(?:make|turn|change|paint|tint|rotate|mirror|flip|blur|add|remove|put|darken|brighten)\b/i;
+
+/**
+ * The line with which Parley's system message lets a model ask for a change of a picture, where the person asks for one.
+ * `undefined`: the system message tells of no pictures, or the person asks for something else.
+ */
+function askForChange(body: ChatBody): string | undefined {
+  const system = body.messages.flatMap((one) => (one.role === "system" ? [textOf(one)] : [])).join("\n");
+  const [, last = ""] = /^<change_picture number="(\d+)">/m.exec(system) ?? [];
+  const message = body.messages.findLast(({ role }) => role === "user");
+  const request =
+    message === undefined ? "" : withoutAuthor(textOf(message)).slice(0, maxSearchedChars).trim();
+  if (last === "" || !verbs.test(request)) return undefined;
+  // The picture that is named, by its number in a word or by a word of its description.
+  const words = toKeywords(request.replace(verbs, ""));
+  const nth = ordinals.findIndex((word) => words.has(word)) + 1;
+  const named = [...system.matchAll(/^(\d+): "(.*)"/gm)].findLast(([, , prompt = ""]) =>
+    [...toKeywords(prompt)].some((word) => words.has(word)),
+  );
+  const number = nth > 0 ? nth : (named?.[1] ?? last);
+  return `<change_picture number="${number}">${request}</change_picture>`;
+}
+
+/** Removes the author's name, with which messages begin in conversations of several people. */
+export function withoutAuthor(text: string): string {
+  return text.replace(/^[\p{L}\p{N}][\p{L}\p{N} ._'-]{0,31}: (?=\S)/u, "").trim();
+}
+
 function describeCounts(said: readonly Said[]): string {
   const yours = said.filter(({ role }) => role === "user").length;
   return `${count(said.length, "message")}: ${yours} of yours, ${said.length - yours} of mine`;
-}
-
-function withPictures(images: number): string {
-  return images > 0 ? ` (with ${count(images, "picture")})` : "";
 }
 
 function count(amount: number, noun: string): string {

@@ -1,17 +1,17 @@
-import { invalidRequest, unsupportedModel } from "../api-error.ts";
-import type { Exchange } from "../exchange.ts";
-import type { LoadImage } from "../load-image.ts";
-import type { PictureShelf } from "../picture-shelf.ts";
-import type { ChatBody, ImageBody, TranscriptionFields } from "../requests.ts";
-import { answerChat } from "./chat-model.ts";
-import { describePicture } from "./describe-picture.ts";
-import { drawPicture, type Size } from "./draw.ts";
-import { answerWithPicture } from "./image-model.ts";
-import { listen } from "./listen.ts";
-import { sandboxHeader, sendAnswer } from "./send-answer.ts";
+import { randomUUID } from "node:crypto";
+import { sniff } from "../../media/sniff.ts";
+import type { RecordingFormat } from "../../media/recordings/recording-format.ts";
+import { runBoundedWorker } from "../../support/bounded-worker.ts";
+import { sleep } from "../../support/clock.ts";
+import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { type ApiError, invalidRequest, unsupportedModel, type Exchange } from "../api-error.ts";
+import type { LoadImage, PictureShelf } from "../load-image.ts";
+import { type ChatBody, type ImageBody, type TranscriptionFields, imagesOf, textOf } from "../requests.ts";
+import { answerChat, withoutAuthor } from "./chat-model.ts";
+import { asksForEdit, describePicture, drawCard, editPicture, type Size, toSize } from "./pictures.ts";
 
 /** Settings of {@link createSandbox}. */
-export interface SandboxOptions {
+interface SandboxOptions {
   /** Pause between two words of a streamed answer, in milliseconds. */
   readonly wordDelayMs: number;
   readonly shelf: PictureShelf;
@@ -19,12 +19,14 @@ export interface SandboxOptions {
 }
 
 /** The sandbox models behind the gateway's operations. Failures are ApiErrors. */
-export interface Sandbox {
+interface Sandbox {
   chat(exchange: Exchange, body: ChatBody): Promise<void>;
   images(exchange: Exchange, body: ImageBody): Promise<void>;
   transcribe(exchange: Exchange, fields: TranscriptionFields, bytes: Buffer): Promise<void>;
 }
 
+/** Marks every answer of the sandbox for programs; people read it in the text and in the picture. */
+const sandboxHeader = { "x-parley-sandbox": "true" } as const;
 /** Limits of a drawn picture's edges, in pixels. */
 const edgePx = { min: 16, max: 2048 } as const;
 
@@ -34,7 +36,9 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     chat: async (exchange, body) => {
       const loadImage = options.imageLoaderFor(exchange);
       const answer = {
-        "sandbox/chat": () => answerChat(body, (image) => loadImage(image, describePicture)),
+        "sandbox/chat": async () => ({
+          text: await answerChat(body, (image) => loadImage(image, describePicture)),
+        }),
         "sandbox/image": () => answerWithPicture(body, loadImage),
       }[body.model];
       if (answer === undefined) throw unsupportedModel(body.model, "chat");
@@ -44,14 +48,16 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     images: async (exchange, body) => {
       if (body.model !== "sandbox/image") throw unsupportedModel(body.model, "generate images");
       const size = toPixels(body.size);
-      const toImage = (bytes: Buffer) =>
-        body.response_format === "b64_json"
-          ? { b64_json: bytes.toString("base64") }
-          : { url: exchange.origin + options.shelf.put({ bytes, mediaType: "image/png", extension: "png" }) };
       const data: object[] = [];
       for (let index = 0; index < body.n; index += 1) {
         exchange.signal.throwIfAborted();
-        const image = toImage(await drawPicture(body.prompt, size, index));
+        const bytes = await drawCard(body.prompt, size, index);
+        const image =
+          body.response_format === "b64_json"
+            ? { b64_json: bytes.toString("base64") }
+            : {
+                url: exchange.origin + options.shelf.put({ bytes, mediaType: "image/png", extension: "png" }),
+              };
         data.push({ ...image, revised_prompt: `Sandbox drawing, made by rules: ${body.prompt}` });
       }
       exchange.sendJson(200, { created: Math.floor(Date.now() / 1000), data }, sandboxHeader);
@@ -59,7 +65,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 
     transcribe: async (exchange, fields, bytes) => {
       if (fields.model !== "sandbox/transcribe") throw unsupportedModel(fields.model, "transcribe");
-      const { seconds, description: text } = await listen(bytes, fields, exchange.signal);
+      const { seconds, description: text } = await describeRecording(bytes, fields, exchange.signal);
       if (fields.response_format === "text") {
         const headers = { "content-type": "text/plain; charset=utf-8", ...sandboxHeader };
         return exchange.sendBytes(200, text, headers);
@@ -78,4 +84,194 @@ function toPixels(size: string | null | undefined): Size {
     throw invalidRequest(message, { param: "size", code: "invalid_value" });
   }
   return { widthPx, heightPx };
+}
+
+/** An answer of a sandbox model, before it is cut at `max_tokens`. */
+interface SandboxAnswer {
+  readonly text: string;
+  /** A data URI. */
+  readonly image?: string;
+}
+
+/**
+ * The chat answer of `sandbox/image`. A picture of the last message, or an earlier one that the message refers to, is
+ * edited; otherwise a card is drawn.
+ */
+async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<SandboxAnswer> {
+  const index = body.messages.findLastIndex((message) => message.role === "user");
+  const message = body.messages[index];
+  const prompt = message === undefined ? "" : withoutAuthor(textOf(message).slice(0, 4000));
+  const given = message === undefined ? [] : imagesOf(message, index);
+  const earlier = body.messages.slice(0, Math.max(0, index)).flatMap((one, at) => imagesOf(one, at));
+  const source = given.at(-1) ?? (asksForEdit(prompt) ? earlier.at(-1) : undefined);
+  const { png, done } =
+    source === undefined
+      ? { png: await drawCard(prompt, { widthPx: 1024, heightPx: 1024 }), done: undefined }
+      : await loadImage(source, (bytes) => editPicture(bytes, prompt));
+  const verb = done === undefined ? "drawn" : "edited";
+  return {
+    text: `*Parley sandbox: ${verb} by rules, no image model is connected.*${done === undefined ? "" : ` Your picture was ${done}.`}`,
+    image: `data:image/png;base64,${png.toString("base64")}`,
+  };
+}
+
+/** Tokens counted for an image, in prompts and answers. */
+const imageTokens = 256;
+/** Limit of all pauses between words together. */
+const maxPauseMs = 5000;
+
+/** Sends an answer at once, or streams it word by word when the request asks for that. The image follows the text. */
+async function sendAnswer(
+  exchange: Exchange,
+  body: ChatBody,
+  answer: SandboxAnswer,
+  wordDelayMs: number,
+): Promise<void> {
+  const tokens = toTokens(cutAtStop(answer.text, body["stop"]));
+  const text = tokens.slice(0, body.max_tokens).join("");
+  const reason = tokens.length > body.max_tokens ? "length" : "stop";
+  const images = answer.image === undefined ? [] : [{ type: "image_url", image_url: { url: answer.image } }];
+  const indexes = Array.from({ length: body.n ?? 1 }, (_, index) => index);
+  const answerTokens = Math.min(tokens.length, body.max_tokens) + images.length * imageTokens;
+  const usage = toUsage(body, answerTokens * indexes.length);
+  const head = {
+    id: `chatcmpl-${randomUUID().replaceAll("-", "")}`,
+    created: Math.floor(Date.now() / 1000),
+    model: body.model,
+    system_fingerprint: "parley-sandbox",
+  };
+
+  if (!body.stream) {
+    const message = { role: "assistant", content: text, ...(images.length > 0 ? { images } : {}) };
+    const choices = indexes.map((index) => ({ index, message, finish_reason: reason }));
+    return exchange.sendJson(200, { ...head, object: "chat.completion", choices, usage }, sandboxHeader);
+  }
+
+  const stream = exchange.openStream(sandboxHeader);
+  const send = (delta: unknown, finishReason: string | null = null): Promise<void> | undefined => {
+    const choices = indexes.map((index) => ({ index, delta, finish_reason: finishReason }));
+    return stream.send(JSON.stringify({ ...head, object: "chat.completion.chunk", choices }));
+  };
+  await send({ role: "assistant", content: "" });
+  const words = toWords(text);
+  const pauseMs = Math.min(wordDelayMs, maxPauseMs / Math.max(words.length, 1));
+  // Timers are no finer than a millisecond, so there are fewer and longer pauses.
+  const wordsPerPause = Math.max(1, Math.round(2 / pauseMs));
+  for (const [at, word] of words.entries()) {
+    await send({ content: word });
+    if (pauseMs > 0 && at % wordsPerPause === 0) await sleep(pauseMs * wordsPerPause, exchange.signal);
+  }
+  if (images.length > 0) await send({ images });
+  await send({}, reason);
+  if (body.stream_options?.include_usage === true)
+    await stream.send(JSON.stringify({ ...head, object: "chat.completion.chunk", choices: [], usage }));
+  await stream.send("[DONE]");
+  stream.end();
+}
+
+/** The text before the first of the request's `stop` texts. */
+function cutAtStop(text: string, stop: unknown): string {
+  const ends = (Array.isArray(stop) ? (stop as unknown[]) : [stop]).slice(0, 16).flatMap((one) => {
+    const at = typeof one === "string" && one !== "" ? text.indexOf(one) : -1;
+    return at === -1 ? [] : [at];
+  });
+  return text.slice(0, Math.min(text.length, ...ends));
+}
+
+function toUsage(body: ChatBody, completionTokens: number): Record<string, number> {
+  const tokens = body.messages.map(
+    (message, index) => 1 + countTokens(textOf(message)) + imagesOf(message, index).length * imageTokens,
+  );
+  const promptTokens = tokens.reduce((sum, count) => sum + count, 0);
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  };
+}
+
+/** Most characters in one token. */
+const tokenChars = 16;
+/** The first tokens of a text are single words. */
+const singleWords = 64;
+
+/**
+ * The sandbox's tokens: single words at first, so that a small `max_tokens` cuts where a real model would at the latest;
+ * then as many whole words as fit 16 characters, so that an answer of 9,000 characters fits the default limit of 1,024
+ * tokens. Longer words are cut. Joined they are the text again.
+ */
+export function toTokens(text: string): string[] {
+  const tokens: string[] = [];
+  for (const word of toWords(text)) {
+    const last = tokens.at(-1);
+    if (last === undefined || tokens.length <= singleWords || last.length + word.length > tokenChars)
+      tokens.push(word);
+    else tokens[tokens.length - 1] = last + word;
+  }
+  return tokens;
+}
+
+/** The number of tokens of a text; past 2,000 characters by its length, since prompts can be megabytes. */
+function countTokens(text: string): number {
+  return toTokens(text.slice(0, 2000)).length + Math.ceil(Math.max(0, text.length - 2000) / tokenChars);
+}
+
+/** Words with the white space before them, none longer than a token; surrogate pairs stay whole. */
+export function toWords(text: string): string[] {
+  return text.match(/\s{0,15}(?:[^\s\uD800-\uDFFF]|[\uD800-\uDBFF][\uDC00-\uDFFF]){1,14}|[^]{1,2}/g) ?? [];
+}
+
+/** A recording is read in a thread of its own, since hostile files make the libraries loop; past these it is ended. */
+const readLimits = { timeoutMs: 30_000, maxHeapMb: 256, maxGrowthBytes: 500_000_000 };
+/** Bounds the memory and leaves a processor to others: one recording at a time. */
+const queue = createKeyedQueue();
+const worker = new URL("./recordings-worker.ts", import.meta.url);
+
+/** Names of containers that are no abbreviation of capitals. */
+const containers: Readonly<Record<string, string>> = { ogg: "Ogg", mp4: "MP4 (M4A)", webm: "WebM" };
+
+/**
+ * Says how long a recording is, and what else its headers tell. File names and claimed types are ignored.
+ * @throws ApiError 400 for `file`: no audio, or audio that cannot be read
+ */
+export async function describeRecording(
+  bytes: Buffer,
+  { language, prompt = "" }: TranscriptionFields,
+  signal: AbortSignal,
+): Promise<{ seconds: number | undefined; description: string }> {
+  const file = sniff(bytes);
+  if (file.kind === "empty") throw unreadable("the audio file is empty", "empty_file");
+  if (file.kind !== "audio") throw unreadable(`it holds ${file.mediaType}, no audio`, "invalid_audio");
+  const { mediaType, container = "" } = file;
+  let format: RecordingFormat = {};
+  try {
+    await queue.run("read", async () => {
+      // A copy, since the thread takes its memory over.
+      const recording = { bytes: new Uint8Array(bytes), mediaType, container };
+      const onMessage = (message: unknown) => void (format = message as RecordingFormat);
+      await runBoundedWorker(worker, recording, readLimits, onMessage, signal);
+    });
+    if (format.duration === 0) throw new Error("no samples");
+  } catch (error) {
+    signal.throwIfAborted();
+    throw unreadable("the audio cannot be decoded", "invalid_audio", error);
+  }
+  const { duration: seconds, codec = "unknown codec", sampleRate } = format;
+  const facts = [
+    codec.replace("OPUS", "Opus"),
+    ...(sampleRate === undefined ? [] : [`${sampleRate / 1000} kHz`]),
+    seconds === undefined ? "of unknown length" : `${seconds.toFixed(1)} s`,
+    toSize(bytes.length),
+  ];
+  const lines = [
+    "[Parley sandbox: I measure sound and cannot recognise words. Connect a transcription model for a transcript.]",
+    `Recording: ${containers[container] ?? container.toUpperCase()} with ${facts.join(", ")}.`,
+    ...(language === undefined ? [] : [`Language given: ${language}.`]),
+    ...(prompt === "" ? [] : [`Hint given: “${prompt.slice(0, 500)}”.`]),
+  ];
+  return { seconds, description: lines.join("\n") };
+}
+
+function unreadable(problem: string, code: string, cause?: unknown): ApiError {
+  return invalidRequest(`Invalid 'file': ${problem}.`, { param: "file", code, cause });
 }

@@ -1,12 +1,13 @@
 import type { Log } from "../../core/telemetry.ts";
-import { backoffMs, retry } from "../../support/retry.ts";
-import { ApiError } from "../api-error.ts";
-import type { Charge } from "../charge.ts";
-import type { Target } from "../router.ts";
-import { UpstreamFailure } from "./upstream-failure.ts";
+import { withRetries } from "../../wire/attempt.ts";
+import { type Exchange, ApiError } from "../api-error.ts";
+import type { LoadImage } from "../load-image.ts";
+import type { Charge, Target } from "../router.ts";
+import type { Headers } from "../../wire/failures.ts";
+import { type UpstreamClient, UpstreamFailure } from "./upstream-client.ts";
 
 /** The request that {@link tryTargets} sends. */
-export interface AttemptOptions {
+interface AttemptOptions {
   readonly targets: readonly [Target, ...Target[]];
   readonly signal: AbortSignal;
   readonly log: Log;
@@ -17,7 +18,6 @@ export interface AttemptOptions {
 
 /** For longer waits the client gets the error, with the upstream's own `Retry-After`. */
 const maxWaitMs = 2000;
-const backoff = { baseMs: 200, maxMs: maxWaitMs };
 
 /**
  * Tries the targets in order, each with its retries, until one answers. Contract: `attempt` throws UpstreamFailure
@@ -32,9 +32,14 @@ export async function tryTargets<T>(
   let first: UpstreamFailure | undefined;
   for (const target of targets) {
     try {
-      return await retry(() => charged(target, options, attempt), {
+      return await withRetries(() => charged(target, options, attempt), {
+        // What costs is repeated by the rule of images: only when it cannot have begun.
+        operation: options.isCostly ? "image" : "chat",
+        rules: { maxAttempts: target.upstream.retries + 1, baseDelayMs: 200, maxDelayMs: maxWaitMs },
+        deadlineAt: Number.POSITIVE_INFINITY,
+        maxWaitMs,
         signal,
-        delayMs: (error, attempts) => retryDelayMs(error, attempts, target, options),
+        onRetry: () => {},
       });
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
@@ -47,7 +52,7 @@ export async function tryTargets<T>(
 
 async function charged<T>(
   target: Target,
-  { charge, signal }: AttemptOptions,
+  { charge, signal, log }: AttemptOptions,
   attempt: (target: Target) => Promise<T>,
 ): Promise<T> {
   charge.begin(target);
@@ -56,37 +61,44 @@ async function charged<T>(
   } catch (error) {
     // Whatever failed then: the client has left a request that was sent.
     if (signal.aborted) throw error;
-    if (error instanceof UpstreamFailure) charge.fail(error.kind === "broken" ? "broken" : "free");
+    if (error instanceof UpstreamFailure) {
+      const { status, code } = error.toClient;
+      log.warn({ model: target.publicId, status, code }, "upstream failed");
+      charge.fail(error.kind === "broken" ? "broken" : "free");
+    }
     // The client's own mistakes, such as an image that cannot be loaded, end the request before it is sent.
     else if (error instanceof ApiError) charge.fail("free");
     throw error;
   }
 }
 
-function retryDelayMs(
-  error: unknown,
-  attempts: number,
-  target: Target,
-  { log, isCostly }: AttemptOptions,
-): number | undefined {
-  if (!(error instanceof UpstreamFailure)) return undefined;
-  const { status, code } = error.toClient;
-  log.warn({ model: target.publicId, status, code, attempts }, "upstream failed");
-  if (attempts > target.upstream.retries || !isRetriable(error, isCostly)) return undefined;
-  const jitterMs = backoffMs(attempts, backoff) * (0.5 + Math.random());
-  const waitMs = Math.max(error.retryAfterMs ?? 0, jitterMs);
-  return waitMs > maxWaitMs ? undefined : waitMs;
-}
-
-function isRetriable(failure: UpstreamFailure, isCostly: boolean): boolean {
-  const { status, code } = failure.toClient;
-  if (failure.kind === "connection") return true;
-  if (code === "insufficient_quota" || code === "upstream_unauthorized") return false;
-  if (isCostly) return failure.kind === "status" && (status === 429 || status === 503);
-  return failure.kind === "broken" || [408, 429, 500, 502, 503, 504, 529].includes(status);
-}
-
 /** Whether the request itself is invalid, so that another model would reject it too. */
 function isClientError(failure: UpstreamFailure): boolean {
   return failure.kind === "status" && [400, 413, 415, 422].includes(failure.toClient.status);
+}
+
+/** A client's request that is being forwarded. */
+export interface Forwarding {
+  readonly exchange: Exchange;
+  readonly targets: readonly [Target, ...Target[]];
+  readonly log: Log;
+  /** Silence after which a waiting stream is opened with a comment, in milliseconds. */
+  readonly pingMs: number;
+  clientOf(target: Target): UpstreamClient;
+  readonly loadImage: LoadImage;
+  /** Whether a URL is one of this gateway's own pictures, which upstreams cannot reach. */
+  isOwnPicture(url: string): boolean;
+  /** What the request costs; {@link tryTargets} tells it of each attempt. */
+  readonly charge: Charge;
+}
+
+/** Headers of a forwarded answer that name the upstream. What could not be sent as a header is left out. */
+export function toAnswerHeaders(target: Target, headers: Headers): Record<string, string> {
+  const requestId = headers["x-request-id"];
+  return {
+    "x-upstream": target.prefix,
+    ...(typeof requestId === "string" && /^[\w.:/=+-]{1,200}$/.test(requestId)
+      ? { "x-upstream-request-id": requestId }
+      : {}),
+  };
 }

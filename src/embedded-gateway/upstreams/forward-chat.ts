@@ -1,14 +1,25 @@
-import { answerLimitsOf, createAnswerMeter, type AnswerLimits } from "../../support/answer-limits.ts";
+import {
+  answerLimitsOf,
+  createAnswerMeter,
+  type AnswerLimits,
+  type AnswerPart,
+} from "../../support/answer-limits.ts";
 import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
-import { estimatePromptTokens } from "../worst-case.ts";
-import { tryTargets } from "./attempts.ts";
-import { cutAnswer } from "./cut-answer.ts";
-import { toAnswerHeaders, type Forwarding } from "./forward.ts";
-import { pumpStream } from "./pump-stream.ts";
-import { readUsage } from "./upstream-usage.ts";
-import { readAnswerJson, type UpstreamAnswer } from "./upstream-client.ts";
-import { errorIn, toStatusFailure } from "./upstream-failure.ts";
+import { estimatePromptTokens, maxImagesPerAnswer } from "../worst-case.ts";
+import { tryTargets, toAnswerHeaders, type Forwarding } from "./attempts.ts";
+import {
+  readUsage,
+  toBrokenFailure,
+  type UpstreamAnswer,
+  UpstreamFailure,
+  type UpstreamUsage,
+} from "./upstream-client.ts";
+import { isFields, readError } from "../../wire/failures.ts";
+import { createFrameReader, type Frame } from "../../wire/stream-frames.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { SseWriter } from "../../support/sse-writer.ts";
+import { sendLast } from "../api-error.ts";
 
 /**
  * Forwards a chat request. Retries and fallbacks happen before the first event only; the answer's `model` is the public
@@ -22,9 +33,9 @@ export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promi
   const limits = limitsOf(body);
   const { target, answer, json } = await tryTargets(options, async (target) => {
     const answer = await ask(forwarding, target, body);
-    const json = await readAnswerJson(target.prefix, answer, maxWholeBytes(limits));
-    const error = errorIn(json);
-    if (error !== undefined) throw toStatusFailure(target.prefix, 502, answer.headers, error);
+    const json = await answer.json(maxWholeBytes(limits));
+    const error = readError(json);
+    if (error !== undefined) throw answer.toFailure(error);
     return { target, answer, json };
   });
   const choices: unknown = json["choices"];
@@ -89,6 +100,7 @@ async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Prom
       : { max_tokens: limit };
   const messages = await withImages(forwarding, target, body.messages);
   return forwarding.clientOf(target).request({
+    operation: "chat",
     method: "POST",
     path: "/chat/completions",
     headers: {
@@ -139,4 +151,344 @@ async function toDataUri(bytes: Buffer): Promise<string> {
   const file = sniff(bytes);
   const mediaType = file.kind === "empty" ? "application/octet-stream" : file.mediaType;
   return `data:${mediaType};base64,${bytes.toString("base64")}`;
+}
+
+/** Target and callbacks of {@link pumpStream}. */
+interface PumpOptions {
+  readonly target: Target;
+  readonly signal: AbortSignal;
+  readonly log: Log;
+  readonly limits: AnswerLimits;
+  /** Of one event, and of an answer that is not streamed. */
+  readonly maxEventBytes: number;
+  /** Opens the stream to the client. Called with the first event; no other target is tried after it. */
+  open(): SseWriter;
+  /** Whether the client asked for the usage chunk. */
+  readonly wantsUsage: boolean;
+  /** Used when the upstream reports no usage. */
+  readonly estimatedPromptTokens: number;
+  /** Called once as soon as a part of the answer was forwarded. What the upstream did not report is estimated. */
+  onUsage(usage: UpstreamUsage): void;
+}
+
+interface Choice {
+  readonly index?: unknown;
+  readonly finish_reason?: unknown;
+  delta?: Record<string, unknown> | null;
+}
+
+/**
+ * Forwards a streamed answer event by event, with backpressure. An interrupted answer ends with an error event and
+ * without `[DONE]`; a finish reason is never made up, except `length` for an answer that is cut at its limits.
+ * @throws UpstreamFailure before the first event was forwarded
+ */
+export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
+  const { target } = options;
+  const type = String(answer.headers["content-type"] ?? "");
+  if (/^application\/json/i.test(type)) return sendWhole(answer, options);
+
+  let stream: SseWriter | undefined;
+  let hasRole = false;
+  let hasFinished = false;
+  let isDone = false;
+  let isTooLarge = false;
+  let reported: UpstreamUsage | undefined;
+  let chars = 0;
+  let images = 0;
+  const meter = createAnswerMeter(options.limits);
+  const counters = new Map<unknown, ReturnType<typeof createAnswerCounter>>();
+  const frames = createFrameReader(options.maxEventBytes);
+
+  const pass = (data: string): Promise<void> | undefined => {
+    stream ??= options.open();
+    return stream.send(data);
+  };
+  /** Adds up what a chunk holds. Returns the part that is over its limit. */
+  const measure = (choices: readonly Choice[]): AnswerPart | "images" | undefined => {
+    let size = 0;
+    for (const { index, delta } of choices) {
+      let count = counters.get(index);
+      if (count === undefined) counters.set(index, (count = createAnswerCounter()));
+      const counted = count(delta);
+      meter.add("text", counted.textChars);
+      meter.add("aside", counted.asideChars);
+      images += counted.images;
+      size += Math.max(0, counted.textChars) + counted.asideChars + counted.images;
+      chars += counted.textChars + counted.asideChars;
+    }
+    if (size === 0) meter.add("silent", 1);
+    if (counters.size > maxChoices) return "silent";
+    return images > maxImagesPerAnswer * counters.size ? "images" : meter.exceeded();
+  };
+  /** Ends the answer here. `chunk` is the one over the limit: only the beginning of its text is sent. */
+  const cut = (what: string, chunk: Record<string, unknown>, choices: readonly Choice[]) => {
+    options.log.warn({ model: target.publicId, what }, "upstream answer over its limit is cut");
+    isDone = true;
+    hasFinished = true;
+    const last: readonly Choice[] =
+      choices.length > 0 ? choices : [...counters.keys()].map((index) => ({ index }));
+    const { id, created } = chunk;
+    const ended = last.slice(0, maxChoices).map(({ index, delta }) => {
+      const content = delta?.["content"];
+      const over = typeof content === "string" ? Math.min(0, meter.left("text")) : 0;
+      const maxChars = typeof content === "string" ? Math.max(0, content.length + over) : 0;
+      return { index: index ?? 0, delta: cutMessage(delta ?? {}, maxChars), finish_reason: "length" };
+    });
+    return pass(
+      JSON.stringify({
+        ...(typeof id === "string" ? { id } : {}),
+        object: "chat.completion.chunk",
+        ...(typeof created === "number" ? { created } : {}),
+        model: target.publicId,
+        choices: ended.length > 0 ? ended : [{ index: 0, delta: {}, finish_reason: "length" }],
+      }),
+    );
+  };
+  const handle = (frame: Frame): Promise<void> | undefined => {
+    if (isDone) return undefined;
+    switch (frame.kind) {
+      case "done":
+        isDone = true;
+        return undefined;
+      case "too-large":
+        isTooLarge = true;
+        return undefined;
+      case "failed":
+        throw answer.toFailure({ message: frame.text });
+      case "page":
+      case "junk":
+        throw toBrokenFailure(target.prefix, "sent an event that is not JSON", "upstream_bad_answer");
+      case "json":
+        return handleChunk(frame);
+    }
+  };
+  const handleChunk = ({ value, isEvent }: Frame & { kind: "json" }): Promise<void> | undefined => {
+    const error = readError(value);
+    if (error !== undefined) throw answer.toFailure(error);
+    if (!isEvent || !isFields(value))
+      throw toBrokenFailure(target.prefix, "sent what is no event of an answer", "upstream_bad_answer");
+    const chunk: Record<string, unknown> = { ...value };
+    const choices = toChoices(chunk["choices"]);
+    const over = measure(choices);
+    if (!hasRole && choices.length > 0) {
+      // Some upstreams omit the role, which some clients require.
+      hasRole = true;
+      for (const choice of choices) choice.delta = { role: "assistant", ...choice.delta };
+    }
+    if (over !== undefined) return cut(over, chunk, choices);
+    if (choices.some(({ finish_reason: reason }) => typeof reason === "string")) hasFinished = true;
+    const usage = readUsage(chunk);
+    if (usage !== undefined) reported = usage;
+    // Clients that did not request the usage chunk may fail on its empty choices.
+    if (usage !== undefined && choices.length === 0 && !options.wantsUsage) return undefined;
+    chunk["model"] = target.publicId;
+    return pass(JSON.stringify(chunk));
+  };
+
+  try {
+    for await (const bytes of answer.body as AsyncIterable<Buffer>) {
+      meter.add("wire", bytes.length);
+      for (const frame of frames.push(bytes)) {
+        const blocked = handle(frame);
+        if (blocked !== undefined) await blocked;
+      }
+      if (isDone) break;
+      const over = isTooLarge ? "event" : meter.exceeded();
+      if (over !== undefined) {
+        if (stream === undefined)
+          throw toBrokenFailure(target.prefix, "sent an answer that is too large", "upstream_too_large");
+        await cut(over, {}, []);
+        break;
+      }
+    }
+    if (!isDone) for (const frame of frames.end()) await handle(frame);
+    if (!isDone && !hasFinished)
+      throw toBrokenFailure(target.prefix, "interrupted its answer", "upstream_interrupted");
+    if (stream === undefined) throw toBrokenFailure(target.prefix, "sent an empty answer", "upstream_empty");
+    await pass("[DONE]");
+    stream.end();
+  } catch (error) {
+    options.signal.throwIfAborted();
+    if (stream === undefined) throw toFailure(target, error);
+    // The stream has begun, so the error becomes its last event.
+    sendLast(stream, JSON.stringify(toFailure(target, error).toClient.toEnvelope()));
+  } finally {
+    answer.body.destroy();
+    // Interrupted answers are billed too.
+    if (stream !== undefined) {
+      options.onUsage({
+        promptTokens: options.estimatedPromptTokens,
+        completionTokens: Math.ceil(Math.max(0, chars) / 4),
+        ...(images > 0 ? { images } : {}),
+        ...reported,
+      });
+    }
+  }
+}
+
+/** Answers of one stream. More than `n` can be only a mistake. */
+const maxChoices = 16;
+
+function toChoices(value: unknown): Choice[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter((choice) => typeof choice === "object" && choice !== null) as Choice[];
+}
+
+/** Sends an answer that the upstream did not stream as one chunk. */
+async function sendWhole(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
+  const { target } = options;
+  const json = await answer.json(options.maxEventBytes);
+  const error = readError(json);
+  if (error !== undefined) throw answer.toFailure(error);
+  const { choices, usage, ...rest } = json;
+  const chunks = toChoices(choices) as Record<string, unknown>[];
+  if (chunks.length === 0) throw toBrokenFailure(target.prefix, "sent an empty answer", "upstream_empty");
+  const counted = cutAnswer(chunks, createAnswerMeter(options.limits));
+  // Recorded before it is sent: a client that does not read its answer pays for it too.
+  options.onUsage({
+    promptTokens: options.estimatedPromptTokens,
+    completionTokens: Math.ceil((counted.textChars + counted.asideChars) / 4),
+    ...(counted.images > 0 ? { images: counted.images } : {}),
+    ...readUsage(json),
+  });
+  const head = { ...rest, object: "chat.completion.chunk", model: target.publicId };
+  const stream = options.open();
+  await stream.send(
+    JSON.stringify({
+      ...head,
+      choices: chunks.map(({ message, ...choice }) => ({ ...choice, delta: message })),
+    }),
+  );
+  if (options.wantsUsage && usage !== undefined) {
+    await stream.send(JSON.stringify({ ...head, choices: [], usage }));
+  }
+  await stream.send("[DONE]");
+  stream.end();
+}
+
+function toFailure(target: Target, error: unknown): UpstreamFailure {
+  if (error instanceof UpstreamFailure) return error;
+  return toBrokenFailure(target.prefix, "interrupted its answer", "upstream_interrupted", error);
+}
+
+/** Characters and images of one part of an answer. */
+interface AnswerCount {
+  textChars: number;
+  /** Reasoning, tool calls, refusals and whatever else a message has. */
+  asideChars: number;
+  images: number;
+}
+
+const mark = "data:image/";
+/** Shorter ones are text about data URIs. */
+const minDataUriChars = 256;
+const notInDataUri = /[^\w+/=;:,.-]/;
+
+/** Counts an answer's messages or deltas, in order. Data URIs in the text count as images. */
+function createAnswerCounter(): (message: unknown) => AnswerCount {
+  let isInDataUri = false;
+  let dataChars = 0;
+  /** The end of the last text, where a data URI may begin. */
+  let tail = "";
+
+  const countText = (text: string, count: AnswerCount): void => {
+    let rest = isInDataUri ? text : tail + text;
+    count.textChars -= isInDataUri ? 0 : tail.length;
+    for (;;) {
+      if (isInDataUri) {
+        const found = rest.search(notInDataUri);
+        const end = found === -1 ? rest.length : found;
+        if (dataChars < minDataUriChars && dataChars + end >= minDataUriChars) count.images += 1;
+        dataChars += end;
+        tail = "";
+        if (found === -1) return;
+        isInDataUri = false;
+        if (dataChars < minDataUriChars) count.textChars += dataChars;
+        rest = rest.slice(end);
+      }
+      const at = rest.indexOf(mark);
+      if (at === -1) break;
+      count.textChars += at;
+      isInDataUri = true;
+      dataChars = mark.length;
+      rest = rest.slice(at + mark.length);
+    }
+    count.textChars += rest.length;
+    tail = rest.slice(1 - mark.length);
+  };
+
+  return (message) => {
+    const count: AnswerCount = { textChars: 0, asideChars: 0, images: 0 };
+    if (typeof message !== "object" || message === null) return count;
+    for (const [name, value] of Object.entries(message as Record<string, unknown>)) {
+      if (name === "role" || value === null) continue;
+      if (name === "images") count.images += Array.isArray(value) ? value.length : 0;
+      else if (name !== "content") count.asideChars += sizeOf(value);
+      else if (typeof value === "string") countText(value, count);
+      else if (Array.isArray(value)) {
+        for (const part of value as unknown[]) {
+          if (isImage(part)) count.images += 1;
+          else count.textChars += sizeOf(part);
+        }
+      }
+    }
+    return count;
+  };
+}
+
+function sizeOf(value: unknown): number {
+  return typeof value === "string" ? value.length : (JSON.stringify(value) ?? "").length;
+}
+
+function isImage(part: unknown): boolean {
+  return typeof part === "object" && part !== null && "image_url" in part;
+}
+
+type Fields = Record<string, unknown>;
+
+/**
+ * Cuts an answer that was not streamed at its limits, in place: the text is shortened, what is beyond is dropped, and
+ * the finish reason becomes `length`. Returns what is left.
+ */
+function cutAnswer(choices: readonly unknown[], meter: ReturnType<typeof createAnswerMeter>): AnswerCount {
+  const total: AnswerCount = { textChars: 0, asideChars: 0, images: 0 };
+  for (const choice of choices) {
+    if (typeof choice !== "object" || choice === null) continue;
+    const fields = choice as Fields;
+    const message = fields["message"];
+    if (typeof message !== "object" || message === null) continue;
+    const count = createAnswerCounter();
+    let counted = count(message);
+    const isOver =
+      counted.textChars > meter.left("text") ||
+      counted.asideChars > meter.left("aside") ||
+      counted.images > maxImagesPerAnswer;
+    if (isOver) {
+      const cut = cutMessage(message as Fields, Math.max(0, meter.left("text")));
+      fields["message"] = cut;
+      fields["finish_reason"] = "length";
+      counted = createAnswerCounter()(cut);
+    }
+    meter.add("text", counted.textChars);
+    meter.add("aside", counted.asideChars);
+    total.textChars += counted.textChars;
+    total.asideChars += counted.asideChars;
+    total.images += counted.images;
+  }
+  return total;
+}
+
+/** The role, the beginning of the text and the first images of a message or delta that is over a limit. */
+function cutMessage({ role, content, images }: Fields, maxChars: number): Fields {
+  return {
+    ...(typeof role === "string" ? { role } : {}),
+    ...(typeof content === "string" ? { content: cutText(content, maxChars) } : {}),
+    ...(Array.isArray(images) ? { images: images.slice(0, maxImagesPerAnswer) } : {}),
+  };
+}
+
+/** Surrogate pairs stay whole. */
+function cutText(text: string, maxChars: number): string {
+  const cut = text.slice(0, maxChars);
+  return /[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut;
 }

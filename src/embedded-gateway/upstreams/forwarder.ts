@@ -1,19 +1,37 @@
-import type { BilledAmounts } from "../../core/model-price.ts";
+import { Readable } from "node:stream";
+import { LRUCache } from "lru-cache";
+import type { BilledAmounts } from "../../core/gateway.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { ModelRecord } from "../models.ts";
-import type { PictureShelf } from "../picture-shelf.ts";
+import { modelListSchema } from "../../wire/schemas.ts";
+import {
+  type GatewayConfig,
+  type ModelConfig,
+  type UpstreamConfig,
+  mergeModels,
+  type ModelRecord,
+} from "../gateway-config.ts";
+import type { PictureShelf } from "../load-image.ts";
 import type { ChatBody, ImageBody, TranscriptionFields } from "../requests.ts";
-import type { GatewayConfig } from "../settings.ts";
 import type { Upload } from "../upload.ts";
+import { type Forwarding, tryTargets, toAnswerHeaders } from "./attempts.ts";
 import { forwardChat } from "./forward-chat.ts";
-import { forwardImages } from "./forward-images.ts";
-import { forwardTranscription } from "./forward-transcription.ts";
-import type { Forwarding } from "./forward.ts";
-import { createModelLists } from "./model-lists.ts";
-import { createUpstreamClient, type UpstreamClient } from "./upstream-client.ts";
+import {
+  createUpstreamClient,
+  readDuration,
+  readUsage,
+  toBrokenFailure,
+  type UpstreamClient,
+  type UpstreamRequest,
+  type UpstreamUsage,
+} from "./upstream-client.ts";
+import { readError } from "../../wire/failures.ts";
+import { sniff } from "../../media/sniff.ts";
+import { tokensPerGeneratedImage } from "../worst-case.ts";
+import { toArrivingForm, toForm } from "../../wire/multipart-form.ts";
+import type { Target } from "../router.ts";
 
 /** Settings of {@link createForwarder}. */
-export interface ForwarderOptions {
+interface ForwarderOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
   readonly shelf: PictureShelf;
@@ -24,7 +42,7 @@ export interface ForwarderOptions {
 export type Forwarded = Omit<Forwarding, "log" | "pingMs" | "clientOf">;
 
 /** The gateway's operations through the configured upstreams. Failures are ApiErrors. */
-export interface Forwarder {
+interface Forwarder {
   models(requestId: string): Promise<readonly ModelRecord[]>;
   /** The ids of the cached model lists, for suggestions. */
   knownIds(): readonly string[];
@@ -45,7 +63,7 @@ export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions
   const clients = new Map<string, UpstreamClient>(
     Object.entries(config.upstreams).map(([prefix, upstream]) => [
       prefix,
-      createUpstreamClient(prefix, upstream),
+      createUpstreamClient(prefix, upstream, log),
     ]),
   );
   const clientOf = (prefix: string): UpstreamClient => {
@@ -71,4 +89,292 @@ export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions
       await Promise.all([...clients.values()].map((client) => client.close()));
     },
   };
+}
+
+/** The merged model list of all upstreams. */
+interface ModelLists {
+  /**
+   * Waits for an upstream's first list only; a list older than five minutes is returned at once and refreshed in the
+   * background. An upstream that fails keeps its last list.
+   */
+  all(requestId: string): Promise<readonly ModelRecord[]>;
+  /** The ids of the cached lists; never waits. */
+  knownIds(): readonly string[];
+}
+
+const freshMs = 5 * 60_000;
+/** How long the last list, or none, is used after a failed fetch. */
+const retryMs = 30_000;
+const timeoutMs = 10_000;
+const maxListBytes = 8 * 1024 * 1024;
+/** Models of one upstream; further ones are left out. */
+const maxModels = 5000;
+
+/** Settings of {@link createModelLists}. */
+interface ModelListsOptions {
+  readonly config: GatewayConfig;
+  readonly log: Log;
+  readonly clientOf: (prefix: string) => UpstreamClient;
+}
+
+/** @see {@link ModelLists} */
+function createModelLists({ config, log, clientOf }: ModelListsOptions): ModelLists {
+  const startedAt = Math.floor(Date.now() / 1000);
+  const configured = Object.entries(config.upstreams).map(([prefix, { models }]) => ({
+    prefix,
+    records: models?.map((model) => toRecord(prefix, model, startedAt)),
+  }));
+  const fetched = new LRUCache<string, readonly ModelRecord[], string>({
+    max: Math.max(1, configured.length),
+    ttl: freshMs,
+    allowStale: true,
+    fetchMethod: async (prefix, last, { options, context: requestId }) => {
+      try {
+        return await fetchList(prefix, clientOf(prefix), requestId, startedAt);
+      } catch (error) {
+        log.warn({ prefix, error }, "fetching the upstream's model list failed");
+        options.ttl = retryMs;
+        return last ?? [];
+      }
+    },
+  });
+  const merge = (lists: readonly (readonly ModelRecord[] | undefined)[]): ModelRecord[] =>
+    mergeModels(
+      config,
+      lists.flatMap((list) => list ?? []),
+    );
+
+  return {
+    all: async (requestId) =>
+      merge(
+        await Promise.all(
+          configured.map(
+            async ({ prefix, records }) => records ?? fetched.fetch(prefix, { context: requestId }),
+          ),
+        ),
+      ),
+    knownIds: () =>
+      merge(configured.map(({ prefix, records }) => records ?? fetched.peek(prefix))).map(({ id }) => id),
+  };
+}
+
+async function fetchList(
+  prefix: string,
+  client: UpstreamClient,
+  requestId: string,
+  startedAt: number,
+): Promise<ModelRecord[]> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const answer = await client.request({
+    operation: "models",
+    method: "GET",
+    path: "/models",
+    requestId,
+    signal,
+  });
+  const { data } = modelListSchema.parse(await answer.json(maxListBytes));
+  return data.slice(0, maxModels).map((record) => ({
+    ...record,
+    id: `${prefix}/${record.id}`,
+    object: "model",
+    created: Math.floor(record.created ?? startedAt),
+    owned_by: record.owned_by ?? prefix,
+  }));
+}
+
+/** The record of a configured model. Prices are in USD a token, as services commonly send them. */
+function toRecord(prefix: string, model: ModelConfig, startedAt: number): ModelRecord {
+  const { capabilities, prices } = model;
+  const perToken = (usd: number | undefined): string | undefined =>
+    usd === undefined ? undefined : String(usd / 1_000_000);
+  const pricing = {
+    prompt: perToken(prices?.inputPerMillionUsd),
+    completion: perToken(prices?.outputPerMillionUsd),
+    image: prices?.perImageUsd?.toString(),
+    audio_minute: prices?.perAudioMinuteUsd?.toString(),
+  };
+  return {
+    id: `${prefix}/${model.id}`,
+    object: "model",
+    created: startedAt,
+    owned_by: prefix,
+    ...(model.contextLength === undefined ? {} : { context_length: model.contextLength }),
+    ...(capabilities === undefined ? {} : { architecture: toArchitecture(capabilities) }),
+    ...(prices === undefined ? {} : { pricing }),
+  };
+}
+
+function toArchitecture(
+  capabilities: NonNullable<UpstreamConfig["models"]>[number]["capabilities"] & object,
+) {
+  const has = new Set<string>(capabilities);
+  const chats = has.has("chat") || has.has("vision") || has.has("draws-in-chat");
+  return {
+    input_modalities: [
+      ...(chats || has.has("images") ? ["text"] : []),
+      ...(has.has("vision") ? ["image"] : []),
+      ...(has.has("transcription") ? ["audio"] : []),
+    ],
+    output_modalities: [
+      ...(chats || has.has("transcription") ? ["text"] : []),
+      ...(has.has("images") || has.has("draws-in-chat") ? ["image"] : []),
+    ],
+  };
+}
+
+/**
+ * Forwards an image generation. Every item of the answer has a `url`: images that arrive as base64 are put on the
+ * picture shelf, unless the client asked for base64.
+ */
+async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: PictureShelf): Promise<void> {
+  const { exchange, targets, log, charge } = forwarding;
+  const { size, response_format: format, ...rest } = body;
+  const { target, answer, json, pictures } = await tryTargets(
+    { targets, signal: exchange.signal, log, charge, isCostly: true },
+    async (target) => {
+      const answer = await forwarding.clientOf(target).request({
+        operation: "image",
+        method: "POST",
+        path: "/images/generations",
+        headers: { "content-type": "application/json", accept: "application/json" },
+        // Fields that the client left out are not sent, since upstreams support different ones.
+        body: JSON.stringify({
+          ...rest,
+          ...(typeof size !== "string" ? {} : { size }),
+          ...(typeof format !== "string" ? {} : { response_format: format }),
+          model: target.upstreamModel,
+        }),
+        requestId: exchange.requestId,
+        signal: exchange.signal,
+      });
+      const json = await answer.json(maxBytesOf(body.n));
+      const error = readError(json);
+      if (error !== undefined) throw answer.toFailure(error);
+      const data = json["data"];
+      if (!Array.isArray(data) || data.length === 0) {
+        throw toBrokenFailure(target.prefix, "sent no image", "upstream_empty");
+      }
+      return { target, answer, json, pictures: toItems(data).slice(0, body.n) };
+    },
+  );
+  const data = pictures.map((item) => (format === "b64_json" ? item : withUrl(item, exchange.origin, shelf)));
+  // Models without a price for an image are billed by tokens.
+  const tokens =
+    target.model?.prices?.perImageUsd === undefined
+      ? {
+          promptTokens: Math.ceil(body.prompt.length / 4),
+          completionTokens: data.length * tokensPerGeneratedImage,
+        }
+      : {};
+  charge.settle(target, { ...tokens, ...readUsage(json), images: data.length });
+  exchange.sendJson(
+    200,
+    { created: Math.floor(Date.now() / 1000), ...json, data },
+    toAnswerHeaders(target, answer.headers),
+  );
+}
+
+/** Twenty megabytes an image as base64, at most three such images together. */
+function maxBytesOf(count: number): number {
+  return Math.min(count, 3) * 28 * 1024 * 1024 + 1024 * 1024;
+}
+
+function toItems(data: readonly unknown[]): Record<string, unknown>[] {
+  return data.filter((item) => typeof item === "object" && item !== null) as Record<string, unknown>[];
+}
+
+function withUrl(
+  item: Record<string, unknown>,
+  origin: string,
+  shelf: PictureShelf,
+): Record<string, unknown> {
+  const { b64_json: base64, ...rest } = item;
+  if (typeof base64 !== "string" || typeof rest["url"] === "string") return item;
+  const bytes = Buffer.from(base64, "base64");
+  const file = sniff(bytes);
+  if (file.kind !== "image") return item;
+  return {
+    ...rest,
+    url: origin + shelf.put({ bytes, mediaType: file.mediaType, extension: file.extension }),
+  };
+}
+
+const maxAnswerBytes = 16 * 1024 * 1024;
+/** Other content types are sent as plain text, so that no browser runs an upstream's answer. */
+const textTypes = /^(?:text\/(?:plain|vtt|event-stream)|application\/x-subrip)(?:; ?charset=[\w-]{1,20})?$/i;
+
+/**
+ * Transcription through an upstream. A recording that was not read yet is streamed through in constant memory;
+ * otherwise it is buffered until it has been answered. The form is written anew with a boundary that the sender does
+ * not know: another server may take for a delimiter what is none here.
+ * @param most charged for what the upstream does not report
+ */
+async function forwardTranscription(
+  forwarding: Forwarding,
+  upload: Upload,
+  fields: TranscriptionFields,
+  most: BilledAmounts,
+): Promise<void> {
+  const { exchange, log, charge } = forwarding;
+  const arriving = upload.passThrough();
+  const targets = arriving === undefined ? forwarding.targets : withoutRetries(forwarding.targets);
+  const content = arriving?.bytes ?? (await upload.readAll());
+  const file = { content, fileName: upload.fileName, mediaType: upload.mediaType };
+  const toBody = async (target: Target): Promise<Pick<UpstreamRequest, "headers" | "body">> => {
+    const texts = toFields(fields, target);
+    if (arriving === undefined) return { body: toForm(texts, file) };
+    const { headers, body } = await toArrivingForm(texts, file, arriving.expectedBytes);
+    return { headers, body: Readable.from(body) };
+  };
+
+  const { target, answer, type, text, json } = await tryTargets(
+    { targets, signal: exchange.signal, log, charge, isCostly: true },
+    async (target) => {
+      const answer = await forwarding.clientOf(target).request({
+        operation: "transcription",
+        method: "POST",
+        path: "/audio/transcriptions",
+        ...(await toBody(target)),
+        requestId: exchange.requestId,
+        signal: exchange.signal,
+      });
+      const text = await answer.text(maxAnswerBytes);
+      const type = String(answer.headers["content-type"] ?? "application/json");
+      const json = /^application\/json/i.test(type) ? answer.parse(text) : undefined;
+      const error = readError(json);
+      if (error !== undefined) throw answer.toFailure(error);
+      return { target, answer, type, text, json };
+    },
+  );
+
+  const headers = toAnswerHeaders(target, answer.headers);
+  charge.settle(target, toUsage(target, json, most));
+  // Subtitles and plain text are forwarded unchanged.
+  if (json !== undefined) return exchange.sendJson(200, json, headers);
+  const contentType = textTypes.test(type) ? type : "text/plain; charset=utf-8";
+  exchange.sendBytes(200, text, { "content-type": contentType, ...headers });
+}
+
+/** What the upstream reports. The rest is the most that the recording can be: nothing is free for lack of a report. */
+function toUsage(
+  { model }: Target,
+  json: Record<string, unknown> | undefined,
+  { audioSeconds, ...tokens }: BilledAmounts,
+): UpstreamUsage {
+  const reported = json === undefined ? {} : { ...readDuration(json), ...readUsage(json) };
+  if (reported.costUsd !== undefined) return reported;
+  const isBilledByTime = model?.prices?.perAudioMinuteUsd !== undefined;
+  if (!isBilledByTime) return { ...(model?.prices === undefined ? {} : tokens), ...reported };
+  return { ...(audioSeconds === undefined ? {} : { audioSeconds }), ...reported };
+}
+
+function toFields(fields: TranscriptionFields, target: Target): Record<string, string> {
+  const texts = Object.entries(fields).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
+  );
+  return { ...Object.fromEntries(texts), model: target.upstreamModel };
+}
+
+function withoutRetries([first]: Forwarding["targets"]): Forwarding["targets"] {
+  return [{ ...first, upstream: { ...first.upstream, retries: 0 } }];
 }

@@ -1,22 +1,43 @@
 import type { Readable } from "node:stream";
-import type { Agent, Dispatcher } from "undici";
-import { isExcessiveJson } from "../../support/json-limits.ts";
+import type { FormData } from "undici";
+import { ParleyError } from "../../core/errors.ts";
+import type { Operation, Usage } from "../../core/gateway.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { readSeconds, readUsage as readReported } from "../../wire/completion-chunk.ts";
+import {
+  AttemptError,
+  createScrub,
+  type ErrorInfo,
+  isFields,
+  noReason,
+  toAttemptError,
+} from "../../wire/failures.ts";
+import { createTransport, type GatewayResponse, parseJson, readText } from "../../wire/transport.ts";
 import { ApiError } from "../api-error.ts";
-import type { UpstreamConfig } from "../settings.ts";
-import { toBrokenFailure, toConnectionFailure, toStatusFailure } from "./upstream-failure.ts";
-
-/** An answer with a success status and an unread body. */
-export type UpstreamAnswer = Dispatcher.ResponseData;
+import type { UpstreamConfig } from "../gateway-config.ts";
 
 /** One request to an upstream. */
 export interface UpstreamRequest {
+  readonly operation: Operation;
   readonly method: "GET" | "POST";
   /** Below the base URL, e.g. `/chat/completions`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Buffer | Readable;
+  readonly body?: string | FormData | Readable;
   readonly requestId: string;
   readonly signal: AbortSignal;
+}
+
+/** An answer of an upstream with a success status and an unread body. */
+export interface UpstreamAnswer extends GatewayResponse {
+  /** The body as text. @throws UpstreamFailure when it is too large or interrupted */
+  text(maxBytes: number): Promise<string>;
+  /** The body as a JSON object. @throws UpstreamFailure when it is none, too large or interrupted */
+  json(maxBytes: number): Promise<Record<string, unknown>>;
+  /** Parses a text of it. @throws UpstreamFailure when it is not a JSON object */
+  parse(text: string): Record<string, unknown>;
+  /** The failure that an error in it means. */
+  toFailure(info: ErrorInfo): UpstreamFailure;
 }
 
 /** An HTTP client of one upstream, with its own connections. */
@@ -26,108 +47,174 @@ export interface UpstreamClient {
   close(): Promise<void>;
 }
 
-const maxErrorBytes = 64 * 1024;
-
 /** Connects with the first request. Redirects are not followed, so the key is sent to no other host. */
-export function createUpstreamClient(prefix: string, config: UpstreamConfig): UpstreamClient {
-  const base = new URL(config.baseUrl);
-  const basePath = base.pathname.replace(/\/$/, "");
-  let opened: Promise<Agent> | undefined;
-  const open = async (): Promise<Agent> => {
-    const { Agent } = await import("undici");
-    return new Agent({
-      connect: { timeout: 10_000 },
-      connections: 2048,
-      pipelining: 1,
-      maxHeaderSize: 16 * 1024,
-    });
-  };
-  const fixedHeaders = {
-    ...config.headers,
-    ...(config.apiKey === undefined ? {} : { authorization: `Bearer ${config.apiKey}` }),
-    "user-agent": "parley-gateway",
+export function createUpstreamClient(prefix: string, config: UpstreamConfig, log: Log): UpstreamClient {
+  const scrub = createScrub(config.apiKey);
+  const transport = createTransport({
+    baseUrl: new URL(config.baseUrl),
+    apiKey: config.apiKey,
+    connectMs: 10_000,
+    silenceMs: config.timeoutMs,
+    headers: { ...config.headers, "user-agent": "parley-gateway" },
+    scrub,
+    log: log.child({ prefix }),
+  });
+  /** @throws the signal's reason, the ApiError of a client's form that failed while it was sent on, UpstreamFailure */
+  const rethrow = (error: unknown): never => {
+    if (!(error instanceof AttemptError)) throw error;
+    if (error.failure.cause instanceof ApiError) throw error.failure.cause;
+    throw error.answer === undefined
+      ? toConnectionFailure(prefix, error)
+      : toStatusFailure(prefix, error, (text) => scrub(text, maxMessageChars));
   };
 
   return {
-    request: async ({ method, path, headers, body, requestId, signal }) => {
-      const agent = await (opened ??= open());
-      let answer: UpstreamAnswer;
-      try {
-        answer = await agent.request({
-          origin: base.origin,
-          path: basePath + path,
-          method,
-          headers: { ...fixedHeaders, "x-request-id": requestId, ...headers },
-          body: body ?? null,
+    request: async ({ operation, method, path, headers, body, requestId, signal }) => {
+      const timeouts = { signal, progress: () => {} };
+      const response = await transport
+        .send(
+          {
+            operation,
+            model: undefined,
+            method,
+            path,
+            headers: { "x-request-id": requestId, ...headers },
+            body,
+          },
+          timeouts,
           signal,
-          headersTimeout: config.timeoutMs,
-          bodyTimeout: config.timeoutMs,
+        )
+        .catch(rethrow);
+      const parse = (text: string) => parseAnswer(prefix, text);
+      const text = async (maxBytes: number): Promise<string> => {
+        const context = { operation, model: undefined, timeouts, callerSignal: signal, scrub, maxBytes };
+        return readText(response, context).catch((error: unknown) => {
+          throw error instanceof AttemptError ? toBodyFailure(prefix, error) : error;
         });
-      } catch (error) {
-        signal.throwIfAborted();
-        // Of the client's form, which failed while it was sent on.
-        if (error instanceof ApiError) throw error;
-        throw toConnectionFailure(prefix, error);
-      }
-      // Readers see errors themselves; one after they have stopped reading must not end the process.
-      answer.body.on("error", () => {});
-      if (answer.statusCode >= 200 && answer.statusCode < 300) return answer;
-      const text = await readText(answer, maxErrorBytes).catch(() => "");
-      throw toStatusFailure(prefix, answer.statusCode, answer.headers, text);
+      };
+      return {
+        ...response,
+        text,
+        json: async (maxBytes) => parse(await text(maxBytes)),
+        parse,
+        toFailure: (info) => {
+          const answer = { operation, model: undefined, status: 502, headers: response.headers, info };
+          return toStatusFailure(prefix, toAttemptError(answer, scrub), (words) =>
+            scrub(words, maxMessageChars),
+          );
+        },
+      };
     },
-    close: async () => {
-      const agent = await opened;
-      await agent?.destroy();
-    },
+    close: () => transport.close(),
   };
 }
 
-/** The body as a JSON object. @throws UpstreamFailure when it is none, too large or interrupted */
-export async function readAnswerJson(
+/** Of an error's words that are passed on. */
+const maxMessageChars = 2000;
+
+function parseAnswer(prefix: string, text: string): Record<string, unknown> {
+  const value = parseJson(text);
+  if (value === undefined)
+    throw toBrokenFailure(prefix, "sent an answer that is not JSON, or too complex", "upstream_bad_answer");
+  if (!isFields(value))
+    throw toBrokenFailure(prefix, "sent an answer that is not an object", "upstream_bad_answer");
+  return value;
+}
+
+/** A failed attempt at an upstream, for the retry loop. */
+export class UpstreamFailure extends AttemptError {
+  /** The error for the client when no other attempt succeeds. */
+  readonly toClient: ApiError;
+  /** `connection`: the request was not sent; `status`: an error status; `broken`: an unreadable answer. */
+  readonly kind: "connection" | "status" | "broken";
+
+  constructor(kind: UpstreamFailure["kind"], toClient: ApiError, attempt: AttemptError) {
+    super(attempt.failure, attempt.retryClass, attempt.answer);
+    this.name = "UpstreamFailure";
+    this.kind = kind;
+    this.toClient = toClient;
+  }
+}
+
+/** The upstream could not be reached, or closed the connection. The cause is logged only: it may contain addresses. */
+function toConnectionFailure(prefix: string, attempt: AttemptError): UpstreamFailure {
+  const isTimeout = String(attempt.failure.detail["reason"]).includes("TIMEOUT");
+  const message = isTimeout
+    ? `The upstream '${prefix}' did not answer in time.`
+    : `The upstream '${prefix}' could not be reached.`;
+  const error = new ApiError(isTimeout ? 504 : 502, "upstream_error", message, {
+    code: isTimeout ? "upstream_timeout" : "upstream_unreachable",
+    cause: attempt.failure.cause,
+  });
+  return new UpstreamFailure(attempt.retryClass === "unconnected" ? "connection" : "broken", error, attempt);
+}
+
+/** An error status, or an error in a successful answer. */
+function toStatusFailure(
   prefix: string,
-  answer: UpstreamAnswer,
-  maxBytes: number,
-): Promise<Record<string, unknown>> {
-  return parseAnswer(prefix, await readAnswerText(prefix, answer, maxBytes));
+  attempt: AttemptError,
+  scrub: (text: string) => string,
+): UpstreamFailure {
+  const { status = 502, headers = {}, info } = attempt.answer ?? {};
+  // A 401 would blame the client's key, but the gateway's own key was rejected.
+  if (status === 401 || status === 403) {
+    const text = `The upstream '${prefix}' rejected the gateway's own key.`;
+    const error = new ApiError(502, "upstream_error", text, { code: "upstream_unauthorized" });
+    return new UpstreamFailure("status", error, attempt);
+  }
+  const retryAfter = headers["retry-after"];
+  const shown = status < 400 || status > 599 ? 502 : status;
+  const fallback = `The upstream '${prefix}' returned status ${status}.`;
+  const error = new ApiError(
+    shown,
+    info?.type?.slice(0, maxMessageChars) ??
+      (shown >= 500 ? "upstream_error" : shown === 429 ? "rate_limit_error" : "invalid_request_error"),
+    info === undefined || info.isPage === true || info.message === noReason ? fallback : scrub(info.message),
+    {
+      ...(typeof retryAfter === "string" && /^[\w ,:.+-]{1,64}$/.test(retryAfter)
+        ? { headers: { "retry-after": retryAfter } }
+        : {}),
+      ...(info?.param === undefined ? {} : { param: info.param.slice(0, maxMessageChars) }),
+      code: info?.code?.slice(0, maxMessageChars) ?? `upstream_${status}`,
+    },
+  );
+  return new UpstreamFailure("status", error, attempt);
 }
 
-/** The body as text. @throws UpstreamFailure when it is too large or interrupted */
-export async function readAnswerText(
+function toBodyFailure(prefix: string, { failure }: AttemptError): UpstreamFailure {
+  return failure.code === "gateway-bad-answer"
+    ? toBrokenFailure(prefix, "sent an answer that is too large", "upstream_too_large", failure)
+    : toBrokenFailure(prefix, "interrupted its answer", "upstream_interrupted", failure);
+}
+
+/** An unreadable or interrupted answer. */
+export function toBrokenFailure(
   prefix: string,
-  answer: UpstreamAnswer,
-  maxBytes: number,
-): Promise<string> {
-  try {
-    return await readText(answer, maxBytes);
-  } catch (error) {
-    if (error instanceof RangeError)
-      throw toBrokenFailure(prefix, "sent an answer that is too large", "upstream_too_large", error);
-    throw toBrokenFailure(prefix, "interrupted its answer", "upstream_interrupted", error);
-  }
+  problem: string,
+  code: string,
+  cause?: unknown,
+): UpstreamFailure {
+  const message = `The upstream '${prefix}' ${problem}.`;
+  const failure = new ParleyError("gateway-bad-answer", message, { cause });
+  const error = new ApiError(502, "upstream_error", message, { code, cause });
+  return new UpstreamFailure("broken", error, new AttemptError(failure, "transient"));
 }
 
-/** Parses a body. @throws UpstreamFailure when it is not a JSON object */
-export function parseAnswer(prefix: string, text: string): Record<string, unknown> {
-  if (isExcessiveJson(text))
-    throw toBrokenFailure(prefix, "sent an answer that is too complex", "upstream_bad_answer");
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw toBrokenFailure(prefix, "sent an answer that is not JSON", "upstream_bad_answer", error);
-  }
-  if (typeof value === "object" && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>;
-  throw toBrokenFailure(prefix, "sent an answer that is not an object", "upstream_bad_answer");
+/** Usage of one call as the upstream reported it. */
+export type UpstreamUsage = Omit<Usage, "isEstimated">;
+
+/** The usage in an answer or chunk, `undefined` when there is none. */
+export function readUsage({ usage }: Readonly<Record<string, unknown>>): UpstreamUsage | undefined {
+  if (!isFields(usage)) return undefined;
+  return { ...readReported(usage), ...withSeconds(readSeconds(usage["seconds"])) };
 }
 
-async function readText(answer: UpstreamAnswer, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of answer.body as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new RangeError(`answer over ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks, bytes).toString("utf8");
+/** The duration in a transcription. Some services send it as text. */
+export function readDuration(answer: Readonly<Record<string, unknown>>): UpstreamUsage {
+  const seconds = readSeconds(Number(answer["duration"] ?? Number.NaN));
+  return withSeconds(seconds === 0 ? undefined : seconds);
+}
+
+function withSeconds(audioSeconds: number | undefined): UpstreamUsage {
+  return audioSeconds === undefined ? {} : { audioSeconds };
 }

@@ -2,7 +2,7 @@ import mammoth from "mammoth";
 import type { DocumentText } from "./document.ts";
 import { documentLimits } from "./document.ts";
 import { createMarkdownWriter } from "./markdown-writer.ts";
-import { readMarkup } from "./read-markup.ts";
+import { readMarkup } from "./open-document-text.ts";
 import { countPictures, repack, unpack } from "./unpack.ts";
 
 /** The text of a Word document. @throws DocumentError `too-large`; an error of the libraries */

@@ -1,6 +1,6 @@
 import { DocumentError, documentLimits, type DocumentText } from "./document.ts";
 import { createMarkdownWriter, type MarkdownWriter } from "./markdown-writer.ts";
-import { readMarkup } from "./read-markup.ts";
+import { readMarkup } from "./open-document-text.ts";
 import { countPictures, unpack } from "./unpack.ts";
 
 /** The slides of a presentation with the speaker's notes. @throws DocumentError; an error of the libraries */

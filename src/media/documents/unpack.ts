@@ -2,7 +2,7 @@ import { unzipSync, zipSync } from "fflate";
 import { DocumentError, documentLimits } from "./document.ts";
 
 /** What is in an office document's archive. */
-export interface Unpacked {
+interface Unpacked {
   /** The entries that were asked for, by name. */
   readonly files: Readonly<Record<string, Uint8Array>>;
   /** The names of all entries. */

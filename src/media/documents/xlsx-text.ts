@@ -1,6 +1,6 @@
 import readXlsxFile from "read-excel-file/node";
 import { DocumentError, documentLimits, type DocumentText, type Omission } from "./document.ts";
-import { toFenced } from "../../support/fenced.ts";
+import { toFenced } from "../../support/markdown-fences.ts";
 import { countPictures, repack, unpack } from "./unpack.ts";
 
 const sheetName = /^xl\/worksheets\/[^/]+\.xml$/;

@@ -1,8 +1,6 @@
-import { withIndexFirst } from "./mp4-fast-start.ts";
-import { countParts, createPartCutter, type PartCutter, type SamplePart } from "./part-cutter.ts";
+import { bigEndian, latin1 } from "../bytes.ts";
+import { longestAudioSeconds } from "./longest-audio.ts";
 import { decoderOf, readFormat, type Decoder, type Recording } from "./recording-format.ts";
-import { createMonoConverter, type MonoConverter } from "./to-mono.ts";
-import { toWav } from "./wav.ts";
 
 /** What is to be cut, and how. */
 export interface CutInput extends Recording {
@@ -32,9 +30,13 @@ export type CutMessage =
   | { readonly kind: "part"; readonly part: RecordingPart }
   | { readonly kind: "left-out"; readonly fromSeconds: number };
 
-/** Decoders return all samples of a chunk at once, some formats 100,000 times its size. */
-const chunkBytes = 4096;
-const mp4ChunkBytes = 65_536;
+/** Decoders return all samples of a chunk at once, some formats 100,000 times its size: a chunk holds 20 s at most. */
+const chunkSeconds = 20;
+const minChunkBytes = 64;
+const maxChunkBytes = 4096;
+const maxMp4ChunkBytes = 65_536;
+/** Of speech; longer chunks are bounded by their size. */
+const minSpeechBytesPerSecond = 750;
 
 /**
  * Decodes a recording block by block and cuts it where it is quiet. To be run in a worker.
@@ -92,18 +94,284 @@ export async function cutIntoParts(
 
 async function decode(bytes: Uint8Array<ArrayBuffer>, decoder: Decoder) {
   const { default: decodeAudio } = await import("audio-decode");
-  return decodeAudio(decoder === "m4a" ? mp4Chunks(bytes) : chunks([bytes], chunkBytes), decoder);
+  const bytesPerSecond = bytes.length / longestAudioSeconds(bytes.length, bytes, minSpeechBytesPerSecond);
+  const size = Math.max(minChunkBytes, Math.ceil(bytesPerSecond * chunkSeconds));
+  return decodeAudio(
+    decoder === "m4a"
+      ? mp4Chunks(bytes, Math.min(size, maxMp4ChunkBytes))
+      : chunks([bytes], Math.min(size, maxChunkBytes)),
+    decoder,
+  );
 }
 
 /** The decoder looks for the index in all that it has got, with each chunk: it gets the index at once. */
-async function* mp4Chunks(bytes: Uint8Array<ArrayBuffer>): AsyncGenerator<Uint8Array, void> {
+async function* mp4Chunks(bytes: Uint8Array<ArrayBuffer>, size: number): AsyncGenerator<Uint8Array, void> {
   const { pieces, headBytes } = withIndexFirst(bytes);
   const whole = pieces.length === 1 ? bytes : Buffer.concat(pieces);
   yield whole.subarray(0, headBytes);
-  yield* chunks([whole.subarray(headBytes)], mp4ChunkBytes);
+  yield* chunks([whole.subarray(headBytes)], size);
 }
 
 async function* chunks(pieces: readonly Uint8Array[], size: number): AsyncGenerator<Uint8Array, void> {
   for (const piece of pieces)
     for (let at = 0; at < piece.length; at += size) yield piece.subarray(at, at + size);
+}
+
+/** One part of a recording, as samples. */
+interface SamplePart {
+  readonly fromSeconds: number;
+  readonly samples: Int16Array<ArrayBuffer>;
+}
+
+/** How a recording is cut. */
+interface CutPlan {
+  readonly sampleRate: number;
+  /** No part is longer. */
+  readonly maxSeconds: number;
+  /** The length that the recording says it has. The parts are then about equally long. */
+  readonly durationSeconds?: number | undefined;
+}
+
+/** Cuts samples into parts. */
+interface PartCutter {
+  /** Takes the next samples, from -1 to 1, and returns the parts that are complete. */
+  add(samples: Float32Array): SamplePart[];
+  /** The last part. `undefined`: nothing is left. */
+  end(): SamplePart | undefined;
+}
+
+/** A cut is made in the middle of the quietest half second of the last minute of a part; of short parts, the last 40 %. */
+const searchedSecondsOf = (maxSeconds: number) => Math.min(60, maxSeconds * 0.4);
+const windowsPerSecond = 20;
+const quietWindows = 10;
+
+/** So many parts a recording of that length is cut into. */
+function countParts(durationSeconds: number, maxSeconds: number): number {
+  return Math.max(1, Math.ceil(durationSeconds / (maxSeconds - searchedSecondsOf(maxSeconds))));
+}
+
+/** @see {@link PartCutter} */
+function createPartCutter({ sampleRate, maxSeconds, durationSeconds }: CutPlan): PartCutter {
+  const count = durationSeconds === undefined ? undefined : countParts(durationSeconds, maxSeconds);
+  const maxSamples = Math.round(maxSeconds * sampleRate);
+  const searched = Math.round(searchedSecondsOf(maxSeconds) * sampleRate);
+  let pending = new Int16Array(Math.min(maxSamples, 1 << 20));
+  let length = 0;
+  let taken = 0;
+  let cuts = 0;
+
+  /** Where the search for a cut ends, in samples of the pending part. */
+  function limit(): number {
+    if (count === undefined || durationSeconds === undefined || cuts + 1 >= count) return maxSamples;
+    const target = (durationSeconds * (cuts + 1) * sampleRate) / count - taken;
+    return Math.min(maxSamples, Math.max(searched, Math.round(target + searched / 2)));
+  }
+
+  function append(samples: Float32Array): void {
+    if (length + samples.length > pending.length) {
+      const grown = new Int16Array(
+        Math.min(maxSamples, Math.max(pending.length * 2, length + samples.length)),
+      );
+      grown.set(pending.subarray(0, length));
+      pending = grown;
+    }
+    for (let at = 0; at < samples.length; at += 1) {
+      const value = samples[at] ?? 0;
+      pending[length + at] = Math.round(Math.max(-1, Math.min(1, value)) * 32_767);
+    }
+    length += samples.length;
+  }
+
+  function take(end: number): SamplePart {
+    const part = { fromSeconds: taken / sampleRate, samples: pending.slice(0, end) };
+    pending.copyWithin(0, end, length);
+    length -= end;
+    taken += end;
+    cuts += 1;
+    return part;
+  }
+
+  return {
+    add(samples) {
+      const parts: SamplePart[] = [];
+      for (let at = 0; at < samples.length;) {
+        const room = limit() - length;
+        const next = samples.subarray(at, at + Math.max(0, room));
+        append(next);
+        at += next.length;
+        if (length >= limit())
+          parts.push(take(quietest(pending, Math.max(1, length - searched), length, sampleRate)));
+      }
+      return parts;
+    },
+    end: () => (length === 0 ? undefined : take(length)),
+  };
+}
+
+/** The middle of the quietest half second between two samples. */
+function quietest(samples: Int16Array, from: number, to: number, sampleRate: number): number {
+  const size = Math.max(1, Math.floor(sampleRate / windowsPerSecond));
+  const powers: number[] = [];
+  for (let at = from; at + size <= to; at += size) {
+    let power = 0;
+    for (let index = at; index < at + size; index += 1) power += (samples[index] ?? 0) ** 2;
+    powers.push(power);
+  }
+  let best = 0;
+  let lowest = Number.POSITIVE_INFINITY;
+  const width = Math.min(quietWindows, powers.length);
+  for (let start = 0; start + width <= powers.length; start += 1) {
+    const sum = powers.slice(start, start + width).reduce((total, power) => total + power, 0);
+    if (sum >= lowest) continue;
+    lowest = sum;
+    best = start;
+  }
+  return powers.length === 0 ? to : from + Math.round((best + width / 2) * size);
+}
+
+const containers = new Set(["moov", "trak", "mdia", "minf", "stbl"]);
+const maxBoxes = 20_000;
+
+interface Box {
+  readonly id: string;
+  readonly start: number;
+  /** First byte of the content. */
+  readonly content: number;
+  readonly end: number;
+}
+
+/**
+ * An MP4 file with its index first, so that a decoder can read it from the front to the end without holding all of it.
+ * `headBytes`: what the decoder must get at once. A file without an index is returned as it is.
+ */
+function withIndexFirst(bytes: Uint8Array<ArrayBuffer>): {
+  readonly pieces: readonly Uint8Array[];
+  readonly headBytes: number;
+} {
+  const top = boxesIn(bytes, 0, bytes.length);
+  const index = top.find(({ id }) => id === "moov");
+  const data = top.find(({ id }) => id === "mdat" || id === "moof");
+  if (index === undefined || data === undefined || index.start < data.start)
+    return { pieces: [bytes], headBytes: data?.content ?? bytes.length };
+  const moved = bytes.slice(index.start, index.end);
+  shiftOffsets(moved, moved.length, index.start);
+  return {
+    pieces: [
+      bytes.subarray(0, data.start),
+      moved,
+      bytes.subarray(data.start, index.start),
+      bytes.subarray(index.end),
+    ],
+    headBytes: data.content + moved.length,
+  };
+}
+
+/** The sample tables hold places in the file: what lies before the index moves back by its length. */
+function shiftOffsets(index: Uint8Array, by: number, before: number): void {
+  const view = new DataView(index.buffer, index.byteOffset, index.byteLength);
+  const walk = (from: number, to: number): void => {
+    for (const { id, content, end } of boxesIn(index, from, to)) {
+      if (containers.has(id)) walk(content, end);
+      const width = id === "stco" ? 4 : id === "co64" ? 8 : 0;
+      if (width === 0 || content + 8 > end) continue;
+      const count = view.getUint32(content + 4);
+      for (let at = content + 8, left = count; left > 0 && at + width <= end; at += width, left -= 1) {
+        const offset = bigEndian(index, at + width - Math.min(width, 6), Math.min(width, 6));
+        if (offset >= before) continue;
+        if (width === 4) view.setUint32(at, offset + by);
+        else view.setBigUint64(at, BigInt(offset + by));
+      }
+    }
+  };
+  walk(0, index.length);
+}
+
+function boxesIn(bytes: Uint8Array, from: number, to: number): Box[] {
+  const boxes: Box[] = [];
+  let at = from;
+  while (at + 8 <= to && boxes.length < maxBoxes) {
+    const short = bigEndian(bytes, at, 4);
+    const header = short === 1 ? 16 : 8;
+    const size = short === 1 ? bigEndian(bytes, at + 10, 6) : short === 0 ? to - at : short;
+    if (size < header) break;
+    boxes.push({
+      id: latin1(bytes, at + 4, 4),
+      start: at,
+      content: at + header,
+      end: Math.min(at + size, to),
+    });
+    at += size;
+  }
+  return boxes;
+}
+
+const headerBytes = 44;
+
+/** One channel of 16-bit samples as a WAV file. */
+function toWav(samples: Int16Array, sampleRate: number): Uint8Array<ArrayBuffer> {
+  const file = Buffer.alloc(headerBytes + samples.length * 2);
+  file.write("RIFF", 0, "latin1");
+  file.writeUInt32LE(file.length - 8, 4);
+  file.write("WAVEfmt ", 8, "latin1");
+  file.writeUInt32LE(16, 16);
+  file.writeUInt16LE(1, 20);
+  file.writeUInt16LE(1, 22);
+  file.writeUInt32LE(sampleRate, 24);
+  file.writeUInt32LE(sampleRate * 2, 28);
+  file.writeUInt16LE(2, 32);
+  file.writeUInt16LE(16, 34);
+  file.write("data", 36, "latin1");
+  file.writeUInt32LE(samples.length * 2, 40);
+  file.set(new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength), headerBytes);
+  return new Uint8Array(file.buffer, file.byteOffset, file.length);
+}
+
+/** Both halves of a file of {@link toWav}, cut in the middle. */
+export function halveWav(wav: Uint8Array): readonly [Uint8Array, Uint8Array] {
+  const view = new DataView(wav.buffer, wav.byteOffset, wav.byteLength);
+  const sampleRate = view.getUint32(24, true);
+  const samples = new Int16Array(wav.slice(headerBytes).buffer);
+  const middle = Math.floor(samples.length / 2);
+  return [toWav(samples.subarray(0, middle), sampleRate), toWav(samples.subarray(middle), sampleRate)];
+}
+
+/** What recognisers work with; more only makes the upload larger. */
+const maxSampleRate = 16_000;
+
+/** Converts decoded blocks to one channel of at most 16 kHz; lower rates are kept. */
+interface MonoConverter {
+  readonly sampleRate: number;
+  convert(channels: readonly Float32Array[]): Float32Array;
+}
+
+/** Samples between two of the target are averaged, also across blocks. @param sampleRate of the source */
+function createMonoConverter(sampleRate: number): MonoConverter {
+  const ratio = Math.max(1, sampleRate / maxSampleRate);
+  let sum = 0;
+  let weight = 0;
+  return {
+    sampleRate: Math.round(sampleRate / ratio),
+    convert(channels) {
+      const length = channels[0]?.length ?? 0;
+      const result = new Float32Array(Math.ceil((length + weight) / ratio) + 1);
+      let written = 0;
+      for (let at = 0; at < length; at += 1) {
+        let value = 0;
+        for (const channel of channels) value += (channel[at] ?? 0) / channels.length;
+        let left = 1;
+        // A source sample belongs to two of the target in parts.
+        while (weight + left >= ratio) {
+          const share = ratio - weight;
+          result[written] = (sum + value * share) / ratio;
+          written += 1;
+          left -= share;
+          sum = 0;
+          weight = 0;
+        }
+        sum += value * left;
+        weight += left;
+      }
+      return result.subarray(0, written);
+    },
+  };
 }

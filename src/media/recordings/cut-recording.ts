@@ -1,4 +1,4 @@
-import { runBoundedWorker } from "../../support/bounded-worker.ts";
+import { runBoundedProcess } from "../../support/bounded-process.ts";
 import { createFairSemaphore } from "../../support/fair-semaphore.ts";
 import type { CutInput, CutMessage, RecordingPart } from "./cut-into-parts.ts";
 
@@ -6,7 +6,7 @@ import type { CutInput, CutMessage, RecordingPart } from "./cut-into-parts.ts";
 const workerLimits = { timeoutMs: 60_000, maxHeapMb: 256, maxGrowthBytes: 500_000_000 };
 const worker = new URL("./cut-worker.ts", import.meta.url);
 
-/** Long recordings at once: each one has a thread and some 150 MB while it is transcribed. */
+/** Long recordings at once: each one has a process and some 200 MB while it is transcribed. */
 const turns = createFairSemaphore({ max: 2, maxPerKey: 1 });
 
 /**
@@ -30,7 +30,7 @@ export type CutOutcome =
   | { readonly kind: "undecodable" | "timeout" | "memory" };
 
 /**
- * Cuts a long recording where it is quiet, in a worker thread. Parts come in order, the next one when `onPart` has
+ * Cuts a long recording where it is quiet, in a process of its own. Parts come in order, the next one when `onPart` has
  * resolved: two are never in memory.
  * @param key who waits in turn, e.g. a person
  * @throws what `onPart` throws; the signal's reason
@@ -57,9 +57,7 @@ export async function cutRecording(
     }
   };
   try {
-    // A copy, since the thread takes its memory over.
-    const copy = { ...input, bytes: new Uint8Array(input.bytes) };
-    const ended = await runBoundedWorker(worker, copy, workerLimits, onMessage, signal);
+    const ended = await runBoundedProcess(worker, input, workerLimits, onMessage, signal);
     return ended === "done" ? outcome : { kind: ended };
   } catch (error) {
     signal.throwIfAborted();

@@ -1,15 +1,19 @@
 import { hostname } from "node:os";
-import type { GatewayState } from "../gateway-watch.ts";
-import type { DeliveryWaiting, Load, PlatformConnection } from "../metric-sources.ts";
-import type { Readiness } from "../readiness.ts";
 import type { UsageRow } from "../../core/spending.ts";
-import { addUtcDays, toUtcDay } from "../../support/utc-day.ts";
-import type { LoadHistory, LoadSeries, MinuteFigures, PlatformActivity } from "./load-history.ts";
+import { groupUsage, sumUsage, type UsageGroup, type UsageSum } from "../../core/usage-report.ts";
+import { addUtcDays, toUtcDay } from "../../support/clock.ts";
+import type { GatewayState } from "../gateway-watch.ts";
+import type { Readiness, PartReadiness } from "../http-server.ts";
+import type { DeliveryWaiting, Load, PlatformConnection } from "../metric-sources.ts";
+import type { DayHistory, ModelTimes, Slice } from "./day-history.ts";
+import type { LoadHistory, LoadSeries, PlatformActivity } from "./load-history.ts";
+import type { Names } from "./names.ts";
 import type { Problem, RecentProblems } from "./recent-problems.ts";
-import { toUsageSums, type UsageSums } from "./usage-sums.ts";
+import type { ErrorCode } from "../../core/errors.ts";
+import { translate } from "../../words/translate.ts";
 
 /** Where the dashboard reads from. None of it holds what people wrote. */
-export interface DashboardSources {
+interface DashboardSources {
   readonly version: string;
   readonly readiness: () => Promise<Readiness>;
   readonly connections: () => readonly PlatformConnection[];
@@ -27,7 +31,14 @@ export interface DashboardSources {
   /** What all have spent today, in USD. */
   readonly spentTodayUsd: () => Promise<number>;
   readonly history: LoadHistory;
+  readonly day: DayHistory;
   readonly problems: RecentProblems;
+  /** Names of people and channels, by their ids. */
+  readonly names: Names;
+  /** The disk that the store is on. `undefined`: it is another machine's. */
+  readonly disk: () => Promise<{ readonly usedBytes: number; readonly totalBytes: number } | undefined>;
+  /** `GATEWAY_CONCURRENCY` */
+  readonly maxCalls: number;
   /** Unix ms. */
   readonly now: () => number;
 }
@@ -43,6 +54,10 @@ export interface DashboardData {
   /** ISO 8601. */
   readonly time: string;
   readonly status: Readiness["status"];
+  /** What is wrong and what to do, the worst first, in the language of the request. Empty: all is well. */
+  readonly findings: readonly Finding[];
+  /** What is used of what there is. */
+  readonly full: readonly Fullness[];
   readonly parts: Readiness["parts"];
   readonly platforms: readonly DashboardPlatform[];
   readonly gateway: {
@@ -58,11 +73,15 @@ export interface DashboardData {
   };
   readonly load: Load;
   readonly series: LoadSeries;
-  readonly minutes: readonly MinuteFigures[];
+  /** The last 24 hours, in steps of ten minutes; also of processes before this one. */
+  readonly day: {
+    readonly slices: readonly Slice[];
+    readonly models: readonly ModelTimes[];
+    /** Requests that were not taken or were given up, by reason. */
+    readonly refused: Readonly<Record<string, number>>;
+  };
   /** Calls that wait now for room under a platform's limits. */
   readonly deliveryWaiting: readonly DeliveryWaiting[];
-  /** Requests that were not taken or were given up since the start, by reason. */
-  readonly refusals: Readonly<Record<string, number>>;
   readonly budgets: {
     readonly dayUsd?: number;
     readonly personDayUsd?: number;
@@ -71,17 +90,22 @@ export interface DashboardData {
   };
   /** Of the last 30 days. `undefined`: the store cannot be read. */
   readonly usage?: UsageSums;
-  readonly problems: readonly Problem[];
+  /** Of the people and channels in `usage`, by their ids, as far as they are known. */
+  readonly names: Readonly<Record<string, string>>;
+  readonly problems: readonly (Problem & { readonly remedy?: string })[];
 }
 
 /** One platform that is on. */
-export interface DashboardPlatform extends PlatformActivity {
+interface DashboardPlatform extends PlatformActivity {
   readonly id: string;
   readonly connections: readonly { readonly name: string; readonly isReady: boolean }[];
 }
 
 const usageDays = 30;
 const maxGatewayErrors = 10;
+const hourMs = 3_600_000;
+/** With so many waiting, platforms refuse new turns as busy. */
+const maxDeliveryWaiting = 500;
 /** Sums of a month are not read anew for each page that looks. */
 const usageForMs = 15_000;
 
@@ -97,7 +121,11 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
       sources.usage({ fromDay: addUtcDays(today, 1 - usageDays), toDay: today }),
       sources.spentTodayUsd(),
     ]);
-    return { usage: toUsageSums(rows), spentTodayUsd };
+    const spenders = groupUsage(
+      rows.filter(({ day }) => day === today),
+      "person",
+    );
+    return { usage: toUsageSums(rows), spentTodayUsd, topSpender: spenders[0] };
   };
   const figures = (): Promise<Figures> => {
     if (known === undefined || now() - known.at > usageForMs)
@@ -106,11 +134,20 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
   };
 
   return async () => {
-    const [readiness, { usage, spentTodayUsd }, bytes] = await Promise.all([
+    const [readiness, known, bytes, disk] = await Promise.all([
       sources.readiness(),
       figures(),
       sources.store.sizeBytes(),
+      sources.disk(),
     ]);
+    const { usage, spentTodayUsd } = known;
+    const names = await sources.names([
+      ...[...(usage?.people ?? []), ...(usage?.places ?? [])].map(({ key }) => key),
+      ...(known.topSpender === undefined ? [] : [known.topSpender.key]),
+    ]);
+    const full = toFullness(sources, { ...known, bytes, disk, names });
+    const slices = sources.day.slices();
+    const hour = slices.filter(({ time }) => time * 1000 > now() - hourMs);
     const connections = Map.groupBy(sources.connections(), ({ platform }) => platform);
     const problems = sources.problems.read();
     const { dayUsd, personDayUsd } = sources.budgets;
@@ -122,6 +159,14 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
       startedAt: new Date(startedAt).toISOString(),
       time: new Date(now()).toISOString(),
       status: readiness.status,
+      findings: toFindings({
+        parts: readiness.parts,
+        gateway: sources.gateway.state(),
+        turns: sum(hour.map(({ turns }) => turns)),
+        failed: sum(hour.map(({ failed }) => failed)),
+        full,
+      }),
+      full,
       parts: readiness.parts,
       platforms: [...connections].map(([id, each]) => ({
         id,
@@ -141,16 +186,23 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
       },
       load: sources.load(),
       series: history.series(),
-      minutes: history.minutes(),
+      day: {
+        slices,
+        models: sources.day.modelsSince(0),
+        refused: sumCounts(slices.map(({ refused }) => refused)),
+      },
       deliveryWaiting: sources.deliveryWaiting(),
-      refusals: history.refusals(),
       budgets: {
         ...(dayUsd === undefined ? {} : { dayUsd }),
         ...(personDayUsd === undefined ? {} : { personDayUsd }),
         ...(spentTodayUsd === undefined ? {} : { spentTodayUsd }),
       },
       ...(usage === undefined ? {} : { usage }),
-      problems,
+      names,
+      problems: problems.map((problem) => {
+        const remedy = remedyOf(problem.code);
+        return remedy === undefined ? problem : { ...problem, remedy };
+      }),
     };
   };
 }
@@ -158,4 +210,233 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
 interface Figures {
   readonly usage?: UsageSums;
   readonly spentTodayUsd?: number;
+  readonly topSpender?: UsageGroup | undefined;
+}
+
+/** What is used of what there is, now and today. */
+function toFullness(
+  { budgets, deliveryWaiting, load, maxCalls }: DashboardSources,
+  facts: Figures & {
+    readonly bytes: number | undefined;
+    readonly disk: Awaited<ReturnType<DashboardSources["disk"]>>;
+    readonly names: Readonly<Record<string, string>>;
+  },
+): Fullness[] {
+  const { spentTodayUsd, topSpender, bytes, disk, names } = facts;
+  const { dayUsd, personDayUsd } = budgets;
+  const { turns, gatewayCalls } = load();
+  const waiting = Map.groupBy(deliveryWaiting(), ({ platform }) => platform);
+  return [
+    ...(dayUsd === undefined || spentTodayUsd === undefined
+      ? []
+      : [{ kind: "budget", used: spentTodayUsd, limit: dayUsd, unit: "usd" } as const]),
+    ...(personDayUsd === undefined
+      ? []
+      : [
+          {
+            kind: "person-budget",
+            ...(topSpender === undefined ? {} : { name: names[topSpender.key] ?? topSpender.key }),
+            used: topSpender?.costUsd ?? 0,
+            limit: personDayUsd,
+            unit: "usd",
+          } as const,
+        ]),
+    ...(disk === undefined
+      ? []
+      : [{ kind: "disk", used: disk.usedBytes, limit: disk.totalBytes, unit: "bytes" } as const]),
+    ...(bytes === undefined ? [] : [{ kind: "store", used: bytes, unit: "bytes" } as const]),
+    { kind: "calls", used: gatewayCalls.running, limit: maxCalls, unit: "count" },
+    { kind: "turns", used: turns.waiting, unit: "count" },
+    ...[...waiting].map(
+      ([name, calls]) =>
+        ({
+          kind: "delivery",
+          name,
+          used: sum(calls.map(({ count }) => count)),
+          limit: maxDeliveryWaiting,
+          unit: "count",
+        }) as const,
+    ),
+  ];
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+function sumCounts(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const total: Record<string, number> = {};
+  for (const counts of all)
+    for (const [name, count] of Object.entries(counts)) total[name] = (total[name] ?? 0) + count;
+  return total;
+}
+
+/** Usage by each of its labels, the most calls first; days in their order. */
+interface UsageSums {
+  readonly total: UsageSum;
+  readonly days: readonly UsageGroup[];
+  readonly models: readonly UsageGroup[];
+  readonly operations: readonly UsageGroup[];
+  readonly platforms: readonly UsageGroup[];
+  readonly places: readonly UsageGroup[];
+  readonly people: readonly UsageGroup[];
+}
+
+const maxNames = 20;
+
+/** Sums up rows; of each label but the day at most 20 names. */
+export function toUsageSums(rows: readonly UsageRow[]): UsageSums {
+  const byPlatform = rows.map((row) => ({ ...row, personId: row.personId.split(":", 1)[0] ?? "" }));
+  return {
+    total: sumUsage(rows),
+    days: groupUsage(rows, "day"),
+    models: toBusiest(groupUsage(rows, "model")),
+    operations: toBusiest(groupUsage(rows, "operation")),
+    platforms: toBusiest(groupUsage(byPlatform, "person")),
+    // What is in no place is direct messages and the page.
+    places: toBusiest(groupUsage(rows, "channel").filter(({ key }) => key !== "")),
+    people: toBusiest(groupUsage(rows, "person")),
+  };
+}
+
+function toBusiest(groups: readonly UsageGroup[]): UsageGroup[] {
+  return groups.toSorted((a, b) => b.calls - a.calls).slice(0, maxNames);
+}
+
+/** Something that an operator should know, in the language of the person. */
+interface Finding {
+  /** `wrong`: messages are not taken. `warning`: people notice it, or soon will. */
+  readonly level: "warning" | "wrong";
+  readonly text: string;
+  /** What to do. */
+  readonly remedy: string;
+}
+
+/** What findings are read from. */
+export interface FindingFacts {
+  readonly parts: Readiness["parts"];
+  readonly gateway: GatewayState;
+  /** Turns of the last hour. */
+  readonly turns: number;
+  readonly failed: number;
+  readonly full: readonly Fullness[];
+}
+
+/** Something that can be used up. */
+interface Fullness {
+  readonly kind: "budget" | "person-budget" | "disk" | "calls" | "delivery" | "turns" | "store";
+  /** Who or what has it, where there are several. */
+  readonly name?: string;
+  readonly used: number;
+  /** Absent: it has no limit. */
+  readonly limit?: number;
+  readonly unit: "usd" | "bytes" | "count";
+}
+
+/** Fewer failures are no rate. */
+const minFailed = 2;
+const failedShare = 0.2;
+const nearlyFull = 0.9;
+
+/** What is wrong, the worst first. Empty: all is well. */
+export function toFindings({ parts, gateway, turns, failed, full }: FindingFacts): Finding[] {
+  const found = Object.entries(parts).flatMap(([name, part]) => partFinding(name, part, gateway) ?? []);
+  // What is wrong with the gateway is why they fail.
+  const isExplained = parts["gateway"]?.status === "degraded";
+  if (!isExplained && failed >= minFailed && failed >= failedShare * turns)
+    found.push({
+      level: "warning",
+      text: translate("dashboard.failing", { failed, turns }),
+      remedy: translate("dashboard.failing.remedy"),
+    });
+  for (const { kind, used, limit, name = "" } of full) {
+    if (limit === undefined || used < nearlyFull * limit) continue;
+    const percent = limit === 0 ? 100 : Math.floor(Math.min(1, used / limit) * 100);
+    const remedy = remedyOfFull(kind);
+    if (remedy === undefined) continue;
+    const text =
+      kind === "delivery"
+        ? translate("dashboard.nearly-full.delivery", { percent, name })
+        : translate(kind === "disk" ? "dashboard.nearly-full.disk" : "dashboard.nearly-full.budget", {
+            percent,
+          });
+    found.push({ level: "warning", text, remedy });
+  }
+  return found.toSorted((a, b) => Number(b.level === "wrong") - Number(a.level === "wrong"));
+}
+
+/** `undefined`: it is free again in a moment, or concerns one person. */
+function remedyOfFull(kind: Fullness["kind"]): string | undefined {
+  switch (kind) {
+    case "budget":
+    case "disk":
+    case "delivery":
+      return translate(`dashboard.nearly-full.${kind}.remedy`);
+    default:
+      return undefined;
+  }
+}
+
+function partFinding(name: string, part: PartReadiness, gateway: GatewayState): Finding | undefined {
+  if (part.status === "ready") return undefined;
+  const level = part.status === "not-ready" ? "wrong" : "warning";
+  if (name === "store")
+    return { level, text: translate("dashboard.store-down"), remedy: translate("dashboard.remedy.store") };
+  if (name === "gateway") {
+    const kind = gateway === "ready" || gateway === "unknown" ? "failing" : gateway;
+    return {
+      level,
+      text: translate(`dashboard.gateway.${kind}`),
+      remedy: translate(`dashboard.remedy.${gatewayRemedies[kind]}`),
+    };
+  }
+  const isRefused = part.state === "failed";
+  return {
+    level,
+    text: translate(isRefused ? "dashboard.platform-refused" : "dashboard.platform-down", { name }),
+    remedy: translate(isRefused ? "dashboard.remedy.token" : "dashboard.remedy.platform"),
+  };
+}
+
+const gatewayRemedies = {
+  unreachable: "reach",
+  "key-refused": "key",
+  "web-page": "address",
+  "no-model": "model",
+  unpaid: "pay",
+  failing: "gateway",
+  busy: "busy",
+} as const satisfies Record<Exclude<GatewayState, "ready" | "unknown">, string>;
+
+/** What an operator does about an error. The others are the person's to change. */
+const remedies = {
+  config: "dashboard.remedy.settings",
+  busy: "dashboard.remedy.busy-here",
+  "over-budget": "dashboard.remedy.budget",
+  internal: "dashboard.remedy.report",
+  "store-unavailable": "dashboard.remedy.store",
+  "store-corrupt": "dashboard.remedy.backup",
+  "store-newer": "dashboard.remedy.update",
+  "gateway-unreachable": "dashboard.remedy.reach",
+  "gateway-unauthorized": "dashboard.remedy.key",
+  "gateway-payment": "dashboard.remedy.pay",
+  "gateway-rate-limited": "dashboard.remedy.busy",
+  "gateway-unknown-model": "dashboard.remedy.model",
+  "gateway-bad-answer": "dashboard.remedy.address",
+  "gateway-bad-request": "dashboard.remedy.gateway",
+  "gateway-error": "dashboard.remedy.gateway",
+  "gateway-interrupted": "dashboard.remedy.gateway",
+  "gateway-empty-answer": "dashboard.remedy.gateway",
+  "gateway-timeout": "dashboard.remedy.slow",
+  "platform-unauthorized": "dashboard.remedy.token",
+  "platform-forbidden": "dashboard.remedy.permission",
+  "platform-unreachable": "dashboard.remedy.platform",
+  "platform-rejected": "dashboard.remedy.report",
+} as const satisfies Partial<Record<ErrorCode, string>>;
+
+/** What an operator does about a problem with this code, in the language of the person. `undefined`: nothing is known. */
+export function remedyOf(code: string | undefined): string | undefined {
+  return code !== undefined && Object.hasOwn(remedies, code)
+    ? translate(remedies[code as keyof typeof remedies])
+    : undefined;
 }

@@ -1,11 +1,14 @@
-import { createHash } from "node:crypto";
+import { createHash, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HttpHandler } from "../../core/platform-module.ts";
-import { createDashboardAccess, type Admission, type DashboardAccessOptions } from "./dashboard-access.ts";
+import { isLoopback } from "../../support/client-address.ts";
+import { createLoginDelays } from "../../support/login-delays.ts";
+import { negotiateLanguage, type Language } from "../../words/languages.ts";
+import { inLanguage, messagesOf } from "../../words/translate.ts";
 import type { DashboardData } from "./dashboard-data.ts";
 
-export interface DashboardOptions extends DashboardAccessOptions {
+interface DashboardOptions extends DashboardAccessOptions {
   readonly read: () => Promise<DashboardData>;
 }
 
@@ -13,12 +16,13 @@ const pageFolder = new URL("./page/", import.meta.url);
 
 /** Path → file and media type. uPlot draws; it is served from its package unchanged. */
 const files: Readonly<Record<string, { readonly url: () => URL; readonly type: string }>> = {
-  "/admin": { url: () => new URL("index.html", pageFolder), type: "text/html; charset=utf-8" },
   "/admin/dashboard.js": {
     url: () => new URL("dashboard.js", pageFolder),
     type: "text/javascript; charset=utf-8",
   },
   "/admin/plots.js": { url: () => new URL("plots.js", pageFolder), type: "text/javascript; charset=utf-8" },
+  "/admin/theme.js": { url: () => new URL("theme.js", pageFolder), type: "text/javascript; charset=utf-8" },
+  "/admin/words.js": { url: () => new URL("words.js", pageFolder), type: "text/javascript; charset=utf-8" },
   "/admin/dom.js": { url: () => new URL("dom.js", pageFolder), type: "text/javascript; charset=utf-8" },
   "/admin/dashboard.css": {
     url: () => new URL("dashboard.css", pageFolder),
@@ -39,6 +43,7 @@ const importMapHash = createHash("sha256").update(importMap).digest("base64");
 
 const headers = {
   "Cache-Control": "no-store",
+  Vary: "Accept-Language",
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
   "Cross-Origin-Resource-Policy": "same-origin",
@@ -73,7 +78,7 @@ export function createDashboard({ read, ...access }: DashboardOptions): HttpHand
   const admit = createDashboardAccess(access);
   const cache = new Map<string, Promise<Buffer>>();
   const load = (path: string, url: URL): Promise<Buffer> => {
-    const loading = cache.get(path) ?? readPageFile(url);
+    const loading = cache.get(path) ?? readFile(url);
     cache.set(path, loading);
     return loading;
   };
@@ -89,10 +94,16 @@ export function createDashboard({ read, ...access }: DashboardOptions): HttpHand
       refuse(request, response, admission);
       return true;
     }
+    const language = negotiateLanguage(request.headers["accept-language"]);
     if (path === "/admin/data") {
       // Another site could have a browser of an operator ask; it would not read the answer, and learns nothing by it.
-      const body = `${JSON.stringify(await read(), null, 2)}\n`;
+      const body = `${JSON.stringify(await inLanguage(language, read), null, 2)}\n`;
       send(request, response, { status: 200, type: "application/json; charset=utf-8", body });
+      return true;
+    }
+    if (path === "/admin") {
+      const body = toDocument(await load(path, new URL("index.html", pageFolder)), language);
+      send(request, response, { status: 200, type: "text/html; charset=utf-8", body });
       return true;
     }
     const file = files[path];
@@ -105,10 +116,20 @@ export function createDashboard({ read, ...access }: DashboardOptions): HttpHand
   };
 }
 
-async function readPageFile(url: URL): Promise<Buffer> {
-  const bytes = await readFile(url);
-  if (!url.pathname.endsWith(".html")) return bytes;
-  return Buffer.from(bytes.toString("utf8").replace(/(?<!\s)\s*\{\{import-map\}\}\s*/, () => importMap));
+/** The document in a language, with the import map and the messages of the dashboard. */
+function toDocument(template: Buffer, language: Language): string {
+  const messages = Object.fromEntries(
+    Object.entries({ ...messagesOf("en"), ...messagesOf(language) }).filter(([key]) =>
+      key.startsWith("dashboard."),
+    ),
+  );
+  // As a data block it is never run; an escaped "<" keeps it from ending early.
+  const words = JSON.stringify({ language, messages }).replaceAll("<", "\\u003c");
+  const values: Readonly<Record<string, string>> = { ...messages, language, words };
+  return template
+    .toString("utf8")
+    .replace(/(?<!\s)\s*\{\{import-map\}\}\s*/, () => importMap)
+    .replaceAll(/\{\{([\w.-]+)\}\}/g, (_, key: string) => values[key] ?? "");
 }
 
 const plain = "text/plain; charset=utf-8";
@@ -138,4 +159,72 @@ function send(
     "Content-Length": Buffer.byteLength(body),
   });
   response.end(request.method === "HEAD" ? undefined : body);
+}
+
+/** Whether a request may see the dashboard. `wrong`: it gave a password that is not right. */
+type Admission =
+  | { readonly kind: "admitted" }
+  /** There is a password, and the request has none or another one. */
+  | { readonly kind: "password-needed" }
+  /** No password is set, and the request is not from this machine. */
+  | { readonly kind: "closed" }
+  | { readonly kind: "limited"; readonly retryAfterMs: number };
+
+interface DashboardAccessOptions {
+  /** ADMIN_PASSWORD. Default: only this machine is admitted. */
+  readonly password: string | undefined;
+  /** The address that wrong passwords count for. */
+  readonly addressOf: (request: IncomingMessage) => string;
+  /** Whether the request is of somebody who is logged in elsewhere and is an admin. Default: nobody is. */
+  readonly isAdmin?: (request: IncomingMessage) => Promise<boolean>;
+  /** Milliseconds on a steady clock. Default: `performance.now`. */
+  readonly now?: () => number;
+}
+
+/**
+ * Admits admins, and those with the password, by HTTP Basic authentication with any name; where none is set, requests
+ * from this machine. Where one is set, they need it too: a proxy on this machine need not say whom it serves. Wrong
+ * passwords are delayed by address, as on the page.
+ */
+export function createDashboardAccess({ password, addressOf, isAdmin, now }: DashboardAccessOptions) {
+  const delays = createLoginDelays(now);
+  return async (request: IncomingMessage): Promise<Admission> => {
+    if ((await isAdmin?.(request)) === true) return { kind: "admitted" };
+    if (password === undefined) return { kind: isFromThisMachine(request) ? "admitted" : "closed" };
+    const given = passwordOf(request);
+    if (given === undefined) return { kind: "password-needed" };
+    const address = addressOf(request);
+    const retryAfterMs = delays.waitMs(address);
+    if (retryAfterMs > 0) return { kind: "limited", retryAfterMs };
+    // Hashes have the same length, so the comparison takes constant time.
+    if (!timingSafeEqual(digest(given), digest(password))) {
+      delays.failed(address);
+      return { kind: "password-needed" };
+    }
+    return { kind: "admitted" };
+  };
+}
+
+const forwardedHeaders = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
+
+/**
+ * Not what a proxy on this machine passes on for others: it names another host, or says for whom. The HTTP server has
+ * checked that the Host header is one of this server's names.
+ */
+function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
+  const address = (socket.remoteAddress ?? "").replace(/^::ffff:/i, "");
+  const name = (headers.host ?? "").replace(/:\d+$/, "");
+  return isLoopback(address) && isLoopback(name) && forwardedHeaders.every((each) => !(each in headers));
+}
+
+function passwordOf({ headers }: IncomingMessage): string | undefined {
+  const [, encoded] = /^Basic ([\w+/=-]{1,4096})$/i.exec(headers.authorization ?? "") ?? [];
+  if (encoded === undefined) return undefined;
+  const login = Buffer.from(encoded, "base64").toString("utf8");
+  const mark = login.indexOf(":");
+  return mark === -1 ? undefined : login.slice(mark + 1);
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }

@@ -1,16 +1,60 @@
-import type { CancelTimer, Clock } from "../../core/clock.ts";
+import type { Clock, CancelTimer } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { DeliveryState } from "../../core/platform.ts";
 import type { Meter } from "../../core/telemetry.ts";
-import {
-  createDeliveryLane,
-  type DeliveryLane,
-  type LaneLimit,
-  type LaneState,
-  type Urgency,
-} from "./delivery-lane.ts";
 import { systemClock } from "../../support/clock.ts";
-import { createSuspensionWatch, type SuspensionWatch } from "./suspension-watch.ts";
+
+/** What a call is for, the most urgent first: a final text or refusal, a first text, threads and files, a preview. */
+export type Urgency = "final" | "first" | "files" | "preview";
+
+/** What a lane is expected to take. */
+export interface LaneLimit {
+  /** Calls in any `windowMs`, until the platform says otherwise. */
+  readonly perWindow: number;
+  readonly windowMs: number;
+  /** Rate limits never lower it below. */
+  readonly floor: number;
+  /**
+   * The platform takes at least that, maybe more: until it has refused a call, only previews and kept room count on no
+   * more. Default false.
+   */
+  readonly isMinimum?: boolean;
+  /**
+   * Other processes count against it too, one that has just ended as well: until this one has counted for a window, a
+   * refusal does not say how many calls the platform takes. Default false.
+   */
+  readonly isShared?: boolean;
+}
+
+/** What the headers of a response say of a lane. */
+interface LaneState {
+  readonly remaining: number;
+  readonly resetMs: number;
+  readonly limit?: number;
+}
+
+/** What may be sent against one limit of the platform. Times, `at` among them, are milliseconds of one steady clock. */
+interface DeliveryLane {
+  /** When a call of that urgency may be sent, with `ahead` others sent before it. Not after `at`: at once. */
+  freeAt(urgency: Urgency, at: number, ahead?: number, hasReservation?: boolean): number;
+  /** Counts a call, from now until a window after its answer. */
+  sent(): void;
+  /** Counted by {@link sent}, and now answered. */
+  answered(at: number): void;
+  /** The platform refused a call: nothing is sent for that long, and less from then on. */
+  limited(retryAfterMs: number, at: number): void;
+  /** What the headers of a response say. `limit`: calls in a window, in place of what was expected. */
+  learn(state: LaneState, at: number): void;
+  /** Keeps room for one call. False: there is none. */
+  reserve(at: number): boolean;
+  unreserve(): void;
+  /** Replies that are live here: they share what is left for previews. */
+  live: number;
+  /** Time between two previews of one reply. Infinity: there is no room for previews. */
+  previewIntervalMs(at: number): number;
+  /** Nothing is known of it that a new lane would not know. */
+  isIdle(at: number): boolean;
+}
 
 /** A call of the platform's API that shows something to people. */
 export interface DeliveryCall {
@@ -55,7 +99,7 @@ export interface DeliveryScheduler extends DeliveryState {
 }
 
 /** Options of {@link createDeliveryScheduler}. */
-export interface DeliverySchedulerOptions {
+interface DeliverySchedulerOptions {
   /** {@link Platform.id}, for metrics. */
   readonly platform: string;
   /** What a lane takes until the platform says otherwise. `undefined`: no limit is known. */
@@ -101,19 +145,20 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   function laneOf(name: string): DeliveryLane {
     const known = lanes.get(name);
     if (known !== undefined) return known;
+    const time = now();
     if (lanes.size >= maxLanes) {
-      for (const [other, lane] of lanes) if (lane.isIdle()) lanes.delete(other);
+      for (const [other, lane] of lanes) if (lane.isIdle(time)) lanes.delete(other);
     }
-    const lane = createDeliveryLane(limitOf(name), now);
+    const lane = createDeliveryLane(limitOf(name), time);
     lanes.set(name, lane);
     return lane;
   }
 
-  function freeAt({ call, lanes: its }: Waiting): number {
+  function freeAt({ call, lanes: its }: Waiting, time: number): number {
     let free = Number.NEGATIVE_INFINITY;
     for (const [index, lane] of its.entries()) {
       const isReserved = call.reservation !== undefined && call.reservation.lane === call.lanes[index];
-      free = Math.max(free, lane.freeAt(call.urgency, 0, isReserved));
+      free = Math.max(free, lane.freeAt(call.urgency, time, 0, isReserved));
     }
     return free;
   }
@@ -143,7 +188,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     }
     let wakeAt = Infinity;
     for (const waiting of queue.slice()) {
-      const free = freeAt(waiting);
+      const free = freeAt(waiting, time);
       if (free <= time) {
         remove(waiting);
         waiting.start();
@@ -170,7 +215,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     };
     const time = now();
     const probe: Waiting = { call, lanes: its, since: time, start: count, fail: () => undefined };
-    const free = freeAt(probe);
+    const free = freeAt(probe, time);
     const isOvertaking = queue.some(
       (other) =>
         order[other.call.urgency] <= order[call.urgency] && other.lanes.some((lane) => its.includes(lane)),
@@ -223,11 +268,12 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
           meter?.platformLimited({ platform, method });
           const { lane } = error.detail;
           const limited = typeof lane === "string" && call.lanes.includes(lane) ? laneOf(lane) : its[0];
-          limited?.limited(error.retryAfterMs);
+          limited?.limited(error.retryAfterMs, now());
         }
         throw error;
       } finally {
-        for (const lane of its) lane.answered();
+        const answeredAt = now();
+        for (const lane of its) lane.answered(answeredAt);
         pump();
       }
     },
@@ -239,13 +285,13 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
         const ahead = queue.filter(
           (other) => order[other.call.urgency] <= order[urgency] && other.lanes.includes(lane),
         ).length;
-        free = Math.max(free, lane.freeAt(urgency, ahead));
+        free = Math.max(free, lane.freeAt(urgency, time, ahead));
       }
       return free - time;
     },
     reserve(name) {
       const lane = laneOf(name);
-      if (!lane.reserve()) return undefined;
+      if (!lane.reserve(now())) return undefined;
       let isKept = true;
       return {
         lane: name,
@@ -258,7 +304,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       };
     },
     learn(name, state) {
-      laneOf(name).learn(state);
+      laneOf(name).learn(state, now());
     },
     join(name) {
       const lane = laneOf(name);
@@ -269,7 +315,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
         isLive = false;
       };
     },
-    previewIntervalMs: (name) => laneOf(name).previewIntervalMs(),
+    previewIntervalMs: (name) => laneOf(name).previewIntervalMs(now()),
     isFull: () => queue.length >= maxWaiting,
     waiting() {
       const counts = new Map<string, { method: string; urgency: Urgency; count: number }>();
@@ -281,5 +327,157 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       }
       return [...counts.values()];
     },
+  };
+}
+
+/** The part of a lane that calls of each urgency may use, so that the most urgent find room. */
+const shares: Readonly<Record<Urgency, number>> = { final: 1, first: 0.85, files: 0.85, preview: 0.7 };
+/** A window without a refusal gives back this part of what refusals have taken. */
+const recoveryShare = 0.1;
+const loweredShare = 0.9;
+/** How long a refusal shows what a lane takes at most. */
+const refusalMs = 10 * 60_000;
+/** Ends of one window as different responses say it. */
+const sameWindowMs = 250;
+/** Previews that would be further apart are left out. */
+const maxPreviewIntervalMs = 15_000;
+
+/** @see {@link DeliveryLane} */
+function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): DeliveryLane {
+  const windowMs = limit?.windowMs ?? 0;
+  let most = limit?.perWindow ?? Infinity;
+  let capacity = most;
+  let raisedAt = madeAt;
+  let closedUntil = Number.NEGATIVE_INFINITY;
+  let refusedAt = Number.NEGATIVE_INFINITY;
+  let reserved = 0;
+  let inFlight = 0;
+  let said: { readonly remaining: number; readonly resetAt: number } | undefined;
+  /** When calls were answered: the platform has counted each between its start and then. */
+  const times: number[] = [];
+
+  /** Answered calls within the window that ends then. Those in flight count too. */
+  function recent(at: number): number[] {
+    const start = at - windowMs;
+    while (times.length > 0 && (times[0] ?? 0) <= start) times.shift();
+    return times;
+  }
+
+  function recover(at: number): void {
+    if (capacity >= most || windowMs === 0) return;
+    const windows = Math.floor((at - raisedAt) / windowMs);
+    if (windows < 1) return;
+    raisedAt += windows * windowMs;
+    capacity = Math.min(most, capacity + Math.max(1, most * recoveryShare) * windows);
+  }
+
+  function roomOf(urgency: Urgency, hasReservation: boolean, at: number): number {
+    recover(at);
+    if (capacity === Infinity) return Infinity;
+    if (limit?.isMinimum === true && urgency !== "preview" && at > refusedAt + refusalMs) return Infinity;
+    const share = Math.ceil(capacity * shares[urgency]);
+    const usable = urgency === "final" || capacity <= 1 ? share : Math.min(share, Math.floor(capacity) - 1);
+    return Math.max(1, usable - (hasReservation ? 0 : reserved));
+  }
+
+  const lane: DeliveryLane = {
+    live: 0,
+    freeAt(urgency, at, ahead = 0, hasReservation = false) {
+      let free = closedUntil;
+      if (said !== undefined && at < said.resetAt && inFlight + ahead >= said.remaining)
+        free = Math.max(free, said.resetAt);
+      const room = roomOf(urgency, hasReservation, at);
+      const used = recent(at);
+      const count = used.length + inFlight;
+      const missing = count + ahead + 1 - room;
+      if (missing > 0) {
+        const rounds = Math.floor((missing - 1) / Math.max(1, count));
+        const slot = (missing - 1) % Math.max(1, count);
+        free = Math.max(free, (used[slot] ?? at) + (rounds + 1) * windowMs);
+      }
+      return free;
+    },
+    sent() {
+      inFlight += 1;
+    },
+    answered(at) {
+      inFlight -= 1;
+      if (limit !== undefined) times.push(at);
+    },
+    limited(retryAfterMs, at) {
+      closedUntil = Math.max(closedUntil, at + retryAfterMs);
+      refusedAt = at;
+      if (limit === undefined || (limit.isShared === true && at - madeAt < windowMs)) return;
+      // The refused call, which is still in flight, does not count.
+      const taken = Math.max(0, recent(at).length + inFlight - 1);
+      capacity = Math.max(limit.floor, Math.min(capacity, Math.floor(taken * loweredShare)));
+      raisedAt = at + retryAfterMs;
+    },
+    learn({ remaining, resetMs, limit: perWindow }, at) {
+      const resetAt = at + resetMs;
+      // Responses overtake each other within a window.
+      const isSameWindow = said !== undefined && Math.abs(said.resetAt - resetAt) < sameWindowMs;
+      said = { remaining: isSameWindow ? Math.min(said?.remaining ?? 0, remaining) : remaining, resetAt };
+      if (perWindow === undefined || most === Infinity) return;
+      capacity = capacity >= most ? perWindow : Math.min(capacity, perWindow);
+      most = perWindow;
+    },
+    reserve(at) {
+      recover(at);
+      if (recent(at).length + inFlight + reserved + 1 > Math.max(1, Math.ceil(capacity))) return false;
+      reserved += 1;
+      return true;
+    },
+    unreserve() {
+      reserved -= 1;
+    },
+    previewIntervalMs(at) {
+      const room = roomOf("preview", false, at);
+      if (room === Infinity) return 0;
+      const interval = (lane.live * windowMs) / room;
+      return interval > maxPreviewIntervalMs ? Infinity : interval;
+    },
+    isIdle(at) {
+      recover(at);
+      const isQuiet = inFlight === 0 && reserved === 0 && lane.live === 0 && recent(at).length === 0;
+      return isQuiet && capacity >= most && at >= Math.max(closedUntil, said?.resetAt ?? 0);
+    },
+  };
+  return lane;
+}
+
+/** Time between checks. */
+const checkMs = 250;
+/**
+ * A longer gap between checks means that the process was stopped or the machine asleep. Leases are renewed every fifth
+ * of their time, and the shortest last a second.
+ */
+const maxGapMs = 1000;
+
+/** Detects that this process was suspended. */
+interface SuspensionWatch {
+  /** True once after each suspension, even if no timer has run since. */
+  wasSuspended(): boolean;
+  stop(): void;
+}
+
+/** Checks until it is stopped; does not keep the process alive. */
+export function createSuspensionWatch(clock: Clock = systemClock): SuspensionWatch {
+  let lastCheck = clock.monotonic();
+  let wasSuspended = false;
+  const check = (): void => {
+    const now = clock.monotonic();
+    if (now - lastCheck >= maxGapMs) wasSuspended = true;
+    lastCheck = now;
+  };
+  const end = clock.every(checkMs, check);
+  return {
+    wasSuspended() {
+      check();
+      const result = wasSuspended;
+      wasSuspended = false;
+      return result;
+    },
+    stop: end,
   };
 }

@@ -1,23 +1,30 @@
 import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
+import type { ReplyFile, Reply } from "../../core/platform.ts";
+import type { ReplyAction } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { systemClock } from "../../support/clock.ts";
-import { toMarkdown } from "./reply-markdown.ts";
-import type { ReplyAction } from "../../core/reply-actions.ts";
-import type { Reply, ReplyFile } from "../../core/platform.ts";
-import type { EditTarget, MessageContent } from "./edit-target.ts";
-import { createFileQueue } from "./file-queue.ts";
-import type { Urgency } from "./delivery-lane.ts";
-import { isBare, planEnding, planEndingWithoutFile, planStreaming, type Ending } from "./message-plan.ts";
-import { fileHash, type ShownFiles } from "./shown-files.ts";
+import { systemClock, sleepUnlessAborted } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
-import { isTransient, retryPlatformCall } from "./platform-retry.ts";
-import { createSuspensionWatch } from "./suspension-watch.ts";
+import { type Urgency, createSuspensionWatch } from "./delivery-scheduler.ts";
+import {
+  type EditTarget,
+  type Ending,
+  fileHash,
+  isBare,
+  type MessageContent,
+  type parseShownFiles,
+  planEnding,
+  planEndingWithoutFile,
+  planStreaming,
+} from "./message-plan.ts";
+import { isTransient, retryPlatformCall } from "./receive-patiently.ts";
+import { toMarkdown } from "./split-markdown.ts";
+
+type ShownFiles = NonNullable<ReturnType<typeof parseShownFiles>>;
 
 /** Options of {@link createEditingReply}. */
-export interface EditingReplyOptions {
+interface EditingReplyOptions {
   readonly target: EditTarget;
   /** References of messages that an earlier process posted for this reply, in order: they are edited. */
   readonly savedRefs?: readonly Json[];
@@ -134,13 +141,21 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     return waitMs > 0 ? clock.sleep(waitMs, abandoned.signal) : undefined;
   }
 
-  async function uploadWithRetry(all: readonly ReplyFile[], deadline: number): Promise<void> {
+  /** @param answer the one file, where it is the text of the answer */
+  async function uploadWithRetry(
+    all: readonly ReplyFile[],
+    deadline: number,
+    answer?: ReplyFile,
+  ): Promise<void> {
     const batch = all.filter((file) => options.savedFiles?.hashes.includes(fileHash(file)) !== true);
     if (batch.length === 0) return;
     const refs = await retryPlatformCall(() => upload(batch), deadline, abandoned.signal, clock);
+    const [ref] = refs;
     shownFiles = {
+      ...shownFiles,
       hashes: [...(shownFiles?.hashes ?? []), ...batch.map(fileHash)],
       refs: [...(shownFiles?.refs ?? []), ...refs],
+      ...(answer === undefined || ref === undefined ? {} : { answer: { hash: fileHash(answer), ref } }),
     };
     await savePosted();
   }
@@ -309,10 +324,10 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     const plan = planEnding(text, ending, target);
     if (text === "" && isBare(ending) && messages.length === 0 && files.count() > 0) return;
     await putAll(plan.contents, deadline);
+    await removeOldFile(plan.file);
     if (plan.file !== undefined) {
-      const answer = [plan.file];
       try {
-        await uploadWithRetry(answer, deadline);
+        await uploadWithRetry([plan.file], deadline, plan.file);
       } catch (error) {
         log.warn({ err: error }, "answer.md not uploaded: showing the answer in messages");
         await putAll(planEndingWithoutFile(text, ending, target).contents, clock.monotonic() + endingMs);
@@ -325,6 +340,24 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     for (const [index, content] of contents.entries())
       await putWithRetry(index, content, { deadline, urgency: "final" });
     await removeSurplus(contents.length);
+  }
+
+  /** Its text is that of another answer. */
+  async function removeOldFile(file: ReplyFile | undefined): Promise<void> {
+    const { answer: old, hashes = [], refs = [] } = shownFiles ?? {};
+    if (old === undefined || (file !== undefined && fileHash(file) === old.hash)) return;
+    shownFiles = {
+      hashes: hashes.filter((hash) => hash !== old.hash),
+      refs: refs.filter((ref) => JSON.stringify(ref) !== JSON.stringify(old.ref)),
+    };
+    // Before it is deleted, as below.
+    await savePosted();
+    try {
+      await target.remove(old.ref, abandoned.signal);
+    } catch (error) {
+      abandoned.signal.throwIfAborted();
+      log.warn({ err: error }, "answer.md of an earlier answer not deleted");
+    }
   }
 
   /** Removes the messages of an earlier, longer answer, or of an earlier split of the text. */
@@ -398,5 +431,57 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       close();
       abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
     },
+  };
+}
+
+/** Uploads the files of a reply. */
+interface FileQueue {
+  /** Resolves when the platform has the file; rejects with the error of the upload. */
+  add(file: ReplyFile): Promise<void>;
+  /** Resolves when no upload is in flight, successful or not. */
+  idle(): Promise<void>;
+  /** Number of uploaded files. */
+  count(): number;
+}
+
+interface Waiting {
+  readonly file: ReplyFile;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+/** Uploads files in order. Files added in one tick or during an upload are uploaded together. */
+function createFileQueue(upload: (files: readonly ReplyFile[]) => Promise<void>): FileQueue {
+  let waiting: Waiting[] = [];
+  let running: Promise<void> | undefined;
+  let count = 0;
+
+  async function drain(): Promise<void> {
+    // Collects the files that are added in this tick.
+    await Promise.resolve();
+    while (waiting.length > 0) {
+      const batch = waiting;
+      waiting = [];
+      try {
+        await upload(batch.map(({ file }) => file));
+        count += batch.length;
+        for (const entry of batch) entry.resolve();
+      } catch (error) {
+        for (const entry of batch) entry.reject(error);
+      }
+    }
+    running = undefined;
+  }
+
+  return {
+    add: (file) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ file, resolve, reject });
+        running ??= drain();
+      }),
+    async idle() {
+      for (let current = running; current !== undefined; current = running) await current;
+    },
+    count: () => count,
   };
 }

@@ -1,12 +1,12 @@
 import type { Clock } from "../../core/clock.ts";
-import { isParleyError } from "../../core/errors.ts";
-import { backoffMs, retry } from "../../support/retry.ts";
-import { systemClock } from "../../support/clock.ts";
-
-const backoff = { baseMs: 250, maxMs: 1000 };
+import { isParleyError, type ParleyError } from "../../core/errors.ts";
+import type { Receiver } from "../../core/platform.ts";
+import { systemClock, inTime } from "../../support/clock.ts";
+import { backoffMs, retry, backoffs } from "../../support/retry.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** How long {@link receivePatiently} tries. */
-export interface PatienceOptions {
+interface PatienceOptions {
   readonly forMs: number;
   readonly whileUnreachableForMs?: number;
   readonly signal?: AbortSignal;
@@ -30,7 +30,7 @@ export function receivePatiently(
     signal,
     clock,
     delayMs(error, attempt) {
-      const waitMs = backoffMs(attempt, backoff);
+      const waitMs = backoffMs(attempt, backoffs.moment);
       const passedMs = clock.monotonic() - startedAt;
       if (isParleyError(error, "store-unavailable"))
         return attempt === 1 || passedMs + waitMs <= forMs ? waitMs : undefined;
@@ -44,4 +44,92 @@ export function receivePatiently(
 /** Of the store or of the platform: what failed may succeed later. */
 export function isOutage(error: unknown): boolean {
   return isParleyError(error, "store-unavailable") || isParleyError(error, "platform-unreachable");
+}
+
+const maxEntries = 5000;
+/** Over a limit a person is told again when it is free again, within these bounds. */
+const limitMs = { min: 30_000, max: 10 * 60_000 };
+
+/** When people who are refused again and again are told so again. */
+interface RefusalSchedule {
+  /**
+   * Whether to tell it now, and if so, notes that it is told. Each reason counts for itself.
+   * @param who the person and the place
+   * @param accessIntervalMs how long a refusal by the access rules is not repeated
+   */
+  isDue(error: ParleyError, who: string, accessIntervalMs: number): boolean;
+  /** It could not be told: it is due again. */
+  untold(error: ParleyError, who: string): void;
+}
+
+/**
+ * Remembers the last 5,000 refusals.
+ * @param now milliseconds on a steady clock
+ */
+export function createRefusalSchedule(now: () => number): RefusalSchedule {
+  const nextAt = createRecent<number>(maxEntries);
+
+  function intervalMs({ code, retryAfterMs = limitMs.min }: ParleyError, accessIntervalMs: number): number {
+    if (code === "access-denied") return accessIntervalMs;
+    return Math.min(Math.max(retryAfterMs, limitMs.min), limitMs.max);
+  }
+
+  const keyOf = ({ code }: ParleyError, who: string): string => `${code} ${who}`;
+
+  return {
+    isDue(error, who, accessIntervalMs) {
+      const key = keyOf(error, who);
+      const time = now();
+      if (time < (nextAt.get(key) ?? 0)) return false;
+      nextAt.set(key, time + intervalMs(error, accessIntervalMs));
+      return true;
+    },
+    untold(error, who) {
+      nextAt.delete(keyOf(error, who));
+    },
+  };
+}
+
+/** How long the store is waited for, in milliseconds. */
+const maxWaitMs = 1000;
+
+/**
+ * Refuses an event before its person is told so, which is best where the store is available. `accepted`: it was taken,
+ * and nothing is to be said. Otherwise it is refused, after a second perhaps only in this process's memory so far.
+ */
+export async function refuseInTime(
+  receiver: Pick<Receiver, "refuse">,
+  key: string,
+  clock: Clock = systemClock,
+): Promise<"refused" | "accepted"> {
+  return (await inTime(receiver.refuse(key), maxWaitMs, { clock })) ?? "refused";
+}
+
+/**
+ * Repeats a platform call until it succeeds, with exponential backoff and at least the platform's Retry-After.
+ * Permanent errors (missing permission, rejected content, no store) are thrown at once, transient ones when the next
+ * attempt would start after `deadline` (by {@link Clock.monotonic}).
+ * @param clock default: the time of this process
+ * @throws the last error, or the reason of `signal` when it aborts
+ */
+export function retryPlatformCall<T>(
+  call: () => Promise<T>,
+  deadline: number,
+  signal?: AbortSignal,
+  clock: Clock = systemClock,
+): Promise<T> {
+  return retry(call, {
+    signal,
+    clock,
+    deadline,
+    delayMs(error, attempt) {
+      const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
+      return isTransient(error) ? Math.max(backoffMs(attempt, backoffs.shared), askedMs) : undefined;
+    },
+  });
+}
+
+/** Whether the same call may succeed later: rate limited, unreachable, or an unknown error. */
+export function isTransient(error: unknown): boolean {
+  return !isParleyError(error) || error.retryAfterMs !== undefined || error.code === "platform-unreachable";
 }

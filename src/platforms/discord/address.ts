@@ -167,3 +167,39 @@ const defaultFileBytes = 10 * 1024 * 1024;
 export function maxFileBytesAt({ interaction }: DiscordAddress): number {
   return interaction?.maxFileBytes ?? defaultFileBytes;
 }
+
+/** One posted message of a reply, as saved in its address. `isOwn`: an ordinary message, not an interaction's. */
+export interface MessageRef {
+  readonly channelId: string;
+  readonly messageId: string;
+  readonly isOwn: boolean;
+  /** The first response of its interaction: its token edits that one by `@original` alone. */
+  readonly isOriginal?: boolean;
+}
+
+/** A saved reference. */
+export function fromRef(ref: Json): MessageRef {
+  return ref as unknown as MessageRef;
+}
+
+/** The inverse of {@link fromRef}. */
+export function toRef(ref: MessageRef): Json {
+  return ref as unknown as Json;
+}
+
+/** The event key of a posted message, by its saved reference. */
+export function toRefKey(ref: Json): string {
+  return toEventKey(fromRef(ref).messageId);
+}
+
+const discordEpochMs = 1_420_070_400_000;
+
+/** The smallest id that Discord assigns at that time. @see https://docs.discord.com/developers/reference#snowflakes */
+export function snowflakeAt(unixMs: number): bigint {
+  return BigInt(Math.max(0, Math.floor(unixMs) - discordEpochMs)) << 22n;
+}
+
+/** When Discord assigned an id, in Unix milliseconds. */
+export function snowflakeTime(id: string): number {
+  return Number(BigInt(id) >> 22n) + discordEpochMs;
+}

@@ -1,31 +1,30 @@
-import { Routes } from "discord-api-types/v10";
-import type {
-  APIApplicationCommand,
-  APIChannel,
-  APIGuildMember,
-  APIMessage,
-  APIThreadChannel,
-  RawFile,
-  RESTPatchAPIChannelMessageJSONBody,
-  RESTPostAPIChannelMessageJSONBody,
-  RESTPostAPIWebhookWithTokenJSONBody,
-  RESTPutAPIApplicationCommandsJSONBody,
+import {
+  REST,
+  RESTEvents,
+  RateLimitError,
+  Routes,
+  type APIChannel,
+  type APIApplicationCommand,
+  type APIGuildMember,
+  type APIMessage,
+  type APIRequest,
+  type APIThreadChannel,
+  type RawFile,
+  type ResponseLike,
+  type RESTPatchAPIChannelMessageJSONBody,
+  type RESTPostAPIChannelMessageJSONBody,
+  type RESTPostAPIWebhookWithTokenJSONBody,
+  type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
-import { backoffMs, retry } from "../../support/retry.ts";
+import { ParleyError, isParleyError } from "../../core/errors.ts";
 import { systemClock } from "../../support/clock.ts";
-import type { Urgency } from "../delivery/delivery-lane.ts";
-import type { Reservation } from "../delivery/delivery-scheduler.ts";
-import { createDirectChannels } from "./direct-channels.ts";
-import type { DiscordClock } from "./discord-clock.ts";
-import { errorCodes, discordCode, toParleyError } from "./errors.ts";
-import { observing, type HttpAgent, type ResponseObserver } from "./http-agent.ts";
-import type { RequestGuard } from "./invalid-requests.ts";
-import { createRateLimitReset } from "./rate-limit-reset.ts";
-import { RateLimitError, REST } from "./rest.ts";
-import { createRequestWithRetryAfter } from "./retry-after.ts";
-import { withLocalizations } from "./localizations.ts";
+import { backoffMs, retry } from "../../support/retry.ts";
+import type { Urgency, Reservation } from "../delivery/delivery-scheduler.ts";
+import { discordCode, errorCodes, toParleyError } from "./errors.ts";
+import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
+import { withLocalizations } from "./locales.ts";
 
 /** Default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";
@@ -76,13 +75,19 @@ export interface PostOptions extends SendOptions {
 }
 
 /** A thread that is opened. */
-export interface NewThread {
+interface NewThread {
   readonly name: string;
   /** After how many idle minutes it is hidden: 60, 1440, 4320 or 10080. Default 1440. */
   readonly archiveMinutes?: number | undefined;
   /** Of one without a message: Discord's channel type. */
   readonly type?: number;
 }
+
+/** Is told of a request and the response to it. */
+export type ResponseObserver = (
+  request: Pick<APIRequest, "method" | "path">,
+  response: Pick<ResponseLike, "headers">,
+) => void;
 
 /** The requests that Parley makes. All reject with ParleyErrors that contain neither tokens nor user text. */
 export interface DiscordApi {
@@ -102,10 +107,18 @@ export interface DiscordApi {
   startTyping(channelId: string, options?: SendOptions): Promise<void>;
   deleteMessage(channelId: string, messageId: string): Promise<void>;
   getMessage(channelId: string, messageId: string): Promise<APIMessage>;
-  /** The first `limit` messages (1 to 100) after an id, or else the last ones, before an id or of all; newest first. */
+  /**
+   * The first `limit` messages (1 to 100) after an id, or else the last ones, before an id or of all; newest first.
+   * `isPatient`: nobody waits for them; requests that somebody waits for have room and come first. Default false.
+   */
   listMessages(
     channelId: string,
-    options: { readonly after?: string; readonly before?: string | undefined; readonly limit: number },
+    options: {
+      readonly after?: string;
+      readonly before?: string | undefined;
+      readonly limit: number;
+      readonly isPatient?: boolean;
+    },
   ): Promise<APIMessage[]>;
   getChannel(channelId: string): Promise<APIChannel>;
   /** The first `limit` servers of the bot (1 to 200) after an id, by id. */
@@ -155,7 +168,6 @@ export interface DiscordApi {
 export function createDiscordApi(options: {
   readonly token: string;
   readonly apiUrl: string;
-  readonly agent: HttpAgent;
   /** What Discord allows over all. Default 50. */
   readonly requestsPerSecond?: number;
   readonly onResponse?: DiscordClock["observe"];
@@ -173,9 +185,7 @@ export function createDiscordApi(options: {
     offset: options.apiUrl === publicApiUrl ? 50 : 0,
     // The library would also retry what a process that was paused must not send any more: see `retrying`.
     retries: 0,
-    makeRequest: observing(createRequestWithRetryAfter(options.agent, options.guard), (_, response) =>
-      options.onResponse?.(response),
-    ),
+    makeRequest: createMakeRequest(options.guard),
   };
   const rest = new REST({
     ...common,
@@ -186,7 +196,6 @@ export function createDiscordApi(options: {
   // What shows something waits elsewhere, in the order of its urgency: here it would wait in the order of its arrival.
   const shown = new REST({
     ...common,
-    makeRequest: observing(common.makeRequest, (...observed) => options.onLimits?.(...observed)),
     globalRequestsPerSecond: unlimited,
     rejectOnRateLimit: () => true,
   }).setToken(options.token);
@@ -198,6 +207,8 @@ export function createDiscordApi(options: {
   });
   const open = { auth: false } as const;
   const all = [rest, shown, interactions];
+  for (const one of all) one.on(RESTEvents.Response, (_, response) => options.onResponse?.(response));
+  shown.on(RESTEvents.Response, (...observed) => options.onLimits?.(...observed));
   const resets = all.map((one) => createRateLimitReset(one));
   /** How often the clock was set back so far. */
   const countSteps = (): number => resets.reduce((sum, reset) => sum + reset(), 0);
@@ -371,5 +382,78 @@ function toRequest({ files = [], signal }: PostOptions = {}): { files?: RawFile[
     ...(files.length === 0 ? {} : { files: [...files] }),
     // The library leaves its listeners on the signal that it is given.
     ...(signal === undefined ? {} : { signal: AbortSignal.any([signal]) }),
+  };
+}
+
+const maxEntries = 1000;
+/** Discord does not say how long it refuses to open more; doubled with each refusal in a row. */
+const firstPauseMs = 30_000;
+const maxPauseMs = 10 * 60_000;
+
+/**
+ * Opens direct messages with few requests: their channel stays the same, and after Discord has refused to open more
+ * (40003) nothing is asked for half a minute, and for longer after further refusals, at most ten minutes.
+ * @returns `open` for one person. @throws ParleyError `platform-unreachable` with `retryAfterMs`: not now
+ */
+function createDirectChannels(
+  request: (userId: string) => Promise<APIChannel>,
+  clock: Clock,
+): (userId: string) => Promise<APIChannel> {
+  const channels = new LRUCache<string, APIChannel>({ max: maxEntries });
+  let refusals = 0;
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+
+  function pauseMs(): number {
+    return Math.ceil(pausedUntil - clock.monotonic());
+  }
+
+  return async (userId) => {
+    const known = channels.get(userId);
+    if (known !== undefined) return known;
+    if (pauseMs() > 0) throw tooFast(pauseMs());
+    try {
+      const channel = await request(userId);
+      refusals = 0;
+      channels.set(userId, channel);
+      return channel;
+    } catch (error) {
+      if (discordCode(error) !== errorCodes.openingTooFast) throw error;
+      const waitMs = Math.min(firstPauseMs * 2 ** refusals, maxPauseMs);
+      // Requests that were in flight together are one refusal.
+      if (pauseMs() <= 0) refusals += 1;
+      pausedUntil = Math.max(pausedUntil, clock.monotonic() + waitMs);
+      throw tooFast(waitMs);
+    }
+  };
+}
+
+function tooFast(retryAfterMs: number): ParleyError {
+  return new ParleyError("platform-unreachable", "direct messages are opened too fast for Discord", {
+    retryAfterMs,
+    detail: { discordCode: errorCodes.openingTooFast },
+  });
+}
+
+/** Smaller changes are corrections of the clock. */
+const toleranceMs = 1000;
+
+/**
+ * The library keeps the ends of rate limits as wall time: after the clock was set back by a day, a bucket without
+ * remaining requests would stay closed for a day. The returned function forgets all rate limits after such a step and
+ * returns the number of steps so far; Discord's responses name the limits again.
+ */
+function createRateLimitReset(rest: REST): () => number {
+  let lastMs = Date.now() - performance.now();
+  let steps = 0;
+  return () => {
+    const foundMs = Date.now() - performance.now();
+    if (lastMs - foundMs > toleranceMs) {
+      steps += 1;
+      rest.handlers.clear();
+      rest.globalDelay = null;
+      rest.globalReset = -1;
+    }
+    lastMs = foundMs;
+    return steps;
   };
 }

@@ -1,15 +1,30 @@
-import { InteractionResponseType as ResponseType, MessageFlags } from "discord-api-types/v10";
-import type { APIInteraction } from "discord.js";
+import {
+  ComponentType,
+  TextInputStyle,
+  InteractionResponseType as ResponseType,
+  MessageFlags,
+  type APILabelComponent,
+  type APIModalInteractionResponseCallbackData,
+  type APIModalSubmitInteraction,
+  type APIStringSelectComponent,
+  type APITextInputComponent,
+  type APIInteraction,
+} from "discord.js";
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
+import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../core/command-input.ts";
+import { freeTextOption, type Command, type Option } from "../../core/command.ts";
 import { acceptingNotice, notAcceptedNotice } from "../../core/error-messages.ts";
 import { isParleyError, isRefusal } from "../../core/errors.ts";
-import type { CommandCall } from "../../core/events.ts";
+import type { RawOption, CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { receivePatiently } from "../delivery/receive-patiently.ts";
+import { translate } from "../../words/translate.ts";
+import { isOutage, receivePatiently } from "../delivery/receive-patiently.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi } from "./api.ts";
 import { privateFlags, toSentence } from "./content.ts";
+import { readMessage, toAuthor, type Names } from "./incoming.ts";
 
 /** When a call that is not accepted yet is acknowledged with words. Discord's deadline is three seconds. */
 const slowAfterMs = 2000;
@@ -89,5 +104,146 @@ export function createCallIntake(options: {
         log.warn({ key: call.key, err: failure }, "refused command not settled");
       }
     });
+  };
+}
+
+type Subject = NonNullable<CommandCall["subject"]>;
+
+const maxEntries = 500;
+
+/**
+ * Messages that a modal was opened for: Discord sends the message with the message command, but not with the
+ * submitted modal.
+ */
+export interface ModalTargetCache {
+  set(messageId: string, subject: Subject): void;
+  /**
+   * From memory, else from Discord. `undefined`: it was deleted, or the bot may not read it.
+   * @throws ParleyError `platform-unreachable`
+   */
+  find(target: ModalTarget, names: Names): Promise<Subject | undefined>;
+}
+
+/** @see {@link ModalTargetCache} */
+export function createModalTargetCache(api: Pick<DiscordApi, "getMessage">): ModalTargetCache {
+  const subjects = new LRUCache<string, Subject>({ max: maxEntries });
+  return {
+    set(messageId, subject) {
+      subjects.set(messageId, subject);
+    },
+    async find({ channelId, messageId }, names) {
+      const known = subjects.get(messageId);
+      if (known !== undefined) return known;
+      const message = await api.getMessage(channelId, messageId).catch((error: unknown) => {
+        if (isOutage(error)) throw error;
+        return undefined;
+      });
+      return message === undefined
+        ? undefined
+        : { author: toAuthor(message.author), ...readMessage(message, names) };
+    },
+  };
+}
+
+const prefix = "ask:";
+/** Discord's limit of the text in one input. */
+const maxInputChars = 4000;
+
+/** The message that a message command was used on. */
+interface ModalTarget {
+  readonly channelId: string;
+  readonly messageId: string;
+}
+
+/** What a person submitted with a modal. */
+interface ModalAnswer extends ModalTarget {
+  readonly commandName: string;
+  /** Values by option name; options left empty are absent. */
+  readonly options: Readonly<Record<string, RawOption>>;
+}
+
+/**
+ * The modal of a message command: one input for each option it asks for. Its custom id holds the command and the
+ * message. @see https://docs.discord.com/developers/components/using-modal-components
+ */
+export function toAskModal(
+  command: Command,
+  { channelId, messageId }: ModalTarget,
+): APIModalInteractionResponseCallbackData {
+  const { asks = [] } = command.messageCommand ?? {};
+  return {
+    custom_id: `${prefix}${command.name}:${channelId}:${messageId}`,
+    title: menuLabel(command) || command.name,
+    components: asks.flatMap((name) => {
+      const option = command.options[name];
+      return option === undefined ? [] : [toLabel(command, name, option)];
+    }),
+  };
+}
+
+/** Whether a modal with this custom id is one of {@link toAskModal}. */
+export function isAskModal(customId: string): boolean {
+  return customId.startsWith(prefix);
+}
+
+/** Reads a submitted modal. The values stay unchecked. */
+export function parseAskModal({ data }: APIModalSubmitInteraction): ModalAnswer {
+  const [, commandName = "", channelId = "", messageId = ""] = data.custom_id.split(":");
+  const options: Record<string, RawOption> = {};
+  for (const row of data.components) {
+    if (row.type !== ComponentType.Label) continue;
+    const { component } = row;
+    const value =
+      component.type === ComponentType.TextInput
+        ? component.value.trim()
+        : component.type === ComponentType.StringSelect
+          ? component.values[0]
+          : undefined;
+    if (value !== undefined && value !== "") options[component.custom_id] = value;
+  }
+  return { commandName, channelId, messageId, options };
+}
+
+function toLabel(command: Command, name: string, option: Option): APILabelComponent {
+  return {
+    type: ComponentType.Label,
+    label: optionTitle(name),
+    description: optionDescription(command, name),
+    component: toInput(command, name, option),
+  };
+}
+
+function toInput(
+  command: Command,
+  name: string,
+  option: Option,
+): APITextInputComponent | APIStringSelectComponent {
+  const base = { custom_id: name, required: option.required === true };
+  if (option.kind === "boolean")
+    return { ...base, ...toSelect(["yes", "no"], (value) => translate(`form.${value}`)) };
+  if (option.kind === "string" && option.choices !== undefined && option.choices.length > 0)
+    return { ...base, ...toSelect(option.choices, choiceLabel) };
+  const text = {
+    ...base,
+    type: ComponentType.TextInput as const,
+    style: name === freeTextOption(command) ? TextInputStyle.Paragraph : TextInputStyle.Short,
+  };
+  if (option.kind === "integer")
+    return {
+      ...text,
+      max_length: 20,
+      placeholder: translate("help.value.integer", { min: option.min, max: option.max }),
+    };
+  const maxChars = option.kind === "string" ? option.maxChars : undefined;
+  return { ...text, max_length: Math.min(maxChars ?? maxInputChars, maxInputChars) };
+}
+
+function toSelect<V extends string>(
+  values: readonly V[],
+  labelOf: (value: V) => string,
+): Pick<APIStringSelectComponent, "type" | "options"> {
+  return {
+    type: ComponentType.StringSelect,
+    options: values.map((value) => ({ label: labelOf(value), value })),
   };
 }

@@ -1,23 +1,24 @@
-import { OAuth2Scopes, PermissionFlagsBits, Routes } from "discord-api-types/v10";
-import type {
-  RESTGetAPIGatewayBotResult,
-  RESTGetCurrentApplicationResult,
-  RESTGetAPICurrentUserGuildsResult,
+import {
+  OAuth2Scopes,
+  PermissionFlagsBits,
+  REST,
+  RESTEvents,
+  Routes,
+  type RESTGetAPIGatewayBotResult,
+  type RESTGetCurrentApplicationResult,
+  type RESTGetAPICurrentUserGuildsResult,
 } from "discord.js";
-import { right, warning, wrong, type Check, type CheckContext, type Finding } from "../../core/checks.ts";
+import { wrong, type Finding, right, warning, type Check, type CheckContext } from "../../core/checks.ts";
 import type { Command } from "../../core/command.ts";
 import { isParleyError } from "../../core/errors.ts";
 import { publicApiUrl } from "./api.ts";
 import { findCommandChanges } from "./commands.ts";
 import { toParleyError } from "./errors.ts";
-import { createHttpAgent, observing } from "./http-agent.ts";
-import { REST } from "./rest.ts";
-import { automaticShards, toShardPlan, type ShardSettings } from "./shard-plan.ts";
-import { tokenShapeProblem } from "./token-shape.ts";
-import { withLocalizations } from "./localizations.ts";
+import { withLocalizations } from "./locales.ts";
+import { automaticShards, toShardPlan, type ShardSettings } from "./shards.ts";
 
 /** @see {@link createDiscordChecks} */
-export interface DiscordCheckOptions {
+interface DiscordCheckOptions {
   readonly token: string;
   /** Default: the public API. */
   readonly apiUrl?: string;
@@ -52,12 +53,10 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
     const rest = new REST({
       version: "10",
       api: apiUrl,
-      makeRequest: observing(createHttpAgent().makeRequest, (_, response) =>
-        noteDate("Discord", response.headers.get("date")),
-      ),
       retries: 0,
       rejectOnRateLimit: () => true,
     }).setToken(token);
+    rest.on(RESTEvents.Response, (_, response) => noteDate("Discord", response.headers.get("date")));
     return async <T>(action: string, route: `/${string}`, query?: URLSearchParams): Promise<T> => {
       try {
         return (await rest.get(route, { signal, ...(query === undefined ? {} : { query }) })) as T;
@@ -225,4 +224,25 @@ function toCommandFinding({ wanted, changed }: Awaited<ReturnType<typeof findCom
   if (changed.length === 0) return right("Commands", `${wanted} registered`);
   const shown = changed.length >= wanted ? "are not registered" : `differ: ${changed.join(", ")}`;
   return warning("Commands", `the commands ${shown}`, "start Parley: it registers them");
+}
+
+const remedy = "copy the bot's token: Reset Token under Bot at https://discord.com/developers/applications";
+
+/**
+ * What is plainly something else than a bot's token, without asking Discord: it blocks addresses that send many wrong
+ * tokens. `undefined`: it may be one.
+ */
+function tokenShapeProblem(token: string): Finding | undefined {
+  if (/^Bot\s/i.test(token)) return wrong("Token", 'DISCORD_TOKEN begins with "Bot "', "leave that word out");
+  if (/^["'`]|["'`]$/.test(token))
+    return wrong("Token", "DISCORD_TOKEN has quotation marks", "leave them out");
+  if (/\s/.test(token)) return wrong("Token", "DISCORD_TOKEN contains a space or line break", remedy);
+  if (/^\d{15,20}$/.test(token)) return wrong("Token", "DISCORD_TOKEN is the application's id", remedy);
+  if (/^[\da-f]{64}$/.test(token))
+    return wrong("Token", "DISCORD_TOKEN is the application's public key", remedy);
+  if (/^[\w-]{32}$/.test(token)) return wrong("Token", "DISCORD_TOKEN is the client secret", remedy);
+  // The id of the bot, a time and a signature.
+  if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token))
+    return wrong("Token", "DISCORD_TOKEN is not three parts with dots between, as a bot's token is", remedy);
+  return undefined;
 }

@@ -1,10 +1,11 @@
-import { ApplicationCommandOptionType as OptionType, ApplicationCommandType } from "discord-api-types/v10";
-import type {
-  APIApplicationCommand,
-  APIApplicationCommandBasicOption,
-  APIApplicationCommandOptionChoice,
-  FileUploadType,
-  RESTPostAPIApplicationCommandsJSONBody,
+import {
+  ApplicationCommandOptionType as OptionType,
+  ApplicationCommandType,
+  type APIApplicationCommand,
+  type APIApplicationCommandBasicOption,
+  type APIApplicationCommandOptionChoice,
+  type FileUploadType,
+  type RESTPostAPIApplicationCommandsJSONBody,
 } from "discord.js";
 import type { Command, Option } from "../../core/command.ts";
 import {
@@ -14,11 +15,11 @@ import {
   menuLabel,
   optionDescription,
   optionName,
-} from "../../core/command-words.ts";
+} from "../../core/command-input.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { DiscordApi } from "./api.ts";
-import { toLocalizations } from "./localizations.ts";
+import { toLocalizations } from "./locales.ts";
 
 /** Servers, direct messages with the bot, and other private channels. */
 const contexts = [0, 1, 2];

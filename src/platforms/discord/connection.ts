@@ -1,26 +1,25 @@
-import { WebSocketManager, WebSocketShardEvents, type SessionInfo } from "@discordjs/ws";
-import { GatewayDispatchEvents, GatewayIntentBits, Routes } from "discord-api-types/v10";
-import type { GatewayReadyDispatchData, RESTGetAPIGatewayBotResult } from "discord.js";
+import {
+  DiscordjsErrorCodes,
+  Events,
+  GatewayCloseCodes,
+  GatewayDispatchEvents,
+  type Client,
+  type GatewayDispatchPayload,
+  type GatewayReadyDispatchData,
+} from "discord.js";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { PlatformHealth } from "../../core/platform.ts";
 import type { Claims } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { PlatformHealth } from "../../core/platform.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { sleepUnlessAborted } from "../../support/clock.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
-import { publicApiUrl } from "./api.ts";
-import { closeCodes, isPermanent, toCloseReason } from "./close-codes.ts";
-import type { DiscordClock } from "./discord-clock.ts";
+import { createClient, type ClientSettings } from "./client.ts";
+import { dropLeftGuilds } from "./directory.ts";
 import { unauthorized } from "./errors.ts";
 import { dispatchEvent, type ConnectionEvents } from "./gateway-events.ts";
-import { createGuildDirectory, type GuildDirectory } from "./guild-directory.ts";
-import { observing, type HttpAgent } from "./http-agent.ts";
-import type { RequestGuard } from "./invalid-requests.ts";
 import { createIdentifyThrottle, type IdentifyThrottle } from "./identify-throttle.ts";
-import { REST } from "./rest.ts";
-import { createRequestWithRetryAfter } from "./retry-after.ts";
-import { shardOf, toShardPlan, type Shard, type ShardPlan, type ShardSettings } from "./shard-plan.ts";
-import { createShardStates, type ShardStates } from "./shard-states.ts";
+import { shardOf, type Shard, type ShardPlan } from "./shards.ts";
 
 const contentsRefused =
   "disallowed intents: turn on the Message Content Intent in the developer portal. Until then the bot reads direct messages and mentions only";
@@ -31,21 +30,16 @@ const backoff = { baseMs: 1000, maxMs: 60_000 };
 const closeWithinMs = 2000;
 
 /** The bot's user and application. */
-export interface Identity {
+interface Identity {
   readonly botId: string;
   readonly botName: string;
   readonly applicationId: string;
 }
 
 /** How {@link createConnection} connects. */
-export interface ConnectionOptions {
+interface ConnectionOptions extends ClientSettings {
   readonly token: string;
-  readonly apiUrl: string;
-  readonly agent: HttpAgent;
-  readonly shards: ShardSettings;
   readonly claims: Claims;
-  readonly onResponse: DiscordClock["observe"];
-  readonly guard: RequestGuard;
   /** The bot is known, before any event. `plan` says which shards this process runs. */
   readonly onIdentified: (identity: Identity, plan: ShardPlan) => void;
   readonly events: ConnectionEvents;
@@ -61,7 +55,8 @@ export interface Connection {
   identity(): Identity | undefined;
   /** `undefined` before the number of shards is known. */
   plan(): ShardPlan | undefined;
-  readonly guilds: GuildDirectory;
+  /** The client that has started a session last. */
+  client(): Client | undefined;
   health(): PlatformHealth;
   /**
    * Resolves when all shards are connected, without the Message Content Intent where the application does not have it.
@@ -75,64 +70,49 @@ export interface Connection {
 /** @see {@link Connection} */
 export function createConnection(options: ConnectionOptions): Connection {
   const { log, events, clock, signal } = options;
-  const rest = createGatewayRest(options);
-  const throttle = createIdentifyThrottle({
-    readLimit: async () => (await readGateway(rest)).session_start_limit,
-    claims: options.claims,
-    clock,
-    log,
-  });
-  const guilds = createGuildDirectory();
+  const throttle = createIdentifyThrottle({ claims: options.claims, clock, log });
+  let client: Client | undefined;
   let identity: Identity | undefined;
-  let plan: ShardPlan | undefined;
-  let states: ShardStates | undefined;
   let failure: PlatformHealth | undefined;
-  let shards: Shards | undefined;
+  let session: Session | undefined;
   let isReopening = false;
 
-  function onReady(shardId: number, { user, application, guilds: own }: GatewayReadyDispatchData): void {
-    const { count } = plan as ShardPlan;
-    const shard: Shard = { id: shardId, has: (guildId) => shardOf(guildId, count) === shardId };
-    guilds.begin(
-      own.map(({ id }) => id),
-      shard,
-    );
+  function onReady(
+    started: Session,
+    shardId: number,
+    { user, application, guilds }: GatewayReadyDispatchData,
+  ): void {
+    const plan = started.plan() as ShardPlan;
+    const shard: Shard = { id: shardId, has: (guildId) => shardOf(guildId, plan.count) === shardId };
+    client = started.client;
+    dropLeftGuilds(client, shardId, new Set(guilds.map(({ id }) => id)));
     if (identity === undefined) {
       identity = {
         botId: user.id,
         botName: user.global_name ?? user.username,
         applicationId: application.id,
       };
-      options.onIdentified(identity, plan as ShardPlan);
+      options.onIdentified(identity, plan);
     }
     events.sessionStarted(shard);
   }
 
   async function openWith(hasContentIntent: boolean): Promise<void> {
-    const gateway = await readGateway(rest);
-    plan = toShardPlan(options.shards, gateway.shards);
-    const ownStates = createShardStates(plan);
-    states = ownStates;
-    if (plan.count > 1) log.info({ shards: plan.ids, of: plan.count }, "connecting shards");
-    throttle.note(gateway.session_start_limit);
-    await throttle.waitForBudget(plan.ids.length, signal);
-    shards = createShards({
+    const opened = createSession({
       ...options,
-      gateway,
-      plan,
-      states: ownStates,
       throttle,
       hasContentIntent,
       onContentsRefused: () => void reopen(),
       onDispatch(payload, shardId) {
-        if (payload.t === GatewayDispatchEvents.Ready) onReady(shardId, payload.d);
-        else if (identity !== undefined) dispatchEvent(payload, { events, guilds, botId: identity.botId });
+        if (payload.t === GatewayDispatchEvents.Ready) onReady(opened, shardId, payload.d);
+        else if (identity !== undefined) dispatchEvent(payload, events, identity.botId);
       },
     });
+    session = opened;
     try {
-      await shards.connect();
+      await opened.connect();
     } catch (error) {
-      await shards.close();
+      await opened.close();
       throw error;
     }
   }
@@ -143,7 +123,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     isReopening = true;
     log.warn({}, contentsRefused);
     try {
-      await shards?.close();
+      await session?.close();
       await retry(() => openWith(false), {
         signal,
         clock,
@@ -163,12 +143,12 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   return {
     identity: () => identity,
-    plan: () => plan,
-    guilds,
+    plan: () => session?.plan(),
+    client: () => client,
     health() {
       const waiting = throttle.waitingFor();
       if (failure !== undefined) return failure;
-      const health = states?.health() ?? { state: "connecting" };
+      const health = session?.health() ?? { state: "connecting" };
       return health.state === "connecting" && waiting !== undefined ? { ...health, detail: waiting } : health;
     },
     async open() {
@@ -187,129 +167,94 @@ export function createConnection(options: ConnectionOptions): Connection {
       }
     },
     async close() {
-      await shards?.close();
+      await session?.close();
     },
   };
 }
 
-function createGatewayRest({ token, apiUrl, agent, onResponse, guard }: ConnectionOptions): REST {
-  return new REST({
-    version: "10",
-    api: apiUrl,
-    offset: apiUrl === publicApiUrl ? 50 : 0,
-    makeRequest: observing(createRequestWithRetryAfter(agent, guard), (_, response) => onResponse(response)),
-  }).setToken(token);
-}
-
-async function readGateway(rest: REST): Promise<RESTGetAPIGatewayBotResult> {
-  return (await rest.get(Routes.gatewayBot())) as RESTGetAPIGatewayBotResult;
-}
-
-type LibraryRest = ConstructorParameters<typeof WebSocketManager>[0]["rest"];
-
-/** For the one request of the library: the answer to it, which was read before. */
-function createKnownGateway(gateway: RESTGetAPIGatewayBotResult): LibraryRest {
-  return { get: () => Promise.resolve(gateway) } satisfies Pick<LibraryRest, "get"> as unknown as LibraryRest;
-}
-
-interface Shards {
+/** A client, from its login to its end. A client that was destroyed cannot be used again. */
+interface Session {
+  readonly client: Client;
+  /** `undefined` before the number of shards is known. */
+  plan(): ShardPlan | undefined;
+  health(): PlatformHealth;
   /** Resolves when each shard has been connected once. @throws where Discord refuses one for good */
   connect(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The shards of one attempt. Lost connections are opened again by the library, sessions resumed where Discord has them. */
-function createShards(
-  options: Pick<ConnectionOptions, "token" | "clock" | "log" | "signal"> & {
-    readonly gateway: RESTGetAPIGatewayBotResult;
-    readonly plan: ShardPlan;
-    readonly states: ShardStates;
+/** The client opens lost connections again, and resumes their sessions where Discord has them. */
+function createSession(
+  options: ConnectionOptions & {
     readonly throttle: IdentifyThrottle;
     readonly hasContentIntent: boolean;
     /** The Message Content Intent was turned off since a shard was connected with it. */
     readonly onContentsRefused: () => void;
-    readonly onDispatch: (
-      payload:
-        | Parameters<typeof dispatchEvent>[0]
-        | { t: GatewayDispatchEvents.Ready; d: GatewayReadyDispatchData },
-      shardId: number,
-    ) => void;
+    readonly onDispatch: (payload: GatewayDispatchPayload, shardId: number) => void;
   },
-): Shards {
-  const { plan, states, throttle, log, signal, hasContentIntent } = options;
-  const sessions = new Map<number, SessionInfo>();
-  const never = new Promise<never>(() => {});
+): Session {
+  const { throttle, log, signal, hasContentIntent } = options;
   let isClosed = false;
-  const pending = new Set(plan.ids);
-  const shardErrors = new WeakSet<Error>();
+  const states = new Map<number, PlatformHealth>();
   const allReady = Promise.withResolvers<void>();
   // Nobody waits for it when `connect` has failed before.
   allReady.promise.catch(() => undefined);
-  const manager = new WebSocketManager({
-    token: options.token,
-    rest: createKnownGateway(options.gateway),
-    intents: toIntents(hasContentIntent),
-    shardCount: plan.count,
-    shardIds: [...plan.ids],
-    buildIdentifyThrottler: () => ({
-      waitForIdentify: (shardId, given) =>
-        throttle.waitForIdentify(shardId, AbortSignal.any([given, signal])),
-    }),
-    // The library cannot cancel its pause before it reconnects: a shard that was closed meanwhile stays here.
-    retrieveSessionInfo: (shardId) => (isClosed ? never : (sessions.get(shardId) ?? null)),
-    updateSessionInfo(shardId, session) {
-      if (session === null) sessions.delete(shardId);
-      else sessions.set(shardId, session);
-    },
-  });
+  let isOpen = false;
+  const client = createClient(options, hasContentIntent, { throttle, isClosed: () => isClosed, signal });
+
+  const plan = (): ShardPlan | undefined => planOf(client);
 
   function setReady(shardId: number): void {
     states.set(shardId, {
       state: "ready",
       ...(hasContentIntent ? {} : { detail: "without message contents: the Message Content Intent is off" }),
     });
-    pending.delete(shardId);
-    if (pending.size === 0) allReady.resolve();
+    isOpen ||= plan()?.ids.every((id) => states.get(id)?.state === "ready") === true;
+    if (isOpen) allReady.resolve();
   }
 
-  manager.on(WebSocketShardEvents.Dispatch, ({ data, shardId }) => {
+  client.on(Events.Raw, (payload: GatewayDispatchPayload, shardId: number) => {
     if (isClosed || signal.aborted) return;
-    if (data.t === GatewayDispatchEvents.Ready || data.t === GatewayDispatchEvents.Resumed) setReady(shardId);
-    options.onDispatch(data, shardId);
+    // Not in the library's types.
+    const { t: type } = payload as { t: GatewayDispatchEvents };
+    if (type === GatewayDispatchEvents.Ready || type === GatewayDispatchEvents.Resumed) setReady(shardId);
+    options.onDispatch(payload, shardId);
   });
-  manager.on(WebSocketShardEvents.Closed, ({ code, shardId }) => {
+  client.on(Events.ShardReconnecting, (shardId) => {
+    if (!isClosed) states.set(shardId, { state: "connecting", detail: "reconnecting to Discord" });
+  });
+  client.on(Events.ShardDisconnect, ({ code: given }, shardId) => {
     if (isClosed) return;
-    if (!isPermanent(code)) {
-      states.set(shardId, { state: "connecting", detail: "reconnecting to Discord" });
-      return;
-    }
-    if (code === closeCodes.disallowedIntents && pending.size === 0 && hasContentIntent) {
-      states.set(shardId, {
-        state: "connecting",
-        detail: "reconnecting to Discord without message contents",
-      });
+    const code = given as GatewayCloseCodes;
+    if (code === GatewayCloseCodes.DisallowedIntents && isOpen && hasContentIntent) {
+      const detail = "reconnecting to Discord without message contents";
+      states.set(shardId, { state: "connecting", detail });
       return options.onContentsRefused();
     }
     const detail = toCloseReason(code);
     states.set(shardId, { state: "failed", detail });
     allReady.reject(new ClosedForGood(code, detail));
-    if (code !== closeCodes.disallowedIntents) log.error({ code, shard: shardId }, detail);
+    if (code !== GatewayCloseCodes.DisallowedIntents) log.error({ code, shard: shardId }, detail);
   });
-  manager.on(WebSocketShardEvents.Error, ({ error, shardId }) => {
-    shardErrors.add(error);
-    log.warn({ err: error, shard: shardId }, "gateway connection error");
-  });
+  client.on(Events.ShardError, (error, shardId) =>
+    log.warn({ err: error, shard: shardId }, "gateway connection error"),
+  );
+  client.on(Events.Error, (error) => log.error({ err: error }, "error of discord.js"));
 
   return {
+    client,
+    plan,
+    health() {
+      const own = plan();
+      return own === undefined ? { state: "connecting" } : toHealth(own, states);
+    },
     async connect() {
       const aborted = Promise.withResolvers<never>();
       const abort = (): void => aborted.reject(signal.reason as Error);
       if (signal.aborted) abort();
       signal.addEventListener("abort", abort, { once: true });
-      // It also rejects for a connection that the library opens again.
-      manager.connect().catch((error: unknown) => {
-        if (!(error instanceof Error && shardErrors.has(error))) allReady.reject(error);
-      });
+      // It resolves before the shards are connected, and its rejection waits for what never ends.
+      client.login(options.token).catch((error: unknown) => allReady.reject(error));
       try {
         await Promise.race([allReady.promise, aborted.promise]);
       } finally {
@@ -319,8 +264,8 @@ function createShards(
     async close() {
       isClosed = true;
       const closed = new AbortController();
-      const destroy = async (): Promise<void> => manager.destroy({ code: 1000, reason: "stopping" });
-      destroy()
+      client
+        .destroy()
         .catch((error: unknown) => log.debug({ err: error }, "gateway connection not closed"))
         .finally(() => closed.abort());
       // The library waits for ever for a shard that is still connecting.
@@ -329,37 +274,84 @@ function createShards(
   };
 }
 
-function toIntents(hasContentIntent: boolean): number {
-  return [
-    GatewayIntentBits.Guilds,
-    GatewayIntentBits.GuildMessages,
-    GatewayIntentBits.DirectMessages,
-    ...(hasContentIntent ? [GatewayIntentBits.MessageContent] : []),
-  ].reduce((all, bit) => all | bit, 0);
+/** `undefined` before the client has logged in. */
+function planOf({ ws, options: { shardCount } }: Client): ShardPlan | undefined {
+  if (ws.shards.size === 0) return undefined;
+  return { count: shardCount ?? ws.shards.size, ids: [...ws.shards.keys()].sort((a, b) => a - b) };
 }
 
 /** Discord will not accept a shard again until something is changed. */
 class ClosedForGood extends Error {
-  readonly code: number;
+  readonly code: GatewayCloseCodes;
 
-  constructor(code: number, message: string) {
+  constructor(code: GatewayCloseCodes, message: string) {
     super(message);
     this.code = code;
   }
 }
 
 function isDisallowedIntents(error: unknown): boolean {
-  return error instanceof ClosedForGood && error.code === closeCodes.disallowedIntents;
+  return error instanceof ClosedForGood && error.code === GatewayCloseCodes.DisallowedIntents;
 }
 
 function toConnectError(error: unknown): ParleyError {
   if (error instanceof ParleyError) return error;
   if (error instanceof ClosedForGood) {
-    return error.code === closeCodes.authenticationFailed
+    return error.code === GatewayCloseCodes.AuthenticationFailed
       ? unauthorized()
       : new ParleyError("config", error.message);
   }
-  if ((error as { status?: unknown }).status === 401) return unauthorized();
+  if ((error as { code?: unknown }).code === DiscordjsErrorCodes.TokenInvalid) return unauthorized();
   const name = error instanceof Error ? error.name : typeof error;
   return new ParleyError("platform-unreachable", `Discord could not be reached (${name})`, { cause: error });
+}
+
+/** Why a connection was closed for good, and how to mend it. */
+function toCloseReason(code: GatewayCloseCodes): string {
+  switch (code) {
+    case GatewayCloseCodes.AuthenticationFailed:
+      return "Discord no longer accepts the token in DISCORD_TOKEN: reset it in the developer portal, put the new one there and restart (4004)";
+    case GatewayCloseCodes.InvalidShard:
+      return "Discord refuses the shard: make DISCORD_SHARDS and DISCORD_SHARD_IDS fit together, and restart (4010)";
+    case GatewayCloseCodes.ShardingRequired:
+      return "The bot is in too many servers for its shards: set DISCORD_SHARDS=auto, or more shards, and restart (4011)";
+    case GatewayCloseCodes.InvalidAPIVersion:
+      return "Discord no longer serves this version of its gateway: update Parley (4012)";
+    case GatewayCloseCodes.InvalidIntents:
+      return "Discord does not know an intent that Parley asks for: update Parley (4013)";
+    case GatewayCloseCodes.DisallowedIntents:
+      return "Discord does not give the application an intent that Parley asks for: turn it on in the developer portal (4014)";
+    default:
+      return `Discord closed the connection (${code})`;
+  }
+}
+
+const connecting: PlatformHealth = { state: "connecting" };
+
+/** Ready when all shards are; failed when one is, for good. `connections` has each where there are several. */
+function toHealth({ count, ids }: ShardPlan, states: ReadonlyMap<number, PlatformHealth>): PlatformHealth {
+  const all = ids.map((id) => ({ id, health: states.get(id) ?? connecting }));
+
+  function describe(state: PlatformHealth["state"]): string | undefined {
+    const affected = all.filter(({ health }) => health.state === state);
+    const details = [...new Set(affected.flatMap(({ health: { detail } }) => detail ?? []))];
+    if (count === 1) return details[0];
+    const which = `shard${affected.length === 1 ? "" : "s"} ${affected.map(({ id }) => id).join(", ")} of ${count}`;
+    return details.length === 0 ? which : `${which}: ${details.join("; ")}`;
+  }
+
+  const state =
+    (["failed", "connecting"] as const).find((one) => all.some(({ health }) => health.state === one)) ??
+    "ready";
+  const detail =
+    state === "ready"
+      ? all.map(({ health }) => health.detail).find((one) => one !== undefined)
+      : describe(state);
+  return {
+    state,
+    ...(detail === undefined ? {} : { detail }),
+    ...(count === 1
+      ? {}
+      : { connections: all.map(({ id, health }) => ({ name: `shard ${id}`, state: health.state })) }),
+  };
 }

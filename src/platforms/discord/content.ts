@@ -1,16 +1,19 @@
-import { ButtonStyle, ComponentType, MessageFlags } from "discord-api-types/v10";
-import type {
-  APIActionRowComponent,
-  APIButtonComponentWithCustomId,
-  APIComponentInMessageActionRow,
+import {
+  ButtonStyle,
+  ComponentType,
+  MessageFlags,
+  type APIActionRowComponent,
+  type APIButtonComponentWithCustomId,
+  type APIComponentInMessageActionRow,
 } from "discord.js";
+import { LRUCache } from "lru-cache";
+import { Lexer, type Token, type Tokens } from "marked";
 import { actionLabel } from "../../core/action-words.ts";
-import { isReplyActionKind, type ReplyAction, type ReplyActionKind } from "../../core/reply-actions.ts";
-import type { MessageContent } from "../delivery/edit-target.ts";
+import { isReplyActionKind, type Press, type PressKind } from "../../core/press.ts";
 import { closeFence } from "../../support/markdown-fences.ts";
-import { toFormSelect } from "./form-modal.ts";
-import { toDiscordMarkdown } from "./markdown.ts";
 import { translate } from "../../words/translate.ts";
+import type { MessageContent } from "../delivery/message-plan.ts";
+import { toFormSelect } from "./form-modal.ts";
 
 /** Discord's limit of a message's text, in characters. */
 export const maxContentChars = 2000;
@@ -58,7 +61,7 @@ export function toDiscordContent(
     allowed_mentions: { parse: [] as [] },
     flags: MessageFlags.SuppressEmbeds,
     components: [
-      ...toRow([
+      ...toRows([
         ...toButton(ButtonStyle.Secondary, translate("button.retry"), retryPrefix, content.retryKey),
         ...toButton(ButtonStyle.Danger, content.confirm?.label ?? "", confirmPrefix, content.confirm?.key),
         ...(content.actions ?? []).flatMap(({ kind, key }) =>
@@ -121,19 +124,240 @@ function toButton(
   return [{ type: ComponentType.Button, style, label, custom_id: `${prefix}${key}` }];
 }
 
-function toRow(buttons: readonly APIButtonComponentWithCustomId[]): DiscordContent["components"] {
-  if (buttons.length === 0) return [];
-  return [{ type: ComponentType.ActionRow, components: buttons.slice(0, maxButtonsInRow) }];
+/** Rows of five: those without room in the first stand in a second one. */
+function toRows(buttons: readonly APIButtonComponentWithCustomId[]): DiscordContent["components"] {
+  const starts = buttons.flatMap((_, index) => (index % maxButtonsInRow === 0 ? [index] : []));
+  return starts.map((start) => ({
+    type: ComponentType.ActionRow,
+    components: buttons.slice(start, start + maxButtonsInRow),
+  }));
 }
 
 /** The custom id of an action's button, and of the form that it opens. */
-export function toActionId(kind: ReplyActionKind, key: string): string {
+export function toActionId(kind: PressKind, key: string): string {
   return `${actionPrefix}${kind}:${key}`;
 }
 
-/** The action of a custom id of {@link toDiscordContent}. `undefined`: it is none, or one of another version. */
-export function parseAction(customId: string): ReplyAction | undefined {
+/** The press of a button with a custom id of {@link toDiscordContent}. `undefined`: it is none, or one of another version. */
+export function parsePress(customId: string): Press | undefined {
+  for (const [kind, prefix] of Object.entries({ retry: retryPrefix, confirm: confirmPrefix } as const))
+    if (customId.startsWith(prefix))
+      return { kind: kind as "retry" | "confirm", key: customId.slice(prefix.length) };
   if (!customId.startsWith(actionPrefix)) return undefined;
   const [, kind = "", key = ""] = /^([a-z]+):(.+)$/.exec(customId.slice(actionPrefix.length)) ?? [];
   return isReplyActionKind(kind) ? { kind, key } : undefined;
+}
+
+/** Wider tables stay as they are: in a code block they would wrap. */
+const maxTableColumns = 76;
+
+/**
+ * Converts standard Markdown to what Discord renders, whose Markdown differs: only fences of exactly three backticks are
+ * code blocks, `||` hides text, `>>> ` quotes all that follows. Tables become aligned code blocks, headings below level 3
+ * bold lines, pictures links, rules a line of dashes. What a person reads is the text as it was sent.
+ */
+export function toDiscordMarkdown(markdown: string): string {
+  if (!/[|#!\-_*`~>=]|^(?: {4}|\t)/m.test(markdown) || isOverParser(markdown)) return markdown;
+  return blocks(new Lexer({ gfm: true }).lex(markdown));
+}
+
+/** Longer texts are never one message. */
+const maxChars = 8000;
+/** Bars, and runs of emphasis marks, whose time in the parser grows with their square: more than a message of words has. */
+const maxMarks = 400;
+/** Marks of quotes and lists at the beginning of one line: the parser nests as deep. */
+const deeplyNested = /^(?:[ \t]{0,4}(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))){20}/m;
+
+/** Whether a text is made to keep the parser busy. It is shown as it is. */
+function isOverParser(markdown: string): boolean {
+  if (markdown.length > maxChars || deeplyNested.test(markdown)) return true;
+  let marks = 0;
+  for (const _ of markdown.matchAll(/[*_~]+|\|/g)) if (++marks > maxMarks) return true;
+  return false;
+}
+
+function blocks(tokens: readonly Token[]): string {
+  return tokens.map((token) => block(token) + lineEndOf(token.raw)).join("");
+}
+
+/** The line breaks and blanks at the end of a block, which its own conversion leaves out. */
+function lineEndOf(raw: string): string {
+  const end = raw.trimEnd().length;
+  return raw.slice(Math.max(end, raw.indexOf("\n", end) === -1 ? raw.length : end)).replace(/^[^\n]+/, "");
+}
+
+function block(token: Token): string {
+  switch (token.type) {
+    case "space":
+      return "";
+    case "checkbox":
+      return token.raw;
+    case "code": {
+      const { text, lang = "" } = token as Tokens.Code;
+      return codeBlock(text, lang);
+    }
+    case "heading": {
+      const { depth, tokens } = token as Tokens.Heading;
+      const words = inline(tokens);
+      return depth <= 3 ? `${"#".repeat(depth)} ${words}` : `**${words.replaceAll("**", "")}**`;
+    }
+    case "hr":
+      return "──────────";
+    case "table":
+      return table(token as Tokens.Table);
+    case "blockquote":
+      return blocks((token as Tokens.Blockquote).tokens)
+        .trimEnd()
+        .split("\n")
+        .map((line) => `> ${line}`)
+        .join("\n");
+    case "list":
+      return (token as Tokens.List).items.map(listItem).join("").trimEnd();
+    case "paragraph":
+    case "text":
+      return inline((token as Tokens.Paragraph).tokens ?? []).trimEnd();
+    default:
+      return escapeText(token.raw.trimEnd());
+  }
+}
+
+/** An item with its mark; the lines after its first are indented below its words. */
+function listItem(item: Tokens.ListItem): string {
+  const mark = /^ {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]{0,4}/.exec(item.raw)?.[0] ?? "- ";
+  const width = mark.trimEnd().length + 1;
+  const body = blocks(item.tokens).trimEnd();
+  const lines = body.split("\n").map((line) => (line === "" ? "" : " ".repeat(width) + line));
+  return `${mark.trimEnd()} ${lines.join("\n").slice(width)}${lineEndOf(item.raw) || "\n"}`;
+}
+
+/** Discord has no longer fences and no escapes in code: runs of backticks are parted by characters without width. */
+function codeBlock(text: string, info: string): string {
+  const language = /^[\w+.#-]{1,32}$/.exec(info.split(/\s/, 1)[0] ?? "")?.[0] ?? "";
+  return `\`\`\`${language}\n${partTicks(text === "" ? " " : text)}\n\`\`\``;
+}
+
+function partTicks(text: string): string {
+  return text.replaceAll(/`{2,}/g, (run) => run.split("").join("\u200B"));
+}
+
+function inline(tokens: readonly Token[]): string {
+  return tokens.map(span).join("");
+}
+
+function span(token: Token): string {
+  switch (token.type) {
+    case "strong":
+      return `**${inline((token as Tokens.Strong).tokens)}**`;
+    case "em": {
+      const mark = token.raw.charAt(0);
+      return mark + inline((token as Tokens.Em).tokens) + mark;
+    }
+    case "del":
+      return `~~${inline((token as Tokens.Del).tokens)}~~`;
+    case "codespan": {
+      const { text } = token as Tokens.Codespan;
+      if (!text.includes("`")) return `\`${text}\``;
+      return `\`\`${partTicks(text.startsWith("`") || text.endsWith("`") ? ` ${text} ` : text)}\`\``;
+    }
+    case "image":
+      return picture(token as Tokens.Image);
+    case "link": {
+      const { href, raw, tokens } = token as Tokens.Link;
+      return raw.startsWith("[") ? `[${inline(tokens.map(withoutPicture))}](${href})` : raw;
+    }
+    case "escape":
+      return token.raw;
+    default:
+      return escapeText(token.raw);
+  }
+}
+
+/** Of a picture in a link, its words: Discord has no link within a link. */
+function withoutPicture(token: Token): Token {
+  if (token.type !== "image") return token;
+  const text = (token as Tokens.Image).text;
+  return { type: "text", raw: text, text };
+}
+
+function picture({ href, text, raw }: Tokens.Image): string {
+  if (!/^https?:/i.test(href)) return escapeText(raw);
+  return text === "" ? `<${href}>` : `[${text}](${href})`;
+}
+
+/** Takes from plain text what only Discord gives a meaning: hidden text, and lines of small print. */
+function escapeText(text: string): string {
+  return text.replaceAll("||", String.raw`\|\|`).replaceAll(/^-# /gm, String.raw`\-# `);
+}
+
+/** Lines without a bar that follow a table are text: models leave out the blank line. */
+function table(token: Tokens.Table): string {
+  const lines = token.raw.trimEnd().split("\n");
+  const end = lines.findIndex((line) => !line.includes("|"));
+  const count = end === -1 ? token.rows.length : Math.max(0, end - 2);
+  const drawn = drawTable({ ...token, rows: token.rows.slice(0, count) });
+  const rest = end === -1 ? [] : [blocks(new Lexer({ gfm: true }).lex(lines.slice(end).join("\n")))];
+  return [drawn ?? escapeText(lines.slice(0, count + 2).join("\n")), ...rest].join("\n");
+}
+
+function drawTable({ header, rows, align }: Tokens.Table): string | undefined {
+  const lines = [header, ...rows].map((cells) => cells.map(({ tokens }) => partTicks(wordsOf(tokens))));
+  const columns = header.map((_cell, column) =>
+    Math.max(...lines.map((cells) => widthOf(cells[column] ?? "")), 3),
+  );
+  if (columns.reduce((sum, width) => sum + width + 2, -2) > maxTableColumns) return undefined;
+  const draw = (cells: readonly string[]): string =>
+    columns
+      .map((width, column) => aligned(cells[column] ?? "", width, align[column] ?? "left"))
+      .join("  ")
+      .trimEnd();
+  const [head = [], ...body] = lines;
+  const rule = columns.map((width) => "-".repeat(width)).join("  ");
+  return ["```", draw(head), rule, ...body.map(draw), "```"].join("\n");
+}
+
+function aligned(text: string, width: number, align: "left" | "center" | "right"): string {
+  const free = Math.max(0, width - widthOf(text));
+  const before = align === "left" ? 0 : align === "right" ? free : Math.floor(free / 2);
+  return " ".repeat(before) + text + " ".repeat(free - before);
+}
+
+/** What is read of a cell, without its marks. */
+function wordsOf(tokens: readonly Token[]): string {
+  return tokens
+    .map((token) => {
+      if ("tokens" in token && token.tokens !== undefined) return wordsOf(token.tokens);
+      return "text" in token && typeof token.text === "string" ? token.text : token.raw;
+    })
+    .join("");
+}
+
+/** Made on first use: it costs some milliseconds. */
+let graphemes: Intl.Segmenter | undefined;
+/** The same cells are measured again and again while a reply grows. */
+const widths = new LRUCache<string, number>({ max: 1000 });
+
+/** Columns of a text in a fixed-width font: East Asian wide characters and emoji take two. */
+function widthOf(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length;
+  // Wider than any table, whatever its letters are.
+  if (text.length > maxTableColumns * 20) return text.length;
+  const known = widths.get(text);
+  if (known !== undefined) return known;
+  const width = countColumns(text);
+  widths.set(text, width);
+  return width;
+}
+
+function countColumns(text: string): number {
+  let width = 0;
+  graphemes ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  for (const { segment } of graphemes.segment(text)) {
+    width +=
+      /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]|\p{Emoji_Presentation}/u.test(
+        segment,
+      )
+        ? 2
+        : 1;
+  }
+  return width;
 }

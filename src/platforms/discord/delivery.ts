@@ -2,12 +2,16 @@ import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Meter } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
-import type { LaneLimit, Urgency } from "../delivery/delivery-lane.ts";
-import { createDeliveryScheduler, type DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
-import type { DiscordApi, SendOptions } from "./api.ts";
+import {
+  type LaneLimit,
+  type Urgency,
+  createDeliveryScheduler,
+  type DeliveryCall,
+  type DeliveryScheduler,
+} from "../delivery/delivery-scheduler.ts";
+import type { DiscordApi, ResponseObserver, SendOptions } from "./api.ts";
 import { globalLane } from "./errors.ts";
-import type { ResponseObserver } from "./http-agent.ts";
-import { snowflakeTime } from "./snowflake.ts";
+import { snowflakeTime } from "./address.ts";
 
 /** Names of the limits that requests count against. */
 export const lanes = {
@@ -15,6 +19,8 @@ export const lanes = {
   global: globalLane,
   /** Typing in all channels: it must not take the room of answers. */
   allTyping: "typing",
+  /** Reads that nobody waits for: they must not take the room of answers either. */
+  lookUps: "look-ups",
   posts: (channelId: string) => `posts ${channelId}`,
   edits: (channelId: string) => `edits ${channelId}`,
   /** Edits of messages older than an hour, by channel or, where that is not known, by message. */
@@ -29,9 +35,11 @@ const usualRequestsPerSecond = 50;
 /** Requests of the gateway's client are not scheduled: some room is left for them. */
 function toGlobalLimit(requestsPerSecond: number): LaneLimit {
   const perWindow = Math.max(1, Math.floor(requestsPerSecond * 0.96));
-  return { perWindow, windowMs: 1000, floor: Math.min(5, perWindow) };
+  return { perWindow, windowMs: 1000, floor: Math.min(5, perWindow), isShared: true };
 }
 
+/** As previews they use 21 of it. */
+const lookUpLimit: LaneLimit = { perWindow: 30, windowMs: 1000, floor: 1 };
 const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000, floor: 1 };
 /** Found out from headers, which say more from the first response on. */
 const channelLimits: Readonly<Record<string, LaneLimit>> = {
@@ -70,6 +78,7 @@ export function createDiscordScheduler(
     limitOf(lane) {
       if (lane === lanes.global) return globalLimit;
       if (lane === lanes.allTyping) return typingLimit;
+      if (lane === lanes.lookUps) return lookUpLimit;
       return channelLimits[lane.split(" ")[0] ?? ""];
     },
     clock,
@@ -148,9 +157,11 @@ export function withDelivery(
   }
 
   /** Reads have limits of their own, which the library waits for. */
-  async function read<T>(method: string, work: () => Promise<T>): Promise<T> {
+  async function read<T>(method: string, work: () => Promise<T>, isPatient = false): Promise<T> {
     const deadline = clock.monotonic() + maxWaitMs.files;
-    const call = { lanes: [lanes.global], method, urgency: "files", deadline } as const;
+    const call: DeliveryCall = isPatient
+      ? { lanes: [lanes.lookUps, lanes.global], method, urgency: "preview", deadline }
+      : { lanes: [lanes.global], method, urgency: "files", deadline };
     const result = await scheduler.send(call, async () => {
       const [settled] = await Promise.allSettled([work()]);
       if (settled.status === "rejected" && isGlobalLimit(settled.reason)) throw settled.reason;
@@ -164,7 +175,8 @@ export function withDelivery(
     ...api,
     deleteMessage: (channelId, messageId) => read("delete", () => api.deleteMessage(channelId, messageId)),
     getMessage: (channelId, messageId) => read("read", () => api.getMessage(channelId, messageId)),
-    listMessages: (channelId, options) => read("read", () => api.listMessages(channelId, options)),
+    listMessages: (channelId, options) =>
+      read("read", () => api.listMessages(channelId, options), options.isPatient),
     getChannel: (channelId) => read("read", () => api.getChannel(channelId)),
     getMember: (guildId, userId) => read("read", () => api.getMember(guildId, userId)),
     openDirectChannel: (userId) => read("open", () => api.openDirectChannel(userId)),

@@ -1,19 +1,18 @@
+import type { APIMessage } from "discord.js";
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { translate } from "../../words/translate.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
-import { isThreadType, privateThread, type DiscordAddress } from "./address.ts";
+import { type DiscordAddress, type MessageRef, isThreadType, privateThread, fromRef } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import { lanes } from "./delivery.ts";
 import { discordCode, errorCodes } from "./errors.ts";
-import { findLostMessage } from "./lost-message.ts";
-import { fromRef, type MessageRef } from "./message-ref.ts";
-import type { OwnPosts } from "./own-posts.ts";
 import type { Threads } from "./threads.ts";
-import { translate } from "../../words/translate.ts";
 
 /** Where ordinary messages of a reply are posted. */
-export interface Destination {
+interface Destination {
   readonly channelId: string;
   /** What they reply to. */
   readonly replyTo?: string;
@@ -28,7 +27,7 @@ export interface Destination {
 }
 
 /** Finds out where ordinary messages of a reply are posted, and opens its thread. */
-export interface DestinationFinder {
+interface DestinationFinder {
   /** `undefined` until it is known. */
   known(): Destination | undefined;
   /** Opens the thread on the first call. @throws ParleyError: the next call tries again */
@@ -46,7 +45,7 @@ export interface DestinationFinder {
 }
 
 /** Options of {@link createDestinationFinder}. */
-export interface DestinationOptions {
+interface DestinationOptions {
   readonly api: DiscordApi;
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly address: DiscordAddress;
@@ -189,4 +188,95 @@ function unusable(permission: string | number | undefined): string {
   return permission === undefined
     ? translate("discord.no-thread")
     : translate("discord.no-thread.permission", { permission });
+}
+
+/** Messages that are read of a channel. */
+const maxMessages = 50;
+const unreadable: ReadonlySet<number> = new Set([
+  errorCodes.unknownChannel,
+  errorCodes.missingAccess,
+  errorCodes.missingPermissions,
+]);
+
+/**
+ * The first message of a reply, where an earlier run posted it and ended before it was saved. Nonces find it too, but
+ * only for a few minutes. In the channel it replies to the question; in a thread or direct messages, where turns run
+ * one after another, it is the bot's first message since the run began.
+ * @param isOther whether a message is not the bot's, or one of another reply of this process
+ * @param shownByOthers which of these messages show other turns, of whichever process
+ */
+async function findLostMessage(
+  api: Pick<DiscordApi, "listMessages">,
+  { channelId, replyTo, thread, postedAfter, messages = [], interaction }: DiscordAddress,
+  {
+    isOther,
+    shownByOthers,
+  }: {
+    readonly isOther: (message: APIMessage) => boolean;
+    readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
+  },
+): Promise<MessageRef | undefined> {
+  if (postedAfter === undefined || messages.length > 0 || interaction !== undefined) return undefined;
+
+  async function find(where: string, isOurs: (message: APIMessage) => boolean) {
+    const read = await readMessages(api, where, postedAfter ?? "0");
+    const candidates = read.filter((message) => !isOther(message) && isOurs(message)).map(({ id }) => id);
+    const others = candidates.length === 0 ? [] : await shownByOthers(candidates);
+    const found = candidates.findLast((id) => !others.includes(id));
+    return found === undefined ? undefined : { channelId: where, messageId: found, isOwn: true };
+  }
+
+  if (replyTo === undefined) return find(channelId, isPlain);
+  return (
+    (await find(channelId, (message) => message.message_reference?.message_id === replyTo)) ??
+    // The thread of a message has its id.
+    (thread === undefined ? undefined : await find(replyTo, isPlain))
+  );
+}
+
+async function readMessages(
+  api: Pick<DiscordApi, "listMessages">,
+  channelId: string,
+  after: string,
+): Promise<APIMessage[]> {
+  try {
+    return await api.listMessages(channelId, { after, limit: maxMessages });
+  } catch (error) {
+    if (unreadable.has(discordCode(error) ?? 0)) return [];
+    throw error;
+  }
+}
+
+/** Neither a refusal, which is a reply, nor a command's message, nor one with files. */
+function isPlain(message: APIMessage): boolean {
+  return (
+    message.message_reference === undefined &&
+    message.webhook_id === undefined &&
+    message.attachments.length === 0
+  );
+}
+
+const maxOwnPosts = 5000;
+const maxChannels = 2000;
+
+/** The ordinary messages that this process has posted: they belong to replies whose messages are known. */
+export interface OwnPosts {
+  add(channelId: string, messageId: string): void;
+  has(messageId: string): boolean;
+  /** The last one in a channel. */
+  lastIn(channelId: string): string | undefined;
+}
+
+/** Remembers the last 5,000 messages. */
+export function createOwnPosts(): OwnPosts {
+  const messages = new LRUCache<string, true>({ max: maxOwnPosts });
+  const channels = new LRUCache<string, string>({ max: maxChannels });
+  return {
+    add(channelId, messageId) {
+      messages.set(messageId, true);
+      channels.set(channelId, messageId);
+    },
+    has: (messageId) => messages.has(messageId),
+    lastIn: (channelId) => channels.get(channelId),
+  };
 }

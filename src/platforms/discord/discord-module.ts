@@ -2,7 +2,7 @@ import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { httpUrl, list, text } from "../../core/settings.ts";
-import { shardIdsProblem, type ShardSettings } from "./shard-plan.ts";
+import { shardIdsProblem, type ShardSettings } from "./shards.ts";
 
 const snowflake = /^[1-9]\d{0,19}$/;
 

@@ -1,5 +1,5 @@
+import { DiscordAPIError, HTTPError, RateLimitError } from "discord.js";
 import { ParleyError } from "../../core/errors.ts";
-import { DiscordAPIError, HTTPError, RateLimitError } from "./rest.ts";
 
 /** Discord's JSON error codes that Parley acts on. @see https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
 export const errorCodes = {

@@ -1,7 +1,13 @@
+import { createHash } from "node:crypto";
 import type { RawFile } from "discord.js";
-import { ParleyError } from "../../core/errors.ts";
-import type { ReplyFile } from "../../core/platform.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Attachment, Json } from "../../core/events.ts";
+import type { DownloadOptions, ReplyFile } from "../../core/platform.ts";
+import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
+import { isOutage } from "../delivery/receive-patiently.ts";
+import type { DiscordApi } from "./api.ts";
 import { cut, type DiscordContent } from "./content.ts";
+import type { AttachmentSource } from "./incoming.ts";
 
 const maxFiles = 10;
 /** Discord's limit of a request is 25 MiB, multipart overhead included. */
@@ -9,7 +15,7 @@ const maxRequestBytes = 24 * 1024 * 1024;
 const maxAltTextChars = 1024;
 
 /** A file for upload with its alternative text. */
-export type UploadedFile = RawFile & { readonly altText: string };
+type UploadedFile = RawFile & { readonly altText: string };
 
 /**
  * Distributes files over as many messages as Discord's limits require. Pictures above `maxBytes` are scaled down.
@@ -58,4 +64,113 @@ export function withAltTexts<T extends DiscordContent>(content: T, files: readon
     description: (file as { altText?: string }).altText ?? "",
   }));
   return { ...content, attachments };
+}
+
+/** Uploads of files in messages; a repeated one posts only what was not posted before. */
+interface Uploads {
+  /**
+   * Calls `post` for each message that the files need, one after another, with a nonce that stays the same when the call
+   * is repeated for the same array.
+   * Resolves to the references of all messages.
+   * @throws what `post` throws: the next call goes on with that message
+   */
+  run(
+    files: readonly ReplyFile[],
+    maxFileBytes: number,
+    post: (batch: RawFile[], nonce: string) => Promise<Json>,
+  ): Promise<readonly Json[]>;
+}
+
+interface Batch {
+  readonly files: RawFile[];
+  readonly nonce: string;
+}
+
+/**
+ * @see {@link Uploads}
+ * @param eventId of the event that is answered: a process that resumes the reply uses the same nonces
+ */
+export function createUploads(eventId: string | undefined): Uploads {
+  /** What is left to post of each, and what was posted. */
+  const pending = new WeakMap<readonly ReplyFile[], { readonly left: Batch[]; readonly refs: Json[] }>();
+
+  function nonceOf(batch: readonly RawFile[]): string {
+    if (eventId === undefined) return randomNonce();
+    const hash = createHash("sha256");
+    for (const { data } of batch) hash.update(data as Uint8Array);
+    // An event's id has up to 20 characters, a nonce 25.
+    return `${eventId}.${hash.digest("hex").slice(0, 4)}`;
+  }
+
+  return {
+    async run(files, maxFileBytes, post) {
+      let uploading = pending.get(files);
+      if (uploading === undefined) {
+        const fitted = await fitFiles(files, maxFileBytes);
+        uploading = { left: fitted.map((batch) => ({ files: batch, nonce: nonceOf(batch) })), refs: [] };
+        pending.set(files, uploading);
+      }
+      const { left, refs } = uploading;
+      for (let batch = left[0]; batch !== undefined; batch = left[0]) {
+        refs.push(await post(batch.files, batch.nonce));
+        left.shift();
+      }
+      return refs;
+    },
+  };
+}
+
+/** A nonce for a message that no other process posts. */
+export function randomNonce(): string {
+  return crypto.randomUUID().replaceAll("-", "").slice(0, 25);
+}
+
+const timeoutMs = 60_000;
+
+/** Downloads attachments, from Discord's hosts and the configured API's host only. */
+interface AttachmentDownload {
+  /** @throws ParleyError as {@link Platform.download} */
+  download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
+  close(): Promise<void>;
+}
+
+/** @see {@link AttachmentDownload} */
+export function createAttachmentDownload(api: DiscordApi, apiUrl: string): AttachmentDownload {
+  const { host, protocol } = new URL(apiUrl);
+  const downloader: Downloader = createDownloader({
+    trusted: [
+      { host: "cdn.discordapp.com" },
+      { host: "media.discordapp.net" },
+      { host, allowHttp: protocol === "http:" },
+    ],
+    allowPublicHttps: false,
+  });
+
+  /** URLs expire after about a day. The message, fetched again, has a valid one. */
+  async function freshUrl(source: AttachmentSource, id: string): Promise<string | undefined> {
+    if (source.channelId === undefined || source.messageId === undefined) return undefined;
+    const message = await api.getMessage(source.channelId, source.messageId);
+    const forwarded = (message.message_snapshots ?? []).flatMap((one) => one.message.attachments ?? []);
+    return [...message.attachments, ...forwarded].find((one) => one.id === id)?.url;
+  }
+
+  return {
+    async download(attachment, { maxBytes, signal }) {
+      const source = attachment.source as unknown as AttachmentSource;
+      const limits = { maxBytes, timeoutMs, signal };
+      try {
+        return (await downloader.download(source.url, limits)).bytes;
+      } catch (error) {
+        if (!isParleyError(error, "attachment-gone")) throw error;
+        const url = await freshUrl(source, attachment.id).catch((failure: unknown) => {
+          // Not gone for good: the turn may be run again.
+          if (isOutage(failure)) throw failure;
+          return undefined;
+        });
+        if (url === undefined) throw error;
+        return (await downloader.download(url, limits)).bytes;
+      }
+    },
+    close: () => downloader.close(),
+  };
 }

@@ -1,12 +1,14 @@
-import { ButtonStyle, ComponentType, TextInputStyle } from "discord-api-types/v10";
-import type {
-  APIActionRowComponent,
-  APIComponentInMessageActionRow,
-  APILabelComponent,
-  APIModalInteractionResponseCallbackData,
-  APIModalSubmitInteraction,
-  APIStringSelectComponent,
-  APITextInputComponent,
+import {
+  ButtonStyle,
+  ComponentType,
+  TextInputStyle,
+  type APIActionRowComponent,
+  type APIComponentInMessageActionRow,
+  type APILabelComponent,
+  type APIModalInteractionResponseCallbackData,
+  type APIModalSubmitInteraction,
+  type APIStringSelectComponent,
+  type APITextInputComponent,
 } from "discord.js";
 import type { Form, FormField, FormOffer } from "../../core/forms.ts";
 import { translate } from "../../words/translate.ts";

@@ -1,15 +1,13 @@
-import { GatewayDispatchEvents } from "discord-api-types/v10";
-import type {
-  APIChannel,
-  APIInteraction,
-  GatewayDispatchPayload,
-  GatewayMessageCreateDispatchData,
-  GatewayMessageUpdateDispatchData,
+import {
+  GatewayDispatchEvents,
+  type APIChannel,
+  type APIInteraction,
+  type GatewayDispatchPayload,
+  type GatewayMessageCreateDispatchData,
+  type GatewayMessageUpdateDispatchData,
 } from "discord.js";
-import type { GuildRecorder } from "./guild-directory.ts";
-import { overwritesOf } from "./guild-directory.ts";
-import type { IndexedChannel } from "./channel-index.ts";
-import type { Shard } from "./shard-plan.ts";
+import { LRUCache } from "lru-cache";
+import type { Shard } from "./shards.ts";
 
 /** A channel or active thread, and the id of its last message. */
 export interface ChannelActivity {
@@ -40,10 +38,11 @@ export interface ConnectionEvents {
   guildDeleted(guildId: string): void;
 }
 
-/** Passes an event on, and records what it says of servers, roles and channels. READY is not among them. */
+/** Passes an event on. READY is not among them. */
 export function dispatchEvent(
   payload: GatewayDispatchPayload,
-  { events, guilds, botId }: { events: ConnectionEvents; guilds: GuildRecorder; botId: string },
+  events: ConnectionEvents,
+  botId: string,
 ): void {
   switch (payload.t) {
     case GatewayDispatchEvents.MessageCreate:
@@ -64,52 +63,31 @@ export function dispatchEvent(
       return events.accessChanged(payload.d.id);
     case GatewayDispatchEvents.ThreadListSync:
     case GatewayDispatchEvents.GuildMemberUpdate:
-      return events.accessChanged();
-    case GatewayDispatchEvents.ThreadDelete:
-      return events.channelDeleted(payload.d.id);
     case GatewayDispatchEvents.ChannelCreate:
     case GatewayDispatchEvents.ChannelUpdate:
-      events.accessChanged();
-      return recordChannel(guilds, payload.d);
+    case GatewayDispatchEvents.GuildRoleCreate:
+    case GatewayDispatchEvents.GuildRoleUpdate:
+    case GatewayDispatchEvents.GuildRoleDelete:
+      return events.accessChanged();
+    case GatewayDispatchEvents.ThreadDelete:
     case GatewayDispatchEvents.ChannelDelete:
-      if ("guild_id" in payload.d) guilds.removeChannel(payload.d.guild_id ?? "", payload.d.id);
       return events.channelDeleted(payload.d.id);
     case GatewayDispatchEvents.GuildCreate:
       events.accessChanged();
       // Also of a server in an outage, with nothing but its id.
       if (payload.d.unavailable === true) return;
-      guilds.add(payload.d, botId);
       return events.guildAvailable(
         payload.d.id,
         toActivities([...payload.d.channels, ...payload.d.threads], botId),
       );
-    case GatewayDispatchEvents.GuildUpdate:
-      return guilds.update(payload.d, botId);
     case GatewayDispatchEvents.GuildDelete:
       events.accessChanged();
       // `unavailable`: an outage, not a deletion.
       if (payload.d.unavailable === true) return;
-      guilds.remove(payload.d.id);
       return events.guildDeleted(payload.d.id);
-    case GatewayDispatchEvents.GuildRoleCreate:
-    case GatewayDispatchEvents.GuildRoleUpdate:
-      events.accessChanged();
-      return guilds.setRole(payload.d.guild_id, payload.d.role, botId);
-    case GatewayDispatchEvents.GuildRoleDelete:
-      events.accessChanged();
-      return guilds.removeRole(payload.d.guild_id, payload.d.role_id);
     default:
       return undefined;
   }
-}
-
-function recordChannel(guilds: GuildRecorder, channel: APIChannel): void {
-  if ("guild_id" in channel && channel.guild_id !== undefined)
-    guilds.setChannel(channel.guild_id, toIndexed(channel), overwritesOf(channel));
-}
-
-function toIndexed({ id, type, name }: APIChannel): IndexedChannel {
-  return { id, type, name: name ?? "" };
 }
 
 function toActivities(channels: readonly APIChannel[], botId: string): ChannelActivity[] {
@@ -118,4 +96,90 @@ function toActivities(channels: readonly APIChannel[], botId: string): ChannelAc
     const isOwnThread = "owner_id" in channel && channel.owner_id === botId;
     return typeof last === "string" ? [{ id: channel.id, lastMessageId: last, isOwnThread }] : [];
   });
+}
+
+/** The part of a message that is looked at. */
+interface HeardMessage {
+  readonly id: string;
+  readonly channel_id: string;
+  readonly guild_id?: string;
+  readonly author: { readonly id: string };
+  readonly mentions: readonly { readonly id: string }[];
+}
+
+/**
+ * What the gateway has delivered in channels where people mention the bot, so that a thread in which nobody else said
+ * anything since the last mention need not be read again. Nothing is assumed of what may not have been delivered.
+ */
+export interface HeardMessages {
+  /** Called for every message, in the order of delivery. */
+  hear(message: HeardMessage): void;
+  /**
+   * Whether everything that others said between two messages was delivered, and there is nothing. Both are ids; both
+   * messages must have been delivered themselves.
+   */
+  isQuietBetween(channelId: string, afterId: string, beforeId: string): boolean;
+  /** What is said in a channel may be delivered no more, or was not. Default: in any. */
+  forget(channelId?: string): void;
+}
+
+const maxChannels = 1000;
+/** A channel in which more is said is read. */
+const maxHeard = 20;
+/** After a longer pause a channel is read: the bot may have been kept out of it meanwhile. */
+const maxPauseMs = 10 * 60_000;
+
+interface Heard {
+  /** Ids since the first of them, without the bot's own messages. */
+  readonly ids: string[];
+  lastAt: number;
+}
+
+/** @see {@link HeardMessages} */
+export function createHeardMessages(botId: () => string, now: () => number): HeardMessages {
+  const channels = new LRUCache<string, Heard>({ max: maxChannels });
+
+  return {
+    hear({ id, channel_id: channelId, guild_id: guildId, author, mentions }) {
+      if (guildId === undefined || author.id === botId()) return;
+      const at = now();
+      const heard = channels.get(channelId);
+      if (heard !== undefined && at - heard.lastAt <= maxPauseMs) {
+        heard.ids.push(id);
+        heard.lastAt = at;
+        if (heard.ids.length > maxHeard) heard.ids.shift();
+      } else if (mentions.some((mentioned) => mentioned.id === botId())) {
+        channels.set(channelId, { ids: [id], lastAt: at });
+      } else if (heard !== undefined) channels.delete(channelId);
+    },
+    isQuietBetween(channelId, afterId, beforeId) {
+      const ids = channels.get(channelId)?.ids ?? [];
+      const from = ids.indexOf(afterId);
+      // In the order of delivery: one that came late, with a lower id, is no reason to believe that there are no others.
+      return from !== -1 && ids[from + 1] === beforeId;
+    },
+    forget(channelId) {
+      if (channelId === undefined) channels.clear();
+      else channels.delete(channelId);
+    },
+  };
+}
+
+/** Handlers of the gateway's events that hear every message first. A new session may have missed some. */
+export function withHearing(
+  events: Omit<ConnectionEvents, "accessChanged">,
+  heard: Pick<HeardMessages, "hear" | "forget">,
+): ConnectionEvents {
+  return {
+    ...events,
+    sessionStarted(shard) {
+      heard.forget();
+      events.sessionStarted(shard);
+    },
+    message(message) {
+      heard.hear(message);
+      events.message(message);
+    },
+    accessChanged: (channelId) => heard.forget(channelId),
+  };
 }

@@ -15,30 +15,31 @@ const maxWaitMs = 10 * 60_000;
 /** Session starts that are never used, besides one for each bucket: processes may identify at the same moment. */
 const reserve = 5;
 
+/** Asks Discord for the budget of session starts. */
+type AskLimit = () => Promise<APIGatewaySessionStartLimit>;
+
 /** Decides when shards may identify. */
 export interface IdentifyThrottle {
   /** Notes what Discord has just said of the budget. */
   note(limit: APIGatewaySessionStartLimit): void;
   /** Resolves when the shard may identify, at once. @throws the reason of `signal` */
-  waitForIdentify(shardId: number, signal: AbortSignal): Promise<void>;
+  waitForIdentify(shardId: number, ask: AskLimit, signal: AbortSignal): Promise<void>;
   /** Resolves when the budget allows `count` starts. @throws the reason of `signal` */
-  waitForBudget(count: number, signal: AbortSignal): Promise<void>;
+  waitForBudget(count: number, ask: AskLimit, signal: AbortSignal): Promise<void>;
   /** Why shards wait, for people. `undefined`: none waits for the budget. */
   waitingFor(): string | undefined;
 }
 
 /**
  * Spaces IDENTIFYs by Discord's buckets, over all processes that share claims, and stops before the daily budget is used
- * up: one more would make Discord reset the token.
- * @param readLimit asks Discord
+ * up: one more would make Discord reset the token. The library spaces those of one process.
  */
 export function createIdentifyThrottle(options: {
-  readonly readLimit: () => Promise<APIGatewaySessionStartLimit>;
   readonly claims: Claims;
   readonly clock: Clock;
   readonly log: Log;
 }): IdentifyThrottle {
-  const { readLimit, claims, clock, log } = options;
+  const { claims, clock, log } = options;
   const queue = createKeyedQueue();
   /** When this process last identified in each bucket, by {@link Clock.monotonic}. */
   const lastAt = new Map<number, number>();
@@ -54,10 +55,10 @@ export function createIdentifyThrottle(options: {
   }
 
   /** Until Discord answers: without it nothing says how many are left. */
-  async function readBudget(signal: AbortSignal): Promise<void> {
+  async function readBudget(ask: AskLimit, signal: AbortSignal): Promise<void> {
     while (clock.monotonic() - budget.readAt > freshMs) {
       try {
-        note(await readLimit());
+        note(await ask());
       } catch (error) {
         signal.throwIfAborted();
         log.warn({ err: error }, "the budget of session starts could not be read; retried soon");
@@ -66,9 +67,9 @@ export function createIdentifyThrottle(options: {
     }
   }
 
-  async function waitForBudget(count: number, signal: AbortSignal): Promise<void> {
+  async function waitForBudget(count: number, ask: AskLimit, signal: AbortSignal): Promise<void> {
     for (;;) {
-      await readBudget(signal);
+      await readBudget(ask, signal);
       const { left, resetMs } = budget;
       if (left >= count) break;
       budget = { ...budget, readAt: -Infinity };
@@ -98,7 +99,7 @@ export function createIdentifyThrottle(options: {
   return {
     note,
     waitForBudget,
-    async waitForIdentify(shardId, signal) {
+    async waitForIdentify(shardId, ask, signal) {
       const bucket = shardId % maxConcurrency;
       await queue.run(`${bucket}`, async () => {
         signal.throwIfAborted();
@@ -106,7 +107,7 @@ export function createIdentifyThrottle(options: {
           Math.max(0, (lastAt.get(bucket) ?? -spacingMs) + spacingMs - clock.monotonic()),
           signal,
         );
-        await waitForBudget(1, signal);
+        await waitForBudget(1, ask, signal);
         await waitForClaim(bucket, signal);
         lastAt.set(bucket, clock.monotonic());
         budget = { ...budget, left: budget.left - 1 };

@@ -6,15 +6,13 @@ import {
   InteractionResponseType as ResponseType,
   InteractionType,
   MessageFlags,
-} from "discord-api-types/v10";
-import type {
-  APIApplicationCommandAutocompleteInteraction,
-  APIApplicationCommandInteraction,
-  APIChatInputApplicationCommandInteraction,
-  APIInteraction,
-  APIMessageApplicationCommandInteraction,
-  APIMessageComponentInteraction,
-  APIModalSubmitInteraction,
+  type APIApplicationCommandAutocompleteInteraction,
+  type APIApplicationCommandInteraction,
+  type APIChatInputApplicationCommandInteraction,
+  type APIInteraction,
+  type APIMessageApplicationCommandInteraction,
+  type APIMessageComponentInteraction,
+  type APIModalSubmitInteraction,
 } from "discord.js";
 import type { Actor } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -24,12 +22,11 @@ import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../core/events.ts";
 import { isSettingName } from "../../core/layered-settings.ts";
 import { suggestSettingValues } from "../../core/setting-values.ts";
-import { changesReply, formChangesReply } from "../../core/reply-actions.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { sleepUnlessAborted } from "../../support/clock.ts";
 import { toLanguage } from "../../words/languages.ts";
 import type { Receiver } from "../../core/platform.ts";
-import type { ActionCall } from "../../core/reply-actions.ts";
+import { changesReply, type ActionCall, type Press } from "../../core/press.ts";
 import {
   toConversationId,
   isDirectType,
@@ -39,20 +36,23 @@ import {
   toReplyAddress,
   type InteractionAddress,
 } from "./address.ts";
-import { createActionHandler } from "./action-clicks.ts";
-import type { Acknowledgements } from "./acknowledgements.ts";
+import { createActionHandler, createButtonHandler, createFormClicks } from "./clicks.ts";
+import type { Acknowledgements, FreshTokens } from "./acknowledgements.ts";
 import type { DiscordApi } from "./api.ts";
-import { isAskModal, parseAskModal, toAskModal } from "./ask-modal.ts";
-import { createButtonHandler } from "./button-clicks.ts";
-import { createCallIntake } from "./call-intake.ts";
-import { parseAction } from "./content.ts";
-import { createFormClicks } from "./form-clicks.ts";
-import type { FreshTokens } from "./fresh-tokens.ts";
+import {
+  isAskModal,
+  parseAskModal,
+  toAskModal,
+  createCallIntake,
+  type ModalTargetCache,
+} from "./call-intake.ts";
+import { parsePress } from "./content.ts";
+import { readFormModal } from "./form-modal.ts";
 import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
 import type { Locales } from "./locales.ts";
 import type { Origins } from "./origin.ts";
-import type { ModalTargetCache } from "./modal-target-cache.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
+import { unknownCommand } from "../../support/unknown-command.ts";
 
 /** An interaction's token is valid for 15 minutes. It is not used in the last half minute. */
 const tokenUsableMs = 14.5 * 60 * 1000;
@@ -122,21 +122,28 @@ export function createInteractionHandler(options: InteractionOptions) {
         return;
       case InteractionType.MessageComponent: {
         if (forms.isForm(interaction)) return forms.open(interaction);
-        const action = parseAction(interaction.data.custom_id);
-        // What changes nothing may be done by every instance, and is answered by the fastest.
-        return action === undefined || changesReply(action.kind)
-          ? click(interaction)
-          : act(interaction, action);
+        return pressed(interaction, parsePress(interaction.data.custom_id));
       }
       case InteractionType.ModalSubmit: {
-        const action = parseAction(interaction.data.custom_id);
-        if (action !== undefined)
-          return formChangesReply(action.kind) ? click(interaction) : act(interaction, action);
+        const press = parsePress(interaction.data.custom_id);
+        if (press !== undefined)
+          return pressed(interaction, { ...press, values: readFormModal(interaction) });
         return forms.isSubmission(interaction) ? forms.submit(interaction) : submit(interaction);
       }
       default:
         log.debug({ type: interaction.type }, "unknown interaction type");
     }
+  }
+
+  async function pressed(
+    interaction: APIMessageComponentInteraction | APIModalSubmitInteraction,
+    pressedHere: Press | undefined,
+  ): Promise<void> {
+    if (pressedHere === undefined) return;
+    const isPrivate = ((interaction.message?.flags ?? 0) & MessageFlags.Ephemeral) !== 0;
+    const press = { ...pressedHere, isPrivate };
+    // What changes nothing may be done by every instance, and is answered by the fastest.
+    await (changesReply(press) ? click : act)(interaction, press);
   }
 
   async function toActor(
@@ -173,7 +180,7 @@ export function createInteractionHandler(options: InteractionOptions) {
   async function slashCommand(interaction: APIChatInputApplicationCommandInteraction): Promise<void> {
     const command = commands.get(interaction.data.name);
     if (command === undefined)
-      return acknowledgements.refuse(interaction, unknownCommand(interaction.data.name));
+      return acknowledgements.refuse(interaction, unknownCommand(interaction.data.name, commands.keys()));
     await run(interaction, command, { options: readOptions(interaction) });
   }
 
@@ -182,7 +189,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     const command = [...commands.values()].find((one) => one.messageCommand?.label === name);
     const target = resolved.messages[targetId];
     if (command === undefined || target === undefined)
-      return acknowledgements.refuse(interaction, unknownCommand(name));
+      return acknowledgements.refuse(interaction, unknownCommand(name, commands.keys()));
     const subject = {
       author: toAuthor(target.author),
       ...readMessage(target, options.names(interaction.guild_id)),
@@ -203,7 +210,8 @@ export function createInteractionHandler(options: InteractionOptions) {
     const { commandName, options: given, ...target } = parseAskModal(interaction);
     const command = commands.get(commandName);
     // The modal was opened by an earlier version of the bot.
-    if (command === undefined) return acknowledgements.refuse(interaction, unknownCommand(commandName));
+    if (command === undefined)
+      return acknowledgements.refuse(interaction, unknownCommand(commandName, commands.keys()));
     let subject: CommandCall["subject"];
     try {
       subject = await inTime(modalTargets.find(target, options.names(interaction.guild_id)), options.clock);
@@ -219,12 +227,6 @@ export function createInteractionHandler(options: InteractionOptions) {
         }),
       );
     await run(interaction, command, { options: given, subject });
-  }
-
-  function unknownCommand(name: string): ParleyError {
-    return new ParleyError("unknown-command", "no such command", {
-      detail: { command: name, commands: [...commands.keys()].map((one) => `/${one}`).join(", ") },
-    });
   }
 
   /** Passes a command to the receiver. Failures are told to the person alone. */

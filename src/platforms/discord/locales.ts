@@ -1,8 +1,9 @@
+import { Locale, type LocalizationMap } from "discord.js";
 import { LRUCache } from "lru-cache";
 import type { FileErasure } from "../../core/platform-module.ts";
 import type { Records } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { defaultLanguage, toLanguage, type Language } from "../../words/languages.ts";
+import { languages, type Language, defaultLanguage, toLanguage } from "../../words/languages.ts";
 
 /** People whose locale is remembered. */
 const maxPeople = 20_000;
@@ -31,7 +32,7 @@ interface Noted {
   readonly at: number;
 }
 
-export interface LocaleOptions {
+interface LocaleOptions {
   /** The locale that a server's managers have chosen. */
   readonly guildLocale: (guildId: string) => string | undefined;
   readonly records: Pick<Records, "get" | "set">;
@@ -104,3 +105,33 @@ function toNoted(record: unknown): Noted {
   const { locale, at } = record as { readonly locale?: unknown; readonly at?: unknown };
   return typeof locale === "string" && typeof at === "number" ? { locale, at } : { at: 0 };
 }
+
+/**
+ * Discord's locales of each language that commands are translated into. English is the default of every field.
+ * @see https://docs.discord.com/developers/reference#locales
+ */
+const localesOf: Readonly<Record<Exclude<Language, "en">, readonly Locale[]>> = {
+  de: [Locale.German],
+  fr: [Locale.French],
+  es: [Locale.SpanishES, Locale.SpanishLATAM],
+  ja: [Locale.Japanese],
+};
+
+/**
+ * A text of a command in the other languages, by Discord's locales; `null` where none differs from the default. The
+ * default stays what interactions name the command, option or choice by.
+ */
+export function toLocalizations(
+  declared: string,
+  inLanguage: (language: Language) => string,
+): LocalizationMap | null {
+  const entries = languages.flatMap((language) => {
+    if (language === "en") return [];
+    const text = inLanguage(language);
+    return text === declared ? [] : localesOf[language].map((locale) => [locale, text] as const);
+  });
+  return entries.length === 0 ? null : Object.fromEntries(entries);
+}
+
+/** The query of a list of commands: without it Discord leaves their localizations out. */
+export const withLocalizations = new URLSearchParams({ with_localizations: "true" });

@@ -1,24 +1,40 @@
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
+import { LRUCache } from "lru-cache";
+import { hiddenContentNotice } from "../../core/error-messages.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { MessageContent, PlaceSettings, Receiver } from "../../core/platform.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { languages } from "../../words/languages.ts";
+import { inLanguage } from "../../words/translate.ts";
 import {
+  toConversationId,
   isDirectType,
   isThreadable,
   isThreadType,
   toChannelPlace,
-  toConversationId,
   toEnclosingPlaces,
   toEventKey,
   toGuildPlace,
   toReplyAddress,
   type DiscordAddress,
 } from "./address.ts";
-import type { ChannelCache } from "./channel-cache.ts";
-import type { HiddenContentNotices } from "./hidden-content-notices.ts";
-import { mentionsBot, quote, readMessage, toAuthor, toPlainText, type Names } from "./incoming.ts";
+import type { DiscordApi } from "./api.ts";
+import type { Directory } from "./directory.ts";
+import { toSentence, type DiscordContent } from "./content.ts";
+import { discordCode, errorCodes } from "./errors.ts";
+import {
+  isFirstOfPost,
+  mentionsBot,
+  postTitleOf,
+  quote,
+  readMessage,
+  toAuthor,
+  toPlainText,
+  withPostTitle,
+  type Names,
+} from "./incoming.ts";
 import type { Locales } from "./locales.ts";
 import type { Origins } from "./origin.ts";
-import type { ReplyChains } from "./reply-chains.ts";
 
 /** Ordinary messages and replies; all other types are system messages. */
 const personalTypes: ReadonlySet<number> = new Set([0, 19]);
@@ -42,7 +58,7 @@ export interface MessageEvents {
 /** @see {@link MessageEvents} */
 export function createMessageEvents(options: {
   readonly receiver: Pick<Receiver, "answersTo" | "knows" | "placeSettings">;
-  readonly channels: ChannelCache;
+  readonly channels: Directory;
   readonly origins: Pick<Origins, "ofMessage">;
   readonly chains: ReplyChains;
   readonly hiddenContent: HiddenContentNotices;
@@ -75,8 +91,11 @@ export function createMessageEvents(options: {
       if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
       // In people's thread a reply says what is meant; only the bot's own answers are in the conversation for sure.
       const isKnown = isOurs ? await receiver.knows(conversationId) : repliesToBot(message, names);
+      const event = toMessage(message, names, conversationId, address, isKnown);
+      const title = isFirstOfPost(message) ? await channels.nameOf(message.id) : undefined;
       return withOrigin({
-        ...toMessage(message, names, conversationId, address, isKnown),
+        ...event,
+        text: withPostTitle(title, event.text),
         ...toEnclosingPlaces(message.guild_id, [message.channel_id, parent]),
         ...(isOurs ? {} : { inRoom: true }),
       });
@@ -208,7 +227,11 @@ export function createMessageEvents(options: {
     const replied = message.referenced_message ?? undefined;
     const quoted = replied === undefined ? "" : readReplied(replied, names).text;
     const content = toContent(message, names, quoted !== "" && before.text.startsWith(quoted));
-    if (content.text !== "" || content.attachments.length > 0) return content;
+    if (content.text !== "" || content.attachments.length > 0)
+      return {
+        ...content,
+        text: withPostTitle(isFirstOfPost(message) ? postTitleOf(before.text) : undefined, content.text),
+      };
     return mentionsBot(message, names) ? { ...content, text: `@${names.botName}` } : undefined;
   }
 
@@ -246,4 +269,139 @@ function repliesToBot({ referenced_message: replied }: APIMessage, { botId }: Na
 function readReplied(replied: APIMessage, names: Names) {
   const { text, attachments } = readMessage(replied, names);
   return { text: quote(`${toAuthor(replied.author).name} wrote`, text), attachments };
+}
+
+const maxChannels = 5000;
+/** Messages that are searched for a notice of an earlier run. */
+const maxRead = 50;
+
+/** A message that arrived without its content. */
+interface HiddenMessage {
+  readonly id: string;
+  readonly channel_id: string;
+}
+
+/** Tells people that their messages cannot be read. */
+interface HiddenContentNotices {
+  /**
+   * Replies once in each thread or channel, where the application has no Message Content Intent. Resolves when that is
+   * done. Contract: must not throw.
+   */
+  tell(message: HiddenMessage): Promise<undefined>;
+}
+
+/**
+ * A notice of an earlier run is found among the last messages, and the nonce keeps several instances from telling it
+ * twice.
+ */
+export function createHiddenContentNotices(options: {
+  readonly api: Pick<DiscordApi, "createMessage" | "listMessages">;
+  /** Whether messages have their content: then there was nothing to read in them. */
+  readonly readsContents: () => boolean;
+  readonly botId: () => string;
+  readonly log: Log;
+}): HiddenContentNotices {
+  const { api, log } = options;
+  const told = new LRUCache<string, true>({ max: maxChannels });
+
+  async function isTold(channelId: string): Promise<boolean> {
+    const messages = await api.listMessages(channelId, { limit: maxRead });
+    const notices = languages.map((language) => inLanguage(language, toNotice).content);
+    return messages.some(({ author, content }) => author.id === options.botId() && notices.includes(content));
+  }
+
+  return {
+    async tell({ id, channel_id: channelId }) {
+      if (options.readsContents() || told.has(channelId)) return undefined;
+      told.set(channelId, true);
+      log.warn({ channel: channelId }, "message not readable: the Message Content Intent is off");
+      try {
+        if (await isTold(channelId)) return undefined;
+        await api.createMessage(channelId, {
+          ...toNotice(),
+          message_reference: { message_id: id, fail_if_not_exists: false },
+          nonce: `c${channelId}`,
+          enforce_nonce: true,
+        });
+      } catch (error) {
+        log.info({ channel: channelId, err: error }, "notice of hidden contents not delivered");
+      }
+      return undefined;
+    },
+  };
+}
+
+function toNotice(): DiscordContent {
+  return toSentence(hiddenContentNotice());
+}
+
+/** Questions whose conversation is remembered. */
+const maxEntries = 5000;
+/** So many questions are read to find the first one of a chain that is not remembered. */
+const maxReads = 30;
+
+/**
+ * Conversations without a thread: an answer in a channel replies to its question, and who replies to that answer goes
+ * on. The conversation has the id of the first question.
+ */
+export interface ReplyChains {
+  /**
+   * The conversation that a reply to the bot's message `answer` continues. `undefined`: it answered no question, or of
+   * none that is known.
+   */
+  find(answer: APIMessage): Promise<string | undefined>;
+  /** Notes the conversation of a question. */
+  note(questionId: string, conversationId: string): void;
+  /** The conversation of a question that was noted here. */
+  conversationOf(questionId: string): string | undefined;
+}
+
+/** @see {@link ReplyChains} */
+export function createReplyChains(options: {
+  readonly api: Pick<DiscordApi, "getMessage">;
+  readonly isKnown: (conversationId: string) => Promise<boolean>;
+  /** The conversation of a question that was accepted in the last day: a chain of any length needs one look-up. */
+  readonly acceptedIn: (questionId: string) => Promise<string | undefined>;
+  readonly botId: () => string;
+  readonly log: Log;
+}): ReplyChains {
+  const { api, isKnown, acceptedIn, botId, log } = options;
+  const conversations = new LRUCache<string, string>({ max: maxEntries });
+
+  /** The question that the bot's answer before this question replies to. `undefined`: this is the first question. */
+  async function questionBefore(channelId: string, questionId: string): Promise<string | undefined> {
+    try {
+      // Discord includes the message that is replied to, one level deep.
+      const { referenced_message: before } = await api.getMessage(channelId, questionId);
+      return before?.author.id === botId() ? before.message_reference?.message_id : undefined;
+    } catch (error) {
+      // A deleted question ends the chain.
+      if (discordCode(error) !== errorCodes.unknownMessage)
+        log.info({ channel: channelId, err: error }, "reply chain not readable");
+      return undefined;
+    }
+  }
+
+  return {
+    async find(answer) {
+      const questions: string[] = [];
+      let questionId = answer.author.id === botId() ? answer.message_reference?.message_id : undefined;
+      let conversationId: string | undefined;
+      while (questionId !== undefined && conversationId === undefined && questions.length < maxReads) {
+        questions.push(questionId);
+        conversationId = conversations.get(questionId);
+        if (conversationId !== undefined) break;
+        conversationId = await acceptedIn(questionId);
+        if (conversationId !== undefined) break;
+        if (await isKnown(toConversationId(questionId))) conversationId = toConversationId(questionId);
+        else questionId = await questionBefore(answer.channel_id, questionId);
+      }
+      if (conversationId !== undefined) for (const id of questions) conversations.set(id, conversationId);
+      return conversationId;
+    },
+    note(questionId, conversationId) {
+      conversations.set(questionId, conversationId);
+    },
+    conversationOf: (questionId) => conversations.get(questionId),
+  };
 }

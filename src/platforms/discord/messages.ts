@@ -1,28 +1,35 @@
-import { LRUCache } from "lru-cache";
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
-import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, ParleyError, isRefusal } from "../../core/errors.ts";
 import type { Receiver } from "../../core/platform.ts";
-import type { Language } from "../../words/languages.ts";
-import { inLanguage } from "../../words/translate.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { expiringBy } from "../../support/clock.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
-import { expiringBy } from "../../support/lru-time.ts";
-import { refuseInTime } from "../delivery/refuse-in-time.ts";
-import { isOutage, receivePatiently } from "../delivery/receive-patiently.ts";
-import { isDirectType, isThreadType, toConversationId, toEventKey } from "./address.ts";
+import { createSlidingWindowLimiter } from "../../support/rate-limiter.ts";
+import { languages, type Language } from "../../words/languages.ts";
+import { translate, inLanguage } from "../../words/translate.ts";
+import {
+  createRefusalSchedule,
+  retryPlatformCall,
+  refuseInTime,
+  isOutage,
+  receivePatiently,
+} from "../delivery/receive-patiently.ts";
+import { toEventKey, isDirectType, isThreadType, toConversationId } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
-import type { ChannelCache } from "./channel-cache.ts";
-import { createOutageNotices } from "./outage-notices.ts";
-import { createRefusalNotices } from "./refusal-notices.ts";
+import type { Directory } from "./directory.ts";
+import { toSentence } from "./content.ts";
+import { discordCode, errorCodes } from "./errors.ts";
 import { mentionsBot, type Names } from "./incoming.ts";
 import { isFromPerson, type MessageEvents } from "./message-events.ts";
 
 /** What {@link createMessageIntake} works with. */
-export interface MessageOptions {
+interface MessageOptions {
   readonly api: DiscordApi;
   readonly receiver: Receiver;
-  readonly channels: ChannelCache;
+  readonly channels: Directory;
   readonly names: (guildId: string | undefined) => Names;
   readonly events: MessageEvents;
   /** What the author of a message is told something in. */
@@ -278,5 +285,168 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     settleNotice,
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),
     idle: () => queue.idle(),
+  };
+}
+
+/** How long taking a notice back is tried, in milliseconds. */
+const takeBackForMs = 10 * 60_000;
+const maxSettling = 1000;
+
+/** Tells people that messages are not taken for the time being, and keeps these notices true. */
+interface OutageNotices {
+  /**
+   * Replies to the message, once for all instances, then settles the notice in the background.
+   * @throws ParleyError where nothing could be said
+   */
+  tell(message: Pick<APIMessage, "id" | "channel_id">, error: unknown): Promise<void>;
+  /**
+   * Makes a notice true that the bot has posted: its message is not answered from now on; or, where it was accepted, by
+   * whichever instance, the notice is deleted. All else is ignored. Contract: must not throw.
+   * @param message by the bot
+   */
+  settle(message: APIMessage): void;
+}
+
+/**
+ * Who tells a person may be cut off from the store, stopped or killed before the store has decided. So each instance
+ * settles the notices that it sees, and the look-up of missed messages those of earlier runs.
+ */
+function createOutageNotices(options: {
+  readonly api: Pick<DiscordApi, "createMessage" | "deleteMessage">;
+  readonly receiver: Pick<Receiver, "refuse">;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Log;
+}): OutageNotices {
+  const { api, receiver, signal, clock, log } = options;
+  /** Ids of notices that are, or were, settled here. */
+  const settling = new LRUCache<string, true>({ max: maxSettling });
+
+  async function takeBack({ id, channel_id: channelId }: APIMessage): Promise<void> {
+    try {
+      const deadline = clock.monotonic() + takeBackForMs;
+      await retryPlatformCall(() => api.deleteMessage(channelId, id), deadline, signal, clock);
+    } catch (error) {
+      // Another instance was faster.
+      if (discordCode(error) !== errorCodes.unknownMessage) throw error;
+    }
+  }
+
+  async function settle(notice: APIMessage, messageId: string): Promise<void> {
+    try {
+      if ((await receiver.refuse(toEventKey(messageId))) === "accepted") await takeBack(notice);
+    } catch (error) {
+      settling.delete(notice.id);
+      log.warn({ message: messageId, err: error }, "notice not settled");
+    }
+  }
+
+  function settleOnce(notice: APIMessage, messageId: string): void {
+    if (settling.has(notice.id)) return;
+    settling.set(notice.id, true);
+    void settle(notice, messageId);
+  }
+
+  return {
+    async tell({ id, channel_id: channelId }, error) {
+      // The nonce keeps several instances from telling it several times.
+      const notice = await api.createMessage(channelId, {
+        ...toSentence(toNotice(error)),
+        message_reference: { message_id: id, fail_if_not_exists: false },
+        nonce: id,
+        enforce_nonce: true,
+      });
+      settleOnce(notice, id);
+    },
+    settle(message) {
+      const messageId = message.message_reference?.message_id;
+      if (messageId !== undefined && isOutageText(message.content)) settleOnce(message, messageId);
+    },
+  };
+}
+
+/** As Discord shows them, in every language; written when the first message of the bot is looked at. */
+let outageTexts: ReadonlySet<string> | undefined;
+
+function isOutageText(content: string): boolean {
+  outageTexts ??= new Set(
+    languages.flatMap((language) =>
+      [new ParleyError("store-unavailable", "notice"), new Error("notice")].map((error) =>
+        inLanguage(language, () => toSentence(toNotice(error)).content),
+      ),
+    ),
+  );
+  return outageTexts.has(content);
+}
+
+/** How often a person is told in direct messages that the rules refuse what they wrote in one server. */
+const accessInServerMs = 24 * 60 * 60_000;
+/** The same for what they wrote in direct messages. */
+const accessInDirectMs = 10 * 60_000;
+/** Discord suspects bots that open many direct messages. */
+const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
+
+/** A refused message. */
+interface RefusedMessage {
+  readonly id: string;
+  readonly channel_id: string;
+  /** Absent in direct messages. */
+  readonly guild_id?: string;
+  readonly author: { readonly id: string };
+}
+
+/** Tells people that their messages are refused. */
+interface RefusalNotices {
+  /** Answers in direct messages, and nowhere else; not again for a while. Contract: must not throw. */
+  tell(message: RefusedMessage, error: ParleyError): Promise<void>;
+}
+
+/**
+ * What others wrote in a channel is no place for a refusal, and Discord has private answers to interactions only: so
+ * the person gets a direct message. Where they take none, nothing is said.
+ */
+function createRefusalNotices(
+  api: Pick<DiscordApi, "openDirectChannel" | "createMessage">,
+  log: Log,
+  clock: Clock,
+): RefusalNotices {
+  const schedule = createRefusalSchedule(() => clock.monotonic());
+  const opened = createSlidingWindowLimiter({ ...directLimit, now: () => clock.monotonic() });
+
+  return {
+    async tell(message, error) {
+      const { id, author, channel_id: channelId, guild_id: guildId } = message;
+      const intervalMs = guildId === undefined ? accessInDirectMs : accessInServerMs;
+      const who = `${author.id} ${guildId ?? ""}`;
+      if (!schedule.isDue(error, who, intervalMs)) return;
+      const notice = toNotice(error);
+      try {
+        if (guildId === undefined) {
+          await api.createMessage(channelId, {
+            ...toSentence(notice),
+            message_reference: { message_id: id, fail_if_not_exists: false },
+            nonce: id,
+            enforce_nonce: true,
+          });
+          return;
+        }
+        if (!opened.tryTake()) {
+          schedule.untold(error, who);
+          return log.info({ message: id }, "refused without a notice: too many of them");
+        }
+        const direct = await api.openDirectChannel(author.id);
+        // Every instance that has the message tells it, and Discord takes one message with this nonce.
+        const where = `https://discord.com/channels/${guildId}/${channelId}/${id}`;
+        await api.createMessage(direct.id, {
+          ...toSentence(`${notice}\n${translate("discord.about", { address: where })}`),
+          nonce: id,
+          enforce_nonce: true,
+        });
+      } catch (tellError) {
+        // Somebody who takes no direct messages is not asked again.
+        if (isParleyError(tellError, "platform-unreachable")) schedule.untold(error, who);
+        log.debug({ message: id, err: tellError }, "refusal notice not delivered");
+      }
+    },
   };
 }

@@ -4,9 +4,9 @@ import { isParleyError } from "../../core/errors.ts";
 import type { ConversationHistory } from "../../core/platform.ts";
 import type { ConversationSummary } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { createConcurrencyLimit } from "../../support/concurrency-limit.ts";
+import { sleepUnlessAborted, systemClock } from "../../support/clock.ts";
+import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
 import {
   commandPrefix,
   idPrefix,
@@ -14,14 +14,12 @@ import {
   parseConversationId,
   parseEventKey,
   parseGuildPlace,
+  snowflakeAt,
 } from "./address.ts";
-import { systemClock } from "../../support/clock.ts";
 import type { DiscordApi } from "./api.ts";
-import { isEdited } from "./edit-events.ts";
 import type { ChannelActivity } from "./gateway-events.ts";
-import { createPacedSearch } from "./paced-search.ts";
-import type { Shard } from "./shard-plan.ts";
-import { snowflakeAt } from "./snowflake.ts";
+import { isEdited } from "./message-changes.ts";
+import type { Shard } from "./shards.ts";
 
 /** Older messages are not answered. */
 const windowMs = 60 * 60_000;
@@ -42,7 +40,7 @@ const maxConcurrent = 3;
 /** How long the store or Discord is asked again. */
 const retryForMs = 10 * 60_000;
 const backoff = { baseMs: 1000, maxMs: 15_000 };
-/** How long live messages of a channel wait for its missed ones. */
+/** How long live messages of a channel wait for its missed ones, from when those begin to be read. */
 const maxHoldMs = 30_000;
 /** Messages that arrived so shortly before the session count as live: the clocks differ. */
 const clockMarginMs = 60_000;
@@ -50,10 +48,10 @@ const clockMarginMs = 60_000;
 const onlyShard: Shard = { id: 0, has: () => true };
 
 /** A missed message, with the server it is in. */
-export type MissedMessage = APIMessage & { readonly guild_id?: string };
+type MissedMessage = APIMessage & { readonly guild_id?: string };
 
 /** Catches up on what people wrote while the bot was offline: in known conversations, and in mentions elsewhere. */
-export interface MissedMessages {
+interface MissedMessages {
   /**
    * Starts to catch up; at every new session of a shard, since Discord redelivers nothing. Conversations in other
    * shards' servers are left to those. Contract: must not throw.
@@ -131,8 +129,8 @@ export function createMissedMessages(options: {
   const { api, history, take, now, signal, log, clock = systemClock } = options;
   const limit = createConcurrencyLimit(maxConcurrent);
   const others = createPacedSearch(signal, clock);
-  /** Reads in progress, by channel. */
-  const reading = new Map<string, Promise<void>>();
+  /** Reads in progress, by channel, and until when live messages wait for them. */
+  const reading = new Map<string, { readonly work: Promise<void>; readonly holdsUntil: number }>();
   /** In progress, those that wait for the store included. */
   const searches = new Set<Search>();
   /** The searches that live messages wait for. */
@@ -207,7 +205,7 @@ export function createMissedMessages(options: {
   /** The messages of a gap, oldest first. */
   async function readGap({ channelId, after, isChannel }: Gap): Promise<APIMessage[]> {
     if (isChannel) {
-      const page = await limit(() => api.listMessages(channelId, { limit: pageSize }));
+      const page = await limit(() => api.listMessages(channelId, { limit: pageSize, isPatient: true }));
       return page.filter(({ id }) => BigInt(id) > after).toReversed();
     }
     const messages: APIMessage[] = [];
@@ -215,7 +213,9 @@ export function createMissedMessages(options: {
     while (messages.length < maxMessages) {
       signal.throwIfAborted();
       const from = last;
-      const page = await limit(() => api.listMessages(channelId, { after: from, limit: pageSize }));
+      const page = await limit(() =>
+        api.listMessages(channelId, { after: from, limit: pageSize, isPatient: true }),
+      );
       messages.push(...page.toReversed());
       if (page.length < pageSize) break;
       last = page[0]?.id ?? last;
@@ -276,10 +276,10 @@ export function createMissedMessages(options: {
   function readGaps(gaps: readonly Gap[]): void {
     for (const gap of gaps) {
       const { channelId } = gap;
-      const work = (reading.get(channelId) ?? Promise.resolve()).then(() => catchUp(gap));
-      reading.set(channelId, work);
+      const work = (reading.get(channelId)?.work ?? Promise.resolve()).then(() => catchUp(gap));
+      reading.set(channelId, { work, holdsUntil: clock.monotonic() + maxHoldMs });
       void work.then(() => {
-        if (reading.get(channelId) === work) reading.delete(channelId);
+        if (reading.get(channelId)?.work === work) reading.delete(channelId);
       });
     }
   }
@@ -341,15 +341,24 @@ export function createMissedMessages(options: {
     return search.attempt;
   }
 
+  function isHeld(channelId: string): boolean {
+    return clock.monotonic() < (reading.get(channelId)?.holdsUntil ?? Number.NEGATIVE_INFINITY);
+  }
+
   async function hold(channelId: string): Promise<void> {
+    const lastsMs = (reading.get(channelId)?.holdsUntil ?? Infinity) - clock.monotonic();
     const caughtUp = new AbortController();
     await Promise.race([
       (async () => {
         await Promise.all(searching);
-        await reading.get(channelId);
+        await reading.get(channelId)?.work;
         caughtUp.abort();
       })(),
-      sleepUnlessAborted(maxHoldMs, AbortSignal.any([signal, caughtUp.signal]), clock),
+      sleepUnlessAborted(
+        Math.min(maxHoldMs, Math.max(0, lastsMs)),
+        AbortSignal.any([signal, caughtUp.signal]),
+        clock,
+      ),
     ]);
   }
 
@@ -382,12 +391,12 @@ export function createMissedMessages(options: {
       if (searches.size === 0) for (const { shard } of sessions) start(shard);
     },
     async searchFirst(channelId) {
-      if (searches.size === 0 && !reading.has(channelId)) return false;
+      if (searches.size === 0 && !isHeld(channelId)) return false;
       await Promise.all([...searches].map(searchNow));
       await hold(channelId);
       return true;
     },
-    pending: (channelId) => (searching.size === 0 && !reading.has(channelId) ? undefined : hold(channelId)),
+    pending: (channelId) => (searching.size === 0 && !isHeld(channelId) ? undefined : hold(channelId)),
   };
 }
 
@@ -403,4 +412,36 @@ function guildOf({ within = [] }: ConversationSummary): string | undefined {
 
 function mentionsAnyone({ mentions, mention_roles: roles }: APIMessage): boolean {
   return mentions.length > 0 || roles.length > 0;
+}
+
+/** Between two channels: requests for live messages have room. */
+const pauseMs = 100;
+
+/** Work on many channels, one after another, about eight a second: live messages come first. */
+interface PacedSearch {
+  /** Adds work behind what waits. `isWanted`: asked before it begins. Contract: the work must not throw. */
+  add(work: () => Promise<void>, isWanted: () => boolean): void;
+}
+
+/** @see {@link PacedSearch} */
+function createPacedSearch(signal: AbortSignal, clock: Clock): PacedSearch {
+  const waiting: { readonly work: () => Promise<void>; readonly isWanted: () => boolean }[] = [];
+  let isRunning = false;
+
+  async function run(): Promise<void> {
+    isRunning = true;
+    for (let next = waiting.shift(); next !== undefined && !signal.aborted; next = waiting.shift()) {
+      if (!next.isWanted()) continue;
+      await next.work();
+      await sleepUnlessAborted(pauseMs, signal, clock);
+    }
+    isRunning = false;
+  }
+
+  return {
+    add(work, isWanted) {
+      waiting.push({ work, isWanted });
+      if (!isRunning) void run();
+    },
+  };
 }

@@ -1,11 +1,17 @@
-import { ApplicationIntegrationType, InteractionContextType } from "discord-api-types/v10";
-import type { APIInteraction, APIMessage } from "discord.js";
+import {
+  ApplicationIntegrationType,
+  InteractionContextType,
+  PermissionFlagsBits,
+  PermissionsBitField,
+  type APIInteraction,
+  type APIMessage,
+} from "discord.js";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Origin } from "../../core/events.ts";
-import { expiringBy } from "../../support/lru-time.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { systemClock, expiringBy, sleepUnlessAborted } from "../../support/clock.ts";
+import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
 import {
   isDirectType,
   isThreadType,
@@ -15,9 +21,7 @@ import {
   toUserTerm,
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
-import type { ChannelCache } from "./channel-cache.ts";
-import { isManaging, isReadingHistory, type GuildDirectory } from "./guild-directory.ts";
-import type { Memberships } from "./memberships.ts";
+import type { Directory } from "./directory.ts";
 
 /** How long an interaction waits for Discord: its own deadline is three seconds. */
 const interactionLookupMs = 1500;
@@ -26,7 +30,7 @@ const rolesTtlMs = 60_000;
 const maxMembers = 1000;
 
 /** A message of the gateway, or one that was read later: that has neither server nor member. */
-export type MessageWithMember = APIMessage & {
+type MessageWithMember = APIMessage & {
   readonly guild_id?: string;
   readonly member?: { readonly roles: readonly string[] };
 };
@@ -42,12 +46,11 @@ export interface Origins {
 /** @see {@link Origins} */
 export function createOrigins(options: {
   readonly api: Pick<DiscordApi, "getMember">;
-  readonly channels: Pick<ChannelCache, "placeOf">;
+  readonly directory: Pick<Directory, "placeOf" | "hasGuild" | "isManager" | "readsHistory">;
   readonly memberships: Memberships;
   readonly clock: Clock;
-  readonly guilds: Pick<GuildDirectory, "has" | "isManager" | "readsHistory">;
 }): Origins {
-  const { api, channels, memberships, guilds, clock } = options;
+  const { api, directory, memberships, clock } = options;
   const fetched = new LRUCache<string, { readonly roles: readonly string[] | undefined }>({
     max: maxMembers,
     ttl: rolesTtlMs,
@@ -91,8 +94,10 @@ export function createOrigins(options: {
       if (guildId === undefined || member === undefined)
         return { user, isMember: await isMemberInDirectMessages(interaction, userId), isManager: false };
       const installedIn = interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall];
-      const isMember = installedIn === guildId || guilds.has(guildId);
+      const isMember = installedIn === guildId || directory.hasGuild(guildId);
       if (isMember) memberships.seen(userId, guildId);
+      // Those in the channel; the owner has all.
+      const permissions = new PermissionsBitField(BigInt(member.permissions));
       const parentId = channel !== undefined && "parent_id" in channel ? channel.parent_id : undefined;
       return {
         user,
@@ -100,9 +105,8 @@ export function createOrigins(options: {
         ...(channel === undefined ? {} : toPlace(channel.id, channel.type, parentId)),
         roles: member.roles.map(toRoleTerm),
         isMember,
-        ...(isReadingHistory(member.permissions) ? {} : { readsHistory: false }),
-        // Those in the channel; the owner has all.
-        isManager: isMember && isManaging(member.permissions),
+        ...(permissions.has(PermissionFlagsBits.ReadMessageHistory) ? {} : { readsHistory: false }),
+        isManager: isMember && permissions.has(PermissionFlagsBits.ManageGuild),
       };
     },
     async ofMessage(message, channelType) {
@@ -112,13 +116,13 @@ export function createOrigins(options: {
       if (isDirectType(channelType))
         return { user, isMember: (await memberships.isMember(userId)) === true, isManager: false };
       const isIncomplete = message.guild_id === undefined || isThreadType(channelType);
-      const place = isIncomplete ? await channels.placeOf(channelId) : {};
+      const place = isIncomplete ? await directory.placeOf(channelId) : {};
       const guildId = message.guild_id ?? place.guildId;
       if (guildId === undefined) throw new ParleyError("platform-rejected", "a channel without a server");
       // Absent in messages that were read later; whoever has left the server since is a stranger.
       const roles = message.member?.roles ?? (await rolesOf(guildId, userId));
       if (roles !== undefined) memberships.seen(userId, guildId);
-      const readsHistory = guilds.readsHistory({
+      const readsHistory = directory.readsHistory({
         guildId,
         channelId: isThreadType(channelType) ? (place.parentId ?? channelId) : channelId,
         userId,
@@ -131,7 +135,7 @@ export function createOrigins(options: {
         ...toPlace(channelId, channelType, place.parentId),
         roles: (roles ?? []).map(toRoleTerm),
         isMember: roles !== undefined,
-        isManager: roles !== undefined && guilds.isManager(guildId, userId, roles),
+        isManager: roles !== undefined && directory.isManager(guildId, userId, roles),
       };
     },
   };
@@ -146,4 +150,91 @@ function toPlace(
   if (!isThreadType(channelType) || typeof parentId !== "string")
     return { channel: toChannelPlace(channelId) };
   return { channel: toChannelPlace(parentId), thread: toChannelPlace(channelId) };
+}
+
+const maxPeople = 5000;
+/** Somebody who leaves the last common server keeps direct messages for so long. */
+const memberTtlMs = 10 * 60_000;
+/** Somebody who joins a server is a stranger in direct messages for so long. */
+const strangerTtlMs = 60_000;
+/** Servers that are looked at for one person. */
+const maxGuilds = 200;
+/** Concurrent requests for all people. */
+const maxConcurrent = 5;
+
+/** Whether people share a server with the bot. Discord does not say it in direct messages. */
+interface Memberships {
+  /** Notes that somebody was seen in a server of the bot. */
+  seen(userId: string, guildId: string): void;
+  /**
+   * From memory (10 minutes for members, one for strangers), else from Discord: first the server that they were last
+   * seen in, at most 200 servers. `undefined`: the
+   * bot is in more servers, and in none of those 200 with this person.
+   * @throws ParleyError `platform-unreachable` where Discord did not say it of every server
+   */
+  isMember(userId: string): Promise<boolean | undefined>;
+  /** Drops what is known: the bot has left a server. */
+  clear(): void;
+}
+
+/**
+ * @param guildIds the servers of the bot, of all its shards; more than 200 need not be complete
+ * @see {@link Memberships}
+ */
+export function createMemberships(
+  api: Pick<DiscordApi, "getMember">,
+  guildIds: () => readonly string[] | Promise<readonly string[]>,
+  clock: Clock = systemClock,
+): Memberships {
+  const limit = createConcurrencyLimit(maxConcurrent);
+  const known = new LRUCache<string, boolean>({ max: maxPeople, ttl: strangerTtlMs, ...expiringBy(clock) });
+  /** Servers that people were seen in: one request is enough as long as they stay there. */
+  const lastGuilds = new LRUCache<string, string>({ max: maxPeople });
+  const lookups = new Map<string, Promise<boolean | undefined>>();
+
+  function note(userId: string, isMember: boolean): void {
+    known.set(userId, isMember, { ttl: isMember ? memberTtlMs : strangerTtlMs });
+  }
+
+  async function lookUp(userId: string): Promise<boolean | undefined> {
+    const all = await guildIds();
+    const last = all.find((id) => id === lastGuilds.get(userId));
+    const others = all.filter((id) => id !== last).slice(0, last === undefined ? maxGuilds : maxGuilds - 1);
+    const groups = last === undefined ? [] : [[last]];
+    for (let first = 0; first < others.length; first += maxConcurrent)
+      groups.push(others.slice(first, first + maxConcurrent));
+    let failure: unknown;
+    for (const ids of groups) {
+      const members = await Promise.allSettled(ids.map((id) => limit(() => api.getMember(id, userId))));
+      for (const [index, member] of members.entries()) {
+        if (member.status === "rejected") failure ??= member.reason;
+        else if (member.value !== undefined) {
+          lastGuilds.set(userId, ids[index] ?? "");
+          return true;
+        }
+      }
+    }
+    if (failure !== undefined) throw failure;
+    return all.length > maxGuilds ? undefined : false;
+  }
+
+  return {
+    seen(userId, guildId) {
+      lastGuilds.set(userId, guildId);
+      note(userId, true);
+    },
+    async isMember(userId) {
+      const before = known.get(userId);
+      if (before !== undefined) return before;
+      let lookup = lookups.get(userId);
+      if (lookup === undefined) {
+        lookup = lookUp(userId).finally(() => lookups.delete(userId));
+        lookups.set(userId, lookup);
+      }
+      const isMember = await lookup;
+      if (isMember !== undefined) note(userId, isMember);
+      return isMember;
+    },
+    clear: () => known.clear(),
+  };
 }

@@ -1,55 +1,51 @@
-import { ChannelType } from "discord-api-types/v10";
-import type { APIInteraction } from "discord.js";
+import { ChannelType, type APIInteraction } from "discord.js";
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
+import type { ConversationHistory, Platform, Receiver } from "../../core/platform.ts";
 import type { Claims, Records } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
-import type { ConversationHistory, Platform, Receiver } from "../../core/platform.ts";
 import { systemClock } from "../../support/clock.ts";
-import { parseShownFiles } from "../delivery/shown-files.ts";
+import { translate } from "../../words/translate.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
-import { createAcknowledgements, withAcknowledgements } from "./acknowledgements.ts";
-import { fromReplyAddress, toChannelPlace, toEventKey, toGuildPlace, toReplyAddress } from "./address.ts";
-import { createDiscordApi, publicApiUrl } from "./api.ts";
+import { parseShownFiles } from "../delivery/message-plan.ts";
+import { createAcknowledgements, withAcknowledgements, createFreshTokens } from "./acknowledgements.ts";
+import {
+  fromReplyAddress,
+  toChannelPlace,
+  toEventKey,
+  toGuildPlace,
+  toReplyAddress,
+  toRefKey,
+  snowflakeAt,
+} from "./address.ts";
+import { type DiscordApi, createDiscordApi, publicApiUrl } from "./api.ts";
+import { createModalTargetCache } from "./call-intake.ts";
 import { registerCommands } from "./commands.ts";
 import { createConnection, type Connection } from "./connection.ts";
-import { createAttachmentDownload } from "./download.ts";
-import { createDiscordClock } from "./discord-clock.ts";
-import { createFreshTokens } from "./fresh-tokens.ts";
-import type { ConnectionEvents } from "./gateway-events.ts";
-import { createHttpAgent } from "./http-agent.ts";
-import { createHiddenContentNotices } from "./hidden-content-notices.ts";
+import { createDiscordScheduler, createLimitReader, withDelivery } from "./delivery.ts";
+import { createOwnPosts } from "./destination.ts";
+import { createDirectory, createOwnGuilds } from "./directory.ts";
+import { discordCode, errorCodes } from "./errors.ts";
+import { createAttachmentDownload } from "./files.ts";
+import { type ConnectionEvents, createHeardMessages, withHearing } from "./gateway-events.ts";
 import type { Names } from "./incoming.ts";
 import { createInteractionHandler } from "./interactions.ts";
-import { createInvalidRequestGuard } from "./invalid-requests.ts";
-import { createMessageIntake, type MessageIntake } from "./messages.ts";
-import { createMessageEvents } from "./message-events.ts";
-import { createMemberships } from "./memberships.ts";
-import { createMissedMessages } from "./missed-messages.ts";
-import { createChannelCache } from "./channel-cache.ts";
-import { createDeletionEvents } from "./deletion-events.ts";
-import { createEditEvents } from "./edit-events.ts";
-import { createDiscordScheduler, createLimitReader, withDelivery } from "./delivery.ts";
-import { toRefKey } from "./message-ref.ts";
-import { createOrderedChanges } from "./ordered-changes.ts";
-import { createOwnGuilds } from "./own-guilds.ts";
-import { createOwnPosts } from "./own-posts.ts";
-import { createDiscordTarget } from "./reply.ts";
-import { snowflakeAt } from "./snowflake.ts";
-import { createOrigins } from "./origin.ts";
 import { createLocales } from "./locales.ts";
-import { createHeardMessages, withHearing } from "./heard-messages.ts";
+import { createDiscordClock, createInvalidRequestGuard } from "./make-request.ts";
+import { createDeletionEvents, createEditEvents, createOrderedChanges } from "./message-changes.ts";
+import { createHiddenContentNotices, createMessageEvents, createReplyChains } from "./message-events.ts";
+import { createMessageIntake, type MessageIntake } from "./messages.ts";
+import { createMissedMessages } from "./missed-messages.ts";
+import { createMemberships, createOrigins } from "./origin.ts";
 import { createRoomReader } from "./read-room.ts";
-import { createModalTargetCache } from "./modal-target-cache.ts";
-import { withPlainReplies } from "./plain-replies.ts";
-import { createReplyChains } from "./reply-chains.ts";
-import { automaticShards, isOwnGuild, type ShardSettings } from "./shard-plan.ts";
+import { createDiscordTarget } from "./reply.ts";
+import { automaticShards, isOwnGuild, type ShardSettings } from "./shards.ts";
 import { createThreads } from "./threads.ts";
-import { translate } from "../../words/translate.ts";
 
 /** Options of {@link createDiscordPlatform}. */
-export interface DiscordOptions {
+interface DiscordOptions {
   readonly token: string;
   /** Default `https://discord.com/api`. Its host is also trusted for attachments. */
   readonly apiUrl?: string;
@@ -81,11 +77,10 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const discordClock = createDiscordClock(clock);
   const now = options.now ?? (() => discordClock.now());
   const onResponse = discordClock.observe;
-  const agent = createHttpAgent();
   const scheduler = createDiscordScheduler(options.meter, options.requestsPerSecond, clock);
   const onLimits = createLimitReader(scheduler, apiUrl === publicApiUrl ? 50 : 0);
   const guard = createInvalidRequestGuard({ log, clock });
-  const plainApi = createDiscordApi({ ...options, apiUrl, agent, onResponse, onLimits, guard });
+  const plainApi = createDiscordApi({ ...options, apiUrl, onResponse, onLimits, guard });
   const acknowledgements = createAcknowledgements(plainApi, log, clock);
   const api = withPlainReplies(
     withDelivery(withAcknowledgements(plainApi, acknowledgements), scheduler, now, clock),
@@ -94,7 +89,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const ownPosts = createOwnPosts();
   const freshTokens = createFreshTokens(now);
   const locales = createLocales({
-    guildLocale: (guildId) => connection?.guilds.localeOf(guildId),
+    guildLocale: (guildId) => directory.guildLocale(guildId),
     records: options.records ?? noRecords,
     log,
     now,
@@ -107,56 +102,37 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   let registration: Promise<void> = Promise.resolve();
   const handling = new Set<Promise<void>>();
 
-  const channels = createChannelCache(api, (id) => connection?.guilds.channel(id)?.type, clock);
-  const threads = createThreads(api, channels, log, clock);
+  const directory = createDirectory(api, () => connection?.client(), clock);
+  const threads = createThreads(api, directory, log, clock);
 
-  const ownGuilds = createOwnGuilds(
-    api,
-    () => {
-      const plan = connection?.plan();
-      return plan === undefined || connection === undefined ? undefined : { plan, guilds: connection.guilds };
-    },
-    clock,
-  );
+  const ownGuilds = createOwnGuilds(api, directory, () => connection?.plan(), clock);
   const memberships = createMemberships(api, ownGuilds, clock);
-  const origins = createOrigins({
-    api,
-    channels,
-    memberships,
-    clock,
-    guilds: {
-      has: (guildId) => connection?.guilds.has(guildId) === true,
-      isManager: (...member) => connection?.guilds.isManager(...member) === true,
-      readsHistory: (member) => connection?.guilds.readsHistory(member) === true,
-    },
-  });
+  const origins = createOrigins({ api, directory, memberships, clock });
 
   const botId = (): string => connection?.identity()?.botId ?? "";
   const heard = createHeardMessages(botId, () => clock.monotonic());
 
   function names(guildId: string | undefined): Names {
-    const guilds = connection?.guilds;
     return {
       botId: botId(),
       botName: connection?.identity()?.botName ?? "bot",
-      botRoleId: guildId === undefined ? undefined : guilds?.botRoleId(guildId),
-      roleName: (id) => guilds?.roleName(id),
-      channelName: (id) => guilds?.channel(id)?.name,
+      botRoleId: guildId === undefined ? undefined : directory.botRoleId(guildId),
+      roleName: (id) => directory.roleName(id),
+      channelName: (id) => directory.channelName(id),
     };
   }
 
   /** Of people, roles and servers the names that the gateway has said. */
   async function nameOf(id: string): Promise<string | undefined> {
-    const guilds = connection?.guilds;
     const channelId = /^discord:channel:(\d+)$/.exec(id)?.[1];
     if (channelId !== undefined) {
-      const name = names(undefined).channelName(channelId) ?? (await channels.nameOf(channelId));
+      const name = await directory.nameOf(channelId);
       return name === undefined ? undefined : `#${name}`;
     }
     const roleId = /^discord:role:(\d+)$/.exec(id)?.[1];
-    if (roleId !== undefined) return guilds?.roleName(roleId);
+    if (roleId !== undefined) return directory.roleName(roleId);
     const guildId = /^discord:guild:(\d+)$/.exec(id)?.[1];
-    if (guildId !== undefined) return guilds?.nameOf(guildId);
+    if (guildId !== undefined) return directory.guildName(guildId);
     const userId = /^discord:(?:user:)?(\d+)$/.exec(id)?.[1];
     return userId === botId() ? connection?.identity()?.botName : undefined;
   }
@@ -191,7 +167,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   function prepare(receiver: Receiver, history: ConversationHistory): Connection {
     const chains = createReplyChains({
       api,
-      isKnown: async (id) => channels.isOpen(id) || (await receiver.knows(id)),
+      isKnown: async (id) => directory.isOpen(id) || (await receiver.knows(id)),
       acceptedIn: (questionId) => receiver.conversationOf(toEventKey(questionId)),
       botId,
       log,
@@ -199,7 +175,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     const hiddenContent = createHiddenContentNotices({ api, readsContents, botId, log });
     const messageEvents = createMessageEvents({
       receiver,
-      channels,
+      channels: directory,
       origins,
       chains,
       hiddenContent,
@@ -209,7 +185,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     messages = createMessageIntake({
       api,
       receiver,
-      channels,
+      channels: directory,
       names,
       events: messageEvents,
       languageOf: ({ author, guild_id: guildId }) => locales.languageOf(author.id, guildId),
@@ -248,7 +224,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       clock,
       log,
     });
-    const deletions = createDeletionEvents({ receiver, channels, chains, changes });
+    const deletions = createDeletionEvents({ receiver, channels: directory, chains, changes });
     const edits = createEditEvents({
       api,
       receiver,
@@ -283,7 +259,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       },
       messageChanged: (message) => edits.message(message),
       interaction: (interaction) => track(handle(interaction), interaction),
-      channelChanged: (channelId) => channels.forget(channelId),
+      channelChanged: (channelId) => directory.forget(channelId),
       messagesDeleted: (channelId, ids) => deletions.messages(channelId, ids),
       channelDeleted: (channelId) => deletions.channel(channelId),
       guildDeleted(guildId) {
@@ -294,7 +270,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     return createConnection({
       token: options.token,
       apiUrl,
-      agent,
       shards: options.shards ?? automaticShards,
       claims: options.claims ?? ownClaims,
       onResponse,
@@ -319,7 +294,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const readRoom = createRoomReader({
     api,
     async names(channelId) {
-      const [place] = await Promise.allSettled([channels.placeOf(channelId)]);
+      const [place] = await Promise.allSettled([directory.placeOf(channelId)]);
       return names(place.status === "fulfilled" ? place.value.guildId : undefined);
     },
     readsContents,
@@ -344,7 +319,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
           address,
           isResumed: hooks.isResumed === true,
           threads,
-          parentOf: (threadId) => channels.parentOf(threadId),
+          parentOf: (threadId) => directory.parentOf(threadId),
           scheduler,
           freshTokens,
           ownPosts,
@@ -411,7 +386,35 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       await registration;
       await downloads.close();
       await connection?.close();
-      await agent.close();
+    },
+  };
+}
+
+/** Channels whose missing permission was logged. */
+const maxLogged = 1000;
+
+/**
+ * The API, whose replies are posted as ordinary messages where Discord refuses them: a reply needs the permission Read
+ * Message History. That is logged once for each channel.
+ */
+function withPlainReplies(api: DiscordApi, log: Log): DiscordApi {
+  const logged = new LRUCache<string, true>({ max: maxLogged });
+  return {
+    ...api,
+    async createMessage(channelId, body, options) {
+      try {
+        return await api.createMessage(channelId, body, options);
+      } catch (error) {
+        if (discordCode(error) !== errorCodes.noHistoryToReply || body.message_reference === undefined)
+          throw error;
+        if (!logged.has(channelId))
+          log.warn(
+            { channel: channelId, permission: "Read Message History" },
+            "permission missing: answers here are not shown as replies, so that nobody can go on by replying",
+          );
+        logged.set(channelId, true);
+        return await api.createMessage(channelId, { ...body, message_reference: undefined }, options);
+      }
     },
   };
 }

@@ -1,15 +1,20 @@
 import { translate } from "../../words/translate.ts";
-import { MessageType } from "discord-api-types/v10";
-import type { APIMessage } from "discord.js";
+import { MessageType, type APIMessage } from "discord.js";
 import { ParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { RoomMessage, RoomQuery, RoomReading } from "../../core/room.ts";
-import { isDirectType, fromReplyAddress, parseEventKey, toEventKey, type DiscordAddress } from "./address.ts";
+import {
+  isDirectType,
+  fromReplyAddress,
+  parseEventKey,
+  toEventKey,
+  type DiscordAddress,
+  snowflakeAt,
+} from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import { toParleyError, withPermission } from "./errors.ts";
-import type { HeardMessages } from "./heard-messages.ts";
-import { readMessage, toAuthor, type Names } from "./incoming.ts";
-import { snowflakeAt } from "./snowflake.ts";
+import type { HeardMessages } from "./gateway-events.ts";
+import { isFirstOfPost, readMessage, toAuthor, type Names, withPostTitle } from "./incoming.ts";
 
 const pageSize = 100;
 /** Pages of one reading. */
@@ -88,10 +93,11 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
     if (address.interaction?.isGuest === true) throw lacking(translate("room.membership"));
     const botNames = await names(address.channelId);
     const found = await collect(address.channelId, query, botNames);
-    const messages = found
-      .slice(0, query.maxMessages)
-      .map((message) => toRoomMessage(message, botNames))
-      .toReversed();
+    const shown = found.slice(0, query.maxMessages);
+    const title = shown.some((message) => isFirstOfPost(message))
+      ? ((await api.getChannel(address.channelId)).name ?? undefined)
+      : undefined;
+    const messages = shown.map((message) => toRoomMessage(message, botNames, title)).toReversed();
     const readable = messages.filter(({ text, attachments }) => text !== "" || attachments.length > 0);
     const isHidden = readable.length < messages.length && !readsContents();
     return {
@@ -133,13 +139,15 @@ function isWanted(message: APIMessage, channelId: string, query: RoomQuery, { bo
   return query.includesOwn === true || message.author.id !== botId || message.id === channelId;
 }
 
-function toRoomMessage(message: APIMessage, names: Names): RoomMessage {
+function toRoomMessage(message: APIMessage, names: Names, title: string | undefined): RoomMessage {
+  const content = readMessage(message, names);
   const { author, webhook_id: webhookId } = message;
   return {
     key: toEventKey(message.id),
     author: toAuthor(author),
     isApp: author.bot === true || webhookId !== undefined,
-    ...readMessage(message, names),
+    ...content,
+    text: withPostTitle(isFirstOfPost(message) ? title : undefined, content.text),
     sentAt: Date.parse(message.timestamp),
   };
 }

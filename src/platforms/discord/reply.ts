@@ -1,14 +1,25 @@
 import type { RawFile } from "discord.js";
-import type { Clock } from "../../core/clock.ts";
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
 import type { ReplyFile } from "../../core/platform.ts";
-import { afterRequests } from "../../support/after-requests.ts";
-import type { Urgency } from "../delivery/delivery-lane.ts";
-import type { DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
-import { parseShownFiles } from "../delivery/shown-files.ts";
-import type { EditTarget, MessageContent, WorkSign } from "../delivery/edit-target.ts";
-import { isThreadType, maxFileBytesAt, type DiscordAddress, type InteractionAddress } from "./address.ts";
+import type { Log } from "../../core/telemetry.ts";
+import type { Urgency, DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
+import {
+  type WorkSign,
+  parseShownFiles,
+  type EditTarget,
+  type MessageContent,
+} from "../delivery/message-plan.ts";
+import { createFollowUps, type FollowUps, type FreshTokens } from "./acknowledgements.ts";
+import {
+  isThreadType,
+  maxFileBytesAt,
+  type DiscordAddress,
+  type InteractionAddress,
+  fromRef,
+  toRef,
+  type MessageRef,
+} from "./address.ts";
 import type { DiscordApi, SendOptions } from "./api.ts";
 import {
   lengthOf,
@@ -20,16 +31,10 @@ import {
   type DiscordContent,
 } from "./content.ts";
 import { isOldMessage, lanes } from "./delivery.ts";
-import { createDestinationFinder } from "./destination.ts";
+import { createDestinationFinder, type OwnPosts } from "./destination.ts";
 import { errorCodes, discordCode, isTokenGone, withPermission } from "./errors.ts";
-import { createFollowUps, type FollowUps } from "./follow-ups.ts";
-import { withAltTexts } from "./files.ts";
-import type { FreshTokens } from "./fresh-tokens.ts";
-import { fromRef, toRef, type MessageRef } from "./message-ref.ts";
-import type { OwnPosts } from "./own-posts.ts";
+import { withAltTexts, createUploads, randomNonce } from "./files.ts";
 import type { Threads } from "./threads.ts";
-import { createTypingSign } from "./typing-sign.ts";
-import { createUploads, randomNonce } from "./uploads.ts";
 
 /** Where the bot is not a member it has five follow-ups; two are reserved for files. */
 const maxGuestMessages = 3;
@@ -55,7 +60,7 @@ interface PostedMessage {
 const ownershipMs = 1000;
 
 /** Options of {@link createDiscordTarget}. */
-export interface TargetOptions {
+interface TargetOptions {
   readonly api: DiscordApi;
   readonly address: DiscordAddress;
   /** An earlier process may have posted messages of this reply. */
@@ -384,7 +389,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     return {
       ...sign,
       show(status) {
-        afterRequests(() => {
+        setImmediate(() => {
           if (isClosed) return;
           destinations.find().catch((error: unknown) => log.debug({ err: error }, "thread not opened yet"));
         });
@@ -398,4 +403,71 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     const isFinal = content.state === "finished" || content.state === "failed";
     return toDiscordContent(content, isFirst && isFinal ? (destinations.known()?.notices ?? []) : []);
   }
+}
+
+/** Text that comes sooner needs no sign. */
+const startAfterMs = 200;
+/** Discord shows typing for ten seconds. */
+const repeatMs = 8000;
+/** How long a post waits for a request in flight, which would otherwise show typing after it. */
+const settleMs = 500;
+
+/** Typing as a sign of work. */
+interface TypingSign extends WorkSign {
+  /** Stops it. Resolves when no request is in flight, after half a second at the latest. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Shows "typing…" where the reply will be posted, until it is cleared: Discord ends it with the bot's next message.
+ * @param channelId resolves to the channel; called when typing starts
+ */
+function createTypingSign(options: {
+  readonly api: Pick<DiscordApi, "startTyping">;
+  readonly channelId: () => Promise<string>;
+  readonly clock: Clock;
+  readonly log: Log;
+}): TypingSign {
+  const { api, clock, log } = options;
+  const cleared = new AbortController();
+  let cancelTimer: CancelTimer | undefined;
+  let inFlight: Promise<void> | undefined;
+
+  async function type(): Promise<void> {
+    try {
+      const channelId = await options.channelId();
+      if (!cleared.signal.aborted) await api.startTyping(channelId, { signal: cleared.signal });
+    } catch (error) {
+      if (!cleared.signal.aborted) log.debug({ err: error }, "typing not shown");
+    }
+  }
+
+  function run(): void {
+    inFlight = type();
+    cancelTimer = clock.after(repeatMs, run);
+  }
+
+  function clear(): void {
+    cancelTimer?.();
+    // A reason of our own: the default one is an exception, whose stack is the larger part of the cost.
+    cleared.abort("cleared");
+  }
+
+  return {
+    showsWords: false,
+    show() {
+      if (cleared.signal.aborted) return;
+      cancelTimer ??= clock.after(startAfterMs, run);
+    },
+    clear,
+    async stop() {
+      clear();
+      if (inFlight === undefined) return;
+      const late = Promise.withResolvers<void>();
+      const cancel = clock.after(settleMs, late.resolve);
+      await Promise.race([inFlight, late.promise]);
+      cancel();
+      inFlight = undefined;
+    },
+  };
 }

@@ -1,4 +1,4 @@
-import { MessageFlags } from "discord-api-types/v10";
+import { MessageFlags } from "discord.js";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
@@ -15,10 +15,10 @@ import {
   type DiscordAddress,
 } from "./address.ts";
 import type { DiscordApi, SendOptions } from "./api.ts";
-import type { ChannelCache } from "./channel-cache.ts";
+import type { Directory } from "./directory.ts";
 import { cut, toSentence } from "./content.ts";
 import { errorCodes, discordCode, withPermission } from "./errors.ts";
-import { expiringBy } from "../../support/lru-time.ts";
+import { expiringBy } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 
 const maxTitleChars = 100;
@@ -50,7 +50,7 @@ export interface Threads {
 /** @see {@link Threads} */
 export function createThreads(
   api: DiscordApi,
-  channels: Pick<ChannelCache, "archiveMinutesOf">,
+  channels: Pick<Directory, "archiveMinutesOf">,
   log: Log,
   clock: Clock,
 ): Threads {

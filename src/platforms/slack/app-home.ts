@@ -1,20 +1,31 @@
-import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
+import { commandDescription } from "../../core/command-input.ts";
 import type { Command } from "../../core/command.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isRefusal } from "../../core/errors.ts";
-import type { Receiver } from "../../core/platform.ts";
+import type { FormOffer } from "../../core/forms.ts";
+import type { Receiver, PersonOverview } from "../../core/platform.ts";
+import { settingLabel } from "../../core/setting-values.ts";
+import type { Claims, Records } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { budgetLines, usageLines } from "../../core/usage-table.ts";
+import { systemClock } from "../../support/clock.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
-import { inLanguage } from "../../words/translate.ts";
-import { toHomeView } from "./home-view.ts";
-import type { Origins } from "./origin.ts";
-import type { SlackApi } from "./web-api.ts";
+import type { Language } from "../../words/languages.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
+import { retryPlatformCall } from "../delivery/receive-patiently.ts";
+import { toChannelPlace } from "./address.ts";
+import { toFormSelect } from "./form-modal.ts";
+import { cutText, escapeText } from "./escape-markdown.ts";
+import type { Origins } from "./people.ts";
+import type { Identity, SlackApi } from "./web-api.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** What {@link createAppHome} needs. */
-export interface AppHomeOptions {
+interface AppHomeOptions {
   readonly api: Pick<SlackApi, "publishHome">;
   readonly origins: Pick<Origins, "actorOf">;
-  readonly receiver: Pick<Receiver, "overview" | "forms">;
+  readonly receiver: Pick<Receiver, "overview" | "formOffers">;
   readonly commands: ReadonlyMap<string, Command>;
   readonly commandPrefix: string;
   readonly log: Log;
@@ -36,7 +47,7 @@ export function createAppHome(options: AppHomeOptions): AppHome {
   const { api, origins, receiver, commands, commandPrefix, log } = options;
   /** Of two that are made at once, the later one stays. */
   const inOrder = createKeyedQueue();
-  const seen = new LRUCache<string, true>({ max: maxSeen });
+  const seen = createRecent(maxSeen);
 
   async function publish(user: string, notice: string | undefined): Promise<void> {
     const by = await origins.actorOf({ user, channel: "", team: undefined });
@@ -44,7 +55,7 @@ export function createAppHome(options: AppHomeOptions): AppHome {
     try {
       const overview = await receiver.overview(by);
       const view = inLanguage(overview.language, () =>
-        toHomeView({ ...common, overview, offers: receiver.forms.offers(by, undefined), notice }),
+        toHomeView({ ...common, overview, offers: receiver.formOffers(by, undefined), notice }),
       );
       await api.publishHome(user, view);
     } catch (error) {
@@ -69,6 +80,163 @@ export function createAppHome(options: AppHomeOptions): AppHome {
     },
     async changed(user, notice) {
       if (seen.has(user)) await show(user, notice);
+    },
+  };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What a Home tab is made of. */
+interface HomeContent {
+  readonly commands: ReadonlyMap<string, Command>;
+  /** Put before each command's name. */
+  readonly commandPrefix: string;
+  /** `undefined`: it could not be read; `notice` says why. */
+  readonly overview: PersonOverview | undefined;
+  /** Forms that the person may open. */
+  readonly offers: readonly FormOffer[];
+  /** A sentence above everything else. */
+  readonly notice?: string | undefined;
+}
+
+const maxSectionChars = 3000;
+const maxFieldChars = 2000;
+
+/**
+ * The Home tab, in the language of the person that the running code works for: how to use Parley, the person's settings
+ * and usage. @see https://docs.slack.dev/surfaces/app-home
+ */
+function toHomeView({ commands, commandPrefix, overview, offers, notice }: HomeContent): Fields {
+  const help = [...commands.values()].map(
+    (command) => `• \`/${commandPrefix}${command.name}\` ${escapeText(commandDescription(command))}`,
+  );
+  return {
+    type: "home",
+    blocks: [
+      ...(notice === undefined ? [] : [toText(`:warning: ${escapeText(notice)}`)]),
+      toHeader(translate("slack.home.use")),
+      toText(
+        (["direct", "channel", "thread", "files"] as const)
+          .map((part) => `• ${escapeText(translate(`slack.guide.${part}`))}`)
+          .join("\n"),
+      ),
+      toHeader(translate("slack.home.commands")),
+      toText(help.join("\n")),
+      ...(overview === undefined ? [] : toPersonal(overview, offers)),
+    ],
+  };
+}
+
+function toPersonal(
+  { settings, usage, today, budgets }: PersonOverview,
+  offers: readonly FormOffer[],
+): Fields[] {
+  const inForce = settings
+    .filter(({ layers, inForce: value }) => layers.includes("person") && value !== undefined)
+    .map(({ name, inForce: value = "" }) => `• ${escapeText(settingLabel(name))}: ${escapeText(value)}`);
+  const ofToday = usage.filter(({ day }) => day === today);
+  return [
+    toHeader(translate("slack.home.settings")),
+    ...(inForce.length === 0 ? [] : [toText(inForce.join("\n"))]),
+    ...toFormSelect(offers),
+    toHeader(translate("slack.home.usage")),
+    {
+      type: "section",
+      fields: [
+        toField([`*${translate("usage.today")}*`, ...usageLines(ofToday)]),
+        toField([`*${translate("usage.month")}*`, ...usageLines(usage)]),
+      ],
+    },
+    toText(budgetLines(budgets).map(escapeText).join("\n")),
+  ];
+}
+
+const toHeader = (text: string): Fields => ({
+  type: "header",
+  text: { type: "plain_text", text: cutText(text, 150) },
+});
+
+const toText = (text: string): Fields => ({
+  type: "section",
+  text: { type: "mrkdwn", text: cutText(text, maxSectionChars) },
+});
+
+const toField = (lines: readonly string[]): Fields => ({
+  type: "mrkdwn",
+  text: cutText(lines.join("\n"), maxFieldChars),
+});
+
+/** The fields of a `member_joined_channel` event that Parley reads. */
+interface JoinEvent {
+  readonly user: string;
+  readonly channel: string;
+  /** Absent where nobody has invited the user. */
+  readonly inviter?: string;
+}
+
+/** What {@link createWelcome} needs. */
+interface WelcomeOptions {
+  readonly api: Pick<SlackApi, "post">;
+  readonly identity: Pick<Identity, "teamId" | "userId">;
+  readonly origins: Pick<Origins, "actorOf">;
+  readonly receiver: Pick<Receiver, "overview">;
+  readonly languageOf: (userId: string) => Promise<Language>;
+  /** Where it is kept which channels were welcomed. `undefined`: nobody is. */
+  readonly kept: { readonly records: Records; readonly claims: Claims } | undefined;
+  readonly commandPrefix: string;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
+  readonly log: Log;
+}
+
+/** Introduces the bot in channels that it is invited to. */
+interface Welcome {
+  /**
+   * Posts one short message, once a month in a channel at most. Nothing where the rules refuse whoever invited it. Resolves
+   * when that is stored; the post follows. @throws ParleyError `store-unavailable`
+   */
+  joined(event: JoinEvent): Promise<void>;
+}
+
+const keptMs = 30 * 24 * 60 * 60_000;
+const claimMs = 60_000;
+const postWithinMs = 60_000;
+
+/** @see {@link Welcome} */
+export function createWelcome(options: WelcomeOptions): Welcome {
+  const { api, identity, origins, receiver, kept, commandPrefix, clock = systemClock, log } = options;
+
+  async function post(channel: string): Promise<void> {
+    const text = translate("slack.welcome", { command: `\`/${commandPrefix}help\`` });
+    const words = cutText(escapeText(text), 3000);
+    const content = { text: words, blocks: [{ type: "section", text: { type: "mrkdwn", text: words } }] };
+    try {
+      await retryPlatformCall(
+        () => api.post(channel, undefined, content, { mark: `welcome/${channel}` }),
+        clock.monotonic() + postWithinMs,
+        undefined,
+        clock,
+      );
+    } catch (error) {
+      log.info({ channel, err: error }, "no welcome posted");
+    }
+  }
+
+  return {
+    async joined({ user, channel, inviter }) {
+      if (user !== identity.userId || kept === undefined) return;
+      const who = { user: inviter ?? user, channel, team: identity.teamId };
+      const by = await inLanguage(await options.languageOf(who.user), () => origins.actorOf(who));
+      const key = `slack-welcome:${toChannelPlace(identity.teamId, channel)}`;
+      try {
+        const { language } = await receiver.overview(by);
+        if ((await kept.records.get(key)) !== undefined || !(await kept.claims.claim(key, claimMs))) return;
+        await kept.records.set(key, true, keptMs);
+        void inLanguage(language, () => post(channel));
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        log.info({ channel, code: error.code }, "no welcome: the rules refuse it here");
+      }
     },
   };
 }

@@ -1,35 +1,41 @@
-import type { App } from "@slack/bolt";
-import type { Clock } from "../../core/clock.ts";
+import type { App, Context } from "@slack/bolt";
 import type { Actor } from "../../core/access.ts";
+import type { Clock } from "../../core/clock.ts";
+import { goneNotice, formNotAcceptedNotice, acceptingNotice } from "../../core/error-messages.ts";
+import type { CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
-import { acceptingNotice, goneNotice } from "../../core/error-messages.ts";
-import { changedTurnOf, type ActionResult, type ReplyAction } from "../../core/reply-actions.ts";
-import { toCommandCall } from "./action-calls.ts";
-import { actionFormCallback, type ActionFormMemory } from "./action-forms.ts";
-import { toCallKey } from "./address.ts";
+import { changedTurnOf, type ActionCall, type Press, type PressResult } from "../../core/press.ts";
+import { steadyClock } from "../../support/clock.ts";
+import { toCallKey, isDirectMessages, placesAround, toConversationId, toReplyAddress } from "./address.ts";
 import type { CallIntake } from "./call-intake.ts";
-import { toCallerText, type CallerNotices } from "./caller-notices.ts";
-import { answerActions, confirmAction, parseActionId, retryAction } from "./message-blocks.ts";
-import { toFormModal } from "./form-modal.ts";
-import type { Origins } from "./origin.ts";
+import { toCallerText, type CallerNotices } from "./notices.ts";
+import { readFormModal, toFormModal } from "./form-modal.ts";
+import {
+  feedbackAction,
+  parseFeedback,
+  answerActions,
+  confirmAction,
+  parseActionId,
+  retryAction,
+} from "./message-blocks.ts";
+import type { Origins } from "./people.ts";
 import type { SlackApi } from "./web-api.ts";
-import { translate } from "../../words/translate.ts";
 
-/** What {@link registerButtons} needs. */
-export interface ButtonOptions {
+/** What {@link registerButtons} and {@link registerActionForms} need of a workspace. */
+export interface ButtonHandlers {
   readonly teamId: string;
   readonly clock: Clock;
   readonly api: Pick<SlackApi, "openModal">;
   readonly origins: Pick<Origins, "actorOf">;
-  readonly receiver: Pick<Receiver, "retry" | "confirm" | "act">;
-  readonly intake: Pick<CallIntake, "take">;
+  readonly receiver: Pick<Receiver, "press">;
+  readonly intake: CallIntake;
   readonly notices: CallerNotices;
-  /** Called before a call runs again: its reply can replace the button's message through this URL. */
+  /** Called before a turn runs again: its reply can replace the message that has the button through this URL. */
   readonly saveReplaceUrl: (key: string, responseUrl: string) => void;
 }
 
-/** One press of a button. */
-interface Press {
+/** A press, and where the button was. */
+interface PressHere {
   readonly actionId: string;
   /** The button's value. */
   readonly key: string;
@@ -56,11 +62,14 @@ interface PressedBody {
 }
 
 /** Registers the buttons of replies. Slack delivers a press once, so failures are shown to the person. */
-export function registerButtons(app: App, options: ButtonOptions): void {
-  const { teamId, clock, api, origins, receiver, intake, notices, saveReplaceUrl } = options;
-
-  function onPress(which: string | RegExp, run: (press: Press) => Promise<Told | undefined>): void {
-    app.action(which, async ({ action, body, ack }) => {
+export function registerButtons(app: App, of: (context: Context) => ButtonHandlers): void {
+  function onPress(
+    which: string | RegExp,
+    run: (press: PressHere, handlers: ButtonHandlers) => Promise<Told | undefined>,
+  ): void {
+    app.action(which, async ({ action, body, context, ack }) => {
+      const handlers = of(context);
+      const { origins, notices } = handlers;
       const pressed = body as unknown as PressedBody;
       const { response_url: responseUrl, container, message } = pressed;
       // In a thread, what is shown to the person goes where they look.
@@ -74,7 +83,7 @@ export function registerButtons(app: App, options: ButtonOptions): void {
         const by = await origins.actorOf({ user, channel, team: body.user.team_id });
         const isPrivate = container?.is_ephemeral === true;
         const place = { user, channel, thread, responseUrl, isPrivate };
-        told = await run({ ...place, actionId, key, by, triggerId: pressed.trigger_id ?? "" });
+        told = await run({ ...place, actionId, key, by, triggerId: pressed.trigger_id ?? "" }, handlers);
       } catch (error) {
         notices.logFailure(error, actionId);
         told = { text: toCallerText(error) };
@@ -86,50 +95,206 @@ export function registerButtons(app: App, options: ButtonOptions): void {
     });
   }
 
-  onPress(retryAction, async ({ key, by }) => {
-    const outcome = await receiver.retry(key, by);
-    return outcome === "gone" ? { text: translate("slack.retry-gone") } : undefined;
+  onPress(retryAction, (here, handlers) => runPress({ kind: "retry", key: here.key }, here, handlers));
+  onPress(confirmAction, (here, handlers) => runPress({ kind: "confirm", key: here.key }, here, handlers));
+  onPress(answerActions, async (here, handlers) => {
+    const kind = parseActionId(here.actionId);
+    return kind === undefined
+      ? { text: goneNotice() }
+      : await runPress({ kind, key: here.key }, here, handlers);
   });
 
-  onPress(confirmAction, async ({ key, by, responseUrl }) => {
-    if (responseUrl !== undefined) saveReplaceUrl(key, responseUrl);
-    const outcome = await receiver.confirm(key, by);
-    if (outcome === "gone") return { text: translate("slack.confirm-gone") };
-    return outcome === "refused" ? { text: translate("platform.only-asker") } : undefined;
-  });
-
-  onPress(answerActions, async (press) => {
-    const { actionId, key, by, isPrivate, responseUrl } = press;
-    const kind = parseActionId(actionId);
-    if (kind === undefined) return { text: goneNotice() };
-    const turnKey = changedTurnOf({ kind, key });
+  async function runPress(
+    press: Press,
+    here: PressHere,
+    handlers: ButtonHandlers,
+  ): Promise<Told | undefined> {
+    const { receiver, saveReplaceUrl } = handlers;
+    const { by, isPrivate, responseUrl } = here;
+    const turnKey = changedTurnOf(press);
     if (turnKey !== undefined && responseUrl !== undefined) saveReplaceUrl(turnKey, responseUrl);
-    return await show(await receiver.act({ kind, key }, by, { isPrivate }), { kind, key }, press);
-  });
+    return await show(await receiver.press({ ...press, isPrivate }, by), press, here, handlers);
+  }
 
   /** Shows the result of a button below an answer, or starts what it asks for. */
-  async function show(result: ActionResult, action: ReplyAction, press: Press): Promise<Told | undefined> {
+  async function show(
+    result: PressResult,
+    { kind, key: pressedKey }: Press,
+    here: PressHere,
+    { teamId, clock, api, intake, notices }: ButtonHandlers,
+  ): Promise<Told | undefined> {
     switch (result.kind) {
       case "told":
         return { markdown: result.markdown };
       case "gone":
-        return { text: goneNotice() };
+        return { text: goneNotice(kind) };
       case "problems":
         return { text: Object.values(result.problems).join("\n") };
       case "form": {
-        const { channel, thread, responseUrl, isPrivate } = press;
-        const memory: ActionFormMemory = { action, channel, thread, responseUrl, isPrivate };
-        await api.openModal(press.triggerId, toFormModal(result.form, memory, actionFormCallback));
+        const { channel, thread, responseUrl, isPrivate } = here;
+        const memory: ActionFormMemory = {
+          action: { kind, key: pressedKey },
+          channel,
+          thread,
+          responseUrl,
+          isPrivate,
+        };
+        await api.openModal(here.triggerId, toFormModal(result.form, memory, actionFormCallback));
         return undefined;
       }
       case "call": {
-        const key = toCallKey(teamId, "press", press.triggerId);
-        const say = (text: string) => notices.send(press.responseUrl, text, press.thread);
-        const outcome = await intake.take(toCommandCall(teamId, result.call, { ...press, key }, clock), say);
+        const key = toCallKey(teamId, "press", here.triggerId);
+        const say = (text: string) => notices.send(here.responseUrl, text, here.thread);
+        const outcome = await intake.take(toCommandCall(teamId, result.call, { ...here, key }, clock), say);
         return outcome === "slow" ? { text: acceptingNotice() } : undefined;
       }
       case "done":
         return undefined;
     }
   }
+}
+
+/** Where a button below an answer was pressed, or its form submitted. */
+interface ActionPlace {
+  /** Dedupe key of what follows from it. */
+  readonly key: string;
+  readonly by: Actor;
+  /** Slack's id of the person. */
+  readonly user: string;
+  readonly channel: string;
+  readonly thread: string | undefined;
+  readonly responseUrl: string | undefined;
+  /** Only this person sees the answer. */
+  readonly isPrivate: boolean;
+}
+
+/** What a button asks for as a call of its own. Its reply is posted where the answer is, below it. */
+function toCommandCall(
+  teamId: string,
+  { name, options, pictures, conversationId }: ActionCall,
+  { key, by, user, channel, thread, responseUrl, isPrivate }: ActionPlace,
+  clock: Clock,
+): CommandCall {
+  return {
+    kind: "call",
+    key,
+    platform: "slack",
+    conversationId: conversationId ?? toConversationId(teamId, channel, key),
+    author: by.author,
+    sentAt: clock.now(),
+    ...placesAround(teamId, channel),
+    ...(by.origin === undefined ? {} : { origin: by.origin }),
+    address: toReplyAddress({
+      key,
+      channel,
+      user,
+      ...(thread === undefined ? {} : { thread, ...(isPrivate ? { privateThread: thread } : {}) }),
+      ...(responseUrl === undefined ? {} : { responseUrl }),
+      isPrivate,
+      isAnnounced: false,
+      // Messages are searched from here on: too early is only slower.
+      since: Math.min(clock.now(), steadyClock.earliest()),
+    }),
+    name,
+    options,
+    ...(pictures === undefined ? {} : { pictures }),
+    inConversation: conversationId !== undefined,
+    isPrivate,
+    ...(isPrivate || isDirectMessages(channel) ? {} : { isCallerHidden: true }),
+  };
+}
+
+/** `callback_id` of the modal that a button below an answer opens. */
+const actionFormCallback = "parley_action_form";
+
+/** Kept in such a modal until it is submitted; at most 3,000 characters of JSON. */
+interface ActionFormMemory {
+  readonly action: Pick<Press, "kind" | "key">;
+  readonly channel: string;
+  readonly thread: string | undefined;
+  readonly responseUrl: string | undefined;
+  readonly isPrivate: boolean;
+}
+
+/** Registers the forms of buttons below answers. What is wrong stands at its field in the open modal. */
+export function registerActionForms(app: App, of: (context: Context) => ButtonHandlers): void {
+  app.view(actionFormCallback, async ({ body, view, context, ack }) => {
+    const { teamId, clock, origins, receiver, intake, notices, saveReplaceUrl } = of(context);
+    const memory = JSON.parse(view.private_metadata) as ActionFormMemory;
+    const { action, channel, thread, responseUrl, isPrivate } = memory;
+    const values = readFormModal(view.state.values);
+    const [first = ""] = Object.keys(values);
+    const refuse = (text: string) => ack({ response_action: "errors", errors: { [first]: text } });
+    try {
+      const { id: user } = body.user;
+      const by = await origins.actorOf({ user, channel, team: body.user.team_id });
+      const press: Press = { ...action, values, isPrivate };
+      const turnKey = changedTurnOf(press);
+      if (turnKey !== undefined && responseUrl !== undefined) saveReplaceUrl(turnKey, responseUrl);
+      const result = await receiver.press(press, by);
+      switch (result.kind) {
+        case "problems":
+          return await ack({ response_action: "errors", errors: { ...result.problems } });
+        case "gone":
+          return await refuse(goneNotice());
+        case "call": {
+          const place = { by, user, channel, thread, responseUrl, isPrivate };
+          const key = toCallKey(teamId, "view", view.id);
+          const call = toCommandCall(teamId, result.call, { ...place, key }, clock);
+          return (await intake.takeForm(call)) === "slow"
+            ? await refuse(formNotAcceptedNotice())
+            : await ack();
+        }
+        case "told":
+          await ack();
+          return await notices.sendMarkdown(responseUrl, result.markdown, thread);
+        case "form":
+        case "done":
+          return await ack();
+      }
+    } catch (error) {
+      notices.logFailure(error, actionFormCallback);
+      await refuse(toCallerText(error));
+    }
+  });
+}
+
+/** What {@link registerFeedback} needs of a workspace. */
+export interface FeedbackHandlers {
+  readonly teamId: string;
+  readonly origins: Pick<Origins, "actorOf">;
+  readonly receiver: Pick<Receiver, "press">;
+  readonly notices: CallerNotices;
+}
+
+/** What Slack sends when a feedback button is pressed. */
+interface Pressed {
+  readonly user: { readonly id: string; readonly team_id?: string };
+  readonly channel?: { readonly id: string };
+  readonly response_url?: string;
+  readonly container?: { readonly thread_ts?: string };
+  readonly message?: { readonly thread_ts?: string };
+}
+
+/** Registers the feedback buttons below answers. Slack delivers a press once: what came of it is shown to the person. */
+export function registerFeedback(app: App, of: (context: Context) => FeedbackHandlers): void {
+  app.action(feedbackAction, async ({ action, body, context, ack }) => {
+    const { teamId, origins, receiver, notices } = of(context);
+    const { user, channel, response_url: responseUrl, container, message } = body as unknown as Pressed;
+    const thread = container?.thread_ts ?? message?.thread_ts;
+    const { value = "" } = action as { readonly value?: string };
+    let told: string;
+    try {
+      const by = await origins.actorOf({ user: user.id, channel: channel?.id ?? "", team: user.team_id });
+      const press = parseFeedback(value);
+      const isOwn = press?.key.startsWith(`slack:${teamId}:`) === true;
+      const result: PressResult = isOwn ? await receiver.press(press, by) : { kind: "gone" };
+      told = result.kind === "told" ? result.markdown : goneNotice();
+    } catch (error) {
+      notices.logFailure(error, feedbackAction);
+      told = toCallerText(error);
+    }
+    await ack();
+    await notices.send(responseUrl, told, thread);
+  });
 }

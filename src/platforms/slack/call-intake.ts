@@ -4,7 +4,7 @@ import { isParleyError, isRefusal } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { inTime } from "../../support/clock.ts";
 import { receivePatiently } from "../delivery/receive-patiently.ts";
 
 /** How long a call may take before its person is told that it is not accepted yet. Slack's deadline is three seconds. */
@@ -41,12 +41,10 @@ export function createCallIntake(options: {
   }
 
   /** `slow` where the store does not respond in time, or cannot be reached. */
-  async function inTime(acceptance: Promise<unknown>): Promise<"accepted" | "slow"> {
-    const settled = new AbortController();
-    const accepted = acceptance.then(() => "accepted" as const).finally(() => settled.abort("settled"));
-    const slow = sleepUnlessAborted(slowAfterMs, settled.signal, clock).then(() => "slow" as const);
+  async function acceptedSoon(acceptance: Promise<unknown>): Promise<"accepted" | "slow"> {
+    const accepted = acceptance.then(() => "accepted" as const);
     try {
-      return await Promise.race([accepted, slow.then((late) => (settled.signal.aborted ? accepted : late))]);
+      return (await inTime(accepted, slowAfterMs, { clock })) ?? "slow";
     } catch (error) {
       if (isParleyError(error, "store-unavailable")) return "slow";
       throw error;
@@ -65,10 +63,10 @@ export function createCallIntake(options: {
         // Otherwise the caller of this function says why.
         return refuse(call.key, isSlow ? say : () => Promise.resolve());
       });
-      const result = await inTime(acceptance);
+      const result = await acceptedSoon(acceptance);
       isSlow = result === "slow";
       return result;
     },
-    takeForm: (call) => inTime(receiver.receive(call)),
+    takeForm: (call) => acceptedSoon(receiver.receive(call)),
   };
 }

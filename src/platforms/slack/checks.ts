@@ -1,13 +1,15 @@
+import { connect as connectTcp } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { WebClient, type WebClientOptions } from "@slack/web-api";
-import { right, warning, wrong, type Check, type CheckContext, type Finding } from "../../core/checks.ts";
+import { right, wrong, type CheckContext, type Finding, warning, type Check } from "../../core/checks.ts";
 import { isParleyError } from "../../core/errors.ts";
+import { isLoopback } from "../../support/client-address.ts";
+import { eventsPath } from "./address.ts";
 import { slackErrorCode, toParleyError } from "./errors.ts";
 import { botScopes } from "./manifest.ts";
-import { checkRequestUrl, checkSigningSecret } from "./http-checks.ts";
-import { checkSocket } from "./socket-check.ts";
 
 /** @see {@link createSlackChecks} */
-export interface SlackCheckOptions {
+interface SlackCheckOptions {
   readonly botToken: string | undefined;
   readonly appToken: string | undefined;
   /** Used without an app token. */
@@ -210,3 +212,92 @@ const silentLogger: NonNullable<WebClientOptions["logger"]> = {
   setName() {},
   getLevel: () => "error" as ReturnType<NonNullable<WebClientOptions["logger"]>["getLevel"]>,
 };
+
+/** Whether the text has the form of a signing secret; only a request of Slack's shows whether it is the right one. */
+function checkSigningSecret(secret: string): Finding {
+  if (/^[\da-f]{32}$/i.test(secret))
+    return right(
+      "Signing",
+      "the secret has the form of Slack's; the first request shows whether it is the app's",
+    );
+  return warning(
+    "Signing",
+    "SLACK_SIGNING_SECRET does not have the form of Slack's: 32 characters of 0-9 and a-f",
+    `copy the Signing Secret again, not the client secret: Basic Information at ${apps}`,
+  );
+}
+
+/** Whether Slack can send requests to the public address. It is not called: that would need the bot to run. */
+function checkRequestUrl(publicUrl: string | undefined): Finding {
+  if (publicUrl === undefined)
+    return warning(
+      "Requests",
+      `SLACK_PUBLIC_URL is not set: Slack must reach POST ${eventsPath} of this server over https`,
+      "set SLACK_PUBLIC_URL, and paste the manifest (npm run slack:manifest) that has the addresses then",
+    );
+  const { protocol, hostname } = new URL(publicUrl);
+  if (protocol === "https:" || isLoopback(hostname))
+    return right("Requests", `expected at ${publicUrl.replace(/(?<!\/)\/+$/, "")}${eventsPath}`);
+  return wrong(
+    "Requests",
+    "SLACK_PUBLIC_URL begins with http://: Slack sends requests to https addresses only",
+    "put a proxy with a certificate in front (deploy/nginx.conf, deploy/Caddyfile)",
+  );
+}
+
+/**
+ * Whether the socket of Socket Mode can be reached. Without `isLive` only its host is connected to: an open socket takes
+ * part in the bot's work, and a command that Slack sends to it is lost. With it the socket is opened until Slack's hello.
+ */
+export async function checkSocket(url: string, { signal, isLive }: CheckContext): Promise<Finding> {
+  const { hostname, port, protocol } = new URL(url);
+  const isSecure = protocol === "wss:";
+  try {
+    if (isLive) {
+      await waitForHello(url, signal);
+      return right("Socket", `opened at ${hostname}`);
+    }
+    await reach(hostname, port === "" ? (isSecure ? 443 : 80) : Number(port), isSecure, signal);
+    return right("Socket", `${hostname} can be reached`);
+  } catch (error) {
+    const reason = error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.name) : "closed";
+    return wrong(
+      "Socket",
+      `no connection to ${hostname} (${reason})`,
+      `let this machine connect to ${hostname}:${isSecure ? 443 : port}, WebSocket included, in the firewall or proxy`,
+    );
+  }
+}
+
+function reach(host: string, port: number, isSecure: boolean, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = isSecure ? connectTls({ host, port, servername: host }) : connectTcp({ host, port });
+    const abort = (): void => {
+      socket.destroy(new Error("timeout"));
+    };
+    signal.addEventListener("abort", abort, { once: true });
+    socket.once(isSecure ? "secureConnect" : "connect", () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.once("error", reject);
+    socket.once("close", () => signal.removeEventListener("abort", abort));
+  });
+}
+
+function waitForHello(url: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(url);
+    const close = (): void => socket.close();
+    signal.addEventListener("abort", close, { once: true });
+    socket.addEventListener("message", () => {
+      resolve();
+      close();
+    });
+    socket.addEventListener("error", () => reject(new Error("refused")));
+    socket.addEventListener("close", () => {
+      signal.removeEventListener("abort", close);
+      reject(new Error("closed before hello"));
+    });
+  });
+}

@@ -1,27 +1,44 @@
-import type { App, MessageShortcut } from "@slack/bolt";
+import type { App, Context, MessageShortcut } from "@slack/bolt";
+import type { Clock } from "../../core/clock.ts";
+import { resolveInput, collectOptions, missingOptions, parseOptions } from "../../core/command-input.ts";
 import type { Command } from "../../core/command.ts";
-import { collectOptions, missingOptions } from "../../core/command-input.ts";
-import { parseOptions } from "../../core/command-options.ts";
 import { acceptingNotice, formNotAcceptedNotice, toNotice } from "../../core/error-messages.ts";
-import { isParleyError } from "../../core/errors.ts";
-import type { CommandCall } from "../../core/events.ts";
-import { toCallKey } from "./address.ts";
+import { ParleyError, isParleyError } from "../../core/errors.ts";
+import type { CommandCall, RawOption } from "../../core/events.ts";
+import type { Receiver } from "../../core/platform.ts";
+import { steadyClock } from "../../support/clock.ts";
+import { currentLocale, translate } from "../../words/translate.ts";
+import {
+  isDirectMessages,
+  placesAround,
+  toAuthorId,
+  toConversationId,
+  toReplyAddress,
+  type SlackMessageInfo,
+  toCallKey,
+} from "./address.ts";
 import type { CallIntake } from "./call-intake.ts";
-import { toCallerText, type CallerNotices } from "./caller-notices.ts";
-import type { CommandCalls } from "./command-calls.ts";
-import { inLookupTime } from "./lookup-time.ts";
-import { escapeText } from "./markdown.ts";
-import { commandOfModal, modalCallbacks, parseMemory, parseModal, toModal } from "./modal.ts";
-import type { SlackApi } from "./web-api.ts";
-import { translate } from "../../words/translate.ts";
+import { inLookupTime } from "./errors.ts";
+import { escapeText } from "./escape-markdown.ts";
+import {
+  type ModalMemory,
+  commandOfModal,
+  modalCallbacks,
+  parseMemory,
+  parseModal,
+  toModal,
+} from "./modal.ts";
+import { toCallerText, type CallerNotices } from "./notices.ts";
+import type { Origins, Names } from "./people.ts";
+import { toPlainText, type MessageReader } from "./read-message.ts";
+import type { Identity, SlackApi } from "./web-api.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** A message shortcut's `callback_id` in the manifest, followed by the command's name. */
 export const shortcutPrefix = "parley_shortcut:";
 
-/** What {@link registerCommands} needs. */
-export interface CommandOptions {
-  readonly commands: ReadonlyMap<string, Command>;
-  readonly commandPrefix: string;
+/** What {@link registerCommands} needs of a workspace. */
+export interface CommandHandlers {
   readonly teamId: string;
   readonly api: Pick<SlackApi, "openModal">;
   readonly calls: CommandCalls;
@@ -35,11 +52,17 @@ export interface CommandOptions {
  * Registers slash commands, message shortcuts and their modals. Slack delivers each of these once: it is acknowledged
  * when it is durable, and otherwise the caller is shown why it was not accepted.
  */
-export function registerCommands(app: App, options: CommandOptions): void {
-  const { commands, commandPrefix, teamId, api, calls, intake, notices, searchesModels } = options;
-
+export function registerCommands(
+  app: App,
+  {
+    commands,
+    commandPrefix,
+  }: { readonly commands: ReadonlyMap<string, Command>; readonly commandPrefix: string },
+  of: (context: Context) => CommandHandlers,
+): void {
   for (const command of commands.values()) {
-    app.command(`/${commandPrefix}${command.name}`, async ({ body, ack }) => {
+    app.command(`/${commandPrefix}${command.name}`, async ({ body, context, ack }) => {
+      const { teamId, api, calls, intake, notices, searchesModels } = of(context);
       const memory = { channel: body.channel_id, responseUrl: body.response_url };
       try {
         const given = collectOptions(command, { text: await calls.toCommandText(body.text) });
@@ -51,7 +74,7 @@ export function registerCommands(app: App, options: CommandOptions): void {
           // A form that opens later needs no acknowledgement.
           const late = inLookupTime(opened.then(() => "opened"));
           if ((await late) === undefined)
-            opened.catch((error: unknown) => tell(error, `/${command.name}`, memory.responseUrl));
+            opened.catch((error: unknown) => tell(notices, error, `/${command.name}`, memory.responseUrl));
           return await ack();
         }
         const key = toCallKey(teamId, "cmd", body.trigger_id);
@@ -84,24 +107,33 @@ export function registerCommands(app: App, options: CommandOptions): void {
   }
 
   /** After the acknowledgement. */
-  async function tell(error: unknown, source: string, responseUrl?: string, thread?: string): Promise<void> {
+  async function tell(
+    notices: CallerNotices,
+    error: unknown,
+    source: string,
+    responseUrl?: string,
+    thread?: string,
+  ): Promise<void> {
     notices.logFailure(error, source);
     await notices.send(responseUrl, toCallerText(error), thread);
   }
 
-  app.shortcut(new RegExp(`^${shortcutPrefix}`), async ({ shortcut, ack }) => {
+  app.shortcut(new RegExp(`^${shortcutPrefix}`), async ({ shortcut, context, ack }) => {
     await ack();
+    const handlers = of(context);
     if (shortcut.type !== "message_action") return;
     const command = commands.get(shortcut.callback_id.slice(shortcutPrefix.length));
     if (command === undefined) return;
     try {
-      await runShortcut(command, shortcut);
+      await runShortcut(command, shortcut, handlers);
     } catch (error) {
-      await tell(error, shortcut.callback_id, shortcut.response_url, threadOf(shortcut.message));
+      const { callback_id: callbackId, response_url: responseUrl, message } = shortcut;
+      await tell(handlers.notices, error, callbackId, responseUrl, threadOf(message));
     }
   });
 
-  app.view(modalCallbacks, async ({ body, view, ack }) => {
+  app.view(modalCallbacks, async ({ body, view, context, ack }) => {
+    const { teamId, calls, intake, notices } = of(context);
     const command = commands.get(commandOfModal(view.callback_id) ?? "");
     if (command === undefined) return await ack();
     try {
@@ -128,7 +160,11 @@ export function registerCommands(app: App, options: CommandOptions): void {
     }
   });
 
-  async function runShortcut(command: Command, shortcut: MessageShortcut): Promise<void> {
+  async function runShortcut(
+    command: Command,
+    shortcut: MessageShortcut,
+    { teamId, api, calls, intake, notices, searchesModels }: CommandHandlers,
+  ): Promise<void> {
     const { ts } = shortcut.message;
     const thread = threadOf(shortcut.message);
     const memory = {
@@ -180,4 +216,126 @@ function fieldOfError(error: unknown, fields: readonly string[]): string {
 function threadOf(message: MessageShortcut["message"]): string | undefined {
   const thread: unknown = message["thread_ts"];
   return typeof thread === "string" ? thread : undefined;
+}
+
+type Subject = NonNullable<CommandCall["subject"]>;
+
+/** One use of a slash command, message shortcut or modal. */
+interface CommandUse {
+  readonly command: Command;
+  /** Dedupe key of the call. */
+  readonly key: string;
+  /** Given by the person; unchecked. */
+  readonly options: Readonly<Record<string, RawOption>>;
+  readonly user: string;
+  /** The workspace of the user. */
+  readonly team: string | undefined;
+  readonly memory: ModalMemory;
+  /** The message that a shortcut was used on. Default: fetched by {@link ModalMemory.subject}. */
+  readonly subject?: Subject;
+  /** The acknowledgement itself says that the reply is in progress. */
+  readonly isAnnounced: boolean;
+}
+
+/** What {@link createCommandCalls} needs. */
+interface CommandCallOptions {
+  readonly api: Pick<SlackApi, "message">;
+  readonly identity: Identity;
+  readonly names: Names;
+  readonly origins: Pick<Origins, "originOf">;
+  readonly read: MessageReader;
+  readonly receiver: Pick<Receiver, "knows">;
+  readonly clock: Clock;
+}
+
+/** Converters from Slack's payloads to {@link CommandCall}s. */
+interface CommandCalls {
+  /**
+   * @throws ParleyError `invalid-option` for wrong input; `attachment-gone` when the subject was deleted
+   */
+  toCall(use: CommandUse): Promise<CommandCall>;
+  /** The message that a command is used on; a form about it may follow. */
+  toSubject(message: SlackMessageInfo, channel: string): Promise<Subject>;
+  /** The text behind a slash command, as a person reads it. */
+  toCommandText(text: string): Promise<string>;
+}
+
+const maxUsed = 100;
+
+/** Builds command calls for one workspace. */
+export function createCommandCalls(options: CommandCallOptions): CommandCalls {
+  const { api, identity, names, origins, read, receiver, clock } = options;
+  const { teamId } = identity;
+  /** Messages that forms were opened on, by channel and `ts`. */
+  const used = createRecent<SlackMessageInfo>(maxUsed);
+
+  async function toSubject(message: SlackMessageInfo): Promise<Subject> {
+    const user = message.user ?? "";
+    const author = { id: toAuthorId(teamId, user), name: await names.nameOf(user) };
+    return { author, ...(await read(message)) };
+  }
+
+  async function fetchSubject({ channel, subject }: ModalMemory): Promise<Subject | undefined> {
+    if (subject === undefined) return undefined;
+    const lookup = api.message(channel, subject.thread, subject.ts).then((message) => ({ message }));
+    const found = await inLookupTime(lookup);
+    // Slack's form waits no longer. What it was opened with is known in the process that opened it.
+    const message = found === undefined ? used.get(`${channel} ${subject.ts}`) : found.message;
+    if (message !== undefined) return await toSubject(message);
+    if (found === undefined)
+      throw new ParleyError("platform-unreachable", "Slack conversations.replies: no response in time");
+    throw new ParleyError("attachment-gone", "the message was deleted", {
+      detail: { name: translate("platform.the-message") },
+    });
+  }
+
+  return {
+    toSubject(message, channel) {
+      used.set(`${channel} ${message.ts}`, message);
+      return toSubject(message);
+    },
+    async toCall(use) {
+      const { command, memory, user, team } = use;
+      const subject = use.subject ?? (await fetchSubject(memory));
+      const withSubject = subject === undefined ? {} : { subject };
+      const resolved = resolveInput(command, { options: use.options, ...withSubject });
+      const root = memory.subject?.thread ?? memory.subject?.ts;
+      const conversationId = toConversationId(teamId, memory.channel, root ?? use.key);
+      const privateThread = resolved.isPrivate ? memory.subject?.thread : undefined;
+      return {
+        kind: "call",
+        name: command.name,
+        key: use.key,
+        platform: "slack",
+        conversationId,
+        author: { id: toAuthorId(teamId, user), name: await names.nameOf(user), ...currentLocale() },
+        sentAt: clock.now(),
+        ...placesAround(teamId, memory.channel),
+        origin: await origins.originOf({ user, channel: memory.channel, team }),
+        address: toReplyAddress({
+          key: use.key,
+          channel: memory.channel,
+          user,
+          ...(root === undefined ? {} : { thread: root }),
+          ...(privateThread === undefined ? {} : { privateThread }),
+          ...(memory.responseUrl === undefined ? {} : { responseUrl: memory.responseUrl }),
+          isPrivate: resolved.isPrivate,
+          isAnnounced: use.isAnnounced,
+          // Messages are searched from here on: too early is only slower.
+          since: Math.min(clock.now(), steadyClock.earliest()),
+        }),
+        options: resolved.options,
+        // A message command does not start a conversation in a thread where the bot takes no part.
+        inConversation: root !== undefined && (await receiver.knows(conversationId)),
+        isPrivate: resolved.isPrivate,
+        ...(resolved.isPrivate || isDirectMessages(memory.channel) ? {} : { isCallerHidden: true }),
+        ...withSubject,
+      };
+    },
+    async toCommandText(text) {
+      const plain = await toPlainText(text, { botUserId: "", nameOf: (id) => names.nameOf(id) });
+      // Phones and Macs type curly quotes, which would end an option's value at its first space.
+      return plain.replaceAll(/:[“”]([^“”"]*)[“”]/g, ':"$1"');
+    },
+  };
 }

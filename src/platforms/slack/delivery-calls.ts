@@ -1,10 +1,16 @@
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { systemClock } from "../../support/clock.ts";
-import type { LaneLimit, Urgency } from "../delivery/delivery-lane.ts";
-import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
-import type { SessionState } from "./agent-api.ts";
-import type { MessageMark, MessageRef, SlackApi, SlackContent, StreamEnd, StreamStart } from "./web-api.ts";
+import type { LaneLimit, Urgency, DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
+import type {
+  SessionState,
+  MessageMark,
+  MessageRef,
+  SlackApi,
+  SlackContent,
+  StreamEnd,
+  StreamStart,
+} from "./web-api.ts";
 
 /** When a call is sent. */
 export interface CallTiming {

@@ -1,24 +1,23 @@
-import type { App } from "@slack/bolt";
-import { isParleyError, isRefusal } from "../../core/errors.ts";
+import type { App, Context } from "@slack/bolt";
+import { isRefusal } from "../../core/errors.ts";
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { toConversationId } from "./address.ts";
-import type { AppHome } from "./app-home.ts";
-import { reportDeletedChannel } from "./deletion-events.ts";
-import type { Incoming, MessageEvent } from "./incoming.ts";
+import type { AppHome, createWelcome } from "./app-home.ts";
+import { reportDeletedChannel } from "./message-changes.ts";
+import type { createIncoming, MessageEvent } from "./incoming.ts";
 import { suggestedPrompts } from "./manifest.ts";
-import type { Origins } from "./origin.ts";
-import type { RefusalNotices } from "./refusal-notices.ts";
+import type { Origins } from "./people.ts";
+import type { RefusalNotices } from "./notices.ts";
 import type { SlackApi } from "./web-api.ts";
-import type { Welcome } from "./welcome.ts";
 
-/** What {@link registerEvents} needs. */
-export interface EventOptions {
+/** What {@link registerEvents} needs of a workspace. */
+export interface EventHandlers {
   readonly api: Pick<SlackApi, "suggestPrompts" | "setSessionStatus">;
   readonly teamId: string;
   readonly home: Pick<AppHome, "opened">;
-  readonly welcome: Welcome;
-  readonly incoming: Incoming;
+  readonly welcome: ReturnType<typeof createWelcome>;
+  readonly incoming: ReturnType<typeof createIncoming>;
   readonly origins: Pick<Origins, "actorOf">;
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
@@ -34,11 +33,9 @@ interface StopEvent {
 }
 
 /** Registers the handlers of Slack's events. One that rejects is not acknowledged, so Slack delivers it again. */
-export function registerEvents(app: App, options: EventOptions): void {
-  const { api, teamId, home, welcome, incoming, origins, refusals, receiver, history, log } = options;
-
+export function registerEvents(app: App, of: (context: Context) => EventHandlers): void {
   /** Apps without the agent features still work. Not awaited: Slack wants its acknowledgement first. */
-  async function optional(call: Promise<void>): Promise<void> {
+  async function optional(call: Promise<void>, log: Log): Promise<void> {
     try {
       await call;
     } catch (error) {
@@ -47,34 +44,37 @@ export function registerEvents(app: App, options: EventOptions): void {
   }
 
   app.event("message", ({ event, context }) =>
-    incoming.onMessage(event as MessageEvent, context.retryNum ?? 0),
+    of(context).incoming.onMessage(event as MessageEvent, context.retryNum ?? 0),
   );
   app.event("app_mention", ({ event, context }) =>
-    incoming.onMention(event as unknown as MessageEvent, context.retryNum ?? 0),
+    of(context).incoming.onMention(event as unknown as MessageEvent, context.retryNum ?? 0),
   );
   for (const name of ["channel_deleted", "group_deleted"]) {
-    app.event(name, async ({ event }) => {
+    app.event(name, async ({ event, context }) => {
+      const { teamId, receiver, history } = of(context);
       const { channel } = event as unknown as { channel: string };
       await reportDeletedChannel(channel, teamId, receiver, history);
     });
   }
-  app.event("member_joined_channel", ({ event }) => welcome.joined(event));
-  app.event("app_home_opened", async ({ event }) => {
+  app.event("member_joined_channel", ({ event, context }) => of(context).welcome.joined(event));
+  app.event("app_home_opened", async ({ event, context }) => {
+    const { api, home, log } = of(context);
     if (event.tab === "home") void home.opened(event.user);
-    if (event.tab === "messages") void optional(api.suggestPrompts(event.channel, suggestedPrompts()));
+    if (event.tab === "messages") void optional(api.suggestPrompts(event.channel, suggestedPrompts()), log);
   });
-  app.event("agent_session_stopped", async ({ event }) => {
+  app.event("agent_session_stopped", async ({ event, context }) => {
+    const { api, teamId, origins, refusals, receiver, log } = of(context);
     const { channel, thread_ts: thread, user, team } = event as unknown as StopEvent;
     const by = await origins.actorOf({ user, channel, team });
     try {
-      await receiver.cancel(toConversationId(teamId, channel, thread), by);
+      await receiver.press({ kind: "stop", key: toConversationId(teamId, channel, thread) }, by);
     } catch (error) {
-      if (!isRefusal(error) && !isParleyError(error, "not-permitted")) throw error;
+      if (!isRefusal(error)) throw error;
       log.info({ channel, code: error.code }, "Stop refused");
       await refusals.tell({ channel, user, thread }, error);
       // Slack has not changed the session's status.
       return;
     }
-    void optional(api.setSessionStatus(channel, thread, { status: "active" }));
+    void optional(api.setSessionStatus(channel, thread, { status: "active" }), log);
   });
 }

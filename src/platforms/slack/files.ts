@@ -1,10 +1,9 @@
 import { ParleyError } from "../../core/errors.ts";
 import type { Attachment, Json } from "../../core/events.ts";
-import type { DownloadOptions } from "../../core/platform.ts";
-import { createDownloader, type Downloader } from "../../media/guarded-download.ts";
-import type { TrustedHost } from "../../media/trusted-hosts.ts";
+import type { ReplyFile, DownloadOptions } from "../../core/platform.ts";
+import { createDownloader, type Downloader, type TrustedHost } from "../../media/guarded-download.ts";
+import type { SlackAddress, SlackFileInfo } from "./address.ts";
 import { slackErrorCode } from "./errors.ts";
-import type { SlackFileInfo } from "./message-info.ts";
 import type { SlackApi } from "./web-api.ts";
 
 const downloadTimeoutMs = 120_000;
@@ -14,15 +13,36 @@ const downloadTimeoutMs = 120_000;
  */
 export function toAttachment(file: SlackFileInfo, teamId: string): Attachment {
   const url = file.url_private_download ?? file.url_private;
+  const document = documentKind(file);
+  const name = file.name ?? file.title ?? file.id;
   return {
     id: file.id,
-    name: file.name ?? file.title ?? file.id,
+    name: document === undefined ? name : `${file.title ?? name} (Slack ${document})`,
     ...(file.mimetype === undefined ? {} : { mediaType: file.mimetype }),
     ...(file.size === undefined ? {} : { sizeBytes: file.size }),
     ...(file.duration_ms === undefined ? {} : { durationMs: file.duration_ms }),
     ...(file.alt_txt === undefined || file.alt_txt === "" ? {} : { altText: file.alt_txt }),
-    source: { id: file.id, team: teamId, ...(url === undefined ? {} : { url }) },
+    source: {
+      id: file.id,
+      team: teamId,
+      ...(url === undefined ? {} : { url }),
+      ...(document === undefined ? {} : { document }),
+    },
   };
+}
+
+/** What is no file although it is listed as one: Slack sends a page of its own for it. */
+function documentKind({ mode, filetype }: SlackFileInfo): "canvas" | "list" | undefined {
+  const kinds = [mode, filetype];
+  if (kinds.includes("quip") || kinds.includes("canvas")) return "canvas";
+  return kinds.includes("list") ? "list" : undefined;
+}
+
+interface Source {
+  readonly id?: string;
+  readonly url?: string;
+  readonly team?: string;
+  readonly document?: string;
 }
 
 /** Whether the event carries only the file's id. */
@@ -34,7 +54,7 @@ export function isUnresolved(file: SlackFileInfo): boolean {
 }
 
 /** What {@link createFiles} needs. */
-export interface FilesOptions {
+interface FilesOptions {
   readonly api: Pick<SlackApi, "fileInfo">;
   /** The bot's current token. */
   readonly token: () => Promise<string>;
@@ -42,7 +62,7 @@ export interface FilesOptions {
 }
 
 /** Downloads of people's files. */
-export interface Files {
+interface Files {
   /** @see Platform.download */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
   close(): Promise<void>;
@@ -66,6 +86,7 @@ export function createFiles({ api, token, apiUrl }: FilesOptions): Files {
     const { id, url } = parseSource(attachment.source);
     if (url !== undefined) return url;
     const file = await lookUp(id ?? attachment.id, attachment.name);
+    if (documentKind(file) !== undefined) throw toDocumentError(attachment.name);
     const found = file.url_private_download ?? file.url_private;
     if (found !== undefined) return found;
     throw new ParleyError("attachment-gone", "the file has no download URL", {
@@ -85,6 +106,7 @@ export function createFiles({ api, token, apiUrl }: FilesOptions): Files {
 
   return {
     async download(attachment, { maxBytes, signal }) {
+      if (parseSource(attachment.source).document !== undefined) throw toDocumentError(attachment.name);
       const url = await urlOf(attachment);
       const downloader = await downloaderNow();
       const { bytes, mediaType } = await downloader.download(url, {
@@ -104,6 +126,12 @@ export function createFiles({ api, token, apiUrl }: FilesOptions): Files {
   };
 }
 
+function toDocumentError(name: string): ParleyError {
+  return new ParleyError("attachment-unreadable", "Slack's canvases and lists are pages, not files", {
+    detail: { name },
+  });
+}
+
 /** An uploaded HTML file has the size of its event; the login page does not. */
 function isLoginPage(attachment: Attachment, bytes: Uint8Array): boolean {
   return attachment.mediaType !== "text/html" || attachment.sizeBytes !== bytes.length;
@@ -114,10 +142,8 @@ export function teamOfFile({ source }: Attachment): string | undefined {
   return parseSource(source).team;
 }
 
-function parseSource(source: Json): { id?: string; url?: string; team?: string } {
-  return typeof source === "object" && source !== null && !Array.isArray(source)
-    ? (source as { id?: string; url?: string; team?: string })
-    : {};
+function parseSource(source: Json): Source {
+  return typeof source === "object" && source !== null && !Array.isArray(source) ? (source as Source) : {};
 }
 
 function trustedHosts(apiUrl: string, authorization: string): TrustedHost[] {
@@ -127,4 +153,28 @@ function trustedHosts(apiUrl: string, authorization: string): TrustedHost[] {
     { host: "*.slack-gov.com", authorization },
     { host: api.host, authorization, allowHttp: api.protocol === "http:" },
   ];
+}
+
+/** A command's time comes from the clock of a machine. */
+const marginMs = 60_000;
+
+/**
+ * Whether one message of the bot shows exactly these files, by name and size: an earlier call has shared them whose
+ * response was lost, maybe of an earlier process. False too where the history is closed to the bot.
+ */
+export async function areShared(
+  api: Pick<SlackApi, "messagesAfter">,
+  { channel, thread, since }: SlackAddress,
+  files: readonly ReplyFile[],
+  botUserId: string,
+): Promise<boolean> {
+  const wanted = toKey(files.map(({ name, bytes }) => ({ name, size: bytes.length })));
+  const after = ((since - marginMs) / 1000).toFixed(6);
+  for await (const message of api.messagesAfter(channel, thread, after))
+    if (message.user === botUserId && toKey(message.files ?? []) === wanted) return true;
+  return false;
+}
+
+function toKey(files: readonly { readonly name?: string | null; readonly size?: number }[]): string {
+  return JSON.stringify(files.map(({ name, size }) => [name, size]));
 }

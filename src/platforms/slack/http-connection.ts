@@ -1,17 +1,16 @@
-import type { App, HTTPReceiver } from "@slack/bolt";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { ParleyError } from "../../core/errors.ts";
+import { HTTPReceiver, isValidSlackRequest } from "@slack/bolt";
+import type { Clock } from "../../core/clock.ts";
 import type { PlatformHealth } from "../../core/platform.ts";
 import type { HttpHandler } from "../../core/platform-module.ts";
 import { createRareLog } from "../../support/rare-log.ts";
-import { loadBolt } from "./bolt.ts";
+import { announcesMoreThan, readRequestBody } from "../../support/request-body.ts";
+import { eventsPath } from "./address.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";
-import { createEventIntake, type EventIntake } from "./event-intake.ts";
-import { eventsPath } from "./paths.ts";
-import { createSignedRequestReader, type SignedRequestReader } from "./signed-request.ts";
+import type { DurableApp } from "./durable-app.ts";
 
 /** @see {@link createHttpConnection} */
-export interface HttpConnectionOptions extends ConnectionOptions {
+interface HttpConnectionOptions extends ConnectionOptions {
   readonly signingSecret: string;
 }
 
@@ -26,8 +25,7 @@ const responseMs = 2800;
 
 interface Open {
   readonly receiver: HTTPReceiver;
-  readonly reader: SignedRequestReader;
-  readonly intake: EventIntake;
+  readonly app: DurableApp;
 }
 
 /**
@@ -35,19 +33,17 @@ interface Open {
  * for what Slack has not signed within five minutes.
  */
 export function createHttpConnection(options: HttpConnectionOptions): HttpConnection {
-  const { signingSecret, apiUrl, clock, log, prepare } = options;
-  const closing = new AbortController();
+  const { signingSecret, bolt, clock, log, createApp } = options;
+  const reader = createSignedRequestReader(signingSecret, clock);
   /** Anybody can send requests that are not Slack's. */
   const warnRarely = createRareLog(log, () => clock.monotonic());
   let state: PlatformHealth = { state: "connecting" };
   let open: Open | undefined;
+  let isClosing = false;
   let closed: Promise<void> | undefined;
 
   async function start(): Promise<void> {
-    const bolt = await loadBolt(apiUrl, log);
-    const intake = createEventIntake(await prepare(bolt), closing.signal, clock);
-    closing.signal.throwIfAborted();
-    const receiver = new bolt.sdk.HTTPReceiver({
+    const receiver = new HTTPReceiver({
       signingSecret,
       // Checked before: Bolt's check takes requests from the future, and depends on a clock that may step.
       signatureVerification: false,
@@ -64,15 +60,16 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
         return Promise.resolve(false);
       },
     });
-    receiver.init(intake as unknown as App);
-    open = { receiver, intake, reader: createSignedRequestReader(bolt, signingSecret, clock) };
+    const app = await createApp(receiver);
+    if (isClosing) app.refuseEvents();
+    open = { receiver, app };
     state = { state: "ready" };
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.method !== "POST") return send(response, 405, { Allow: "POST" });
     if (open === undefined) return unavailable(response);
-    const { receiver, reader } = open;
+    const { receiver } = open;
     const read = await reader.read(request);
     if (read.kind === "refused") {
       const { status, reason } = read;
@@ -85,8 +82,9 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
   }
 
   async function close(): Promise<void> {
-    closing.abort(new ParleyError("stopping", "the connection to Slack is closing"));
-    await open?.intake.whenHandled();
+    isClosing = true;
+    open?.app.refuseEvents();
+    await open?.app.whenHandled();
     if (state.state === "ready") state = { state: "connecting", detail: "stopping" };
   }
 
@@ -120,4 +118,109 @@ function send(response: ServerResponse, status: number, headers: Readonly<Record
   if (response.headersSent) return;
   response.writeHead(status, { "Cache-Control": "no-store", ...headers });
   response.end();
+}
+
+/** A request whose signature is right, or why it is refused. */
+type SignedRequest =
+  | { readonly kind: "signed"; readonly body: Buffer }
+  /** Slack looks at the certificate: nothing in it is used. */
+  | { readonly kind: "ssl-check" }
+  | {
+      readonly kind: "refused";
+      readonly status: 401 | 408 | 413;
+      /** For the log; holds nothing that the client sent. */
+      readonly reason: string;
+    };
+
+/** Reads requests and checks who signed them. */
+interface SignedRequestReader {
+  read(request: IncomingMessage): Promise<SignedRequest>;
+}
+
+/** Slack's largest payloads, a pressed button with its message in a form, have some 100 KB. */
+const maxBytes = 1024 * 1024;
+/** What has come of all bodies that are being read: nobody has shown yet that they come from Slack. */
+const maxBytesAtOnce = 32 * maxBytes;
+/** `ssl_check=1&token=…` is not signed. */
+const maxUnsignedBytes = 1024;
+const readTimeoutMs = 2000;
+/** @see https://docs.slack.dev/authentication/verifying-requests-from-slack */
+const maxAgeMs = 5 * 60_000;
+
+/** Reads requests that are signed with `signingSecret` and at most five minutes old. Never rejects. */
+function createSignedRequestReader(signingSecret: string, clock: Clock): SignedRequestReader {
+  /** Bytes of each body that have come. */
+  const reading = new Map<IncomingMessage, number>();
+
+  /**
+   * Slack's bodies are small and come at once. Past the bound the largest that has not come to its end is given up, so
+   * that bodies without an end keep nothing else from being read.
+   */
+  function count(request: IncomingMessage, bytes: number): void {
+    reading.set(request, (reading.get(request) ?? 0) + bytes);
+    let sum = 0;
+    for (const each of reading.values()) sum += each;
+    if (sum <= maxBytesAtOnce) return;
+    const [largest] = [...reading].toSorted(([, one], [, other]) => other - one)[0] ?? [];
+    largest?.destroy();
+    if (largest !== undefined) reading.delete(largest);
+  }
+
+  function isSigned(body: Buffer, signature: string, timestamp: number): boolean {
+    return isValidSlackRequest({
+      signingSecret,
+      body: body.toString(),
+      headers: { "x-slack-signature": signature, "x-slack-request-timestamp": timestamp },
+      // The age is checked below, where the words for it are.
+      nowMilliseconds: timestamp * 1000,
+    });
+  }
+
+  function check(body: Buffer, signature: string, timestamp: number): SignedRequest {
+    if (!isSigned(body, signature, timestamp))
+      return refuse(401, "the signature is not of SLACK_SIGNING_SECRET: copy it from Basic Information");
+    const aheadMs = clock.now() - timestamp * 1000;
+    if (Math.abs(aheadMs) <= maxAgeMs) return { kind: "signed", body };
+    const minutes = Math.round(Math.abs(aheadMs) / 60_000);
+    return refuse(
+      401,
+      aheadMs > 0
+        ? `Slack signed it ${minutes} minutes ago: this machine's clock is ahead, or the request was held back or sent again`
+        : `Slack signed it ${minutes} minutes from now: this machine's clock is behind`,
+    );
+  }
+
+  async function read(request: IncomingMessage): Promise<SignedRequest> {
+    const { "x-slack-signature": signature, "x-slack-request-timestamp": timestamp } = request.headers;
+    // A body that announces no length may take all that is allowed.
+    const length = Number(request.headers["content-length"] ?? maxBytes);
+    const signedAt =
+      typeof timestamp === "string" && /^\d{1,12}$/.test(timestamp) ? Number(timestamp) : undefined;
+    const isClaimed = typeof signature === "string" && signature.startsWith("v0=") && signedAt !== undefined;
+    if (announcesMoreThan(request, maxBytes)) return refuse(413, `its body is over ${maxBytes} bytes`);
+    if (!isClaimed && length > maxUnsignedBytes) return refuse(401, "it is not signed");
+    const cancelTimer = clock.after(readTimeoutMs, () => request.destroy());
+    try {
+      const body = await readRequestBody(request, maxBytes, (bytes) => count(request, bytes));
+      if (body === undefined) return refuse(413, `its body is over ${maxBytes} bytes`);
+      if (isClaimed) return check(body, signature, signedAt);
+      const isSslCheck = new URLSearchParams(body.toString()).get("ssl_check") === "1";
+      return isSslCheck ? { kind: "ssl-check" } : refuse(401, "it is not signed");
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      return refuse(408, "its body did not arrive");
+    } finally {
+      cancelTimer();
+      reading.delete(request);
+    }
+  }
+
+  return { read };
+}
+
+function refuse(
+  status: Extract<SignedRequest, { kind: "refused" }>["status"],
+  reason: string,
+): SignedRequest {
+  return { kind: "refused", status, reason };
 }

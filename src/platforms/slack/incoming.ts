@@ -1,15 +1,18 @@
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
-import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError, isRefusal } from "../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../core/events.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { systemClock, inTime } from "../../support/clock.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
-import { retry } from "../../support/retry.ts";
-import { toTitle } from "../../support/title.ts";
-import { systemClock } from "../../support/clock.ts";
-import { refuseInTime } from "../delivery/refuse-in-time.ts";
+import { backoffMs, retry, backoffs } from "../../support/retry.ts";
+import { toTitle } from "../../support/text.ts";
+import type { Language } from "../../words/languages.ts";
+import { currentLocale, inLanguage, translate } from "../../words/translate.ts";
+import { refuseInTime } from "../delivery/receive-patiently.ts";
 import {
+  type SlackMessageInfo,
+  teamOf,
   isDirectMessages,
   placesAround,
   toChannelConversationId,
@@ -22,21 +25,19 @@ import {
   toReplyAddress,
   toUnixMs,
 } from "./address.ts";
-import { createArrivals } from "./arrivals.ts";
-import { inLookupTime, withLookupTime, withoutLookupTime } from "./lookup-time.ts";
-import { reportDeletedMessage, type DeletionFields } from "./deletion-events.ts";
-import { reportEditedMessage, type EditFields } from "./edit-events.ts";
-import { lookUpPolicy, readLateThread } from "./late-thread.ts";
-import type { Origins } from "./origin.ts";
-import type { Language } from "../../words/languages.ts";
-import type { People } from "./people.ts";
-import { mentions } from "./plain-text.ts";
-import type { MessageReader, ReadMessage } from "./read-message.ts";
-import type { RefusalNotices } from "./refusal-notices.ts";
-import type { ReplacedMessages } from "./replaced-messages.ts";
-import { type SlackMessageInfo, teamOf } from "./message-info.ts";
-import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
-import { currentLocale, inLanguage, translate } from "../../words/translate.ts";
+import {
+  reportDeletedMessage,
+  type DeletionFields,
+  reportEditedMessage,
+  type EditFields,
+  type ReplacedMessages,
+} from "./message-changes.ts";
+import { inLookupTime, withLookupTime, withoutLookupTime } from "./errors.ts";
+import type { Origins, People } from "./people.ts";
+import { mentions, type MessageReader, type ReadMessage } from "./read-message.ts";
+import type { RefusalNotices } from "./notices.ts";
+import type { SlackApi, Identity, MessageRef } from "./web-api.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** The fields of a `message` or `app_mention` event that Parley reads. */
 export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, keyof EditFields>, EditFields {
@@ -48,7 +49,7 @@ export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, key
 }
 
 /** What {@link createIncoming} needs. */
-export interface IncomingOptions {
+interface IncomingOptions {
   readonly api: Pick<SlackApi, "message" | "messagesAfter" | "renameSession">;
   readonly identity: Identity;
   readonly people: People;
@@ -69,7 +70,7 @@ export interface IncomingOptions {
 }
 
 /** Handlers of message events. */
-export interface Incoming {
+interface Incoming {
   /**
    * Resolves when the event is durable, ignored or refused in words; rejects when Slack must deliver it again.
    * @param redelivery 0 for the first delivery
@@ -80,7 +81,7 @@ export interface Incoming {
 }
 
 /** Subtypes of messages that people write. All others are edits, joins and the like. */
-const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast"]);
+const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
 const maxAcceptedKeys = 500;
 /** How long a mention waits for the `message` event of the same message. */
 const messageEventMs = 500;
@@ -95,9 +96,9 @@ const lateMs = 3000;
 export function createIncoming(options: IncomingOptions): Incoming {
   const { api, identity, people, read, origins, refusals, replaced, isCrowded, receiver, log } = options;
   const { clock = systemClock } = options;
-  const acceptedKeys = new LRUCache<string, "whole" | "without files">({ max: maxAcceptedKeys });
+  const acceptedKeys = createRecent<"whole" | "without files">(maxAcceptedKeys);
   /** Refused, told and acknowledged: the mention's second event must not be answered. */
-  const refusedKeys = new LRUCache<string, true>({ max: maxAcceptedKeys });
+  const refusedKeys = createRecent(maxAcceptedKeys);
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
   const arrivals = createArrivals<MessageEvent["files"]>(maxAcceptedKeys, clock);
@@ -376,4 +377,80 @@ function isLateEdit({ ts, edited }: MessageEvent): boolean {
 
 function tooManyReplies(): ParleyError {
   return new ParleyError("busy", "too many answers are being shown in one Slack channel");
+}
+
+/** What has arrived under a key, for those who wait for it. */
+interface Arrivals<T> {
+  note(key: string, value: T): void;
+  /** Resolves to what has arrived or does so within `ms`, otherwise to `undefined`. */
+  within(key: string, ms: number): Promise<T | undefined>;
+}
+
+/** Keeps the last `max` keys. */
+function createArrivals<T>(max: number, clock: Clock): Arrivals<T> {
+  const arrivals = createRecent<PromiseWithResolvers<T>>(max);
+  const memo = (key: string): PromiseWithResolvers<T> => {
+    const arrival = arrivals.get(key) ?? Promise.withResolvers<T>();
+    arrivals.set(key, arrival);
+    return arrival;
+  };
+  return {
+    note: (key, value) => memo(key).resolve(value),
+    within: (key, ms) => inTime(memo(key).promise, ms, { clock }),
+  };
+}
+
+/** Slack does not deliver again what was acknowledged while its thread was unknown. */
+const lookUpPolicy = {
+  delayMs: (error: unknown, attempt: number): number | undefined => {
+    const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
+    return attempt < 6 ? Math.max(askedMs, backoffMs(attempt, backoffs.shared)) : undefined;
+  },
+};
+
+/** What {@link readLateThread} works with. */
+interface LateThreadOptions {
+  readonly api: Pick<SlackApi, "messagesAfter">;
+  readonly people: Pick<People, "find">;
+  readonly isByPerson: (message: SlackMessageInfo) => boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * What was said in the thread of a mention after it, oldest first. The people who said it are in the cache then: a
+ * history need not name their workspace, and whose workspace is not known is refused as a stranger.
+ * @throws ParleyError when Slack does not return the thread within about 25 seconds. Whom it does not describe in that
+ * time is logged.
+ */
+async function readLateThread(
+  mention: { readonly channel: string; readonly ts: string; readonly thread_ts?: string },
+  { api, people, isByPerson, clock, log }: LateThreadOptions,
+): Promise<readonly SlackMessageInfo[]> {
+  const { channel, ts, thread_ts: thread } = mention;
+  const messages = await retry(
+    async () => {
+      const found: SlackMessageInfo[] = [];
+      for await (const message of api.messagesAfter(channel, thread ?? ts, ts)) found.push(message);
+      return found;
+    },
+    { ...lookUpPolicy, clock },
+  );
+  const unclear = messages.filter((message) => isByPerson(message) && teamOf(message) === undefined);
+  const authors = new Set(unclear.flatMap(({ user }) => user ?? []));
+  const find = async (author: string) => {
+    if ((await people.find(author)) === undefined)
+      throw new ParleyError("platform-unreachable", "Slack users.info: no response");
+  };
+  const notFound = (author: string) => (error: unknown) =>
+    log.warn(
+      { user: author, err: error },
+      "Slack did not describe who wrote in the thread of a late mention",
+    );
+  await Promise.all(
+    [...authors].map((author) =>
+      retry(() => find(author), { ...lookUpPolicy, clock }).catch(notFound(author)),
+    ),
+  );
+  return messages;
 }

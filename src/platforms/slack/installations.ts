@@ -1,10 +1,12 @@
 import type { Installation, InstallationQuery, InstallationStore } from "@slack/bolt";
+import type { WebClient } from "@slack/web-api";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { Records } from "../../core/storage.ts";
 import { systemClock } from "../../support/clock.ts";
-import type { Identity } from "./web-api.ts";
+import type { Bolt } from "./bolt.ts";
+import type { ApiAccess, Identity } from "./web-api.ts";
 
 /** The app in one workspace, or in a whole organisation. */
 export interface StoredInstallation {
@@ -104,4 +106,138 @@ export function createInstallations(records: Records, clock: Clock = systemClock
 export function toIdentity({ installation }: StoredInstallation, teamId: string): Identity | undefined {
   const { bot } = installation;
   return bot === undefined ? undefined : { teamId, userId: bot.userId, botId: bot.id, scopes: bot.scopes };
+}
+
+/** The workspace that a payload is about, and its organisation where the payload says so. */
+interface PayloadTeam {
+  readonly teamId: string;
+  readonly enterpriseId: string | undefined;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * The workspaces whose installation may be meant, the likeliest first. In a channel that two workspaces share, a payload
+ * also names the workspace of the person, where the app need not be installed.
+ * @see https://docs.slack.dev/apis/events-api#authorizations
+ */
+export function teamsOfPayload(body: Fields): readonly PayloadTeam[] {
+  const [authorization] = Array.isArray(body["authorizations"]) ? (body["authorizations"] as unknown[]) : [];
+  const granted = fieldsOf(authorization);
+  const [team, user, view, enterprise] = ["team", "user", "view", "enterprise"].map((name) =>
+    fieldsOf(body[name]),
+  ) as [Fields, Fields, Fields, Fields];
+  const enterpriseId =
+    textOf(granted["enterprise_id"]) ??
+    textOf(body["enterprise_id"]) ??
+    textOf(enterprise["id"]) ??
+    textOf(team["enterprise_id"]);
+  const ids = [
+    textOf(granted["team_id"]),
+    textOf(view["app_installed_team_id"]),
+    textOf(body["team_id"]),
+    textOf(team["id"]),
+    textOf(user["team_id"]),
+  ].filter((id) => id !== undefined);
+  return [...new Set(ids)].map((teamId) => ({ teamId, enterpriseId }));
+}
+
+/** An event of a channel that several organisations share. */
+export interface SharedEvent {
+  readonly channel: string;
+  /** `ts` of the root of its thread, or of the message itself. */
+  readonly root: string;
+  /** Of the message. */
+  readonly text: string;
+}
+
+/** `undefined`: the payload is something else. */
+export function sharedEventOf(body: Fields): SharedEvent | undefined {
+  if (body["is_ext_shared_channel"] !== true) return undefined;
+  const event = fieldsOf(body["event"]);
+  const channel = textOf(event["channel"]);
+  // An edit, or a deletion, tells of a message inside.
+  const messages = [event["message"], event["previous_message"], event].map(fieldsOf);
+  const [root] = [
+    ...messages.map((message) => message["thread_ts"]),
+    ...messages.map((message) => message["ts"]),
+  ].filter((ts) => textOf(ts) !== undefined) as string[];
+  if (channel === undefined || root === undefined) return undefined;
+  return { channel, root, text: textOf(event["text"]) ?? "" };
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** Which workspaces with the app are in channels that several organisations share. */
+interface SharedChannels {
+  /** An event of a shared channel came for this workspace. @throws ParleyError `store-unavailable` */
+  note(channel: string, teamId: string): Promise<void>;
+  /** Those that events came for. @throws ParleyError `store-unavailable` */
+  teamsIn(channel: string): Promise<readonly string[]>;
+  /** The app is no longer in the workspace. @throws ParleyError `store-unavailable` */
+  leave(channel: string, teamId: string): Promise<void>;
+}
+
+const sharedRecordKey = (channel: string): string => `slack sharing ${channel}`;
+
+/** Keeps ids in the store: a write for each workspace of a channel. */
+export function createSharedChannels(records: Records): SharedChannels {
+  async function teamsIn(channel: string): Promise<readonly string[]> {
+    return parse(await records.get(sharedRecordKey(channel)));
+  }
+
+  async function write(channel: string, teams: readonly string[]): Promise<void> {
+    if (teams.length === 0) await records.delete(sharedRecordKey(channel));
+    else await records.set(sharedRecordKey(channel), teams);
+  }
+
+  return {
+    teamsIn,
+    async note(channel, teamId) {
+      const teams = await teamsIn(channel);
+      if (!teams.includes(teamId)) await write(channel, [...teams, teamId]);
+    },
+    async leave(channel, teamId) {
+      const teams = await teamsIn(channel);
+      if (teams.includes(teamId))
+        await write(
+          channel,
+          teams.filter((id) => id !== teamId),
+        );
+    },
+  };
+}
+
+function parse(record: unknown): readonly string[] {
+  return Array.isArray(record) ? record.filter((id) => typeof id === "string") : [];
+}
+
+/** The bot token of one workspace. */
+export interface TeamToken {
+  /** Where it comes from, for errors: the name of a setting, or "the installation of the app". */
+  readonly source: string;
+  /** The current one. @throws ParleyError `platform-unauthorized` where there is none any more */
+  current(): Promise<string>;
+  /** Slack has refused the current token with this error code, or (`undefined`) accepted it. */
+  used(refusal: string | undefined): void;
+}
+
+/** Calls with that token; each change of it makes a new client. */
+export function createApiAccess(bolt: Bolt, token: TeamToken): ApiAccess {
+  let made: { readonly token: string; readonly client: WebClient } | undefined;
+  return {
+    tokenSource: token.source,
+    async client() {
+      const current = await token.current();
+      if (made?.token !== current) made = { token: current, client: bolt.createClient(current) };
+      return made.client;
+    },
+    used: (refusal) => token.used(refusal),
+  };
 }

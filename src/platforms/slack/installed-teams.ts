@@ -1,19 +1,30 @@
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Claims, Records } from "../../core/storage.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
 import { toConversationId } from "./address.ts";
-import { createInstalledToken } from "./installed-token.ts";
-import { createInstallations, toIdentity, type StoredInstallation } from "./installations.ts";
-import { createInstaller, type AppCredentials, type Installer } from "./installer.ts";
-import { sharedEventOf, teamsOfPayload, type SharedEvent } from "./payload-teams.ts";
-import { mentions } from "./plain-text.ts";
-import { createSharedChannels } from "./shared-channels.ts";
+import {
+  type Installations,
+  type StoredInstallation,
+  createInstallations,
+  toIdentity,
+  sharedEventOf,
+  teamsOfPayload,
+  type SharedEvent,
+  createSharedChannels,
+  type TeamToken,
+} from "./installations.ts";
+import { type AppCredentials, createInstaller } from "./installer.ts";
+import { mentions } from "./read-message.ts";
 import { createTeam, type Team, type TeamSurroundings } from "./team.ts";
 import { warnOfMissingScopes, type Teams } from "./teams.ts";
 import { createUninstaller } from "./uninstall.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** What {@link openInstalledTeams} needs besides what all workspaces share. */
-export interface InstalledTeamsOptions {
+interface InstalledTeamsOptions {
   readonly app: AppCredentials;
   readonly records: Records;
   readonly claims: Claims;
@@ -22,8 +33,8 @@ export interface InstalledTeamsOptions {
 }
 
 /** Every workspace where people have installed the app. */
-export interface InstalledTeams extends Teams {
-  readonly handler: Installer["handler"];
+interface InstalledTeams extends Teams {
+  readonly handler: ReturnType<typeof createInstaller>["handler"];
 }
 
 /** Of workspaces that were quiet for longest, nothing is in memory. */
@@ -43,9 +54,9 @@ export function openInstalledTeams(
   const loaded = new LRUCache<string, Team>({ max: maxTeams, dispose: (team) => team.release() });
   const installationOf = new WeakMap<Team, string>();
   const loading = new Map<string, Promise<Team | undefined>>();
-  const teamOfChannel = new LRUCache<string, string>({ max: maxChannels });
+  const teamOfChannel = createRecent<string>(maxChannels);
   /** Told of once, that the app is not installed there. */
-  const unknown = new LRUCache<string, true>({ max: maxTeams });
+  const unknown = createRecent(maxTeams);
 
   const installer = createInstaller({
     ...app,
@@ -73,7 +84,7 @@ export function openInstalledTeams(
     log,
   });
 
-  async function create(found: StoredInstallation, teamId: string): Promise<Team | undefined> {
+  function create(found: StoredInstallation, teamId: string): Team | undefined {
     const identity = toIdentity(found, teamId);
     if (identity === undefined) return undefined;
     const token = createInstalledToken({
@@ -84,7 +95,7 @@ export function openInstalledTeams(
       clock,
       log,
     });
-    const team = await createTeam(identity, token, { ...around, log: log.child({ team: teamId }) });
+    const team = createTeam(identity, token, { ...around, log: log.child({ team: teamId }) });
     warnOfMissingScopes(identity, around);
     installationOf.set(team, found.id);
     loaded.set(teamId, team);
@@ -172,4 +183,102 @@ function channelOf(body: Readonly<Record<string, unknown>>): string | undefined 
   const event = body["event"] as { readonly channel?: unknown } | undefined;
   const channel = event?.channel ?? body["channel_id"];
   return typeof channel === "string" ? channel : undefined;
+}
+
+/** What {@link createInstalledToken} needs. */
+interface InstalledTokenOptions {
+  readonly found: StoredInstallation;
+  readonly installations: Pick<Installations, "read">;
+  readonly claims: Claims;
+  /** Exchanges the refresh token of an installation and stores what Slack returns. */
+  readonly rotate: (installation: StoredInstallation) => Promise<void>;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
+  readonly log: Log;
+}
+
+/** Another instance may have rotated the token, or people may have installed the app anew. */
+const readAgainMs = 10 * 60_000;
+/** After Slack has refused it. */
+const readAgainAfterRefusalMs = 5000;
+/** Rotation begins so long before the token expires. */
+const rotateBeforeMs = 2 * 60 * 60_000;
+/** How long one instance has for it, and when a failed one is tried again. */
+const rotationMs = 60_000;
+/** How long an expired token waits for the instance that rotates it. */
+const waitForOthersMs = 10_000;
+
+/** The token of an installation: read from the store, and rotated in time by one instance of all. */
+export function createInstalledToken(options: InstalledTokenOptions): TeamToken {
+  const { installations, claims, rotate, clock = systemClock, log } = options;
+  const { id } = options.found;
+  let stored: StoredInstallation | undefined = options.found;
+  let readAt = clock.monotonic();
+  let triedAt = Number.NEGATIVE_INFINITY;
+  let isRefused = false;
+  let reading: Promise<void> | undefined;
+
+  async function read(): Promise<void> {
+    try {
+      stored = await installations.read(id);
+      readAt = clock.monotonic();
+    } catch (error) {
+      // What is known is used on.
+      log.warn({ err: error }, "installation not read");
+    }
+  }
+
+  const leftMs = (): number => msToExpiry(stored, clock);
+
+  /** One instance exchanges the refresh token, which Slack accepts once; the others read what it has stored. */
+  async function rotateOnce(): Promise<void> {
+    if (clock.monotonic() - triedAt < rotationMs && leftMs() > 0) return;
+    triedAt = clock.monotonic();
+    await read();
+    if (stored === undefined || leftMs() > rotateBeforeMs) return;
+    if (await claims.claim(`slack rotation ${id}`, rotationMs)) {
+      await rotate(stored);
+      await read();
+      if (leftMs() <= rotateBeforeMs) log.warn({ installation: id }, "Slack's token not rotated");
+      return;
+    }
+    // The old token is accepted until it expires.
+    const deadline = clock.monotonic() + waitForOthersMs;
+    while (stored !== undefined && leftMs() <= 0 && clock.monotonic() < deadline) {
+      await clock.sleep(250);
+      await read();
+    }
+  }
+
+  async function renew(): Promise<void> {
+    const age = clock.monotonic() - readAt;
+    if (leftMs() <= rotateBeforeMs) await rotateOnce();
+    else if (age > readAgainMs || (isRefused && age > readAgainAfterRefusalMs)) await read();
+  }
+
+  return {
+    source: "the installation of the app",
+    async current() {
+      reading ??= renew().finally(() => {
+        reading = undefined;
+      });
+      await reading;
+      const token = stored?.installation.bot?.token;
+      if (token !== undefined) return token;
+      throw new ParleyError("platform-unauthorized", "the app is not installed in this workspace any more");
+    },
+    used(refusal) {
+      if (refusal !== undefined && !isRefused)
+        log.error(
+          { installation: id, slackError: refusal },
+          "Slack no longer accepts the token of a workspace",
+        );
+      isRefused = refusal !== undefined;
+    },
+  };
+}
+
+function msToExpiry(stored: StoredInstallation | undefined, clock: Clock): number {
+  const expiresAt = stored?.installation.bot?.expiresAt;
+  return expiresAt === undefined ? Infinity : expiresAt * 1000 - clock.now();
 }

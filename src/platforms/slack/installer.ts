@@ -1,19 +1,27 @@
-import type { HTTPReceiver } from "@slack/bolt";
+import { createHash } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import {
+  ClearStateStore,
+  InstallProvider,
+  InvalidStateError,
+  type CallbackOptions,
+  type Installation,
+  type StateStore,
+} from "@slack/oauth";
 import type { Clock } from "../../core/clock.ts";
-import { createRareLog } from "../../support/rare-log.ts";
-import { ParleyError } from "../../core/errors.ts";
+import { isParleyError } from "../../core/errors.ts";
 import type { HttpHandler } from "../../core/platform-module.ts";
 import type { Claims, Records } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
+import { createRareLog } from "../../support/rare-log.ts";
 import { negotiateLanguage } from "../../words/languages.ts";
-import { inLanguage } from "../../words/translate.ts";
+import { currentLanguage, translate, inLanguage } from "../../words/translate.ts";
+import { installPath, redirectPath } from "./address.ts";
 import type { Bolt } from "./bolt.ts";
-import { beginPage, installedPage, toInstallFailure } from "./install-words.ts";
-import { sendPage, setPageHeaders, toHtml } from "./install-page.ts";
-import { createInstallStates, stateLifeMs } from "./install-state.ts";
+import { slackErrorCode } from "./errors.ts";
 import type { Installations, StoredInstallation } from "./installations.ts";
 import { botScopes } from "./manifest.ts";
-import { installPath, redirectPath } from "./paths.ts";
 
 /** The app as Slack knows it, for installations in any workspace. */
 export interface AppCredentials {
@@ -24,7 +32,7 @@ export interface AppCredentials {
 }
 
 /** What {@link createInstaller} needs. */
-export interface InstallerOptions extends AppCredentials {
+interface InstallerOptions extends AppCredentials {
   readonly bolt: Bolt;
   readonly apiUrl: string;
   readonly installations: Installations;
@@ -37,7 +45,7 @@ export interface InstallerOptions extends AppCredentials {
 }
 
 /** Installs the app in workspaces, and keeps their tokens fresh. */
-export interface Installer {
+interface Installer {
   /** Of {@link installPath} and {@link redirectPath}. */
   readonly handler: HttpHandler;
   /** Exchanges the refresh token and stores the new ones. A failure is logged by Slack's SDK. */
@@ -48,38 +56,23 @@ export interface Installer {
 export function createInstaller(options: InstallerOptions): Installer {
   const { bolt, apiUrl, clientId, clientSecret, publicUrl, installations, onInstalled, log } = options;
   const warnRarely = createRareLog(log, () => options.clock.monotonic());
-  const states = createInstallStates(clientSecret, options);
   const redirectUri =
     publicUrl === undefined ? undefined : publicUrl.replace(/(?<!\/)\/+$/, "") + redirectPath;
   const urlOptions = { scopes: [...botScopes], ...(redirectUri === undefined ? {} : { redirectUri }) };
-  const { installer } = new bolt.sdk.HTTPReceiver({
-    // It takes no events.
-    signingSecret: "none",
-    signatureVerification: false,
-    logger: bolt.logger,
+  const provider = new InstallProvider({
     clientId,
     clientSecret,
-    scopes: [...botScopes],
     installationStore: installations.store,
-    installerOptions: {
-      clientOptions: bolt.clientOptions(),
-      authorizationUrl: new URL("../oauth/v2/authorize", apiUrl).href,
-      stateCookieName: "parley-slack-state",
-      stateCookieExpirationSeconds: stateLifeMs / 1000,
-      renderHtmlForInstallPath: (url) => toHtml(beginPage(url)),
-      stateStore: {
-        generateStateParam: () => Promise.resolve(states.create()),
-        async verifyStateParam(_now, state) {
-          if (!(await states.use(state))) throw invalidState();
-          return urlOptions;
-        },
-      },
-    },
+    stateStore: createInstallStates(clientSecret, options),
+    stateCookieName: "parley-slack-state",
+    stateCookieExpirationSeconds: stateLifeMs / 1000,
+    authorizationUrl: new URL("../oauth/v2/authorize", apiUrl).href,
+    renderHtmlForInstallPath: (url) => toHtml(beginPage(url)),
+    clientOptions: bolt.clientOptions(),
+    logger: bolt.logger,
   });
-  if (installer === undefined) throw new ParleyError("internal", "Slack's SDK made no installer");
-  const provider = installer;
 
-  const callbackOptions: Parameters<Provider["handleCallback"]>[2] = {
+  const callbackOptions: CallbackOptions = {
     afterInstallation(installation) {
       installations.noteNew(installation);
       return Promise.resolve(true);
@@ -124,9 +117,165 @@ export function createInstaller(options: InstallerOptions): Installer {
   };
 }
 
-type Provider = NonNullable<HTTPReceiver["installer"]>;
+/** How long a person may take to approve the app. */
+const stateLifeMs = 10 * 60_000;
 
-/** As Slack's SDK names it. */
-function invalidState(): Error {
-  return Object.assign(new Error("the state is not valid any more"), { code: "slack_oauth_invalid_state" });
+/**
+ * Proofs that an installation was begun here: each is accepted once, within ten minutes, by any instance. They are signed, so
+ * that a page that anybody may open stores nothing. What the library's own store lacks is kept: which of them were used.
+ * @param secret the same for all instances
+ */
+export function createInstallStates(
+  secret: string,
+  {
+    records,
+    claims,
+    clock = systemClock,
+  }: { readonly records: Records; readonly claims: Claims; readonly clock?: Clock },
+): StateStore {
+  const signed = new ClearStateStore(secret, stateLifeMs / 1000);
+  /** A store for one process grants every claim. */
+  const using = new Set<string>();
+  // Not the library's time: the clock of this machine may step.
+  const now = (): Date => new Date(clock.now());
+
+  /** Whether it has not been used. @throws ParleyError `store-unavailable` */
+  async function use(key: string): Promise<boolean> {
+    if (using.has(key)) return false;
+    using.add(key);
+    try {
+      if ((await records.get(key)) !== undefined) return false;
+      if (!(await claims.claim(key, stateLifeMs))) return false;
+      await records.set(key, true, stateLifeMs);
+      return true;
+    } finally {
+      using.delete(key);
+    }
+  }
+
+  return {
+    generateStateParam: (installOptions) => signed.generateStateParam(installOptions, now()),
+    async verifyStateParam(_now, state) {
+      const installOptions = await signed.verifyStateParam(now(), state);
+      const id = createHash("sha256").update(state).digest("base64url");
+      if (await use(`slack state ${id}`)) return installOptions;
+      throw new InvalidStateError("the state was used before");
+    },
+  };
+}
+
+/** Before the installation. `url`: where Slack asks for approval. */
+function beginPage(url: string): InstallPage {
+  return {
+    title: translate("slack.install.begin.title"),
+    text: translate("slack.install.begin.text"),
+    link: { href: url, label: translate("slack.install.begin.link") },
+  };
+}
+
+/** After it. */
+function installedPage({ team, enterprise }: Installation): InstallPage {
+  const name = team?.name ?? enterprise?.name;
+  return {
+    title: translate("slack.install.done.title"),
+    text:
+      name === undefined
+        ? translate("slack.install.done.unnamed")
+        : translate("slack.install.done.text", { team: name }),
+  };
+}
+
+/** What went wrong, for the person who installs. `reason`: for the log. */
+interface InstallFailure {
+  readonly status: number;
+  readonly reason: string;
+  readonly page: InstallPage;
+}
+
+/** Explains why an installation failed. Quotes nothing that the browser sent. */
+function toInstallFailure(error: unknown): InstallFailure {
+  const code = slackErrorCode(error) ?? codeOf(error);
+  const say = (status: number, kind: "failed" | "link", text: string): InstallFailure => ({
+    status,
+    reason: code,
+    page: {
+      title: translate(`slack.install.${kind}.title`),
+      text,
+      link: { href: installPath, label: translate("slack.install.again") },
+    },
+  });
+  if (isParleyError(error, "store-unavailable"))
+    return say(503, "failed", translate("slack.install.failed.store"));
+  switch (code) {
+    case "slack_oauth_invalid_state":
+    case "slack_oauth_missing_state":
+      return say(400, "link", translate("slack.install.link.used"));
+    case "slack_oauth_missing_code":
+      return say(400, "link", translate("slack.install.link.incomplete"));
+    case "slack_oauth_installer_authorization_error":
+      return say(400, "failed", translate("slack.install.failed.cancelled"));
+    case "invalid_code":
+    case "code_already_used":
+      return say(400, "failed", translate("slack.install.failed.code"));
+    case "invalid_client_id":
+    case "bad_client_secret":
+    case "bad_redirect_uri":
+      return say(500, "failed", translate("slack.install.failed.settings", { code }));
+    default:
+      return say(502, "failed", translate("slack.install.failed.other"));
+  }
+}
+
+function codeOf(error: unknown): string {
+  const { code } = (typeof error === "object" && error !== null ? error : {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : "unknown";
+}
+
+/** A page of the installation: plain text, and a link. */
+interface InstallPage {
+  readonly title: string;
+  readonly text: string;
+  readonly link?: { readonly href: string; readonly label: string };
+}
+
+/** What keeps the page from being framed, cached, or from telling other sites its address, which has a code in it. */
+const headers: Readonly<Record<string, string>> = {
+  "Content-Type": "text/html; charset=utf-8",
+  "Cache-Control": "no-store",
+  "Referrer-Policy": "no-referrer",
+  "X-Content-Type-Options": "nosniff",
+  "Content-Security-Policy":
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+};
+
+/** Sets the headers of every page, also where Slack's SDK sends it. */
+function setPageHeaders(response: ServerResponse): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+}
+
+/** Sends a page. */
+function sendPage(response: ServerResponse, status: number, page: InstallPage): void {
+  setPageHeaders(response);
+  response.writeHead(status);
+  response.end(toHtml(page));
+}
+
+/** The page as HTML. */
+function toHtml({ title, text, link }: InstallPage): string {
+  const button = link === undefined ? "" : `<p><a href="${escape(link.href)}">${escape(link.label)}</a></p>`;
+  return `<!doctype html><html lang="${currentLanguage()}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>${escape(title)}</title>
+<style>body{font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}
+a{display:inline-block;padding:.6rem 1rem;border-radius:.4rem;background:#2b3a67;color:#fff;text-decoration:none}</style>
+<h1>${escape(title)}</h1><p>${escape(text)}</p>${button}</html>
+`;
+}
+
+function escape(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;")
+    .replaceAll("'", "&#39;");
 }

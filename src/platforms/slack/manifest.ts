@@ -1,13 +1,13 @@
 import { usageOf, type Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { askShortcut } from "./ask-shortcut.ts";
+import { askShortcut } from "./modal.ts";
 import { shortcutPrefix } from "./commands.ts";
-import { cutText } from "./markdown.ts";
+import { cutText } from "./escape-markdown.ts";
 import { translate } from "../../words/translate.ts";
-import { eventsPath, redirectPath } from "./paths.ts";
+import { eventsPath, redirectPath } from "./address.ts";
 
 /** How the app is installed. */
-export interface ManifestOptions {
+interface ManifestOptions {
   /** Put before each command's name, e.g. `parley-`. Default none. */
   readonly commandPrefix?: string;
   /** Events come over a socket that the bot opens. `false` requires `publicUrl`. */

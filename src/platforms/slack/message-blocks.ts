@@ -1,14 +1,13 @@
 import { actionLabel } from "../../core/action-words.ts";
-import { isReplyActionKind, type ReplyActionKind } from "../../core/reply-actions.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { MessageContent } from "../delivery/edit-target.ts";
-import { isContentError } from "./errors.ts";
-import { toFormSelect } from "./form-modal.ts";
-import { toFeedback } from "./feedback-buttons.ts";
-import { escapeMarkdown } from "./escape-markdown.ts";
-import { cutText, escapeText } from "./markdown.ts";
-import type { SlackContent } from "./web-api.ts";
+import { isReplyActionKind, type Press, type ReplyActionKind } from "../../core/press.ts";
+import { isRating, type Rating } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
+import type { MessageContent } from "../delivery/message-plan.ts";
+import { isContentError } from "./errors.ts";
+import { escapeMarkdown, cutText, escapeText } from "./escape-markdown.ts";
+import { toFormSelect } from "./form-modal.ts";
+import type { SlackContent } from "./web-api.ts";
 
 /** `action_id` of the Retry button. */
 export const retryAction = "parley_retry";
@@ -46,7 +45,7 @@ export function toPlainSection(text: string): Block {
 /** How a message is written: forms that Slack may refuse come first. */
 export type ContentForm = (typeof contentForms)[number];
 /** `unrated`: without feedback buttons. `plain`: no Markdown in its blocks. `text`: no blocks. `refused`: only that Slack refuses the text. */
-export const contentForms = ["markdown", "unrated", "plain", "text", "refused"] as const;
+const contentForms = ["markdown", "unrated", "plain", "text", "refused"] as const;
 
 /** One message of a reply. Its `text` is the fallback for notifications and screen readers. */
 export function toSlackContent(content: MessageContent, form: ContentForm = "markdown"): SlackContent {
@@ -138,4 +137,34 @@ function toButtons({ retryKey, confirm, actions = [] }: MessageContent): Block[]
 
 function toButton(action: string, label: string, value: string, style: Block = {}): Block {
   return { type: "button", action_id: action, text: { type: "plain_text", text: label }, value, ...style };
+}
+
+/** `action_id` of the feedback buttons. */
+export const feedbackAction = "parley_feedback";
+
+/**
+ * Slack's feedback buttons below a finished answer that is stored; nothing below others.
+ * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element
+ */
+function toFeedback({ actions = [], state }: MessageContent): SlackContent["blocks"] {
+  const key = actions.find(({ kind }) => kind === "details")?.key;
+  if (state !== "finished" || key === undefined || key.length > maxValueChars - 10) return [];
+  const toButton = (rating: Rating) => {
+    const label = translate(`slack.feedback.${rating}`);
+    const text = { type: "plain_text", text: label };
+    return { text, value: `${rating} ${key}`, accessibility_label: label };
+  };
+  const element = {
+    type: "feedback_buttons",
+    action_id: feedbackAction,
+    positive_button: toButton("good"),
+    negative_button: toButton("bad"),
+  };
+  return [{ type: "context_actions", elements: [element] }];
+}
+
+/** The press of a feedback button with this value. `undefined`: it is of another version. */
+export function parseFeedback(value: string): Press | undefined {
+  const [, rating = "", key = ""] = /^(\w+) (.+)$/s.exec(value) ?? [];
+  return isRating(rating) ? { kind: rating, key } : undefined;
 }

@@ -1,27 +1,30 @@
-import type { Clock } from "../../core/clock.ts";
-import { isParleyError } from "../../core/errors.ts";
+import type { CancelTimer, Clock } from "../../core/clock.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { Urgency } from "../delivery/delivery-lane.ts";
-import type { DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
-import type { EditTarget, MessageContent, WorkSign } from "../delivery/edit-target.ts";
-import { isTransient } from "../delivery/platform-retry.ts";
-import { parseMessageRef, type SlackAddress } from "./address.ts";
-import { isLimited, lanes, type CallTiming, type DeliveryCalls } from "./delivery-calls.ts";
-import { isNotMember } from "./errors.ts";
-import { createGrowingMessages } from "./growing-messages.ts";
-import { escapedBytes } from "./markdown.ts";
-import { toPlainSection } from "./message-blocks.ts";
-import type { StreamSupport } from "./native-stream.ts";
-import { createPostedMessages } from "./posted-messages.ts";
-import type { ReplacedMessages } from "./replaced-messages.ts";
-import { createReplyMessages, editWithinMs, postWithinMs, toKey } from "./reply-messages.ts";
-import { areShared } from "./shared-files.ts";
-import type { ReplySession, Sessions } from "./sessions.ts";
-import { createStatusLine, type StatusLine } from "./status-line.ts";
-import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
+import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
+import type { DeliveryScheduler, Reservation, Urgency } from "../delivery/delivery-scheduler.ts";
+import type { WorkSign, EditTarget, MessageContent } from "../delivery/message-plan.ts";
+import { isTransient } from "../delivery/receive-patiently.ts";
+import { parseMessageRef, type SlackAddress, isDirectMessages } from "./address.ts";
+import { type DeliveryCalls, isLimited, lanes, type CallTiming } from "./delivery-calls.ts";
+import { isNotMember } from "./errors.ts";
+import { areShared } from "./files.ts";
+import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
+import { toPlainSection } from "./message-blocks.ts";
+import type { ReplacedMessages } from "./message-changes.ts";
+import { type StreamSupport, createNativeStream, streamBeginning } from "./native-stream.ts";
+import {
+  createPostedMessages,
+  createReplyMessages,
+  editWithinMs,
+  postWithinMs,
+  toKey,
+} from "./reply-messages.ts";
+import type { createSessions, ReplySession } from "./sessions.ts";
+import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
 
 /** `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
 const maxMessageBytes = 3900;
@@ -29,7 +32,7 @@ const maxMessages = 8;
 const minEditIntervalMs = 1000;
 
 /** What {@link createMessageTarget} needs. */
-export interface MessageTargetOptions {
+interface MessageTargetOptions {
   readonly api: SlackApi;
   readonly calls: DeliveryCalls;
   readonly scheduler: DeliveryScheduler;
@@ -43,7 +46,7 @@ export interface MessageTargetOptions {
   readonly isResumed: boolean;
   /** A stream is ended after so long, and its message edited from then on. */
   readonly streamLifeMs: number;
-  readonly sessions: Sessions;
+  readonly sessions: ReturnType<typeof createSessions>;
   /** Of the session in the thread, where this reply creates it. */
   readonly title?: string | undefined;
   /** Called once, when the reply has ended or is abandoned. */
@@ -55,7 +58,7 @@ export interface MessageTargetOptions {
 }
 
 /** @see {@link createMessageTarget} */
-export interface MessageTarget extends EditTarget {
+interface MessageTarget extends EditTarget {
   /** The reply's address is saved: messages that it does not contain any more are removed. Never rejects. */
   saved(): Promise<void>;
 }
@@ -243,3 +246,264 @@ function messageOf({ key }: SlackAddress): string | undefined {
 const isEnd = ({ state }: MessageContent): boolean => state === "finished" || state === "failed";
 
 const toJson = ({ channel, ts }: MessageRef): Json => ({ channel, ts });
+
+/** A quick answer needs no status line. */
+const delayMs = 500;
+/** Slack clears it after two minutes. */
+const refreshMs = 100_000;
+
+/** The line "Parley is thinking…" below a thread. */
+interface StatusLine extends WorkSign {
+  /** Slack clears the line when the app posts in the thread. */
+  posted(): void;
+}
+
+/** Shows a status line after half a second, and until it is cleared or something is posted. */
+export function createStatusLine(options: {
+  readonly calls: Pick<DeliveryCalls, "setStatus">;
+  readonly channel: string;
+  readonly thread: string;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
+  readonly log: Log;
+}): StatusLine {
+  const { calls, channel, thread, clock = systemClock, log } = options;
+  let wanted = "";
+  let shown = "";
+  let isSending = false;
+  let cancelTimer: CancelTimer | undefined;
+
+  /** Brings what Slack shows in line with what is wanted; one call at a time. */
+  async function send(): Promise<void> {
+    if (isSending) return;
+    isSending = true;
+    while (shown !== wanted) {
+      const status = wanted;
+      try {
+        await calls.setStatus(channel, thread, status, { urgency: "preview", withinMs: 1000 });
+      } catch (error) {
+        // The next refresh tries again.
+        log.debug({ err: error }, "optional Slack call failed");
+        shown = "";
+        break;
+      }
+      shown = status;
+    }
+    isSending = false;
+  }
+
+  function refresh(): void {
+    if (wanted === "") return;
+    shown = "";
+    cancelTimer = clock.after(refreshMs, refresh, { keepsAlive: false });
+    void send();
+  }
+
+  function clear(): void {
+    wanted = "";
+    cancelTimer?.();
+    cancelTimer = undefined;
+    void send();
+  }
+
+  return {
+    showsWords: true,
+    show(status) {
+      wanted = toStatus(status);
+      if (cancelTimer === undefined) cancelTimer = clock.after(delayMs, refresh, { keepsAlive: false });
+      else if (shown !== "") void send();
+    },
+    clear,
+    posted() {
+      if (!isSending) shown = "";
+      clear();
+    },
+  };
+}
+
+/** Slack puts the app's name before it: "Parley is drawing…"; "Parley is waiting. The gateway is busy; …". */
+function toStatus(status = translate("delivery.thinking")): string {
+  // Clauses are a sentence of their own, of which the app is not the subject.
+  if (/[;；。]/.test(status)) return translate("slack.status.sentence", { status });
+  return translate("slack.status", { status: `${status.slice(0, 1).toLowerCase()}${status.slice(1)}` });
+}
+
+/** A preview that has to wait longer is outdated. */
+const previewWithinMs = 1000;
+
+/** Shows texts that are not complete yet. */
+interface GrowingMessages {
+  /**
+   * Posts the first text of a message, in the best way there is room for.
+   * @throws ParleyError `platform-unreachable` with `retryAfterMs`: there is no room now
+   */
+  post(content: MessageContent, signal: AbortSignal): Promise<MessageRef>;
+  /** Shows more text. Without room for its final edit the message stays as it is. */
+  extend(ref: MessageRef, content: MessageContent, timing: Omit<CallTiming, "withinMs">): Promise<void>;
+  /** As {@link EditTarget.roomInMs}. */
+  roomInMs(kind: "first" | "preview"): number;
+  /** Gives back the room that it holds. */
+  close(): void;
+}
+
+/** What {@link createGrowingMessages} needs. */
+interface GrowingMessagesOptions {
+  readonly calls: DeliveryCalls;
+  readonly scheduler: DeliveryScheduler;
+  readonly streams: StreamSupport;
+  readonly messages: ReturnType<typeof createReplyMessages>;
+  readonly address: SlackAddress;
+  /** The workspace of the person who is answered. */
+  readonly teamId: string;
+  readonly streamLifeMs: number;
+  /** Called after a stream was started. */
+  readonly onPosted: () => void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * As native streams, or as posts that are edited and for whose final edit room is kept. People in a channel see the stream
+ * of somebody else's answer only when it has ended, so that edits come first there.
+ */
+function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages {
+  const { calls, scheduler, streams, messages, address, onPosted, clock, log } = options;
+  const { channel, thread } = address;
+  const kind = isDirectMessages(channel) ? "direct" : "channel";
+  /** Ends of this reply's part in the room for previews, by lane. */
+  const joined = new Map<string, () => void>();
+  /** The text has turned out not to be for a stream. */
+  let mustEdit = false;
+
+  /** From now on it shares the room of that lane, and of no other. */
+  function join(lane: string): void {
+    if (joined.has(lane)) return;
+    leave();
+    joined.set(lane, scheduler.join(lane));
+  }
+
+  function leave(): void {
+    for (const end of joined.values()) end();
+    joined.clear();
+  }
+
+  /** Room for one more call, not only later but now: a limited method is not counted on. */
+  function reserve(lane: string): Reservation | undefined {
+    return scheduler.waitMs([lane], "final") > 0 ? undefined : scheduler.reserve(lane);
+  }
+
+  function canReserve(lane: string): boolean {
+    const reservation = reserve(lane);
+    reservation?.release();
+    return reservation !== undefined;
+  }
+
+  async function postEditable(content: MessageContent, timing: CallTiming): Promise<MessageRef | undefined> {
+    const reservation = reserve(lanes.update);
+    if (reservation === undefined) return undefined;
+    try {
+      const ref = await messages.post(content, timing);
+      messages.at(ref).reservation = reservation;
+      join(lanes.update);
+      return ref;
+    } catch (error) {
+      reservation.release();
+      throw error;
+    }
+  }
+
+  /** `undefined`: there is no room for a stream now, or there are none here. */
+  async function startStream(beginning: string, timing: CallTiming): Promise<MessageRef | undefined> {
+    if (thread === undefined || beginning === "") return undefined;
+    if (scheduler.waitMs([lanes.startStream], "first") > 0) return undefined;
+    const reservation = reserve(lanes.stopStream);
+    if (reservation === undefined) return undefined;
+    const recipient = { user: address.user, team: options.teamId };
+    let ref: MessageRef;
+    try {
+      ref = await calls.startStream({ channel, thread, recipient }, escapeMarkdown(beginning), timing);
+    } catch (error) {
+      reservation.release();
+      if (isLimited(error) || streams.note(kind, error)) return undefined;
+      messages.failed(error);
+      throw error;
+    }
+    onPosted();
+    const index = messages.refs.length;
+    const mark = { mark: messages.markOf(index) };
+    const { streamLifeMs: lifeMs } = options;
+    const stream = createNativeStream({
+      calls,
+      ref,
+      started: beginning,
+      mark,
+      reservation,
+      lifeMs,
+      clock,
+      log,
+    });
+    messages.add(ref, { index, stream, lastPreviewAt: clock.monotonic() });
+    join(lanes.appendStream);
+    return ref;
+  }
+
+  return {
+    async post(content, signal) {
+      const timing: CallTiming = { urgency: "first", withinMs: previewWithinMs, signal };
+      const beginning = thread !== undefined && streams.isOn(kind) ? streamBeginning(content.text) : "";
+      const ways = [() => startStream(beginning, timing), () => postEditable(content, timing)];
+      for (const post of kind === "direct" ? ways : ways.toReversed()) {
+        const ref = await post();
+        if (ref !== undefined) return ref;
+      }
+      // A command's placeholder: the only sign of work that it has.
+      if (content.text === "") return await messages.post(content, { ...timing, withinMs: postWithinMs });
+      mustEdit ||= beginning === "";
+      throw new ParleyError("platform-unreachable", "Slack has no room for streaming text", {
+        retryAfterMs: 1000,
+      });
+    },
+    async extend(ref, content, given) {
+      const timing: CallTiming = { ...given, withinMs: previewWithinMs };
+      const its = messages.at(ref);
+      const { stream } = its;
+      if (stream?.isOpen() === true) {
+        its.lastPreviewAt = clock.monotonic();
+        if (stream.takes(content.text)) {
+          await stream.append(content.text, timing);
+          if (stream.isOpen()) return;
+        } else await stream.stop({ ...timing, withinMs: editWithinMs });
+      }
+      its.reservation ??= reserve(lanes.update);
+      if (its.reservation === undefined) return;
+      join(lanes.update);
+      its.lastPreviewAt = clock.monotonic();
+      await messages.update(ref, content, timing);
+    },
+    roomInMs(urgency) {
+      const last = messages.refs.at(-1);
+      if (last === undefined) {
+        const canStream = !mustEdit && thread !== undefined && streams.isOn(kind);
+        return Math.min(
+          canReserve(lanes.update) ? scheduler.waitMs(lanes.posts(channel), "first") : Infinity,
+          canStream && canReserve(lanes.stopStream)
+            ? scheduler.waitMs([lanes.startStream], "first")
+            : Infinity,
+        );
+      }
+      const its = messages.at(last);
+      const lane = its.stream?.isOpen() === true ? lanes.appendStream : lanes.update;
+      if (lane === lanes.update && its.reservation === undefined && !canReserve(lane)) return Infinity;
+      const intervalMs = urgency === "first" ? 0 : scheduler.previewIntervalMs(lane);
+      const nextInMs = its.lastPreviewAt + intervalMs - clock.monotonic();
+      return Math.max(0, nextInMs, scheduler.waitMs([lane], urgency));
+    },
+    close() {
+      for (const { stream, reservation } of messages.all()) {
+        stream?.close();
+        reservation?.release();
+      }
+      leave();
+    },
+  };
+}

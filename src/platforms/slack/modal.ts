@@ -1,12 +1,17 @@
-import type { Command, Option } from "../../core/command.ts";
-import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../core/command-words.ts";
-import { freeTextOption } from "../../core/command.ts";
+import type { App, Context } from "@slack/bolt";
+import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../core/command-input.ts";
+import { type Command, type Option, freeTextOption } from "../../core/command.ts";
 import type { RawOption } from "../../core/events.ts";
-import { toAttachment } from "./files.ts";
-import { cutText } from "./markdown.ts";
-import type { SlackFileInfo } from "./message-info.ts";
-import { noModel, toModelSelect } from "./model-select.ts";
+import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
+import type { SlackFileInfo } from "./address.ts";
+import { toCallerText } from "./notices.ts";
+import { toAttachment } from "./files.ts";
+import { noModel, toModelSelect } from "./form-modal.ts";
+import { escapeText, cutText } from "./escape-markdown.ts";
+import { toPlainSection } from "./message-blocks.ts";
+import type { SlackApi } from "./web-api.ts";
+import { createRecent } from "../../support/recent.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -26,7 +31,7 @@ const actionId = "value";
 const toPlain = (text: string, maxChars: number) => ({ type: "plain_text", text: cutText(text, maxChars) });
 
 /** What a modal shows at first. */
-export interface ModalContent {
+interface ModalContent {
   /** Prefills inputs, by option. */
   readonly initial?: Readonly<Record<string, RawOption>>;
   /** Models are known, and can be searched. Default: their names are typed. */
@@ -143,4 +148,66 @@ export function parseModal(
 function titleOf(name: string): string {
   const title = name.replaceAll(/[-_]/g, " ");
   return title.charAt(0).toUpperCase() + title.slice(1);
+}
+
+/** The global shortcut in the manifest: from everywhere in Slack, without a message. At most 24 characters. */
+export const askShortcut = { callbackId: "parley_ask", name: "Ask Parley", command: "ask" } as const;
+
+/** What {@link registerAskShortcut} needs of a workspace. */
+export interface AskShortcutHandlers {
+  readonly teamId: string;
+  readonly api: Pick<SlackApi, "openModal" | "openDirectMessages" | "post">;
+  /** Whether models are known, so that a form can search them. */
+  readonly searchesModels: () => boolean;
+  readonly log: Log;
+}
+
+/** Channels of people who have used it. */
+const maxKnown = 2000;
+
+/**
+ * Registers the global shortcut: the form of `/ask`, answered in the person's direct messages with the bot, as if the
+ * command was used there.
+ */
+export function registerAskShortcut(
+  app: App,
+  commands: ReadonlyMap<string, Command>,
+  of: (context: Context) => AskShortcutHandlers,
+): void {
+  const command = commands.get(askShortcut.command);
+  if (command === undefined) return;
+  const known = createRecent<string>(maxKnown);
+
+  async function directMessagesOf(user: string, { api, teamId }: AskShortcutHandlers): Promise<string> {
+    const key = `${teamId} ${user}`;
+    const channel = known.get(key) ?? (await api.openDirectMessages(user));
+    known.set(key, channel);
+    return channel;
+  }
+
+  /** The shortcut has no place of its own to answer in. */
+  async function tell(user: string, error: unknown, { api, log }: AskShortcutHandlers): Promise<void> {
+    const text = toCallerText(error);
+    try {
+      await api.post(user, undefined, { text: escapeText(text), blocks: [toPlainSection(text)] });
+    } catch (failure) {
+      log.warn({ err: failure }, "notice to caller failed");
+    }
+  }
+
+  app.shortcut(askShortcut.callbackId, async ({ shortcut, context, ack }) => {
+    await ack();
+    const handlers = of(context);
+    const { api, searchesModels, log } = handlers;
+    const { id: user } = shortcut.user;
+    try {
+      const channel = await directMessagesOf(user, handlers);
+      const modal = toModal(command, { channel }, { searchesModels: searchesModels() });
+      const blocks = [toPlainSection(translate("slack.shortcut.where")), ...(modal["blocks"] as object[])];
+      await api.openModal(shortcut.trigger_id, { ...modal, blocks });
+    } catch (error) {
+      log.warn({ err: error }, "form of the global shortcut not opened");
+      await tell(user, error, handlers);
+    }
+  });
 }

@@ -13,19 +13,19 @@ import {
 } from "./address.ts";
 import { systemClock } from "../../support/clock.ts";
 import type { Bolt } from "./bolt.ts";
-import { createSocketConnection, type Connection, type ConnectionOptions } from "./connection.ts";
+import type { Connection, ConnectionOptions } from "./connection.ts";
 import { toParleyError } from "./errors.ts";
-import type { FindApp } from "./event-intake.ts";
 import { teamOfFile } from "./files.ts";
-import { createHttpConnection, type HttpConnection } from "./http-connection.ts";
-import { createLateReply } from "./late-reply.ts";
-import type { InstalledTeamsOptions } from "./installed-teams.ts";
+import type { HttpConnection } from "./http-connection.ts";
+import { authorizeTeam, registerListeners } from "./listeners.ts";
+import { createLateReply } from "./private-reply.ts";
+import type { openInstalledTeams } from "./installed-teams.ts";
 import { createReplyMemory, type TeamSurroundings } from "./team.ts";
 import { deliveryOf, openSingleTeam, type Teams } from "./teams.ts";
 import { translate } from "../../words/translate.ts";
 
 /** Settings of {@link createSlackPlatform}. */
-export interface SlackPlatformOptions {
+interface SlackPlatformOptions {
   /** `xoxb-…`, of one workspace. */
   readonly botToken?: string;
   /** `xapp-…`, for Socket Mode. */
@@ -33,7 +33,7 @@ export interface SlackPlatformOptions {
   /** For HTTP mode, which is on without an app token. */
   readonly signingSecret?: string;
   /** HTTP mode: any workspace may install the app. */
-  readonly installations?: Omit<InstalledTeamsOptions, "own">;
+  readonly installations?: Omit<Parameters<typeof openInstalledTeams>[0], "own">;
   /** Where it is kept which channels were welcomed. Default: nobody is welcomed. */
   readonly kept?: TeamSurroundings["kept"];
   /** @see OriginOptions.admitsStrangers */
@@ -52,7 +52,7 @@ export interface SlackPlatformOptions {
 }
 
 /** Slack with its part of the HTTP server. */
-export interface SlackPlatform extends Platform {
+interface SlackPlatform extends Platform {
   /** Over Socket Mode it handles nothing. */
   readonly handler: HttpHandler;
 }
@@ -62,6 +62,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
   const { botToken, appToken, signingSecret, commandPrefix = "", clock = systemClock, log } = options;
   const apiUrl = options.apiUrl ?? "https://slack.com/api/";
   let connection: Connection | undefined;
+  let isClosed = false;
   /** Of HTTP mode; also before and after the connection is open. */
   let http: HttpConnection | undefined;
   let teams: Teams | undefined;
@@ -73,10 +74,10 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     return teams;
   }
 
-  async function prepare(
+  async function openTeams(
     bolt: Bolt,
     around: Pick<TeamSurroundings, "receiver" | "history">,
-  ): Promise<FindApp> {
+  ): Promise<Teams> {
     const { commands, meter, streamLifeMs, admitsStrangers, installations } = options;
     const shared = {
       ...around,
@@ -99,16 +100,18 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       installHandler = installed.handler;
       teams = installed;
     } else teams = own;
-    const opened = requireTeams();
-    return async (body) => {
-      const end = opened.ending(body);
-      return end === undefined ? (await opened.handling(body))?.app : { processEvent: end };
-    };
+    return requireTeams();
   }
 
-  function createConnection(common: ConnectionOptions): Connection {
-    if (appToken !== undefined) return createSocketConnection({ ...common, appToken });
-    if (signingSecret !== undefined) return (http = createHttpConnection({ ...common, signingSecret }));
+  async function createConnection(common: ConnectionOptions): Promise<Connection> {
+    if (appToken !== undefined) {
+      const { createSocketConnection } = await import("./socket-connection.ts");
+      return createSocketConnection({ ...common, appToken });
+    }
+    if (signingSecret !== undefined) {
+      const { createHttpConnection } = await import("./http-connection.ts");
+      return (http = createHttpConnection({ ...common, signingSecret }));
+    }
     throw new ParleyError(
       "config",
       "Slack needs SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)",
@@ -122,13 +125,30 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     id: "slack",
     deliversInOrder: false,
     async start(receiver, history) {
-      const opening = createConnection({
-        apiUrl,
+      // A start without Slack does not load its SDK.
+      const [{ createBolt }, { DurableApp }] = await Promise.all([
+        import("./bolt.ts"),
+        import("./durable-app.ts"),
+      ]);
+      const bolt = createBolt(apiUrl, log);
+      const opening = await createConnection({
+        bolt,
         clock,
         log,
-        prepare: (bolt) => prepare(bolt, { receiver, history }),
+        async createApp(boltReceiver) {
+          const opened = await openTeams(bolt, { receiver, history });
+          const app = new DurableApp({
+            bolt,
+            receiver: boltReceiver,
+            authorize: (body) => authorizeTeam(opened, body),
+            clock,
+          });
+          registerListeners(app, { teams: opened, commands: options.commands, commandPrefix, receiver });
+          return app;
+        },
       });
       connection = opening;
+      if (isClosed) await opening.close();
       try {
         await opening.open();
       } catch (error) {
@@ -203,9 +223,11 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       return (await installHandler?.(request, response, target)) === true;
     },
     async pause() {
+      isClosed = true;
       await connection?.close();
     },
     async stop() {
+      isClosed = true;
       for (const team of teams?.all() ?? []) team.stop();
       await connection?.close();
       await Promise.all((teams?.all() ?? []).map((team) => team.close()));

@@ -1,15 +1,14 @@
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { Reply, ReplyHooks } from "../../core/platform.ts";
+import type { Reply, ReplyContent, ReplyHooks } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { MessageContent } from "../delivery/edit-target.ts";
-import { toMarkdown } from "../delivery/reply-markdown.ts";
-import { splitMarkdown } from "../delivery/split-markdown.ts";
+import { translate } from "../../words/translate.ts";
+import type { MessageContent } from "../delivery/message-plan.ts";
+import { toMarkdown, splitMarkdown } from "../delivery/split-markdown.ts";
 import { toReplyAddress, type PostingMark, type SlackAddress } from "./address.ts";
 import { isLimited } from "./delivery-calls.ts";
-import { escapedBytes } from "./markdown.ts";
+import { escapedBytes } from "./escape-markdown.ts";
 import { sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi } from "./web-api.ts";
-import { translate } from "../../words/translate.ts";
 
 /** Markdown blocks of a message hold 12,000 characters together. */
 const maxPostBytes = 11_000;
@@ -18,7 +17,7 @@ const maxPosts = 4;
 const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
 /** What {@link createPrivateReply} needs. */
-export interface PrivateReplyOptions {
+interface PrivateReplyOptions {
   readonly api: SlackApi;
   readonly address: SlackAddress;
   /** `response_url` of a pressed button; the first post replaces the button's message. */
@@ -186,4 +185,104 @@ function wasNeverSent(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as NodeJS.ErrnoException;
   return (code !== undefined && neverSent.has(code)) || wasNeverSent(error.cause);
+}
+
+/**
+ * A reply that goes on as another one where the first cannot show anything. `isUseless` says so of the error of a call,
+ * which is then made on the other reply. Only for a reply that has shown nothing yet.
+ */
+export function createFallbackReply(
+  first: Reply,
+  {
+    isUseless,
+    createOther,
+  }: { readonly isUseless: (error: unknown) => boolean; readonly createOther: () => Reply },
+): Reply {
+  let current = first;
+  let written: ReplyContent | undefined;
+  let switching: Promise<void> | undefined;
+  let isAbandoned = false;
+
+  async function change(): Promise<void> {
+    first.abandon();
+    current = createOther();
+    if (isAbandoned) current.abandon();
+    await current.show();
+    if (written !== undefined) current.write(written);
+  }
+
+  async function attempt(work: (reply: Reply) => Promise<void>): Promise<void> {
+    const tried = current;
+    try {
+      await work(tried);
+    } catch (error) {
+      if (isAbandoned || tried !== first || (current === first && !isUseless(error))) throw error;
+      switching ??= change();
+      await switching;
+      await work(current);
+    }
+  }
+
+  return {
+    // The other one is shown when it takes over.
+    show: () => attempt(async (reply) => await (reply === first ? reply.show() : undefined)),
+    status: (text, options) => current.status(text, options),
+    write(content) {
+      written = content;
+      current.write(content);
+    },
+    attach: (file) => attempt((reply) => reply.attach(file)),
+    finish: (ending) => attempt((reply) => reply.finish(ending)),
+    fail: (failure) => attempt((reply) => reply.fail(failure)),
+    abandon() {
+      isAbandoned = true;
+      current.abandon();
+    },
+  };
+}
+
+/** A reply that is opened when its workspace is loaded. What is written before is shown then. */
+export function createLateReply(open: () => Promise<Reply>): Reply {
+  let reply: Reply | undefined;
+  let opening: Promise<Reply> | undefined;
+  let written: ReplyContent | undefined;
+  let status: string | undefined;
+  let isAbandoned = false;
+
+  /** Opened once. A failure is that of the call that needs it; the next call tries again. */
+  function opened(): Promise<Reply> {
+    opening ??= open().then(
+      (found) => {
+        reply = found;
+        if (status !== undefined) found.status(status);
+        if (written !== undefined) found.write(written);
+        if (isAbandoned) found.abandon();
+        return found;
+      },
+      (error: unknown) => {
+        opening = undefined;
+        throw error;
+      },
+    );
+    return opening;
+  }
+
+  return {
+    show: async () => await (await opened()).show(),
+    status(text) {
+      status = text;
+      reply?.status(text);
+    },
+    write(content) {
+      written = content;
+      reply?.write(content);
+    },
+    attach: async (file) => await (await opened()).attach(file),
+    finish: async (ending) => await (await opened()).finish(ending),
+    fail: async (failure) => await (await opened()).fail(failure),
+    abandon() {
+      isAbandoned = true;
+      reply?.abandon();
+    },
+  };
 }

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { RoomMessage, RoomQuery, RoomReading } from "../../core/room.ts";
-import { sleepUnlessAborted } from "../../support/sleep.ts";
+import { sleepUnlessAborted } from "../../support/clock.ts";
 import {
   isDirectMessages,
   parseAddress,
@@ -11,11 +11,12 @@ import {
   toMessageKey,
   toUnixMs,
   type SlackAddress,
+  type MessageWindow,
+  type SlackMessageInfo,
 } from "./address.ts";
 import { slackErrorCode, toParleyError } from "./errors.ts";
 import type { Names } from "./people.ts";
 import type { MessageReader } from "./read-message.ts";
-import type { MessageWindow, SlackMessageInfo } from "./message-info.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 
 /** As Slack recommends. Apps that are sold outside of its Marketplace get 15 at most. */
@@ -28,7 +29,7 @@ const maxWaitMs = 5000;
 /** Messages with content; all others are Slack's own notes. */
 const contentSubtypes = new Set([undefined, "file_share", "thread_broadcast", "bot_message", "me_message"]);
 
-export interface RoomReaderOptions {
+interface RoomReaderOptions {
   readonly api: Pick<SlackApi, "page">;
   readonly identity: Pick<Identity, "teamId" | "userId">;
   readonly names: Names;

@@ -2,15 +2,14 @@ import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Reservation } from "../delivery/delivery-scheduler.ts";
-import type { MessageContent } from "../delivery/edit-target.ts";
-import { isTransient } from "../delivery/platform-retry.ts";
-import { parseMessageRef, type SlackAddress } from "./address.ts";
+import type { MessageContent } from "../delivery/message-plan.ts";
+import { isTransient } from "../delivery/receive-patiently.ts";
+import { isCommandKey, type SlackAddress, type SlackMessageInfo, parseMessageRef } from "./address.ts";
 import { isLimited, type CallTiming, type DeliveryCalls } from "./delivery-calls.ts";
 import { slackErrorCode } from "./errors.ts";
 import { sendInForm, toSlackContent, type ContentForm } from "./message-blocks.ts";
-import type { NativeStream } from "./native-stream.ts";
-import type { PostedMessages } from "./posted-messages.ts";
-import type { MessageRef } from "./web-api.ts";
+import type { createNativeStream } from "./native-stream.ts";
+import type { MessageRef, SlackApi } from "./web-api.ts";
 
 /** How long an edit that people wait for may wait for room. */
 export const editWithinMs = 2000;
@@ -18,7 +17,7 @@ export const editWithinMs = 2000;
 export const postWithinMs = 100_000;
 
 /** A message of a reply. */
-export interface ReplyMessage {
+interface ReplyMessage {
   /** Its place in the reply, from 0. */
   readonly index: number;
   /** What it shows, as {@link toKey} says; `undefined` where that is not known. */
@@ -26,7 +25,7 @@ export interface ReplyMessage {
   /** The form that Slack accepted last. */
   form?: ContentForm;
   /** It began as a stream. */
-  stream?: NativeStream;
+  stream?: ReturnType<typeof createNativeStream>;
   /** Room for its final edit. */
   reservation?: Reservation | undefined;
   /** By {@link Clock.monotonic}. */
@@ -34,7 +33,7 @@ export interface ReplyMessage {
 }
 
 /** The messages of one reply: posts and edits them whole, and finds those whose address was not saved. */
-export interface ReplyMessages {
+interface ReplyMessages {
   /** In order. */
   readonly refs: MessageRef[];
   at(ref: MessageRef): ReplyMessage;
@@ -57,7 +56,7 @@ export interface ReplyMessages {
 }
 
 /** What {@link createReplyMessages} needs. */
-export interface ReplyMessagesOptions {
+interface ReplyMessagesOptions {
   readonly calls: DeliveryCalls;
   readonly address: SlackAddress;
   readonly found: PostedMessages;
@@ -193,4 +192,69 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
 /** Equal for contents that look the same. */
 export function toKey(content: MessageContent): string {
   return JSON.stringify(toSlackContent(content));
+}
+
+/** A message's time comes from Slack. */
+const marginMs = 60_000;
+/** A command's time comes from the clock of a machine, which may be wrong. */
+const wrongClockMs = 60 * 60_000;
+
+/** Finds what was posted for a reply without a response, by this process or an earlier one. */
+interface PostedMessages {
+  /** The mark of the reply's message number `index`, from 0. */
+  markOf(index: number): string;
+  /**
+   * The messages with that mark, newest first: the first one counts, and it was posted in place of the others. `known`
+   * are messages of the reply whose address is saved.
+   */
+  find(index: number, known: readonly MessageRef[]): Promise<readonly MessageRef[]>;
+}
+
+/** What {@link createPostedMessages} needs to know besides. */
+interface PostedMessagesOptions {
+  readonly botUserId: string;
+  /** Which of these messages show other turns. */
+  readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
+}
+
+/**
+ * Slack has no idempotency key for posts, but keeps metadata (markdown blocks lose their block ids). A stream gets its
+ * mark only when it ends: until then it is known by its saved address, and between its start and that by being the one
+ * message of the bot in the thread without a mark that no other open turn shows.
+ */
+export function createPostedMessages(
+  api: Pick<SlackApi, "messagesAfter">,
+  { key, channel, thread, since }: SlackAddress,
+  { botUserId, otherTurnsShow }: PostedMessagesOptions,
+): PostedMessages {
+  const markOf = (index: number): string => `${key}/${index}`;
+
+  function isLostStream({ user, metadata, files = [], ts }: SlackMessageInfo): boolean {
+    const isOwn = user === botUserId && thread !== undefined && ts !== thread;
+    return isOwn && metadata === undefined && files.length === 0 && Number(ts) * 1000 > since;
+  }
+
+  async function findLostStreams(recent: readonly SlackMessageInfo[]): Promise<MessageRef[]> {
+    const lost = recent.filter(isLostStream).map(({ ts }) => ({ channel, ts }));
+    if (lost.length === 0) return [];
+    const taken = await otherTurnsShow(lost);
+    return lost.filter(({ ts }) => taken.every((ref) => ref.ts !== ts));
+  }
+
+  return {
+    markOf,
+    async find(index, known) {
+      const sinceMs = since - (isCommandKey(key) ? wrongClockMs : marginMs);
+      // What was posted in the place of a known one is newer.
+      const after = known[index]?.ts ?? (sinceMs / 1000).toFixed(6);
+      const recent: SlackMessageInfo[] = [];
+      for await (const message of api.messagesAfter(channel, thread, after)) recent.push(message);
+      recent.sort((a, b) => Number(b.ts) - Number(a.ts));
+      const isMarked = ({ metadata }: SlackMessageInfo) => metadata?.event_payload?.mark === markOf(index);
+      const isUnknown = ({ ts }: SlackMessageInfo) => known.every((ref) => ref.ts !== ts);
+      const marked = recent.filter(isMarked);
+      if (marked.length > 0 || index < known.length) return marked.map(({ ts }) => ({ channel, ts }));
+      return await findLostStreams(recent.filter(isUnknown));
+    },
+  };
 }

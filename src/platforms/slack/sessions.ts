@@ -1,7 +1,7 @@
 import type { CancelTimer, Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
-import { retryPlatformCall } from "../delivery/platform-retry.ts";
+import { retryPlatformCall } from "../delivery/receive-patiently.ts";
 import { lanes, type DeliveryCalls } from "./delivery-calls.ts";
 import { slackErrorCode } from "./errors.ts";
 
@@ -20,7 +20,7 @@ export interface ReplySession {
 }
 
 /** What {@link Sessions.open} needs. */
-export interface ReplySessionOptions {
+interface ReplySessionOptions {
   readonly channel: string;
   readonly thread: string;
   /** Of the session, where this reply creates it. */
@@ -30,12 +30,12 @@ export interface ReplySessionOptions {
 }
 
 /** The agent's sessions in the threads of one workspace. Slack changes their status only when it is told to. */
-export interface Sessions {
+interface Sessions {
   open(options: ReplySessionOptions): ReplySession;
 }
 
 /** What {@link createSessions} needs. */
-export interface SessionsOptions {
+interface SessionsOptions {
   readonly calls: Pick<DeliveryCalls, "setSessionStatus">;
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly clock: Clock;

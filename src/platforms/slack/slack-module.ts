@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { httpUrl, text, type Settings, type SettingValues } from "../../core/settings.ts";
-import type { ManifestOptions } from "./manifest.ts";
-import { eventsPath, installPath } from "./paths.ts";
+import type { createManifest } from "./manifest.ts";
+import { eventsPath, installPath } from "./address.ts";
 
 const settings = {
   SLACK_BOT_TOKEN: {
@@ -174,7 +174,7 @@ function isHttpMode({ SLACK_APP_TOKEN, SLACK_SIGNING_SECRET }: Partial<Values>):
 }
 
 /** @throws ParleyError `config` where HTTP mode has no address */
-function manifestOptions(values: Values): ManifestOptions {
+function manifestOptions(values: Values): Parameters<typeof createManifest>[1] {
   const { SLACK_COMMAND_PREFIX: commandPrefix, SLACK_APP_TOKEN, SLACK_PUBLIC_URL: publicUrl } = values;
   // The address is known before there is an app, and so before there is its signing secret.
   const socketMode = SLACK_APP_TOKEN !== undefined || (publicUrl === undefined && !isHttpMode(values));

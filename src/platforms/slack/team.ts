@@ -1,5 +1,3 @@
-import type { App } from "@slack/bolt";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import type { Json } from "../../core/events.ts";
@@ -12,11 +10,14 @@ import type {
   ReplyHooks,
 } from "../../core/platform.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
-import { toTitle } from "../../support/title.ts";
-import { createDeliveryScheduler, type DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
+import { toTitle } from "../../support/text.ts";
+import {
+  createDeliveryScheduler,
+  type DeliveryScheduler,
+  createSuspensionWatch,
+} from "../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
-import { parseShownFiles } from "../delivery/shown-files.ts";
-import { createSuspensionWatch } from "../delivery/suspension-watch.ts";
+import { parseShownFiles } from "../delivery/message-plan.ts";
 import {
   parseMessageRef,
   toConversationId,
@@ -25,42 +26,28 @@ import {
   toThreadAddress,
   type SlackAddress,
 } from "./address.ts";
-import { registerActionForms } from "./action-forms.ts";
-import { createAppHome } from "./app-home.ts";
-import { registerAskShortcut } from "./ask-shortcut.ts";
+import { createAppHome, createWelcome } from "./app-home.ts";
 import type { Bolt } from "./bolt.ts";
-import { registerButtons } from "./buttons.ts";
 import { createCallIntake } from "./call-intake.ts";
-import { createCallerNotices } from "./caller-notices.ts";
-import { createChannelLoad } from "./channel-load.ts";
-import { createCommandCalls } from "./command-calls.ts";
-import { registerCommands } from "./commands.ts";
+import { createCommandCalls } from "./commands.ts";
 import { createDeliveryCalls, createScheduledApi, lanes, limitOfLane } from "./delivery-calls.ts";
-import { registerEvents } from "./events.ts";
-import { registerFeedback } from "./feedback.ts";
-import { isNotMember } from "./errors.ts";
-import { createFallbackReply } from "./fallback-reply.ts";
-import { createFiles, type Files } from "./files.ts";
-import { registerForms } from "./forms.ts";
+import { isNotMember, withoutLookupTime } from "./errors.ts";
+import { cutText } from "./escape-markdown.ts";
+import { createFiles } from "./files.ts";
 import { createIncoming } from "./incoming.ts";
-import { withoutLookupTime } from "./lookup-time.ts";
-import { cutText } from "./markdown.ts";
-import { createMessageTarget, type MessageTarget } from "./message-target.ts";
+import { createApiAccess, type TeamToken } from "./installations.ts";
+import { createReplacedMessages } from "./message-changes.ts";
+import { createMessageTarget } from "./message-target.ts";
 import { createStreamSupport, defaultStreamLifeMs } from "./native-stream.ts";
-import { createOrigins, type OriginOptions } from "./origin.ts";
-import { createPeople, languageOf } from "./people.ts";
-import { createPrivateReply } from "./private-reply.ts";
-import { registerModelSelects } from "./model-select.ts";
+import type { TeamHandlers } from "./listeners.ts";
+import { createCallerNotices, createRefusalNotices } from "./notices.ts";
+import { createOrigins, type OriginOptions, createPeople, languageOf } from "./people.ts";
+import { createFallbackReply, createPrivateReply } from "./private-reply.ts";
 import { createMessageReader } from "./read-message.ts";
 import { createRoomReader } from "./read-room.ts";
-import { createRefusalNotices } from "./refusal-notices.ts";
-import { createReplacedMessages } from "./replaced-messages.ts";
 import { createSessions } from "./sessions.ts";
-import { speakToCallers } from "./speak-to-callers.ts";
-import { createApiAccess, type TeamToken } from "./team-token.ts";
-import { createThreadRoots, type ThreadRoots } from "./thread-roots.ts";
 import { createSlackApi, type Identity, type MessageRef } from "./web-api.ts";
-import { createWelcome, type WelcomeOptions } from "./welcome.ts";
+import { createRecent, type Recent } from "../../support/recent.ts";
 
 /** What all workspaces share. */
 export interface TeamSurroundings extends OriginOptions {
@@ -80,27 +67,27 @@ export interface TeamSurroundings extends OriginOptions {
   readonly memory: ReplyMemory;
   readonly clock: Clock;
   /** What must outlast the process. */
-  readonly kept?: WelcomeOptions["kept"];
+  readonly kept?: Parameters<typeof createWelcome>[0]["kept"];
 }
 
 /** What is known of replies, by event keys, which name their workspace. */
-export interface ReplyMemory {
+interface ReplyMemory {
   readonly roots: ThreadRoots;
   /** `response_url` of the last pressed confirm button. */
-  readonly replaceUrls: LRUCache<string, string>;
+  readonly replaceUrls: Recent<string>;
   /** Keys of replies that another process may have begun. */
-  readonly resumed: LRUCache<string, true>;
+  readonly resumed: Recent<true>;
   /** Titles of the sessions that the first answers in threads create. */
-  readonly titles: LRUCache<string, string>;
+  readonly titles: Recent<string>;
 }
 
 /** An empty memory. */
 export function createReplyMemory(): ReplyMemory {
   return {
     roots: createThreadRoots(),
-    replaceUrls: new LRUCache({ max: maxReplaceUrls }),
-    resumed: new LRUCache({ max: maxResumed }),
-    titles: new LRUCache({ max: maxResumed }),
+    replaceUrls: createRecent(maxReplaceUrls),
+    resumed: createRecent(maxResumed),
+    titles: createRecent(maxResumed),
   };
 }
 
@@ -109,11 +96,13 @@ export interface Team {
   readonly id: string;
   /** The user that the bot is there. */
   readonly botUserId: string;
-  /** Handles what Slack delivers about this workspace. */
-  readonly app: App;
+  /** The bot itself, which posts its messages. */
+  readonly botId: string;
+  /** Handle what Slack delivers about this workspace. */
+  readonly handlers: TeamHandlers;
   /** Calls that wait for room under the limits of this workspace. */
   readonly delivery: DeliveryScheduler;
-  readonly download: Files["download"];
+  readonly download: ReturnType<typeof createFiles>["download"];
   readonly readRoom: NonNullable<Platform["readRoom"]>;
   openReply(address: SlackAddress, hooks: ReplyHooks): Reply;
   openThread(address: SlackAddress, title: string): Promise<OpenedThread>;
@@ -135,11 +124,7 @@ const maxRepliesInChannel = 80;
 const maxResumed = 2000;
 
 /** The bot in the workspace of `identity`. Makes no call. */
-export async function createTeam(
-  identity: Identity,
-  token: TeamToken,
-  around: TeamSurroundings,
-): Promise<Team> {
+export function createTeam(identity: Identity, token: TeamToken, around: TeamSurroundings): Team {
   const { bolt, apiUrl, commands, commandPrefix, receiver, history, clock, log, meter } = around;
   const { teamId } = identity;
   const suspensions = createSuspensionWatch(clock);
@@ -172,7 +157,7 @@ export async function createTeam(
   function targetAt(
     address: SlackAddress,
     { isResumed = false, otherTurnsShow }: Pick<ReplyHooks, "isResumed" | "otherTurnsShow">,
-  ): MessageTarget {
+  ): ReturnType<typeof createMessageTarget> {
     return createMessageTarget({
       api,
       calls: shownCalls,
@@ -199,16 +184,25 @@ export async function createTeam(
     });
   }
 
-  function register(app: App): void {
-    speakToCallers(app, people);
-    const origins = createOrigins(people, teamId, around);
-    const refusals = createRefusalNotices(api, log, clock);
-    const incoming = createIncoming({
+  const origins = createOrigins(people, teamId, around);
+  const refusals = createRefusalNotices(api, log, clock);
+  const languageOfUser = (userId: string) => languageOf(people, userId);
+  const handlers: TeamHandlers = {
+    api,
+    teamId,
+    clock,
+    log,
+    receiver,
+    history,
+    people,
+    origins,
+    refusals,
+    incoming: createIncoming({
       api,
       identity,
       people,
       read,
-      languageOf: (userId) => languageOf(people, userId),
+      languageOf: languageOfUser,
       origins,
       refusals,
       replaced,
@@ -217,50 +211,30 @@ export async function createTeam(
       receiver,
       clock,
       log,
-    });
-    const calls = createCommandCalls({ api, identity, names: people, origins, read, receiver, clock });
-    const intake = createCallIntake({ receiver, clock, log });
-    const notices = createCallerNotices(api, log);
-    const home = createAppHome({ api, origins, receiver, commands, commandPrefix, log });
-    const { kept } = around;
-    const welcome = createWelcome({
+    }),
+    calls: createCommandCalls({ api, identity, names: people, origins, read, receiver, clock }),
+    intake: createCallIntake({ receiver, clock, log }),
+    notices: createCallerNotices(api, log),
+    home: createAppHome({ api, origins, receiver, commands, commandPrefix, log }),
+    welcome: createWelcome({
       api,
       identity,
       origins,
       receiver,
-      languageOf: (userId) => languageOf(people, userId),
-      kept,
+      languageOf: languageOfUser,
+      kept: around.kept,
       commandPrefix,
       clock,
       log,
-    });
-    registerEvents(app, { api, teamId, home, welcome, incoming, origins, refusals, receiver, history, log });
-    const searchesModels = (): boolean => receiver.suggestModels("", { max: 1 }).length > 0;
-    registerCommands(app, { commands, commandPrefix, teamId, api, calls, intake, notices, searchesModels });
-    registerModelSelects(app, { receiver });
-    registerAskShortcut(app, { commands, api, searchesModels, log });
-    registerForms(app, { api, origins, receiver, notices, home });
-    const saveReplaceUrl = (key: string, responseUrl: string) => void replaceUrls.set(key, responseUrl);
-    registerActionForms(app, { teamId, clock, origins, receiver, intake, notices, saveReplaceUrl });
-    registerFeedback(app, { teamId, origins, receiver, notices });
-    registerButtons(app, {
-      teamId,
-      clock,
-      api,
-      origins,
-      receiver,
-      intake,
-      notices,
-      saveReplaceUrl,
-    });
-  }
-
-  const app = await bolt.createApp(identity);
-  register(app);
+    }),
+    searchesModels: () => receiver.suggestModels("", { max: 1 }).length > 0,
+    saveReplaceUrl: (key, responseUrl) => void replaceUrls.set(key, responseUrl),
+  };
   return {
     id: teamId,
     botUserId: identity.userId,
-    app,
+    botId: identity.botId,
+    handlers,
     delivery,
     download: (attachment, options) => files.download(attachment, options),
     readRoom: (address, query) => withoutLookupTime(() => readRoom(address, query)),
@@ -327,5 +301,70 @@ export async function createTeam(
       replaced.close();
     },
     close: () => files.close(),
+  };
+}
+
+/** Root messages of the threads that commands open. */
+interface ThreadRoots {
+  /** Records that the reply with this key has its first message at `ts`; later calls change nothing. */
+  remember(key: string, ts: string): void;
+  /**
+   * The root for `key`: the reply's first message, otherwise the one that `post` creates. Concurrent calls share
+   * one `post`; a failed one is called again next time.
+   */
+  open(key: string, post: () => Promise<string>): Promise<string>;
+}
+
+const maxRoots = 2000;
+
+/**
+ * Keeps the roots of the last 2,000 replies, so that the same command never opens two threads. A reply resumed after
+ * a restart calls `remember` again with its saved address.
+ */
+function createThreadRoots(): ThreadRoots {
+  const roots = createRecent<Promise<string>>(maxRoots);
+  return {
+    remember(key, ts) {
+      if (!roots.has(key)) roots.set(key, Promise.resolve(ts));
+    },
+    async open(key, post) {
+      const known = roots.get(key);
+      if (known !== undefined) return await known;
+      const posted = post();
+      roots.set(key, posted);
+      try {
+        return await posted;
+      } catch (error) {
+        roots.delete(key);
+        throw error;
+      }
+    },
+  };
+}
+
+/** How many replies are being shown in each channel. */
+interface ChannelLoad {
+  /** Returns what ends the reply's part in it; further calls have no effect. */
+  enter(channel: string): () => void;
+  /** So many that one post a second in a channel is not enough for their final texts. */
+  isFull(channel: string): boolean;
+}
+
+/** @param most replies at the same time in one channel */
+function createChannelLoad(most: number): ChannelLoad {
+  const counts = new Map<string, number>();
+  return {
+    enter(channel) {
+      counts.set(channel, (counts.get(channel) ?? 0) + 1);
+      let isIn = true;
+      return () => {
+        if (!isIn) return;
+        isIn = false;
+        const left = (counts.get(channel) ?? 1) - 1;
+        if (left === 0) counts.delete(channel);
+        else counts.set(channel, left);
+      };
+    },
+    isFull: (channel) => (counts.get(channel) ?? 0) >= most,
   };
 }

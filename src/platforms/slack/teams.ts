@@ -1,6 +1,6 @@
 import type { DeliveryState } from "../../core/platform.ts";
 import { botScopes } from "./manifest.ts";
-import { createApiAccess, type TeamToken } from "./team-token.ts";
+import { createApiAccess, type TeamToken } from "./installations.ts";
 import { createTeam, type Team, type TeamSurroundings } from "./team.ts";
 import { isEnd } from "./uninstall.ts";
 import { createSlackApi, type Identity } from "./web-api.ts";
@@ -37,7 +37,7 @@ export async function openSingleTeam(botToken: string, around: TeamSurroundings)
     },
   };
   const identity = await createSlackApi(createApiAccess(bolt, token), log, clock).identify();
-  const team = await createTeam(identity, token, around);
+  const team = createTeam(identity, token, around);
   warnOfMissingScopes(identity, around);
   isReady = true;
   return {

@@ -1,24 +1,22 @@
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { toAuthorId, toChannelPlace, toChannelTerm, toTeamTerm } from "./address.ts";
-import { deleteConversations } from "./deletion-events.ts";
-import type { Installations } from "./installations.ts";
-import { teamsOfPayload } from "./payload-teams.ts";
-import type { SharedChannels } from "./shared-channels.ts";
+import { deleteConversations } from "./message-changes.ts";
+import { type createSharedChannels, type Installations, teamsOfPayload } from "./installations.ts";
 
 /** What {@link createUninstaller} needs. */
-export interface UninstallerOptions {
+interface UninstallerOptions {
   readonly installations: Installations;
   readonly receiver: Pick<Receiver, "placeDeleted" | "peopleDeleted" | "conversationDeleted">;
   readonly history: Pick<ConversationHistory, "conversations" | "history">;
-  readonly shared: Pick<SharedChannels, "leave">;
+  readonly shared: Pick<ReturnType<typeof createSharedChannels>, "leave">;
   /** Called for each workspace before anything of it is erased. */
   readonly forget: (teamId: string) => void;
   readonly log: Log;
 }
 
 /** Ends installations. */
-export interface Uninstaller {
+interface Uninstaller {
   /**
    * What a payload's end of an installation leads to. `undefined`: the payload is about something else. The work may be
    * repeated, and rejects where the store fails.

@@ -1,10 +1,9 @@
 import type { WebClient } from "@slack/web-api";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { createAgentApi, type AgentApi } from "./agent-api.ts";
+import type { MessagePage, MessageWindow, SlackFileInfo, SlackMessageInfo } from "./address.ts";
 import { isTokenRefusal, slackErrorCode, toParleyError } from "./errors.ts";
-import { createFileUpload, type UploadFile } from "./file-upload.ts";
-import type { MessagePage, MessageWindow, SlackFileInfo, SlackMessageInfo } from "./message-info.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -371,6 +370,149 @@ function parseErrorBody(body: string): { data: { error: string } } | undefined {
     const parsed = JSON.parse(body) as { error?: unknown };
     return typeof parsed.error === "string" ? { data: { error: parsed.error } } : undefined;
   } catch {
+    // A proxy's web page; the status is enough.
     return undefined;
   }
+}
+
+/** The state of the agent's session in a thread. */
+export interface SessionState {
+  readonly status: "active" | "processing";
+  /** Where the session is created: at most 200 characters. */
+  readonly title?: string | undefined;
+}
+
+/** The part of Slack's Web API that shows the bot as an agent. Failures are ParleyErrors; no call is retried. */
+interface AgentApi {
+  /** The line below a thread; empty: none. */
+  setStatus(channel: string, thread: string, status: string): Promise<void>;
+  /** Creates the session where there is none. */
+  setSessionStatus(channel: string, thread: string, session: SessionState): Promise<void>;
+  renameSession(channel: string, thread: string, title: string): Promise<void>;
+  suggestPrompts(channel: string, prompts: readonly { title: string; message: string }[]): Promise<void>;
+  /** The channel of a person's direct messages with the bot. */
+  openDirectMessages(userId: string): Promise<string>;
+  /** Replaces a person's Home tab. */
+  publishHome(userId: string, view: Fields): Promise<void>;
+}
+
+/** @see {@link AgentApi} */
+function createAgentApi(call: (method: string, args: Record<string, unknown>) => Promise<Fields>): AgentApi {
+  return {
+    async setStatus(channel, thread, status) {
+      await call("assistant.threads.setStatus", { channel_id: channel, thread_ts: thread, status });
+    },
+    async setSessionStatus(channel, thread, { status, title }) {
+      await call("agents.sessions.setStatus", {
+        channel_id: channel,
+        thread_ts: thread,
+        status,
+        ...(title === undefined || title === "" ? {} : { title }),
+      });
+    },
+    async renameSession(channel, thread, title) {
+      await call("agents.sessions.rename", { channel_id: channel, thread_ts: thread, title });
+    },
+    async suggestPrompts(channel, prompts) {
+      // With a `thread_ts` the call returns ok and does nothing.
+      await call("assistant.threads.setSuggestedPrompts", { channel_id: channel, prompts });
+    },
+    async openDirectMessages(userId) {
+      const { channel } = (await call("conversations.open", { users: userId })) as {
+        channel: { id: string };
+      };
+      return channel.id;
+    },
+    async publishHome(userId, view) {
+      await call("views.publish", { user_id: userId, view });
+    },
+  };
+}
+
+/** A file to upload. */
+interface UploadFile {
+  readonly name: string;
+  /** Empty: none. */
+  readonly altText: string;
+  readonly bytes: Uint8Array;
+}
+
+/** Where uploaded files are shown. */
+interface UploadPlace {
+  readonly channel: string;
+  readonly thread: string | undefined;
+}
+
+/** The calls that an upload consists of. */
+interface UploadCalls {
+  /** A URL that takes the bytes of one file, and the file's id. */
+  slot(file: UploadFile): Promise<{ readonly id: string; readonly url: string }>;
+  send(url: string, bytes: Uint8Array): Promise<void>;
+  /** Shows files in one message. Slack does so some time after its response. */
+  complete(
+    place: UploadPlace,
+    files: readonly { readonly id: string; readonly title: string }[],
+  ): Promise<void>;
+  info(fileId: string): Promise<SlackFileInfo>;
+}
+
+/** What is known of an upload whose last attempt failed. */
+interface Begun {
+  /** Ids of the files whose bytes Slack has. */
+  readonly sent: Map<UploadFile, string>;
+  /** Slack may have got the call that shows them. */
+  mayBeShown: boolean;
+}
+
+/**
+ * Uploads files in one message. Called again with the same array, it goes on where the last attempt failed: bytes that
+ * Slack has are not sent again, and files that it shows by now, though its response was lost, are not shown twice.
+ */
+function createFileUpload(
+  calls: UploadCalls,
+): (place: UploadPlace, files: readonly UploadFile[]) => Promise<void> {
+  const attempts = new WeakMap<readonly UploadFile[], Begun>();
+
+  async function send(file: UploadFile): Promise<string> {
+    const { id, url } = await calls.slot(file);
+    await calls.send(url, file.bytes);
+    return id;
+  }
+
+  async function show(place: UploadPlace, files: readonly UploadFile[], begun: Begun): Promise<void> {
+    const wasTried = begun.mayBeShown;
+    begun.mayBeShown = true;
+    try {
+      await calls.complete(
+        place,
+        files.map((file) => ({ id: begun.sent.get(file) ?? "", title: file.name })),
+      );
+    } catch (error) {
+      const isRefused = isParleyError(error) && error.code !== "platform-unreachable";
+      // What was accepted before may be refused as known already.
+      if (isRefused && wasTried && error.code === "platform-rejected" && error.retryAfterMs === undefined)
+        throw new ParleyError("platform-unreachable", "Slack still processes an upload", { cause: error });
+      begun.mayBeShown = wasTried || !isRefused;
+      throw error;
+    }
+  }
+
+  return async (place, files) => {
+    const begun = attempts.get(files) ?? { sent: new Map<UploadFile, string>(), mayBeShown: false };
+    attempts.set(files, begun);
+    for (const file of files) if (!begun.sent.has(file)) begun.sent.set(file, await send(file));
+    const [first] = begun.sent.values();
+    const isShown =
+      begun.mayBeShown && first !== undefined && isSharedIn(await calls.info(first), place.channel);
+    if (!isShown) await show(place, files, begun);
+  };
+}
+
+/** @see https://docs.slack.dev/reference/objects/file-object */
+function isSharedIn(
+  { channels = [], groups = [], ims = [], shares }: SlackFileInfo,
+  channel: string,
+): boolean {
+  if ([...channels, ...groups, ...ims].includes(channel)) return true;
+  return [shares?.public, shares?.private].some((all) => all?.[channel] !== undefined);
 }

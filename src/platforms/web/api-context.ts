@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { GatewayOutlook } from "../../core/gateway-trouble.ts";
+import type { GatewayOutlook } from "../../core/gateway.ts";
 import type { RequestTarget } from "../../core/platform-module.ts";
 import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { createConversationViews } from "./conversation-views.ts";
-import type { Feeds } from "./feed.ts";
-import type { ListChanges } from "./list-changes.ts";
+import type { Feeds, ListChanges } from "./feed.ts";
 import type { SessionBounds } from "./session-limits.ts";
 import type { Uploads } from "./uploads.ts";
 import type { StateView } from "./views.ts";

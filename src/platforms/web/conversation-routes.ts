@@ -1,26 +1,85 @@
-import { messageLimits, badField, type ApiContext, type Exchange, type Route } from "./api-context.ts";
+import type { ServerResponse } from "node:http";
+import { parseCommandLine } from "../../core/command.ts";
 import type { IncomingEvent } from "../../core/events.ts";
-import { editQuestion } from "./edit-route.ts";
-import { holdsUp, isRunning } from "./feed.ts";
-import { followList } from "./list-routes.ts";
-import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
+import type { Press } from "../../core/press.ts";
+import { steadyClock } from "../../support/clock.ts";
+import { createSseWriter, type SseWriter } from "../../support/sse-writer.ts";
+import { translate } from "../../words/translate.ts";
 import {
-  pageIdPattern,
-  privateCallPrefix,
   toConversationId,
-  toEventKey,
   toItemId,
   toTurnKey,
-} from "./ids.ts";
+  pageIdPattern,
+  privateCallPrefix,
+  toEventKey,
+} from "./address.ts";
+import { badField, messageLimits, type ApiContext, type Exchange, type Route } from "./api-context.ts";
+import { type Feed, holdsUp, isRunning } from "./feed.ts";
+import {
+  commonHeaders,
+  inertPolicy,
+  readJson,
+  sendJson,
+  sendProblem,
+  sendTooMany,
+  sendUntrustedFile,
+} from "./http.ts";
+import { followList } from "./list-routes.ts";
 import { localActor, toEvent } from "./messages.ts";
-import { toUploadView } from "./open-question.ts";
-import { sendEvents } from "./send-events.ts";
-import { sendUntrustedFile } from "./send-untrusted-file.ts";
+import { toUploadView } from "./conversation-views.ts";
+import { whenClosed } from "./session-limits.ts";
 import { findUpload } from "./upload-routes.ts";
 import { toAttachment } from "./uploads.ts";
-import type { ItemView } from "./views.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
-import { translate } from "../../words/translate.ts";
+import type { ListStateView, SnapshotView, ItemView } from "./views.ts";
+
+/** `POST …/edit`: the person changes the text of a question. Its files stay. */
+async function editQuestion(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
+  const { itemId, text: given } = await readJson(request);
+  if (typeof itemId !== "string" || itemId.length > maxKeyChars) throw badField("itemId");
+  if (typeof given !== "string" || given.length > messageLimits.maxChars) throw badField("text");
+  const text = given.trim();
+  const conversationId = toConversationId(id);
+  const item = await findQuestion(context, conversationId, itemId, whenClosed(response));
+  if (item === undefined) {
+    sendProblem(response, 404, "gone", translate("web.message-gone"));
+    return;
+  }
+  if (text === "" && item.files.length === 0) throw badField("text");
+  if (parseCommandLine(item.text) !== undefined || parseCommandLine(text) !== undefined) {
+    sendProblem(response, 409, "command", translate("web.command-not-edited"));
+    return;
+  }
+  const outcome = await context.receiver.messageEdited({
+    key: toTurnKey(itemId),
+    editedAt: steadyClock.now(),
+    conversationIds: [conversationId],
+    read: () => Promise.resolve({ text }),
+  });
+  if (outcome === "unknown") {
+    sendProblem(response, 404, "gone", translate("web.message-gone"));
+    return;
+  }
+  const feed = context.feeds.of(conversationId);
+  const live = feed.get(itemId);
+  // Also on pages that show the stored form.
+  if (live === undefined) feed.settle(itemId, { ...item, text });
+  else feed.put({ ...live, text });
+  sendJson(response, 202, { outcome });
+}
+
+/** A live or stored question. */
+async function findQuestion(
+  { feeds, views }: ApiContext,
+  conversationId: string,
+  itemId: string,
+  signal: AbortSignal,
+): Promise<ItemView | undefined> {
+  if (toItemId(toTurnKey(itemId), "user") !== itemId) return undefined;
+  const live = feeds.of(conversationId).get(itemId);
+  if (live !== undefined) return live.isPrivate === true ? undefined : live;
+  const readSnapshot = await views.readHistory(conversationId, maxMessages, signal);
+  return readSnapshot().items.find((item) => item.id === itemId);
+}
 
 const defaultMessages = 100;
 const maxMessages = 2000;
@@ -58,7 +117,7 @@ async function streamConversation(context: ApiContext, exchange: Exchange): Prom
     list: followList(context, conversationId),
     cursor: typeof lastSeen === "string" && lastSeen !== "" ? lastSeen : undefined,
     signal: context.signal,
-    readHistory: () => context.views.readHistory(conversationId, max),
+    useHistory: (use) => context.views.useHistory(conversationId, max, whenClosed(response), use),
   });
 }
 
@@ -212,34 +271,49 @@ function parseMessage(body: Readonly<Record<string, unknown>>): {
 async function cancel(context: ApiContext, { response, id }: Exchange): Promise<void> {
   const conversationId = toConversationId(id);
   const outcomes = await Promise.all([
-    context.receiver.cancel(conversationId, localActor()),
+    stop(context, conversationId),
     cancelPrivateCalls(context, conversationId),
   ]);
   sendJson(response, 200, { isCancelled: outcomes.flat().includes(true) });
 }
 
-function cancelPrivateCalls({ feeds, receiver }: ApiContext, conversationId: string) {
-  const calls = feeds
+/** Resolves to whether something ran. `key`: of a conversation or a turn. */
+async function stop({ receiver }: ApiContext, key: string): Promise<boolean> {
+  return (await receiver.press({ kind: "stop", key }, localActor())).kind === "done";
+}
+
+function cancelPrivateCalls(context: ApiContext, conversationId: string) {
+  const calls = context.feeds
     .of(conversationId)
     .items()
     .filter((item) => item.isPrivate === true && isRunning(item));
-  return Promise.all(calls.map((item) => receiver.cancel(toTurnKey(item.id), localActor())));
+  return Promise.all(calls.map((item) => stop(context, toTurnKey(item.id))));
 }
 
 async function retry(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { retryKey } = await readJson(request);
   if (typeof retryKey !== "string" || retryKey.length > maxKeyChars) throw badField("retryKey");
   const isOffered = await hasItem(context, toConversationId(id), (item) => item.retryKey === retryKey);
-  const outcome = isOffered ? await context.receiver.retry(retryKey, localActor()) : "gone";
-  sendJson(response, outcome === "accepted" ? 202 : 410, { outcome });
+  await pressIn(context, response, isOffered, { kind: "retry", key: retryKey });
 }
 
 async function confirm(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { key } = await readJson(request);
   if (typeof key !== "string" || key.length > maxKeyChars) throw badField("key");
   const isOffered = await hasItem(context, toConversationId(id), (item) => item.confirm?.key === key);
-  const outcome = isOffered ? await context.receiver.confirm(key, localActor()) : "gone";
-  sendJson(response, outcome === "accepted" ? 202 : 410, { outcome });
+  await pressIn(context, response, isOffered, { kind: "confirm", key });
+}
+
+/** Answers with 202 where the turn runs again, and with 410 where it is gone or the page does not show the button. */
+async function pressIn(
+  { receiver }: ApiContext,
+  response: ServerResponse,
+  isOffered: boolean,
+  press: Press,
+): Promise<void> {
+  const result = isOffered ? await receiver.press(press, localActor()) : undefined;
+  const isAccepted = result?.kind === "done";
+  sendJson(response, isAccepted ? 202 : 410, { outcome: isAccepted ? "accepted" : "gone" });
 }
 
 /** Whether a live or stored item of the conversation fulfils the condition. */
@@ -268,4 +342,82 @@ async function deleteConversation(context: ApiContext, { response, id }: Exchang
 
 function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
+}
+
+/** What one person's list of conversations shows besides what is stored, and of the gateway. */
+export interface ListFeed {
+  state(): Omit<ListStateView, "isChanged">;
+  /** `isStored`: what is stored has changed. Returns what ends it. */
+  listen(listener: (isStored: boolean) => void): () => void;
+}
+
+/** Delay before the browser reconnects. */
+const retryMs = 1000;
+
+/**
+ * Server-sent events of one conversation: the changes after `cursor` or else a snapshot, then every new change. Beside
+ * them what the list of all conversations shows: browsers allow six connections to one server, so that a page has one.
+ * Resolves when the page is connected; the stream ends when the page disconnects or `signal` aborts.
+ * @throws ParleyError `store-unavailable`, before anything is sent
+ */
+async function sendEvents(
+  response: ServerResponse,
+  options: {
+    readonly feed: Feed;
+    readonly list: ListFeed;
+    /** Id of the last change the page has. `undefined`, or one that is too old: a snapshot is sent. */
+    readonly cursor: string | undefined;
+    readonly signal: AbortSignal;
+    /** Reads the history. `merge` adds live items synchronously, so that no change is lost. */
+    useHistory(use: (merge: () => SnapshotView) => Promise<void>): Promise<void>;
+  },
+): Promise<void> {
+  const { feed, signal } = options;
+  // The page reconnects with its cursor after it is disconnected for reading too slowly.
+  const open = (): SseWriter =>
+    createSseWriter(response, {
+      headers: { ...commonHeaders, "content-security-policy": inertPolicy, "cache-control": "no-store" },
+      retryMs,
+    });
+  let missed = options.cursor === undefined ? undefined : feed.since(options.cursor);
+  let writer = missed === undefined ? undefined : open();
+  if (writer === undefined)
+    await options.useHistory(async (merge) => {
+      const id = feed.cursor;
+      const snapshot = merge();
+      const from = feed.cursor;
+      writer = open();
+      // A long chat is more than may be unread otherwise. What changes meanwhile follows.
+      await writer.send(JSON.stringify(snapshot), { id, event: "snapshot" });
+      missed = feed.since(from);
+    });
+  if (writer === undefined || missed === undefined) {
+    response.destroy();
+    return;
+  }
+  const stream = writer;
+  const push = (id: string, change: unknown): void =>
+    stream.push(JSON.stringify(change), { id, event: "change" });
+  for (const { id, change } of missed) push(id, change);
+
+  // Without an id, so that it does not move the cursor of the conversation.
+  const sendList = (isChanged: boolean): void =>
+    stream.push(JSON.stringify({ ...options.list.state(), isChanged } satisfies ListStateView), {
+      event: "list",
+    });
+  sendList(false);
+  const listening = [feed.listen(({ id, change }) => push(id, change)), options.list.listen(sendList)];
+  const stopListening = (): void => {
+    for (const stop of listening) stop();
+  };
+  const end = (): void => {
+    stopListening();
+    stream.end();
+  };
+  signal.addEventListener("abort", end, { once: true });
+  response.once("close", () => {
+    stopListening();
+    signal.removeEventListener("abort", end);
+  });
+  if (signal.aborted) end();
 }

@@ -1,10 +1,14 @@
+import { toWrittenCall } from "../../core/command-input.ts";
+import { freeTextOption, type Command } from "../../core/command.ts";
+import type { Attachment, CommandCall, IncomingEvent } from "../../core/events.ts";
+import type { OpenQuestion, ConversationHistory } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { Command } from "../../core/command.ts";
-import type { ConversationHistory } from "../../core/platform.ts";
+import { createFairSemaphore } from "../../support/fair-semaphore.ts";
+import { toItemId, toTurnKey } from "./address.ts";
 import { isRunning, withLive, type Feed, type Feeds } from "./feed.ts";
-import { toItemId, toTurnKey } from "./ids.ts";
-import { toOpenItems } from "./open-question.ts";
-import { toItem, type ItemView, type SnapshotView } from "./views.ts";
+import { ownerOf } from "./page-person.ts";
+import type { UploadMeta } from "./uploads.ts";
+import { type FileView, type ItemView, toItem, type SnapshotView } from "./views.ts";
 
 /** Messages read to find the stored form of items that have just ended. */
 const recentMessages = 30;
@@ -13,31 +17,66 @@ const maxLeftOut = 10;
 /** Stored messages older than the oldest live item by more than this are not sent as new, in milliseconds. */
 const maxLagMs = 60_000;
 
-/** Merges the stored history of conversations with their live items. */
+/** Histories that are read at once; of a person one. Each is up to 8 million characters, and as much as JSON. */
+const maxReads = 3;
+
+/** Merges the stored history of conversations with their live items. People who read much take turns with the others. */
 export function createConversationViews(
   history: Pick<ConversationHistory, "history" | "openQuestions">,
   feeds: Feeds,
   commands: ReadonlyMap<string, Command>,
   log: Log,
 ) {
+  const reads = createFairSemaphore({ max: maxReads, maxPerKey: 1 });
+
+  /** Runs a read in its person's turn. What it makes of the messages is to be used up before anything is awaited. */
+  async function inTurn<T>(
+    conversationId: string,
+    signal: AbortSignal | undefined,
+    read: () => Promise<T>,
+  ): Promise<T> {
+    const release = await reads.acquire(ownerOf(conversationId), 1, signal);
+    try {
+      return await read();
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * Reads the last `maxMessages` of the history. The returned function merges them with the live items of that
+   * moment.
+   * @throws ParleyError `store-unavailable`
+   */
+  async function readHistory(conversationId: string, maxMessages: number): Promise<() => SnapshotView> {
+    // First: what is not open any more is stored by then.
+    const open = toOpenItems(await history.openQuestions(conversationId), commands);
+    const messages = await history.history(conversationId, { maxMessages });
+    const stored = messages.map((message) => toItem(conversationId, message));
+    const mayHaveMore = messages.length > maxLeftOut && messages.length >= maxMessages - maxLeftOut;
+    return () => {
+      const feed = feeds.of(conversationId);
+      restoreOpen(feed, open, { stored, mayHaveMore });
+      return { items: mergeItems(stored, feed), mayHaveMore };
+    };
+  }
+
   return {
-    /**
-     * Reads the last `maxMessages` of the history. The returned function merges them with the live items of that
-     * moment.
-     * @throws ParleyError `store-unavailable`
-     */
-    async readHistory(conversationId: string, maxMessages: number): Promise<() => SnapshotView> {
-      // First: what is not open any more is stored by then.
-      const open = toOpenItems(await history.openQuestions(conversationId), commands);
-      const messages = await history.history(conversationId, { maxMessages });
-      const stored = messages.map((message) => toItem(conversationId, message));
-      const mayHaveMore = messages.length > maxLeftOut && messages.length >= maxMessages - maxLeftOut;
-      return () => {
-        const feed = feeds.of(conversationId);
-        restoreOpen(feed, open, { stored, mayHaveMore });
-        return { items: mergeItems(stored, feed), mayHaveMore };
-      };
-    },
+    /** Reads the last `maxMessages`. @throws ParleyError `store-unavailable`; the signal's reason while it waits */
+    readMessages: (conversationId: string, maxMessages: number, signal?: AbortSignal) =>
+      inTurn(conversationId, signal, () => history.history(conversationId, { maxMessages })),
+
+    /** Reads and merges the history. @throws ParleyError `store-unavailable`; the signal's reason while it waits */
+    readHistory: (conversationId: string, maxMessages: number, signal?: AbortSignal) =>
+      inTurn(conversationId, signal, () => readHistory(conversationId, maxMessages)),
+
+    /** As `readHistory`, in the person's turn until `use` resolves: what it sends is in memory as long. */
+    useHistory: (
+      conversationId: string,
+      maxMessages: number,
+      signal: AbortSignal,
+      use: (merge: () => SnapshotView) => Promise<void>,
+    ) => inTurn(conversationId, signal, async () => use(await readHistory(conversationId, maxMessages))),
 
     /**
      * Replaces items that have ended by their stored form. While the store cannot be read the live form stays.
@@ -142,4 +181,70 @@ function unmatchedAnswer(feed: Feed, item: ItemView, storedIds: ReadonlySet<stri
 /** A private answer that is still live for its Retry or its confirmation alone. */
 function isEndedPrivately(item: ItemView): boolean {
   return item.isPrivate === true && item.role === "assistant" && !isRunning(item);
+}
+
+/**
+ * Questions that are not answered yet, as the page shows them: those that were accepted before a restart are nowhere else
+ * until their turn begins. All but the first wait for an answer before them.
+ */
+function toOpenItems(
+  questions: readonly OpenQuestion[],
+  commands: ReadonlyMap<string, Command>,
+): readonly ItemView[] {
+  let isFirst = true;
+  return questions.map(({ event, hasBegun }) => {
+    const isPrivate = event.kind === "call" && event.isPrivate;
+    const isWaiting = !isPrivate && !hasBegun && !isFirst;
+    isFirst &&= isPrivate;
+    return {
+      id: toItemId(event.key, "user"),
+      role: "user",
+      state: "finished",
+      createdAt: event.sentAt,
+      ...contentOf(event, commands),
+      notices: [],
+      ...(isPrivate ? { isPrivate } : {}),
+      ...(isWaiting ? { isWaiting } : {}),
+    };
+  });
+}
+
+function contentOf(
+  event: IncomingEvent,
+  commands: ReadonlyMap<string, Command>,
+): Pick<ItemView, "text" | "files"> {
+  if (event.kind === "message") return { text: event.text, files: event.attachments.map(toAttachedView) };
+  const options = Object.entries(event.options);
+  return {
+    text: toTypedCall(event, commands.get(event.name)),
+    files: options.flatMap(([, value]) => (typeof value === "object" ? [toAttachedView(value)] : [])),
+  };
+}
+
+/** A call as its person has typed it, apart from the order of its options. */
+function toTypedCall({ name, options }: CommandCall, command: Command | undefined): string {
+  const free = command === undefined ? undefined : freeTextOption(command);
+  const freeText = free === undefined ? undefined : options[free];
+  const others = Object.fromEntries(
+    Object.entries(options).flatMap(([option, value]) =>
+      option === free || typeof value === "object" ? [] : [[option, value]],
+    ),
+  );
+  return toWrittenCall(name, typeof freeText === "string" ? freeText : undefined, others);
+}
+
+function toAttachedView({ id, name, mediaType = "", linkUrl }: Attachment): FileView {
+  return linkUrl === undefined ? toUploadView({ id, name, mediaType }) : { kind: "link", url: linkUrl };
+}
+
+/** An uploaded file that is not stored with its message yet. */
+export function toUploadView({
+  id,
+  name,
+  mediaType,
+}: Pick<UploadMeta, "name" | "mediaType"> & { readonly id: string }): FileView {
+  const url = `/api/uploads/${id}`;
+  if (mediaType.startsWith("image/")) return { kind: "image", url, name, altText: name };
+  if (mediaType.startsWith("audio/")) return { kind: "audio", url, name };
+  return { kind: "file", url, name };
 }

@@ -1,6 +1,65 @@
+import { randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { ChangeLog, type NumberedChange } from "./change-log.ts";
 import type { Change, ItemView } from "./views.ts";
+
+/** A change and the cursor after it, which a page sends when it reconnects (`Last-Event-ID`). */
+interface NumberedChange {
+  readonly id: string;
+  readonly change: Change;
+}
+
+/** A page that missed more changes gets a snapshot. */
+const maxChanges = 500;
+
+/** The latest changes of one conversation, numbered, for the pages that show it. */
+class ChangeLog {
+  /** Distinguishes the numbers of this log from those of another process or an evicted log. */
+  readonly #epoch = randomBytes(6).toString("hex");
+  readonly #changes: NumberedChange[] = [];
+  readonly #listeners = new Set<(change: NumberedChange) => void>();
+  #last = 0;
+
+  /** The id of the last change. */
+  get cursor(): string {
+    return `${this.#epoch}-${this.#last}`;
+  }
+
+  get hasListeners(): boolean {
+    return this.#listeners.size > 0;
+  }
+
+  /** Numbers a change and passes it to all listeners synchronously. */
+  append(change: Change): void {
+    this.#last += 1;
+    const numbered = { id: this.cursor, change };
+    this.#changes.push(numbered);
+    if (this.#changes.length > maxChanges) this.#changes.shift();
+    for (const listener of this.#listeners) listener(numbered);
+  }
+
+  /** Removes all changes, so that no page gets them any more. Numbers continue. */
+  clear(): void {
+    this.#changes.length = 0;
+  }
+
+  /** The changes after `cursor`, or `undefined` when some of them are no longer known. */
+  since(cursor: string): readonly NumberedChange[] | undefined {
+    if (cursor === this.cursor) return [];
+    const [epoch, number] = cursor.split("-");
+    if (epoch !== this.#epoch) return undefined;
+    if (number === "0" && this.#changes[0]?.id === `${this.#epoch}-1`) return [...this.#changes];
+    const index = this.#changes.findIndex((change) => change.id === cursor);
+    return index === -1 ? undefined : this.#changes.slice(index + 1);
+  }
+
+  /** Calls `listener` with every new change, until the returned function is called. */
+  listen(listener: (change: NumberedChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+}
 
 const maxFileBytes = 64 * 1024 * 1024;
 /** Live items; past it the oldest that has ended is dropped. */
@@ -278,3 +337,47 @@ export function createFeeds(
 
 /** @see {@link createFeeds} */
 export type Feeds = ReturnType<typeof createFeeds>;
+
+/** `isStored`: what is stored of the conversation's entry has changed; otherwise an answer has begun or ended. */
+type ListListener = (conversationId: string, change: { readonly isStored: boolean }) => void;
+
+/** Changes of the lists of conversations, of all people, for the pages that show them. */
+export interface ListChanges {
+  /** Conversations whose answer is being made, by this process. */
+  running(): readonly string[];
+  /** The title, name or pin of a conversation has changed, or the conversation itself is new or gone. */
+  touch(conversationId: string): void;
+  /** Takes in a change of a conversation. */
+  follow(conversationId: string, feed: Feed, change: Change): void;
+  /** Calls `listener` after every change, until the returned function is called. */
+  listen(listener: ListListener): () => void;
+}
+
+/** @see {@link ListChanges} */
+export function createListChanges(): ListChanges {
+  const running = new Set<string>();
+  const listeners = new Set<ListListener>();
+  const tell = (conversationId: string, isStored: boolean): void => {
+    for (const listener of listeners) listener(conversationId, { isStored });
+  };
+
+  return {
+    running: () => [...running],
+    touch: (conversationId) => tell(conversationId, true),
+    follow(conversationId, feed, { kind }) {
+      // The text of an answer that grows says nothing new, and comes often.
+      if (kind === "text") return;
+      const isNow = feed.items().some(isRunning);
+      if (isNow === running.has(conversationId)) return;
+      if (isNow) running.add(conversationId);
+      else running.delete(conversationId);
+      tell(conversationId, false);
+    },
+    listen(listener) {
+      listeners.add(listener);
+      return () => {
+        listeners.delete(listener);
+      };
+    },
+  };
+}

@@ -1,9 +1,9 @@
 import { badField, type ApiContext, type Exchange, type Route } from "./api-context.ts";
 import { readJson, sendJson, sendProblem } from "./http.ts";
-import { isPageConversation, pageIdPattern, toConversationId, toPageId, withoutOthers } from "./ids.ts";
+import { isPageConversation, pageIdPattern, toConversationId, toPageId, withoutOthers } from "./address.ts";
 import { localActor } from "./messages.ts";
 import { conversationPrefixOf } from "./page-person.ts";
-import type { ListFeed } from "./send-events.ts";
+import type { ListFeed } from "./conversation-routes.ts";
 import type { ConversationsView } from "./views.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";

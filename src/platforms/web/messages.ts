@@ -1,13 +1,12 @@
 import { freeTextOption, parseCommandLine, type Command } from "../../core/command.ts";
 import { resolveInput } from "../../core/command-input.ts";
-import { ParleyError } from "../../core/errors.ts";
 import type { Actor } from "../../core/access.ts";
 import type { Attachment, Author, IncomingEvent, Origin } from "../../core/events.ts";
 import { currentLocale } from "../../words/translate.ts";
-import type { WebAddress } from "./address.ts";
-import { toEventKey } from "./ids.ts";
+import { type WebAddress, toEventKey } from "./address.ts";
 import { currentPerson } from "./page-person.ts";
 import type { CommandView, OptionView } from "./views.ts";
+import { unknownCommand } from "../../support/unknown-command.ts";
 
 /** Who an event is by, with the language of the browser. Access rules list accounts; without one it is the operator. */
 export function currentSender(): { readonly author: Author; readonly origin?: Origin } {
@@ -43,11 +42,7 @@ export function toEvent(
   }
   const { name } = line;
   const command = commands.get(name);
-  if (command === undefined) {
-    throw new ParleyError("unknown-command", `unknown command ${name}`, {
-      detail: { command: name, commands: [...commands.keys()].map((known) => `/${known}`).join(", ") },
-    });
-  }
+  if (command === undefined) throw unknownCommand(name, commands.keys());
   const resolved = resolveInput(command, { text: line.text, files: sent.attachments }, { isPersonal: true });
   return {
     ...base,

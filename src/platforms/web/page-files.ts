@@ -5,8 +5,7 @@ import { createRequire } from "node:module";
 import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { compileMessage, currentLanguage, messagesOf } from "../../words/translate.ts";
-import { createCompressedFile, encodingFor } from "./compressed-file.ts";
-import { commonHeaders } from "./http.ts";
+import { createCompressedFile, encodingFor, commonHeaders } from "./http.ts";
 
 const pageDirectory = new URL("./page/", import.meta.url);
 
@@ -27,6 +26,15 @@ const libraries: Readonly<Record<string, string>> = {
     "@formatjs/icu-messageformat-parser": "@formatjs/icu-messageformat-parser/no-parser.js",
   }),
 };
+
+/** The document in which diagrams are drawn, and the scripts that it loads. Its origin is no origin: `sandbox`. */
+const diagramFrame = {
+  document: "/page/diagram",
+  scripts: {
+    "/page/diagram-frame.js": undefined,
+    "/vendor/mermaid.js": import.meta.resolve("@mermaid-js/tiny"),
+  },
+} as const;
 
 /** What a library imports, by its name there: the files that stand for it, from where the library finds them. */
 function partsOf(library: string, parts: Readonly<Record<string, string>>): Record<string, string> {
@@ -75,6 +83,8 @@ export function createPageFiles() {
     if (extname(name) !== ".html" && extname(name) in mediaTypes)
       addresses.set(`/page/${name}`, new URL(name, pageDirectory));
   }
+  addresses.set(diagramFrame.document, new URL("diagram.html", pageDirectory));
+  addresses.set("/vendor/mermaid.js", new URL(diagramFrame.scripts["/vendor/mermaid.js"]));
   addresses.set("/favicon.ico", new URL("icon.svg", pageDirectory));
   const cache = new Map<string, PageFile>();
 
@@ -87,6 +97,11 @@ export function createPageFiles() {
       "Cache-Control": isDocument ? "no-store" : "no-cache",
       Vary: isDocument ? "Accept-Encoding, Accept-Language" : "Accept-Encoding",
       ...(isDocument ? { "Content-Security-Policy": documentPolicy(importMap) } : {}),
+      ...(address === diagramFrame.document
+        ? { "Content-Security-Policy": framePolicy, "X-Frame-Options": "SAMEORIGIN" }
+        : {}),
+      // They are public, and a document without an origin is another one's.
+      ...(address in diagramFrame.scripts ? { "Cross-Origin-Resource-Policy": "cross-origin" } : {}),
     };
     const etag = createHash("sha256").update(bytes).digest("base64url").slice(0, 22);
     const file = { encode: createCompressedFile(bytes), headers, etag };
@@ -161,9 +176,20 @@ function toDocument(template: string, importMap: string, given: Readonly<Record<
   return Buffer.from(filled);
 }
 
+/** Runs what draws, which writes its styles into the drawing. Loads, sends and opens nothing, and has no origin. */
+const framePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'unsafe-inline'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'self'",
+  "sandbox allow-scripts",
+].join("; ");
+
 /**
- * Allows own scripts and styles, the inline import map by its hash, and images and media from memory (`blob:`,
- * `data:`). No other origins, no frames. Markup can only be set through DOMPurify (Trusted Types).
+ * Allows own scripts and styles, the inline import map by its hash, images and media from memory (`blob:`,
+ * `data:`), and the frame of diagrams. No other origins. Markup can only be set through DOMPurify (Trusted Types).
  */
 function documentPolicy(importMap: string): string {
   const hash = createHash("sha256").update(importMap).digest("base64");
@@ -175,6 +201,7 @@ function documentPolicy(importMap: string): string {
     "media-src 'self' blob:",
     "connect-src 'self'",
     "manifest-src 'self'",
+    "frame-src 'self'",
     "form-action 'self'",
     "base-uri 'none'",
     "frame-ancestors 'none'",

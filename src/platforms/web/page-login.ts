@@ -1,12 +1,17 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../../core/clock.ts";
-import type { Account, Accounts } from "./accounts/accounts.ts";
-import type { PageLoginMode } from "./guard.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { isLoopback } from "../../support/client-address.ts";
+import { createRareLog } from "../../support/rare-log.ts";
+import { translate } from "../../words/translate.ts";
+import { passwordLimits, type Account, type Accounts } from "./accounts/accounts.ts";
+import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import { sharedPerson, toAccountPerson, type PagePerson } from "./page-person.ts";
-import { createSessions, openSession, type Login, type SessionHolder } from "./sessions.ts";
+import { type Login, createSessions, openSession, type SessionHolder } from "./sessions.ts";
 
 /** Who sends a request. */
-export interface LoggedIn {
+interface LoggedIn {
   readonly person: PagePerson;
   /** Absent for the shared account. */
   readonly account?: Account;
@@ -19,10 +24,10 @@ export interface LoggedIn {
 }
 
 /** What the login asks for: the page's password, a name with its password, or either of them. */
-export type LoginForm = "password" | "account" | "either";
+type LoginForm = "password" | "account" | "either";
 
 /** @see {@link createPageLogin} */
-export interface PageLoginOptions {
+interface PageLoginOptions {
   readonly accounts: Accounts;
   /** The page's password, which opens the shared account. */
   readonly password: string | undefined;
@@ -121,4 +126,128 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
 
 function toHolder(account: Account | undefined): SessionHolder | undefined {
   return account === undefined ? undefined : { accountId: account.id, changedAt: account.changedAt };
+}
+
+/** Of a login: a stranger may send one. */
+const maxBytes = 4096;
+
+type PageLogin = ReturnType<typeof createPageLogin>;
+
+/** Login, logout and the own password. */
+export function createLoginRoutes(pageLogin: PageLogin, log: Log) {
+  const warnRarely = createRareLog(log);
+  return {
+    /** `POST /api/login`, of anybody. */
+    async logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+      const { name, password } = await readJson(request, { maxBytes });
+      const given = { name: toText(name), password: toText(password) };
+      sendLogin(response, await pageLogin.logIn(request, given), given.name !== "");
+    },
+
+    /** `POST /api/logout` */
+    logOut(request: IncomingMessage, response: ServerResponse): void {
+      sendJson(response, 200, {}, { "Set-Cookie": pageLogin.logOut(request) });
+    },
+
+    /** `POST /api/password`: 422 where the new one is not fit, 403 where the old one is wrong. */
+    async changePassword(
+      request: IncomingMessage,
+      response: ServerResponse,
+      { account }: LoggedIn,
+    ): Promise<void> {
+      const body = await readJson(request, { maxBytes });
+      const passwords = { old: toText(body["old"]), new: toText(body["new"]) };
+      if (account === undefined) {
+        sendProblem(response, 404, "not-found", translate("web.not-found"));
+        return;
+      }
+      const { minChars, maxChars } = passwordLimits;
+      if (passwords.new.length < minChars || passwords.new.length > maxChars) {
+        sendProblem(
+          response,
+          422,
+          "unfit-password",
+          translate("web.password-length", { min: minChars, max: maxChars }),
+        );
+        return;
+      }
+      sendLogin(response, await pageLogin.changePassword(request, account, passwords), false);
+    },
+  };
+
+  function sendLogin(response: ServerResponse, login: Login, isNamed: boolean): void {
+    switch (login.kind) {
+      case "logged-in":
+        sendJson(response, 200, {}, { "Set-Cookie": login.cookie });
+        return;
+      case "wrong":
+        warnRarely("password", {}, "login failed: wrong password");
+        sendProblem(
+          response,
+          403,
+          "wrong-password",
+          translate(isNamed ? "web.wrong-name-or-password" : "web.wrong-password"),
+        );
+        return;
+      case "limited":
+        sendTooMany(response, login.retryAfterMs, translate("web.too-many-passwords"));
+    }
+  }
+}
+
+function toText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** A header that every state-changing request must have: forms and images of other sites cannot set it. */
+const pageHeader = "x-parley";
+
+/** Who may open the page. `auto`: accounts where there are any, and everybody with the password where one is set. */
+export type PageLoginMode = "auto" | "accounts";
+
+/**
+ * Requires a password or accounts when the page is reachable from other machines, since everyone who opens it can spend
+ * money on the gateway. `undefined`: nothing is wrong.
+ */
+export function bindProblem(
+  host: string,
+  password: string | undefined,
+  mode: PageLoginMode = "auto",
+): string | undefined {
+  if (isLoopback(host) || mode === "accounts" || (password !== undefined && password !== ""))
+    return undefined;
+  return `HOST=${host} lets other machines reach the page, which has no password: set PAGE_PASSWORD, or PAGE_LOGIN=accounts, or HOST=127.0.0.1`;
+}
+
+/** @throws ParleyError `config` for a {@link bindProblem} */
+export function checkBind(host: string, password: string | undefined, mode?: PageLoginMode): void {
+  const problem = bindProblem(host, password, mode);
+  if (problem !== undefined) throw new ParleyError("config", problem);
+}
+
+/**
+ * Protects against cross-site request forgery: Origin, Sec-Fetch-Site, and a custom header that forces a preflight,
+ * which is never granted. The HTTP server has checked the Host header.
+ * @param path as the HTTP server parsed it
+ */
+export function isForeign(request: IncomingMessage, path: string): boolean {
+  return !isNavigation(request, path) && !isFromPage(request);
+}
+
+/** A navigation to the page or a request for a static file. Other sites may link to them and learn nothing by it. */
+function isNavigation(request: IncomingMessage, path: string): boolean {
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  return isRead && !path.startsWith("/api/");
+}
+
+function isFromPage(request: IncomingMessage): boolean {
+  const host = (request.headers.host ?? "").toLowerCase();
+  const site = request.headers["sec-fetch-site"];
+  const origin = request.headers.origin;
+  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) return false;
+  if (request.method === "GET" || request.method === "HEAD") {
+    return site === undefined || site === "same-origin" || site === "none";
+  }
+  if (site !== undefined && site !== "same-origin") return false;
+  return request.headers[pageHeader] !== undefined;
 }

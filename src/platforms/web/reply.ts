@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Reply, ReplyHooks } from "../../core/platform.ts";
-import type { WebAddress } from "./address.ts";
+import { type WebAddress, toEventKey, toItemId } from "./address.ts";
 import type { Feed } from "./feed.ts";
-import { toEventKey, toItemId } from "./ids.ts";
-import { blobUrl, withThoughts, type FileView, type ItemView } from "./views.ts";
-import { steadyClock } from "../../support/steady-clock.ts";
+import { blobUrl, type FileView, type ItemView } from "./views.ts";
+import { steadyClock } from "../../support/clock.ts";
 
 /** Shortest time between two text changes, which limits how often pages render. */
 const minIntervalMs = 30;
@@ -67,6 +66,7 @@ export function createWebReply(options: {
   }
 
   return {
+    showsVersions: true,
     async show() {
       if (isOver) return;
       written = "";
@@ -76,6 +76,7 @@ export function createWebReply(options: {
         confirm: _confirm,
         actions: _actions,
         status: _status,
+        thoughts: _thoughts,
         ...rest
       } = item();
       feed.begin(toItemId(key, "user"));
@@ -89,9 +90,11 @@ export function createWebReply(options: {
     write(content) {
       if (isOver) return;
       // The lead is left out: it quotes what the page shows as the message before.
-      written = withThoughts(content.text, content.thoughts);
+      written = content.text;
       if (hooks.isCalm === true) return;
       if (feed.get(id) === undefined) feed.put(item());
+      const { thoughts } = content;
+      if (thoughts !== undefined && thoughts !== item().thoughts) feed.put({ ...item(), thoughts });
       if (!hasText) {
         hasText = true;
         sendText();

@@ -75,14 +75,19 @@ export function createSessionBounds(limits: SessionLimits = defaultSessionLimits
   };
 }
 
+/** Aborts when the client disconnects. */
+export function whenClosed(response: ServerResponse): AbortSignal {
+  const closed = new AbortController();
+  response.once("close", () => closed.abort(new Error("client disconnected")));
+  return closed.signal;
+}
+
 async function takeUntilClosed(
   semaphore: ReturnType<typeof createFairSemaphore>,
   session: string,
   response: ServerResponse,
 ): Promise<void> {
-  const closed = new AbortController();
-  response.once("close", () => closed.abort(new Error("client disconnected")));
-  const release = await semaphore.acquire(session, 1, closed.signal);
+  const release = await semaphore.acquire(session, 1, whenClosed(response));
   if (response.closed) release();
   else response.once("close", release);
 }

@@ -1,12 +1,11 @@
-import type { ExcerptPart } from "../../core/conversation-lists.ts";
-import type { Form } from "../../core/forms.ts";
 import { parseCommandLine } from "../../core/command.ts";
+import type { Form } from "../../core/forms.ts";
 import type { ModelOperation } from "../../core/gateway.ts";
 import type { ConfirmButton } from "../../core/platform.ts";
-import { actionsOf, type ReplyAction } from "../../core/reply-actions.ts";
-import type { MessagePart, StoredMessage } from "../../core/storage.ts";
-import { toUsageView, type UsageView } from "./usage-view.ts";
-import { toItemId, toPageId } from "./ids.ts";
+import type { Receipt } from "../../core/receipt.ts";
+import { actionsOf, type ReplyAction } from "../../core/press.ts";
+import type { AnswerVersion, ExcerptPart, MessagePart, StoredMessage } from "../../core/storage.ts";
+import { toItemId, toPageId } from "./address.ts";
 
 /** A file of a message on the page. `url` is relative to this server, except of a link. */
 export type FileView =
@@ -26,6 +25,8 @@ export interface ItemView {
   readonly createdAt: number;
   /** Untrusted Markdown. */
   readonly text: string;
+  /** What the model thought before it, as plain text. */
+  readonly thoughts?: string;
   /** What is being done, while there is no text. */
   readonly status?: string;
   readonly files: readonly FileView[];
@@ -49,7 +50,15 @@ export interface ItemView {
   readonly isWaiting?: true;
   /** True for a private call and its answer: not part of the stored conversation. */
   readonly isPrivate?: true;
+  /** Of a stored answer: those that stood in its place before, oldest first. */
+  readonly versions?: readonly VersionView[];
 }
+
+/** An earlier version of an answer. */
+export interface VersionView extends Pick<
+  ItemView,
+  "createdAt" | "text" | "thoughts" | "files" | "notices" | "model"
+> {}
 
 /** A change of a conversation. Pages apply changes in order. */
 export type Change =
@@ -171,8 +180,7 @@ export interface OptionView {
 
 /** Converts a stored message. A retried answer has the id of its first attempt. */
 export function toItem(conversationId: string, message: StoredMessage): ItemView {
-  const words = message.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
-  const text = withThoughts(words, message.thoughts);
+  const text = toText(message.parts);
   // What a command has heard is its answer.
   const isCommand = message.role === "user" && parseCommandLine(text) !== undefined;
   const { failure, turnKey, notices = [] } = message;
@@ -189,10 +197,30 @@ export function toItem(conversationId: string, message: StoredMessage): ItemView
     notices: isFailed || failure === undefined ? notices : [...notices, failure],
     ...(isFailed ? { failure: failure ?? "", retryKey: turnKey } : {}),
     ...(actions.length === 0 ? {} : { actions }),
+    ...(message.thoughts === undefined ? {} : { thoughts: message.thoughts }),
     ...(message.model === undefined ? {} : { model: message.model }),
     ...(usage === undefined ? {} : { usage }),
     ...(message.outcome === "interrupted" ? { isInterrupted: true } : {}),
+    ...(message.versions === undefined
+      ? {}
+      : { versions: message.versions.map((version) => toVersionView(conversationId, version)) }),
   };
+}
+
+function toVersionView(conversationId: string, version: AnswerVersion): VersionView {
+  const { parts, createdAt, thoughts, notices = [], model } = version;
+  return {
+    createdAt,
+    text: toText(parts),
+    files: parts.flatMap((part) => toFile(conversationId, part, { isCommand: false })),
+    notices,
+    ...(thoughts === undefined ? {} : { thoughts }),
+    ...(model === undefined ? {} : { model }),
+  };
+}
+
+function toText(parts: readonly MessagePart[]): string {
+  return parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
 }
 
 function toFile(
@@ -236,8 +264,49 @@ export function blobUrl(conversationId: string, hash: string, name: string): str
   return `/api/conversations/${toPageId(conversationId)}/blobs/${hash}?name=${encodeURIComponent(name)}`;
 }
 
-/** The text as the page takes it: thoughts before the answer, in the tags that models write, which the page folds. */
-export function withThoughts(text: string, thoughts: string | undefined): string {
-  if (thoughts === undefined || thoughts.trim() === "") return text;
-  return `<think>\n${thoughts.replaceAll("</think>", "")}\n</think>\n\n${text}`;
+/** What answers have used, all calls together. */
+export interface UsageView {
+  /** In prompts and answers. Absent: nothing that was used is measured in tokens. */
+  readonly tokens?: number;
+  /** Absent: no call has a known price. */
+  readonly costUsd?: number;
+  /** Whether some of it is estimated. */
+  readonly isEstimated?: true;
+  /** Whether there is more that is not in `costUsd`. */
+  readonly isPartial?: true;
+}
+
+/** What one answer has used. `undefined`: nothing is known of it. */
+export function toUsageView({ calls }: Receipt): UsageView | undefined {
+  const usages = calls.flatMap(({ usage }) => usage ?? []);
+  const tokens = usages.flatMap(({ promptTokens, completionTokens }) =>
+    promptTokens === undefined && completionTokens === undefined
+      ? []
+      : [(promptTokens ?? 0) + (completionTokens ?? 0)],
+  );
+  const costs = usages.flatMap(({ costUsd }) => costUsd ?? []);
+  if (tokens.length === 0 && costs.length === 0) return undefined;
+  return {
+    ...(tokens.length === 0 ? {} : { tokens: sum(tokens) }),
+    ...(costs.length === 0 ? {} : { costUsd: sum(costs) }),
+    ...(usages.some(({ isEstimated }) => isEstimated) ? { isEstimated: true } : {}),
+    ...(costs.length > 0 && costs.length < calls.length ? { isPartial: true } : {}),
+  };
+}
+
+/** The sum of several answers. */
+export function sumUsage(usages: readonly UsageView[]): UsageView {
+  const tokens = usages.flatMap((usage) => usage.tokens ?? []);
+  const costs = usages.flatMap(({ costUsd }) => costUsd ?? []);
+  const isPartial = costs.length > 0 && usages.some((one) => one.costUsd === undefined || one.isPartial);
+  return {
+    ...(tokens.length === 0 ? {} : { tokens: sum(tokens) }),
+    ...(costs.length === 0 ? {} : { costUsd: sum(costs) }),
+    ...(usages.some(({ isEstimated }) => isEstimated) ? { isEstimated: true } : {}),
+    ...(isPartial ? { isPartial: true } : {}),
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { list, text } from "../../core/settings.ts";
 import { isAddressOrNetwork } from "../../support/client-address.ts";
-import { accountName } from "./accounts/account-name.ts";
-import { bindProblem } from "./guard.ts";
+import { accountName } from "./accounts/accounts.ts";
+import { bindProblem } from "./page-login.ts";
 
 /** The local page for the registry. */
 export const web = definePlatform({
@@ -30,7 +30,7 @@ export const web = definePlatform({
     PAGE_TITLES: {
       schema: z.enum(["model", "first-words"]).default("model"),
       description:
-        "who makes the title of a chat: its model, by one short request after the first answer, which counts as usage of the person; or its first words, as always in the sandbox",
+        "the title of a chat: `model` asks its model once, which counts as usage; or `first-words`",
     },
     PAGE_TRUSTED_PROXIES: {
       schema: list
@@ -62,7 +62,7 @@ export const web = definePlatform({
   async load() {
     const [{ createWebPlatform }, { checkBind }] = await Promise.all([
       import("./platform.ts"),
-      import("./guard.ts"),
+      import("./page-login.ts"),
     ]);
     return {
       create(

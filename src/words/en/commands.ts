@@ -1,8 +1,8 @@
 /** What commands say, and what is wrong with how one was written. */
 export const commandMessages = {
-  "option.no-free-text": "it takes no text of its own",
+  "option.no-free-text": "this command takes no text",
   "option.unknown": "there is no such option",
-  "option.needed": "it is needed",
+  "option.needed": "this is missing",
   "option.text": "it must be text",
   "option.too-long": "at most {max} characters",
   "option.choice": "one of {choices}",
@@ -10,7 +10,7 @@ export const commandMessages = {
   "option.boolean": "yes or no",
   "option.file": "it must be a file",
   "option.address": "an address must start with https:// and be public",
-  "option.file-unfit": "this command has no place for this file; remove it or send it without the command",
+  "option.file-unfit": "this command does not take this file; remove it or send it without the command",
   "option.message-without.text": "the message has no text",
   "option.message-without.audio": "the message has no voice note or recording",
   "option.message-without.image": "the message has no picture",
@@ -42,18 +42,19 @@ export const commandMessages = {
   "summarize.older": "Older messages were not read.",
   "imagine.size": "it is <width>x<height> in pixels, such as 1024x1024",
   "reset.done": "Started over. The model no longer sees what was said before.",
-  "reset.nothing": "There was nothing yet.",
+  "reset.nothing": "Nothing has been said here yet.",
   "export.title": "Everything that is kept of this conversation:",
   "export.archive-too-large":
     "The pictures and recordings are too large for an answer. The button above the chat downloads all of it.",
-  "export.more": "{count} more files are kept; ask your admin for a backup to have them all.",
+  "export.more":
+    "{count, plural, one {# more file is} other {# more files are}} kept; ask your admin for a backup to have them all.",
 
   "forget.here": "in this conversation",
   "forget.everywhere": "in all your conversations on this platform",
   "forget.nothing": "There is nothing of yours {place}.",
   "forget.was-nothing": "There was nothing of yours {place}.",
   "forget.ask":
-    "This removes for good {what} {place}. Where nobody else took part the whole conversation goes, with the answers; elsewhere only what you said. What Discord or Slack itself keeps stays there. `/export` gives you a copy first.",
+    "This removes {what} {place} for good. Where nobody else took part, the whole conversation goes, with the answers; elsewhere only what you said. What Discord or Slack itself keeps stays there. `/export` gives you a copy first.",
   "forget.or-write": "Or write {command}",
   "forget.removed": "Removed {place}: {what}.",
   "forget.messages": "{count, plural, one {{count} message} other {{count} messages}}",
@@ -75,7 +76,7 @@ export const commandMessages = {
   "models.sees": "sees pictures",
   "models.draws": "draws",
   "models.transcribes": "transcribes",
-  "models.usual": "(usual for {operations})",
+  "models.usual": "(default for {operations})",
   "operation.chat": "chat",
   "operation.image": "image",
   "operation.transcription": "transcription",

@@ -20,10 +20,10 @@ export const platformMessages = {
   "delivery.working": "Working on it",
   "delivery.status": "{status}…",
   "platform.the-message": "The message",
-  "platform.only-asker": "Only the person who asked can confirm this.",
+  "press.only-asker": "Only the person who asked can confirm this.",
 
-  "discord.retry-gone": "This cannot be tried again any more. Ask once more, please.",
-  "discord.confirm-gone": "This cannot be confirmed any more. Ask once more, please.",
+  "press.retry-gone": "This can no longer be tried again. Please ask again.",
+  "press.confirm-gone": "This can no longer be confirmed. Please ask again.",
   "discord.about": "This is about {address}",
   "discord.reply-to-go-on": "{why} Reply to this message to go on.",
   "discord.threads-full": "This server has as many active threads as Discord allows, so this answer is here.",
@@ -45,13 +45,11 @@ export const platformMessages = {
     "In a thread that I opened, every message is answered. In other threads, mention me or reply to me.",
   "discord.guide.files": "Pictures, voice notes and documents can be attached to any message.",
 
-  "slack.retry-gone": "This can no longer be tried again. Please ask once more.",
-  "slack.confirm-gone": "This can no longer be confirmed. Please ask once more.",
   "slack.too-long": "That took too long for Slack. Please try again.",
   "slack.not-in-channel":
     "I am not in this channel, so I cannot answer here. Add me with /invite, or write to me directly.",
   "slack.unclear":
-    "Slack did not confirm that all of this answer was shown to you. If you miss something, use the command again.",
+    "Slack did not confirm that all of this answer was shown to you. If something is missing, use the command again.",
   "slack.elsewhere": "Only you may see the answer: it is in your direct messages with me.",
   "slack.files-elsewhere": "The files are in your direct messages with me: they cannot be private here.",
   "slack.files": "Files of your private command:",
@@ -129,4 +127,21 @@ export const platformMessages = {
     "Pictures, recordings, text files, PDF and office documents can be attached, pasted and dropped; the microphone records a voice note.",
   "web.message-gone": "This message is no longer stored.",
   "web.command-not-edited": "Commands are not edited. Send it as a new message.",
+} as const;
+
+/** What Slack shows of the bot as an agent: sessions, App Home, shortcuts, feedback. */
+export const slackAgentMessages = {
+  "slack.session-untitled": "Conversation",
+  "slack.home.use": "How to use Parley",
+  "slack.home.commands": "Commands",
+  "slack.home.settings": "Your settings",
+  "slack.home.usage": "Your usage",
+  "slack.feedback.good": "Good answer",
+  "slack.feedback.bad": "Bad answer",
+  "press.rated": "Thank you. Your rating is stored with the answer.",
+  "slack.shortcut.where": "The answer comes in your direct messages with Parley.",
+  "slack.welcome":
+    "Hello, I am Parley. I answer questions, look at pictures and files, draw, and write down voice notes. Mention me in a message, and I answer in its thread; there you can go on without mentioning me. I answer nothing else here. {command} says more.",
+  "slack.models.search": "Type a part of a model's name",
+  "slack.models.none": "None: the default model",
 } as const;

@@ -43,7 +43,7 @@ export const settingMessages = {
   "settings.saved": "Saved for {place}. In force here now: **{name}** is {value}.",
   "settings.form.label": "{place}: {group}",
   "settings.form.introduction": "Settings of {place}. What is left empty is not set here.",
-  "settings.form.unknown": "This form is no longer known. Use /settings again.",
+  "settings.form.unknown": "This form has expired. Use /settings again.",
   "settings.form.saved": "Saved for {place}. In force here now:",
   "settings.form.line": "{label}: {value}",
   "settings.not-manager":

@@ -5,7 +5,7 @@ export const shellMessages = {
   "page.model.search": "Search models",
   "page.model.none": "No model has this name.",
   "page.model.unlisted": "The gateway has not listed its models yet.",
-  "page.model.usual": "Usual: {model}",
+  "page.model.usual": "Without a choice: {model}",
   "page.group.pinned": "Pinned",
   "page.group.today": "Today",
   "page.group.yesterday": "Yesterday",

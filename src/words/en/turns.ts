@@ -55,7 +55,7 @@ export const turnMessages = {
   "lost-picture.incomplete": "A picture in the answer arrived incomplete and is left out.",
 
   "drawn.as": "Drawn as: {prompt}",
-  "drawn.fewer": "{count} of {wanted} pictures came.",
+  "drawn.fewer": "Only {count} of {wanted} pictures arrived.",
   "drawn.other-model": "The model {usual} cannot change pictures, so {taken} did.",
   "drawn.one-at-a-time": "One picture at a time is changed.",
   "drawn.size-kept": "A changed picture keeps the size that the model gives it.",
@@ -108,15 +108,69 @@ export const turnMessages = {
 
   "steer.ended": "This answer has ended already.",
   "steer.not-last":
-    "People have gone on since this answer. Only the last answer of a conversation can be changed.",
+    "The conversation has gone on since this answer. Only the last answer of a conversation can be changed.",
   "steer.outdated": "This button belongs to an earlier attempt: there is another answer by now.",
-  "steer.under-way": "This answer is being made anew already.",
-  "steer.busy": "Another answer is on its way here. Try again when it has ended.",
+  "steer.under-way": "A new answer is already on its way.",
+  "steer.busy": "Another answer is on its way here. Try again when it is done.",
   "steer.complete": "This answer is complete.",
-  "steer.too-old": "This answer is too old for that. Please ask once more.",
+  "steer.too-old": "This answer is too old for that. Please ask again.",
   "steer.not-allowed": "The person who asked may no longer use Parley here.",
   "steer.not-yours": "Only the person who asked, or a moderator, can do this.",
   "steer.not-yours-to-stop": "Only the person who asked, or a moderator, can stop this.",
 
   "time.under": "under {seconds} s",
+} as const;
+
+/** The form that corrects the words of a recording. */
+export const fixMessages = {
+  "transcript.quoted": "Heard: {text}",
+  "fix.title": "Fix transcript",
+  "fix.introduction": "Write what was said. Parley then answers the question again, in the same place.",
+  "fix.introduction.transcript": "Write what was said. It takes the place of the transcript.",
+  "fix.description": "What was said in the recording.",
+  "fix.placeholder": "The words",
+  "fix.submit": "Get a new answer",
+  "fix.empty": "Write what was said, or cancel.",
+  "fix.unchanged": "Nothing was changed, so the answer stays as it is.",
+} as const;
+
+/** The form that has another model answer. */
+export const otherModelMessages = {
+  "other-model.title": "Another model",
+  "other-model.introduction": "The model that you choose answers the question again, in the same place.",
+  "other-model.field": "Model",
+  "other-model.description": "This answer is by {model}.",
+  "other-model.placeholder": "A model's name, or a part of it",
+  "other-model.submit": "Get a new answer",
+  "other-model.none": "There is no other model that could answer this.",
+  "other-model.missing": "Choose a model, or cancel.",
+  "other-model.several": "Several models have that in their names: {models}. Write one of them.",
+  "other-model.unfit.pictures":
+    "{model} does not take pictures, and there are some here. Choose another model.",
+  "other-model.unfit.chat": "{model} does not answer questions. Choose another model.",
+  "other-model.unfit.same": "This answer is already by {model}. Use Regenerate for another one from it.",
+} as const;
+
+/** Pictures of answers: which one was taken, and the form that changes one. */
+export const pictureMessages = {
+  "picture.one": "the picture “{prompt}” ({at} UTC)",
+  "picture.several": "picture {number} of {count} “{prompt}” ({at} UTC)",
+  "picture.changed-from": "Changed from {picture}.",
+  "picture.last-shown": "The last picture that the model was shown is {picture}.",
+  "picture.missing":
+    "{count, plural, one {{count} picture is no longer kept.} other {{count} pictures are no longer kept.}}",
+  "picture.not-shown": "The pictures could not be shown here. {why}",
+  "picture.any": "The picture",
+
+  "change.title": "Change a picture",
+  "change.introduction": "The changed picture comes as a new answer. This one stays.",
+  "change.what": "What should change?",
+  "change.what.hint": "In words, such as: make it blue.",
+  "change.what.example": "make it blue",
+  "change.what.missing": "Say what should change.",
+  "change.which": "Which picture?",
+  "change.which.hint": "In the order in which they are shown.",
+  "change.which.option": "Picture {number} of {count}",
+  "change.which.missing": "Choose one of the {count} pictures.",
+  "change.submit": "Change",
 } as const;

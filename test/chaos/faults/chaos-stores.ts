@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { startPostgres } from "../../support/postgres-server.ts";
 import { bytesOfFolder, bytesOfPostgres } from "../../support/store-bytes.ts";
 import type { FaultMaker, FaultTools } from "./faults.ts";
-import { startClusterGroup, startSentinelGroup, type RedisGroup } from "./redis-group.ts";
+import { startClusterGroup, type RedisGroup } from "./redis-group.ts";
 import { startRedisPair } from "./redis-pair.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 import { diskFaults, groupFaults, postgresFaults, redisFaults } from "./store-faults.ts";
@@ -30,7 +30,6 @@ const kinds = {
       remove: () => redis.remove(),
     };
   },
-  sentinel: async () => ofGroup(await startSentinelGroup()),
   cluster: async () => ofGroup(await startClusterGroup()),
   async postgres() {
     const server = await startPostgres();

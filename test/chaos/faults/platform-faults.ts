@@ -1,4 +1,4 @@
-import { sleep } from "../../../src/support/sleep.ts";
+import { sleep } from "../../../src/support/clock.ts";
 import type { DiscordSimulator } from "../../simulators/discord/simulator.ts";
 import type { SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
 import type { SlackSimulator } from "../../simulators/slack/simulator.ts";

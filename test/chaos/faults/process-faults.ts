@@ -1,4 +1,4 @@
-import { sleep } from "../../../src/support/sleep.ts";
+import { sleep } from "../../../src/support/clock.ts";
 import type { Bot } from "../bots.ts";
 import type { FaultMaker, FaultTools } from "./faults.ts";
 

@@ -1,6 +1,5 @@
 import { startCluster } from "../../support/redis-cluster.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
-import { startSentinels } from "../../support/redis-sentinels.ts";
 import type { Random } from "../random.ts";
 
 /** Servers of Redis that replace a lost primary by themselves. */
@@ -15,19 +14,6 @@ export interface RedisGroup {
   /** Folders of the present primaries. */
   folders(): Promise<readonly string[]>;
   remove(): Promise<void>;
-}
-
-/** A primary with a replica, watched by three sentinels. */
-export async function startSentinelGroup(): Promise<RedisGroup> {
-  const redis = await startSentinels();
-  return {
-    url: redis.url,
-    primary: () => redis.primary(),
-    whenReplaced: (server) => redis.whenReplaced(server),
-    whenWhole: () => redis.whenReplicated(),
-    folders: async () => [(await redis.primary()).folder],
-    remove: () => redis.remove(),
-  };
 }
 
 /** Three primaries with a replica each. */

@@ -1,5 +1,5 @@
 import { createClient } from "redis";
-import { sleep } from "../../../src/support/sleep.ts";
+import { sleep } from "../../../src/support/clock.ts";
 import { startRedis, type RedisServer } from "../../support/redis-server.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 

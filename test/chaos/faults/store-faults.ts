@@ -1,4 +1,4 @@
-import { sleep } from "../../../src/support/sleep.ts";
+import { sleep } from "../../../src/support/clock.ts";
 import type { PostgresServer } from "../../support/postgres-server.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import type { FaultMaker, FaultTools } from "./faults.ts";

@@ -1,4 +1,4 @@
-import { sleepUnlessAborted } from "../../../src/support/sleep.ts";
+import { sleepUnlessAborted } from "../../../src/support/clock.ts";
 import type { DiscordSimulator } from "../../simulators/discord/simulator.ts";
 import type { SlackSimulator } from "../../simulators/slack/simulator.ts";
 import { parseAnswer } from "../answer-text.ts";

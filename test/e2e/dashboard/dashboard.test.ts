@@ -4,7 +4,7 @@ import type { DashboardData } from "../../../src/operations/dashboard/dashboard-
 import { has } from "../../support/requirements.ts";
 import { violations } from "../web/page-axe.ts";
 import { say, type PageStory } from "../web/page-story.ts";
-import { usePage, useScriptedPage } from "../web/use-page.ts";
+import { usePage, useScriptedPage, whole } from "../web/use-page.ts";
 
 /** How often the dashboard asks for new data, in milliseconds. */
 const everyMs = 5000;
@@ -12,7 +12,7 @@ const status = (page: Page) => page.getByRole("status");
 
 async function openDashboard(story: PageStory, page: Page): Promise<void> {
   await page.goto(`${story.url}/admin`);
-  await status(page).filter({ hasText: "version" }).waitFor();
+  await page.getByText(/^As of .* Version /).waitFor();
 }
 
 async function dataOf(story: PageStory): Promise<DashboardData> {
@@ -22,43 +22,95 @@ async function dataOf(story: PageStory): Promise<DashboardData> {
 describe.skipIf(!has("chromium"))("the dashboard", () => {
   const story = usePage({ settings: { BUDGET_DAY_USD: "5" } });
 
-  it("shows the state, what was used and by whom, and nothing that was said", async () => {
+  it("answers at a glance: is all well, what is slow, what does it cost and whom, what is full", async () => {
     const { page, problems } = await story.open();
     await say(page, "My parrot is called Juniper.");
     await openDashboard(story, page);
+    expect(await status(page).innerText()).toBe("All is well.");
     const text = await page.locator("main").innerText();
-    expect(text).toMatch(/store\s+ready/);
-    expect(text).toMatch(/gateway\s+ready/);
-    expect(text).toMatch(/web\s+ready/);
-    expect(text).toContain("sandbox/chat");
-    expect(text).toContain("web:local");
-    expect(text).toMatch(/of 5\.00 USD/);
+    expect(text).toContain("0 of 1 (0%)");
+    expect(text).toMatch(/store\s+works/);
+    expect(text).toMatch(/web\s+works/);
+    expect(text).toContain("Nothing since the start.");
+    const slow = page.getByRole("region", { name: "Models in the last 24 hours" });
+    expect(await slow.locator("tbody tr").innerText()).toMatch(/^sandbox\/chat(\s+[\d.]+s){4}\s+1\s+0$/);
+    // The person has a name, and no id.
+    expect(await page.getByRole("region", { name: "By person" }).innerText()).toMatch(
+      /\n(?!web:)\S.*\t\$0\.00/,
+    );
+    expect(text).not.toContain("web:local");
+    expect(await page.locator("#full").innerText()).toContain("$0.00 of $5.00 (0%)");
     expect(text).not.toContain("Juniper");
-    expect(await page.locator(".uplot canvas").count()).toBe(4);
+    expect(await page.locator(".uplot canvas").count()).toBe(5);
     const data = await dataOf(story);
     expect(data).toMatchObject({ status: "ready", budgets: { dayUsd: 5 }, usage: { total: { calls: 1 } } });
     expect(data.platforms).toMatchObject([{ id: "web", lastEventAt: expect.any(Number), reconnects: 0 }]);
-    expect(data.minutes.reduce((sum, { turns }) => sum + turns, 0)).toBe(1);
+    expect(data.day.slices.reduce((sum, { turns }) => sum + turns, 0)).toBe(1);
     expect(data.store.bytes).toBeGreaterThan(0);
     expect(JSON.stringify(data)).not.toContain("Juniper");
+    await page.getByRole("link", { name: "To the chats" }).click();
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.getByRole("link", { name: "Dashboard, for those who run Parley" }).click();
+    await page.waitForURL(`${story.url}/admin`);
+    await status(page).filter({ hasText: "All is well." }).waitFor();
     expect(problems).toEqual([]);
   });
 
-  it("passes axe-core and fits the screen, on a desk and dark on a phone", async () => {
+  it("passes axe-core, fits the screen and breaks no heading, on a desk and on a phone, light and dark", async () => {
     const { page, problems } = await story.open();
     await say(page, "hello");
     await openDashboard(story, page);
-    for (const { viewport, colorScheme } of [
-      { viewport: { width: 1200, height: 800 }, colorScheme: "light" },
-      { viewport: { width: 360, height: 740 }, colorScheme: "dark" },
-    ] as const) {
-      await page.setViewportSize(viewport);
-      await page.emulateMedia({ colorScheme });
-      expect(await violations(page), colorScheme).toEqual([]);
-      const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-      expect(await page.evaluate<number>(overflow), colorScheme).toBeLessThanOrEqual(0);
-    }
+    for (const width of [1280, 390])
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.setViewportSize({ width, height: 844 });
+        await page.emulateMedia({ colorScheme });
+        const where = `${width} ${colorScheme}`;
+        expect(await violations(page), where).toEqual([]);
+        const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        expect(await page.evaluate<number>(overflow), where).toBeLessThanOrEqual(0);
+        // One line of a heading for each of its words, at most.
+        const broken = `[...document.querySelectorAll("thead th")].flatMap((th) => {
+          const range = document.createRange();
+          range.selectNodeContents(th);
+          const lines = new Set([...range.getClientRects()].map(({ top }) => top)).size;
+          return lines > th.textContent.split(/[ -]/).length ? [th.textContent] : [];
+        })`;
+        expect(await page.evaluate<string[]>(broken), where).toEqual([]);
+      }
     expect(problems).toEqual([]);
+  });
+
+  it("has the theme that was chosen on the page", async () => {
+    const { page } = await story.open({ colorScheme: "light" });
+    await page.evaluate(`localStorage.setItem("theme", "dark")`);
+    await openDashboard(story, page);
+    expect(await page.evaluate<string>("getComputedStyle(document.body).backgroundColor")).toBe(
+      "rgb(20, 24, 27)",
+    );
+  });
+
+  it("speaks the language of the browser", async () => {
+    const { page } = await story.open({ locale: "de-DE" });
+    await page.goto(`${story.url}/admin`);
+    await status(page).filter({ hasText: "Alles ist in Ordnung." }).waitFor();
+    expect(await page.title()).toBe("Parley-Übersicht");
+    expect(await page.locator("#full").innerText()).toMatch(/0,00\s\$ von 5,00\s\$/);
+    expect(await page.evaluate<string>("document.documentElement.lang")).toBe("de");
+  });
+
+  it("keeps its history over a restart", async () => {
+    const { page } = await story.open();
+    await say(page, "hello");
+    const before = (await dataOf(story)).day;
+    expect(before.models).toMatchObject([{ model: "sandbox/chat" }]);
+    await story.stop();
+    await story.start();
+    const { day } = await dataOf(story);
+    expect(day.models).toEqual(before.models);
+    expect(day.slices.reduce((sum, { turns }) => sum + turns, 0)).toBe(
+      before.slices.reduce((sum, { turns }) => sum + turns, 0),
+    );
   });
 
   it("says so when Parley does not respond, and goes on when it is back", async () => {
@@ -69,7 +121,7 @@ describe.skipIf(!has("chromium"))("the dashboard", () => {
     await status(page).filter({ hasText: "does not respond" }).waitFor();
     await story.start();
     await page.clock.runFor(everyMs);
-    await status(page).filter({ hasText: "version" }).waitFor();
+    await status(page).filter({ hasText: "All is well." }).waitFor();
   });
 });
 
@@ -86,13 +138,39 @@ describe.skipIf(!has("chromium"))("the dashboard while a gateway fails", () => {
     const { page } = await story.open();
     const { page: admin } = await story.open({ isTimed: true });
     await openDashboard(story, admin);
-    expect(await admin.locator("#problems").innerText()).toContain("None");
+    expect(await admin.locator("#problems").innerText()).toContain("Nothing since the start.");
     await say(page, "hello");
     await admin.clock.runFor(everyMs);
     await admin.getByText("req-77").first().waitFor();
-    expect((await dataOf(story)).gateway.errors).toMatchObject([
-      { requestId: "req-77", code: expect.stringMatching(/^gateway-/) },
-    ]);
+    expect(await admin.locator("#problems").innerText()).toContain("→ Look at the gateway's own log");
+    await say(page, "hello again");
+    await admin.clock.runFor(everyMs);
+    await status(admin).filter({ hasText: "2 of 2 answers failed in the last hour." }).waitFor();
+    expect(await admin.locator("#failures").innerText()).toContain("2 of 2 (100%)");
+    expect((await dataOf(story)).gateway.errors).toMatchObject(
+      Array.from({ length: 2 }, () => ({
+        requestId: "req-77",
+        code: expect.stringMatching(/^gateway-/),
+      })),
+    );
+  });
+});
+
+describe.skipIf(!has("chromium"))("the dashboard of models without a price", () => {
+  const { story } = useScriptedPage({ usual: () => whole("Hello.") });
+
+  it("says that the cost is unknown, and never that it is nothing", async () => {
+    const { page } = await story.open();
+    await say(page, "hello");
+    await openDashboard(story, page);
+    for (const name of ["By person", "By model"])
+      expect(await page.getByRole("region", { name }).locator("tbody tr").innerText()).toMatch(
+        /^\S.*\tunknown\t1\b/,
+      );
+    expect(await page.locator("#usage").innerText()).toContain("MODEL_PRICES gives a model its price.");
+    expect(await page.locator("#costs").innerText()).toMatch(
+      /Spent today\s+unknown[^]*Calls without a price\s+1$/,
+    );
   });
 });
 

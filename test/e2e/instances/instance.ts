@@ -1,5 +1,4 @@
-import { startParley, type Parley } from "../../../src/compose.ts";
-import { openConfiguredStore } from "../../../src/compose-store.ts";
+import { startParley, type Parley, openConfiguredStore } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
 import type { Store } from "../../../src/conversations/open-store.ts";

@@ -2,8 +2,7 @@
  * The bot as `node src/main.ts` starts it, except that it kills itself at the step that DIE_AT names (see `steps.ts`).
  */
 import { allCommands } from "../../support/commands.ts";
-import { startParley } from "../../../src/compose.ts";
-import { openConfiguredStore } from "../../../src/compose-store.ts";
+import { startParley, openConfiguredStore } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { createLog } from "../../../src/operations/log.ts";
 import { createSteps, type DieAt } from "../crash/steps.ts";

@@ -338,7 +338,6 @@ describe("npm run gateway", () => {
     expect(await keys("list")).not.toContain(secret);
     const [id] = /^\S+/.exec(await keys("usage")) ?? [];
     await expect.poll(() => keys("usage", id!)).toMatch(/ [1-9] requests?,/);
-    // One that the gateway has not seen yet: it remembers the others for five seconds.
     const unused = (await keys("create", "bob")).trim().split("\n").at(-1)!;
     const [bob] = /^\S+(?= .*bob)/m.exec(await keys("list")) ?? [];
     await keys("revoke", bob!);

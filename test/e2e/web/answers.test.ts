@@ -248,10 +248,10 @@ describe.skipIf(!has("chromium"))("Regenerate with another model", () => {
     const offered = () => choice.locator("option").allInnerTexts();
     await expect.poll(offered).toEqual(["", "large", "blind"]);
     // Nothing is chosen: the browser says so.
-    await page.getByRole("button", { name: "Answer anew" }).click();
+    await page.getByRole("button", { name: "Get a new answer" }).click();
     expect(await page.locator("select:invalid").count()).toBe(1);
     await choice.selectOption("large");
-    await page.getByRole("button", { name: "Answer anew" }).click();
+    await page.getByRole("button", { name: "Get a new answer" }).click();
     await page.locator(".from-parley").getByText("By the large one.").waitFor();
     await answerAfter(page, 0);
     expect(await page.locator(".from-parley").count()).toBe(1);

@@ -74,7 +74,7 @@ describe.skipIf(!has("chromium"))("commands on the page", () => {
     await expect.poll(() => page.locator("html").getAttribute("lang")).toBe("fr");
     await page.getByRole("textbox", { name: "Message" }).fill("/reset");
     await page.getByRole("button", { name: "Envoyer" }).click();
-    await page.getByText("Il n’y avait encore rien.").first().waitFor();
+    await page.getByText("Rien n’a encore été dit ici.").first().waitFor();
     await page.getByRole("button", { name: "Réglages" }).click();
     await page.getByText("Modèle de conversation").first().waitFor();
     await page.getByText("Ces réglages concernent").waitFor();
@@ -139,12 +139,12 @@ describe.skipIf(!has("chromium"))("limits on the page", () => {
       expect(await field(page).inputValue()).toBe(text);
       expect(await answers.count()).toBe(before);
     };
-    await refused("Am I over it?", /Nothing is left of the budget of this place for a day \(\$0\.00\)/);
+    await refused("Am I over it?", /Nothing is left of the daily budget of this place \(\$0\.00\)/);
     await say(page, "/usage");
     await say(page, "/settings name:place-budget value:default");
     await refused(
       "One more",
-      /You can send 4 requests in a minute, and have\. Try again in \d+ (second|minute)/,
+      /You have sent 4 requests within a minute, which is the limit\. Try again in \d+ (second|minute)/,
     );
   });
 });
@@ -263,7 +263,7 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
     await expect.poll(() => button.getAttribute("aria-label")).toBe(`Model: ${other}`);
     await button.click();
     await page.keyboard.press("Home");
-    await list.getByRole("option", { name: "Usual: sandbox/chat (default)" }).click();
+    await list.getByRole("option", { name: "Without a choice: sandbox/chat (default)" }).click();
     await expect.poll(() => button.getAttribute("aria-label")).toBe("Model: sandbox/chat (default)");
     expect(await say(page, "/settings name:chat-model")).toContain("(default)");
     // Escape closes it and gives the focus back.

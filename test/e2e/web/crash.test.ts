@@ -50,7 +50,7 @@ const deeds: Readonly<Record<string, Deed>> = {
     await answerAfter(page, 0);
     await page.getByRole("button", { name: "Fix transcript" }).click();
     await page.getByLabel("voice.ogg", { exact: true }).fill("Remember the word larch.");
-    await page.getByRole("button", { name: "Answer anew" }).click();
+    await page.getByRole("button", { name: "Get a new answer" }).click();
     const words = (one: Page) => one.locator(".from-user .voice figcaption").innerText();
     await expect.poll(() => words(page)).toBe("Remember the word larch.");
     return async (after) => {

@@ -244,7 +244,7 @@ describe.runIf(has("chromium"))("recordings on the page", () => {
     await better.waitFor();
     await expect.poll(() => better.inputValue()).toMatch(/I measure sound/);
     await better.fill("Remember the word larch.");
-    await page.getByRole("button", { name: "Answer anew" }).click();
+    await page.getByRole("button", { name: "Get a new answer" }).click();
     await expect.poll(() => words(page).innerText()).toBe("Remember the word larch.");
     expect(await answerAfter(page, 0)).toContain("larch");
     expect(await page.locator(".from-parley").count()).toBe(1);

@@ -1,8 +1,9 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { chunk, sse } from "../../simulators/gateway/corpus-row.ts";
+import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
 import type { ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
 import { has } from "../../support/requirements.ts";
+import { violations } from "./page-axe.ts";
 import { answerAfter, attach, chooseInMenu, field, send } from "./page-story.ts";
 import { hanging, useScriptedPage, whole } from "./use-page.ts";
 
@@ -99,6 +100,35 @@ describe.skipIf(!has("chromium"))("what was said on the page is not lost from si
       for (const name of ["Continue", "Retry"])
         await expect.poll(() => page.getByRole("button", { name }).count()).toBe(0);
     }
+  });
+});
+
+describe.skipIf(!has("chromium"))("what a model thought", () => {
+  const { story, script } = useScriptedPage();
+
+  it.each([
+    ["in a field", [chunk({ reasoning_content: "A greeting, " }), chunk({ reasoning_content: "it seems." })]],
+    ["between tags", [chunk({ content: "<think>A greeting, " }), chunk({ content: "it seems.</think>" })]],
+    ["before a closing tag alone", [chunk({ content: "A greeting, it seems.</think>" })]],
+  ])("%s is folded above its answer, and not part of it", async (_, thoughts) => {
+    const rest = [chunk({ content: "Hello, **you**!" }, "stop"), done];
+    script.answer(sse(...thoughts, ...rest), whole("Yes."));
+    const { page } = await story.open();
+    await send(page, "Hello");
+    await answerAfter(page, 0);
+    const answer = page.locator(".from-parley").first();
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await expect.poll(() => answer.locator(".markdown").innerText()).toBe("Hello, you!");
+      expect(await answer.getByText("A greeting, it seems.").isVisible()).toBe(false);
+      await answer.getByText("Reasoning").click();
+      await answer.getByText("A greeting, it seems.").waitFor();
+    }
+    expect(await violations(page)).toEqual([]);
+    await send(page, "And again");
+    await answerAfter(page, 1);
+    expect(script.asked.at(-1)).toContain("Hello, **you**!");
+    expect(script.asked.at(-1)).not.toContain("A greeting");
   });
 });
 

@@ -66,6 +66,8 @@ describe.skipIf(!has("chromium"))("the look of what is said on the page", () => 
         expect(x + width).toBeLessThan(options.viewport.width);
       }
 
+      // There is no trouble, so there is no line above the chat.
+      expect(await page.locator(".connection").isVisible()).toBe(false);
       const foot = answer.locator(".foot");
       expect(await violations(page)).toEqual([]);
       await shoot(page, name);

@@ -19,18 +19,6 @@ describe.skipIf(!has("chromium"))("reading on the page", () => {
     await expect.poll(rightToLeft).toEqual([true, false]);
   });
 
-  it("folds a model's reasoning", async () => {
-    answer = "<think>\nThe person greets me.\n</think>\n\nHello, **you**!";
-    const { page } = await story.open();
-    await say(page, "Hello");
-    const markdown = page.locator(".markdown");
-    await expect.poll(() => markdown.innerText()).toMatch(/^Reasoning\s+Hello, you!$/);
-    await markdown.getByText("Reasoning").click();
-    await markdown.getByText("The person greets me.").waitFor();
-    await page.reload();
-    await expect.poll(() => markdown.innerText()).toMatch(/^Reasoning\s+Hello, you!$/);
-  });
-
   it("shows footnotes below the answer, each a click away", async () => {
     answer =
       "Water boils at 100 °C.[^sea] Not everywhere.[^2]\n\n[^sea]: At sea level.\n[^2]: See [here](https://example.com).";

@@ -25,3 +25,11 @@ export function growthOf(samples: readonly number[]): number {
   const fifth = Math.max(1, Math.floor(samples.length / 5));
   return medianOf(samples.slice(-fifth)) / medianOf(samples.slice(fifth, 2 * fifth));
 }
+
+/** The resident memory of a process and its children in bytes (Linux); what they share is counted for each. */
+export function residentBytesOfFamily(pid: number | undefined): number | undefined {
+  const own = residentBytes(pid);
+  if (own === undefined) return undefined;
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean);
+  return own + children.reduce((sum, child) => sum + (residentBytes(Number(child)) ?? 0), 0);
+}

@@ -55,7 +55,7 @@ export function applicationRoutes(
           throw invalidForm("limit", "NUMBER_TYPE_MAX", "int value should be between 1 and 200.");
         const after = BigInt(query.get("after") ?? 0);
         const guilds = guildsOf(world)
-          .filter(({ id, hasBot }) => hasBot && BigInt(id) > after)
+          .filter(({ id }) => BigInt(id) > after)
           .sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
         return { status: 200, body: guilds.slice(0, limit).map((guild) => renderOwnGuild(world, guild)) };
       },
@@ -109,7 +109,7 @@ function renderApplication(world: World): Readonly<Record<string, unknown>> {
     interactions_endpoint_url: null,
     role_connections_verification_url: null,
     owner: renderUser(world.users.get(world.guild.ownerId) ?? world.bot),
-    approximate_guild_count: guildsOf(world).filter(({ hasBot }) => hasBot).length,
+    approximate_guild_count: guildsOf(world).length,
     approximate_user_install_count: 0,
     approximate_user_authorization_count: 0,
     explicit_content_filter: 0,

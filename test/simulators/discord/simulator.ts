@@ -91,12 +91,17 @@ export interface DiscordSimulator {
   directMessages(person: { readonly id: string }): ChannelHandle;
   /**
    * A thread that a person opens, maybe `from` a message; in a forum or media channel a post, whose first message has its
-   * id.
+   * id. `isOld`: it was archived before the bot connected, which has not heard of it.
    */
   thread(
     channel: { readonly id: string },
     person: { readonly id: string },
-    options?: { readonly isPrivate?: boolean; readonly from?: SimMessage },
+    options?: {
+      readonly isPrivate?: boolean;
+      readonly from?: SimMessage;
+      readonly title?: string;
+      readonly isOld?: boolean;
+    },
   ): ChannelHandle;
   handle(channelId: string): ChannelHandle;
   /** A person, by default a member of the server. */
@@ -233,6 +238,7 @@ export async function createDiscordSimulator(
       members: () => [...channel.threadMembers].map((one) => world.users.get(one)?.globalName ?? ""),
       setArchiveMinutes(minutes) {
         channel.archiveMinutes = minutes;
+        gateway.dispatch("CHANNEL_UPDATE", renderChannel(world, channel), intents.guilds);
       },
       deny: (...permissions) => {
         for (const permission of permissions) channel.denied.add(permission);
@@ -253,6 +259,14 @@ export async function createDiscordSimulator(
     };
   };
 
+  /** A channel or thread that people make, of which the bot learns where it is a member. */
+  const makeChannel = (given: Parameters<typeof addChannel>[1]): ChannelHandle => {
+    const made = addChannel(world, given);
+    const event = given.parentId === undefined ? "CHANNEL_CREATE" : "THREAD_CREATE";
+    gateway.dispatch(event, renderChannel(world, made), intents.guilds);
+    return handle(made.id);
+  };
+
   const addRole = (role: SimRole): string => {
     world.guild.roles.set(role.id, role);
     const data = { guild_id: world.guild.id, role: renderRole(role) };
@@ -268,12 +282,8 @@ export async function createDiscordSimulator(
     world,
     gateway,
     requests: api.requests,
-    channel(name) {
-      const made = addChannel(world, { type: channelTypes.text, name, guildId: world.guild.id });
-      return handle(made.id);
-    },
-    channelOfType: (type, name) =>
-      handle(addChannel(world, { type: channelTypes[type], name, guildId: world.guild.id }).id),
+    channel: (name) => makeChannel({ type: channelTypes.text, name, guildId: world.guild.id }),
+    channelOfType: (type, name) => makeChannel({ type: channelTypes[type], name, guildId: world.guild.id }),
     groupChat: (name) => handle(addChannel(world, { type: channelTypes.group, name }).id),
     server(name, { emptyChannels = 0, preferredLocale } = {}) {
       const guild = addGuild(world, name, emptyChannels);
@@ -281,20 +291,21 @@ export async function createDiscordSimulator(
       const { id } = guild;
       return {
         id,
-        channel: (of) => handle(addChannel(world, { type: channelTypes.text, name: of, guildId: id }).id),
+        channel: (of) => makeChannel({ type: channelTypes.text, name: of, guildId: id }),
         join: (person) => void guild.members.set(person.id, new Set()),
         shardOf: (count) => Number((BigInt(id) >> 22n) % BigInt(count)),
       };
     },
-    thread({ id }, person, { isPrivate = false, from } = {}) {
-      const made = addChannel(world, {
+    thread({ id }, person, { isPrivate = false, from, title = "thread", isOld = false } = {}) {
+      const given = {
         ...(from === undefined ? {} : { id: from.id }),
         type: isPrivate ? channelTypes.privateThread : channelTypes.publicThread,
-        name: "thread",
+        name: title,
         guildId: world.channels.get(id)?.guildId ?? world.guild.id,
         parentId: id,
         ownerId: person.id,
-      });
+      };
+      const made = isOld ? handle(addChannel(world, given).id) : makeChannel(given);
       if (from !== undefined)
         addMessage(world, {
           channelId: made.id,
@@ -303,7 +314,7 @@ export async function createDiscordSimulator(
           type: 21,
           referenceId: from.id,
         });
-      return handle(made.id);
+      return made;
     },
     directMessages: (person) => handle(directChannel(world, person.id).id),
     handle,

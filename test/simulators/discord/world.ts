@@ -366,7 +366,7 @@ export function isElsewhere(world: World, { guildId }: SimChannel): boolean {
 
 /** The servers of the bot. */
 export function guildsOf(world: World): SimGuild[] {
-  return [world.guild, ...world.furtherGuilds.values()];
+  return [world.guild, ...world.furtherGuilds.values()].filter(({ hasBot }) => hasBot);
 }
 
 /** Whether a person is in a server of the bot. */

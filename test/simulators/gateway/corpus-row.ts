@@ -3,14 +3,21 @@ import type { ScriptedAnswer } from "./scripted-gateway.ts";
 /** A chat answer as some service sends it, and the expected events. */
 export interface CorpusRow {
   readonly name: string;
+  /** Where it was reported: an issue or a pull request. */
+  readonly source?: string;
   readonly answer: ScriptedAnswer;
+  /** A part of the gateway's own words that the error must keep. */
+  readonly says?: string;
   readonly expected: {
     readonly text: string;
     readonly reasoning?: string;
     readonly images?: readonly string[];
     readonly notices?: readonly string[];
     readonly finish?: string;
+    readonly sources?: readonly { readonly url: string; readonly title?: string }[];
     readonly error?: string;
+    /** The pause that the gateway asks for. */
+    readonly retryAfterMs?: number;
   };
 }
 

@@ -267,7 +267,10 @@ export function createPerson(
       const event: Fields = {
         ...toMessageFields(message),
         // What people type in Slack's clients comes as a block too.
-        blocks: message.blocks.length > 0 ? message.blocks : [toTypedBlock(message)],
+        blocks: [
+          ...(message.blocks.length > 0 ? message.blocks : [toTypedBlock(message)]),
+          ...(sent.blocks ?? []),
+        ],
         ...(subtype === undefined ? {} : { subtype }),
         client_msg_id: randomUUID(),
         ...(isForeign ? { user_team: user.teamId, source_team: user.teamId } : {}),

@@ -19,6 +19,8 @@ export interface SentMessage {
   /** Slack's markup as sent on the wire, instead of `text`. */
   readonly markup?: string;
   readonly files?: readonly SentFile[];
+  /** Blocks beside the typed text: a pasted table. */
+  readonly blocks?: readonly Fields[];
   /** Forwarded messages and previews. */
   readonly attachments?: readonly Fields[];
   /** Puts a mention of the bot before the text. */

@@ -277,6 +277,12 @@ export function createSlackServer(options: ServerOptions): Server {
       response.writeHead(404, { "content-type": "text/html" }).end("not found");
       return;
     }
+    // Canvases and lists are no files: they come as pages.
+    if (["quip", "canvas", "list"].includes(toText(file.extra["mode"]))) {
+      response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
+      response.end(`<!DOCTYPE html><html><body>${Buffer.from(file.bytes).toString("utf8")}</body></html>`);
+      return;
+    }
     response.writeHead(200, { "content-type": file.mediaType, "content-length": toText(file.bytes.length) });
     response.end(file.bytes);
   }

@@ -44,11 +44,14 @@ it.each(["forum", "media"] as const)(
     const channel = discord.channelOfType(type, "questions");
     const post = discord.thread(channel, ada);
     ada.sends({ channel: post, text: "Why is it slow?", mentionBot: true });
-    expect(await story.settled(post)).toMatchObject([{ text: "I heard: Why is it slow?" }]);
+    expect(await story.settled(post)).toMatchObject([
+      { text: expect.stringMatching(/^I heard: [^]*Why is it slow\?$/) },
+    ]);
     ada.sends({ channel: post, text: "between people" });
     ada.sends({ channel: post, text: "And now?", mentionBot: true });
     await story.settled(post, 2);
-    expect(story.said(1).slice(0, 2)).toEqual(["Why is it slow?", "I heard: Why is it slow?"]);
+    const question = "> Title of the post:\n> thread\n\nWhy is it slow?";
+    expect(story.said(1).slice(0, 2)).toEqual([question, `I heard: ${question}`]);
     const use = ada.usesCommand("chat", { message: "Hello" }, { channel });
     await until(() => use.state() === "answered" && !use.interaction.isPlaceholderOpen);
     await until(() => channel.fromBot().some(({ text }) => text.includes("open one, and mention me in it")), {
@@ -56,6 +59,19 @@ it.each(["forum", "media"] as const)(
     });
   },
 );
+
+it("the title of a forum post is part of its question, also when its first message is edited", async () => {
+  const { discord } = await start();
+  const forum = discord.channelOfType("forum", "questions");
+  const post = discord.thread(forum, ada, { title: "Login fails on Tuesdays" });
+  const first = ada.sends({ channel: post, text: "Why?", mentionBot: true });
+  await story.settled(post);
+  const question = "> Title of the post:\n> Login fails on Tuesdays\n\n";
+  expect(story.said(0)).toEqual([`${question}Why?`]);
+  ada.edits(first, "Since when?");
+  await until(() => story.chats().length === 2);
+  expect(story.said(1)).toEqual([`${question}Since when?`]);
+});
 
 it("in an announcement channel a mention and /chat open threads of its type", async () => {
   const { discord } = await start();

@@ -45,4 +45,24 @@ describe("edited questions on Discord", () => {
     await story.settled(direct, 1);
     expect(direct.fromBot().map(({ id }) => id)).toEqual([answer?.id]);
   });
+
+  it("replace an answer of more than eight messages whole: its file goes too", async () => {
+    const direct = story.discord.directMessages(ada);
+    story.answers("A long line of words. ".repeat(1046), "A short one.");
+    const question = ada.sends({ channel: direct, text: "Why?" });
+    await until(() => direct.fromBot().at(-1)?.files[0]?.name === "answer.md" && story.isIdle(), {
+      timeoutMs: 20_000,
+      explain: () => direct.fromBot(),
+    });
+    expect(direct.fromBot()).toHaveLength(9);
+    ada.edits(question, "What?");
+    await shows(direct, "A short one.");
+    await story.settled(direct);
+    expect(direct.fromBot().map(({ text, files }) => [text, files])).toEqual([["A short one.", []]]);
+    await until(() => story.isIdle());
+    // To remove the file is not to delete the answer.
+    ada.sends({ channel: direct, text: "And?" });
+    await until(() => story.chats().length === 3);
+    expect(story.said(2)).toEqual(["What?", "A short one.", "And?"]);
+  });
 });

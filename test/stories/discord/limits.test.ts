@@ -22,7 +22,26 @@ describe("TURNS_PERSON_MINUTE on Discord", () => {
     expect(story.chats()).toHaveLength(20);
     const shown = general.fromBot();
     expect(shown.filter(({ isEphemeral }) => !isEphemeral).length).toBeLessThanOrEqual(20);
-    const words = /You can send 20 requests in a minute|requests that are not answered yet/;
+    const words = /You have sent 20 requests within a minute|requests that are not answered yet/;
     expect(shown.filter(({ text, isEphemeral }) => isEphemeral && !words.test(text))).toEqual([]);
+  });
+
+  it("what was refused stays refused: the look-ups of later starts do not refuse it again", async () => {
+    const story = await stage.start({ TURNS_PERSON_MINUTE: "1" }, {}, undefined, 1);
+    const { discord, lines } = story;
+    const general = discord.channel("general");
+    const [ada, mia] = [discord.person("Ada"), discord.person("Mia")];
+    const refusals = () => lines.filter(({ message }) => message === "message refused").length;
+    ada.sends({ channel: general, text: "one", mentionBot: true });
+    await until(() => story.chats().length === 1 && story.isIdle());
+    const [thread] = general.threads();
+    ada.sends({ channel: thread!, text: "one more" });
+    const told = () => discord.directMessages(ada).fromBot();
+    await until(() => told().length === 1);
+    // She is found behind the one that was refused.
+    await story.restart(() => void mia.sends({ channel: thread!, text: "and me?" }));
+    await until(() => story.chats().length === 2 && story.isIdle());
+    expect(refusals()).toBe(1);
+    expect(told()).toHaveLength(1);
   });
 });

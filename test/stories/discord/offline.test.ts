@@ -1,6 +1,7 @@
 import { copyFile, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
 import { runParley } from "../../e2e/process/run-parley.ts";
 import type { Story } from "../../e2e/discord/discord-story.ts";
 import { until } from "../../simulators/discord/until.ts";
@@ -83,4 +84,87 @@ it("a first mention while the bot was off is answered, also in channels that it 
   ada.sends({ channel: discord.channel("third"), text: "online #c", mentionBot: true });
   await answered("#c");
   expect(asked(story)).toEqual(["#a", "#b", "#c"]);
+});
+
+describe("a start that looks up 40 conversations, while people write already", () => {
+  const count = 40;
+
+  /** Each conversation is in a thread of a channel of its own. Time passes as Discord's does. */
+  async function startKnowing() {
+    const story = await stage.start({}, {}, undefined, 1);
+    const { discord } = story;
+    const known = Array.from({ length: count }, (_, n) => discord.channel(`known ${n}`));
+    for (const [n, channel] of known.entries()) {
+      discord.person(`Known ${n}`).sends({ channel, text: `before ${n}`, mentionBot: true });
+      await sleep(80);
+    }
+    await until(() => story.chats().length === count && story.isIdle(), { timeoutMs: 20_000 });
+    /** Resolves as soon as Discord delivers events to the new process. Two more channels are deleted before it. */
+    const restart = async (): Promise<{ readonly ready: Promise<void> }> => {
+      const before = discord.gateway.counts.identify;
+      const ready = story.restart(() => {
+        for (const channel of known.splice(0, 2)) channel.remove();
+        // What the process before has sent counts against Discord's limit no more.
+        return sleep(1000);
+      });
+      await until(() => discord.gateway.counts.identify > before && discord.gateway.isConnected());
+      return { ready };
+    };
+    return { ...setUp(story), story, discord, restart };
+  }
+
+  it("answers what is said in a thread that it has just opened, however soon", async () => {
+    const { story, discord, ada, answered, restart } = await startKnowing();
+    for (const [delayMs, first, second] of [
+      [0, "#a", "#b"],
+      [100, "#c", "#d"],
+      [300, "#e", "#f"],
+      [500, "#g", "#h"],
+    ] as const) {
+      const fresh = discord.channel("fresh");
+      const { ready } = await restart();
+      ada.sends({ channel: fresh, text: `first ${first}`, mentionBot: true });
+      const thread = await until(() => fresh.threads()[0]);
+      await sleep(delayMs);
+      ada.sends({ channel: thread, text: `second ${second}` });
+      await answered(first, second);
+      await ready;
+      expect(thread.fromBot().map(({ text }) => text)).toEqual([
+        `I heard: first ${first}`,
+        `I heard: second ${second}`,
+      ]);
+    }
+    expect(asked(story).filter((label) => label !== "")).toEqual([
+      "#a",
+      "#b",
+      "#c",
+      "#d",
+      "#e",
+      "#f",
+      "#g",
+      "#h",
+    ]);
+  });
+
+  it("opens a thread for each of three mentions, also where Discord refuses the first edit as one request too many", async () => {
+    const { discord, ada, answered, restart } = await startKnowing();
+    const fresh = discord.channel("fresh");
+    discord.fail({
+      method: "PATCH",
+      route: "/messages/{message_id}",
+      status: 429,
+      isGlobal: true,
+      retryAfterMs: 100,
+      times: 1,
+    });
+    const { ready } = await restart();
+    for (const label of ["#a", "#b", "#c"]) {
+      ada.sends({ channel: fresh, text: `mention ${label}`, mentionBot: true });
+      await sleep(300);
+    }
+    await answered("#a", "#b", "#c");
+    await ready;
+    expect(fresh.fromBot()).toEqual([]);
+    expect(fresh.threads()).toHaveLength(3);
+  });
 });

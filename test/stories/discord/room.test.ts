@@ -121,7 +121,7 @@ describe("reading the room", () => {
         )
         .toEqual([expect.stringContaining(notice)]);
     }
-    expect(seenByBen()).not.toContain("7319");
+    expect(seenByBen()).not.toContain("code is 7319");
 
     ada.sends({ channel: thread, text: "and the code?", mentionBot: true });
     await expect.poll(() => story.chats().length, { timeout: 10_000 }).toBe(4);
@@ -172,11 +172,12 @@ describe("knowing when not to speak", () => {
   it("a post of a forum is its author's; the setting of its channel answers all of it", async () => {
     const { discord, ada } = await begin();
     const forum = discord.channelOfType("forum", "help");
-    const post = discord.thread(forum, ada);
+    const post = discord.thread(forum, ada, { title: "Login" });
     ada.sends({ channel: post, text: "How do I log in?" });
     ada.sends({ channel: post, text: "anyone?", mentionBot: true });
     await story.settled(post);
     expect(story.said(0)).toEqual([expect.stringContaining("> How do I log in?"), "anyone?"]);
+    expect(story.said(0)[0]).toMatch(/Title of the post:\n.*> Login\n/);
     ada.sends({ channel: post, text: "thanks" });
     const owner = discord.person("Owner");
     discord.give(owner, discord.role("managers", managerBits.MANAGE_GUILD));

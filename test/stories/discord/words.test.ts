@@ -22,7 +22,7 @@ describe("the words of Parley on Discord", () => {
     quebec.join(luz);
     luz.sends({ channel, text: "/reset", mentionBot: true });
     const thread = await until(() => channel.threads()[0]);
-    expect((await story.settled(thread))[0]?.text).toBe("Il n’y avait encore rien.");
+    expect((await story.settled(thread))[0]?.text).toBe("Rien n’a encore été dit ici.");
 
     luz.usesCommand("usage", {}, { channel });
     await story.settled(channel);
@@ -42,13 +42,13 @@ describe("the words of Parley on Discord", () => {
     await expect.poll(() => story.isKept(`discord:locale:${greta.id}`)).toBe(true);
     await story.restart();
     greta.sends({ channel: direct, text: "/reset" });
-    expect((await story.settled(direct))[0]?.text).toBe("Es gab noch nichts.");
+    expect((await story.settled(direct))[0]?.text).toBe("Hier wurde noch nichts gesagt.");
     greta.sends({ channel: direct, text: "/forget where:everywhere confirm:yes" });
     await story.settled(direct, 2);
     await story.restart();
     greta.sends({ channel: direct, text: "/reset" });
     const shown = await story.settled(direct, 3);
-    expect(shown.at(-1)?.text).toBe("There was nothing yet.");
+    expect(shown.at(-1)?.text).toBe("Nothing has been said here yet.");
   });
 
   it("tell an error in the language of the person who asked, also after a restart", async () => {

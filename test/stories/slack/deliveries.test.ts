@@ -38,6 +38,42 @@ describe.each<SlackMode>(["socket", "http"])("what Slack delivers over %s", (mod
     expect(story.asked()).toHaveLength(1);
   });
 
+  test("a pasted table and a link whose label has special characters reach the model as they are read", async () => {
+    const { story, ana } = await begin();
+    const cell = (text: string) => ({ type: "raw_text", text });
+    const root = ana.sends({
+      channel: ana.directMessages,
+      markup: "sum up <https://a.example|costs &gt; 5 &amp; more | 2026>",
+      blocks: [
+        {
+          type: "table",
+          rows: [
+            [cell("what"), cell("cost")],
+            [cell("tea"), cell("7")],
+          ],
+        },
+      ],
+    });
+    await story.answerTo(ana.directMessages, root);
+    const asked = JSON.stringify(story.asked().at(-1));
+    expect(asked).toContain("sum up costs > 5 & more | 2026 (https://a.example)");
+    expect(asked).toContain(String.raw`what | cost\ntea | 7`);
+  });
+
+  test("a canvas is named as what it is, and no permission is said to be missing", async () => {
+    const { story, ana } = await begin();
+    const canvas = {
+      name: "Plan",
+      mediaType: "application/vnd.slack-docs",
+      bytes: new TextEncoder().encode("<p>the plan</p>"),
+      extra: { mode: "quip", filetype: "quip" },
+    };
+    const root = ana.sends({ channel: ana.directMessages, text: "sum up", files: [canvas] });
+    const { text } = await story.answerTo(ana.directMessages, root);
+    expect(text).toContain("Plan (Slack canvas)");
+    expect(text).not.toContain("files:read");
+  });
+
   test("an audio clip labelled as video is transcribed, and the transcript is shown", async () => {
     const { story, ana } = await begin();
     const clip = {

@@ -11,7 +11,7 @@ afterEach(() => {
     if (what === "block_suggestion") expect(outcome).toBe("acknowledged");
 });
 
-const none = "None: the usual model";
+const none = "None: the default model";
 
 /** At the very start the gateway's list is still on its way. */
 const modelsAreKnown = () =>

@@ -155,7 +155,7 @@ describe("an answer that goes wrong", () => {
     });
 
     world.answerWith("yes");
-    expect(await world.assistant.retry(event.key, ada)).toBe("accepted");
+    expect(await world.assistant.press({ kind: "retry", key: event.key }, ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toHaveLength(1);
     expect(reply).toMatchObject({ state: "finished", text: "yes" });

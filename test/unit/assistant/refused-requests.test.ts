@@ -229,6 +229,6 @@ it("a limit that was reached while thinking is said, and Continue asks with more
   ]);
   const more = reply.actions.find(({ kind }) => kind === "continue");
   expect(more).toBeDefined();
-  if (more !== undefined) await room.world.assistant.act(more, ada);
+  if (more !== undefined) await room.world.assistant.press(more, ada);
   await vi.waitFor(() => expect(reply.text).toBe("answer to think hard"));
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { toDiscordMarkdown } from "../../../src/platforms/discord/markdown.ts";
+import { defineCommand } from "../../../src/core/command.ts";
+import { toDiscordMarkdown } from "../../../src/platforms/discord/content.ts";
 import { type Language, languages } from "../../../src/words/languages.ts";
 import { inLanguage, translate } from "../../../src/words/translate.ts";
 import { call } from "../../support/fakes.ts";
@@ -39,6 +40,23 @@ describe("/help on a platform that shows commands by their names in each languag
   test.each(languages)("fits into one message of Discord: %s", async (language) => {
     const text = await help(language);
     expect(toDiscordMarkdown(text).length).toBeLessThanOrEqual(maxMessageChars);
+  });
+
+  test.each(languages)("does not grow with each command, and names them all: %s", async (language) => {
+    const names = Array.from({ length: 20 }, (_, index) => `tool-${index}`);
+    const commands = names.map((name) =>
+      defineCommand({
+        name,
+        description: "Does what the team wants, in as many words as a description may have",
+        options: {},
+        visibility: "private",
+        run: () => Promise.resolve(),
+      }),
+    );
+    await world.renew({ commands });
+    const text = await help(language);
+    expect(toDiscordMarkdown(text).length).toBeLessThanOrEqual(maxMessageChars);
+    for (const name of names) expect(text).toContain(`\`/${name}\``);
   });
 
   test("names the commands as the person sees them", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseCommandText, parseOptions } from "../../../src/core/command-options.ts";
+import { parseCommandText, parseOptions } from "../../../src/core/command-input.ts";
 import { parseCommandLine } from "../../../src/core/command.ts";
 import { declarationOf, settingNames } from "../../../src/core/layered-settings.ts";
 import { allCommands } from "../../support/commands.ts";
@@ -34,7 +34,7 @@ describe("/help", () => {
       expect(text).toContain(`- \`/${name}\`: ${description}`);
     expect(text).toContain("Every message is answered.");
     expect(text).toContain("**Ask about this**");
-    expect(text).toContain("Budget a day, for you: $2.00.");
+    expect(text).toContain("Daily budget, for you: $2.00.");
     expect(text).toMatch(/Requests: (no limit|\d+ a minute)/);
     expect(text).toContain("user root");
     expect(text).not.toContain("user 7");

@@ -109,7 +109,7 @@ describe("/usage", () => {
     [{ to: "2026-02-31" }, "a day such as"],
     [{ from: "2026-11-20", to: "2026-11-01" }, "after the last day"],
     [{ from: "2024-01-01" }, "at most 400 days"],
-    [{ period: "today", from: "2026-11-01" }, "give it, or from and to"],
+    [{ period: "today", from: "2026-11-01" }, "give either this, or from and to"],
   ])("says what is wrong with %j", async (options, words) => {
     const { failure } = await use(options, root);
     expect(failure?.text).toContain(words);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { addChecksum, checkChecksum } from "../../../src/conversations/checksum.ts";
+import { addChecksum, checkChecksum } from "../../../src/conversations/encryption.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
 import type { Backend } from "../../../src/conversations/backend.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { toConversationTitle } from "../../../src/conversations/conversation-title.ts";
+import { toConversationTitle } from "../../../src/conversations/conversation-index.ts";
 
 const blob = { hash: "0".repeat(64), mediaType: "image/png", sizeBytes: 1 };
 

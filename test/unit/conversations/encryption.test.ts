@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createEncryption } from "../../../src/conversations/encryption.ts";
-import { sealUnbound, sealUnboundBytes } from "../../support/unbound-sealing.ts";
 
 const newKey = () => randomBytes(32).toString("base64");
 const at = { space: "slot", key: "web:1/0000000000" } as const;
@@ -52,19 +51,14 @@ describe("encryption at rest", () => {
     expect(() => entries.open(at, fileAsEntry)).toThrow(corrupt);
   });
 
-  it("reads values of earlier versions, plain ones included, only while they are accepted", () => {
-    const key = newKey();
-    const encryption = createEncryption([key]);
+  it("reads plain entries only while they are accepted, and plain files never", () => {
+    const encryption = createEncryption([newKey()]);
     const { entries, files } = encryption;
-    const [entry, file] = [sealUnbound(key, "words"), sealUnboundBytes(key, "words")];
     expect(() => entries.open(at, '{"value":1}')).toThrow(corrupt);
-    expect(() => entries.open(at, entry)).toThrow(corrupt);
-    expect(() => files.open(at, file)).toThrow(corrupt);
-    encryption.acceptsOldForms = true;
+    encryption.acceptsPlain = true;
     expect(entries.open(at, '{"value":1}')).toBe('{"value":1}');
-    expect(entries.open(at, entry)).toBe("words");
-    expect(Buffer.from(files.open(at, file)).toString()).toBe("words");
-    for (const stored of ['{"value":1}', entry]) expect(entries.isCurrent(stored)).toBe(false);
+    expect(entries.isCurrent('{"value":1}')).toBe(false);
+    expect(() => files.open(at, Buffer.from("words"))).toThrow(corrupt);
   });
 
   it("names the setting when a key is missing", () => {

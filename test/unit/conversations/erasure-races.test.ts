@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Backend } from "../../../src/conversations/backend.ts";
-import { createBlobEntries } from "../../../src/conversations/blob-entries.ts";
+import { createBlobEntries } from "../../../src/conversations/blobs.ts";
 import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createErasure } from "../../../src/conversations/erasure.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createTextSearch } from "../../../src/conversations/search-text.ts";
+import { createTextSearch } from "../../../src/conversations/conversation-log.ts";
 
 const marked = (query: string, text: string): string =>
   createTextSearch(query)

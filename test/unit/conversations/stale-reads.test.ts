@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Backend } from "../../../src/conversations/backend.ts";
-import { createBlobEntries } from "../../../src/conversations/blob-entries.ts";
+import { createBlobEntries } from "../../../src/conversations/blobs.ts";
 import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
@@ -72,7 +72,7 @@ describe("entries that are read from a server that was replaced", () => {
   it("do not take an open event from its list", async () => {
     const { backend, state } = withStaleReads(sqlite);
     const store = createKeyValueStore(backend);
-    const open = () => createInbox({ store, log: silentLog, isShared: true, isOpenToOthers: true });
+    const open = () => createInbox({ store, log: silentLog });
     await open().accept(eventOf("k1", "test:1"));
     state.isStale = true;
     expect(await open().listOpen()).toEqual([]);

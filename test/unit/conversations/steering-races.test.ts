@@ -30,8 +30,7 @@ function withPause(store: KeyValueStore, meanwhile: () => Promise<unknown>): Key
   };
 }
 
-const openInbox = (store: KeyValueStore): Inbox =>
-  createInbox({ store, log: silentLog, isShared: true, isOpenToOthers: true });
+const openInbox = (store: KeyValueStore): Inbox => createInbox({ store, log: silentLog });
 
 describe("two processes that change an accepted message at the same moment", () => {
   let folder: string;

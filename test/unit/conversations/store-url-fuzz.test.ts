@@ -3,7 +3,7 @@ import pg from "pg";
 import { createClient } from "redis";
 import { describe, expect, it } from "vitest";
 import { backendOf, dataFolderOf, storeUrlProblem } from "../../../src/conversations/backends.ts";
-import { parsePostgresUrl } from "../../../src/conversations/postgres/postgres-url.ts";
+import { parsePostgresUrl } from "../../../src/conversations/postgres/postgres-client.ts";
 import { isParleyError } from "../../../src/core/errors.ts";
 
 /** Printed with the shrunk example when a property fails. */
@@ -27,7 +27,7 @@ const url = fc.oneof(
   postgresUrl,
   fc.string({ unit: "binary" }),
   fc
-    .tuple(fc.constantFrom("sqlite", "redis", "redis+sentinel", "postgres", "__proto__"), fc.string())
+    .tuple(fc.constantFrom("sqlite", "redis", "redis+cluster", "postgres", "__proto__"), fc.string())
     .map(([scheme, rest]) => `${scheme}:${rest}`),
 );
 
@@ -75,8 +75,8 @@ describe("any STORE_URL", () => {
     "redis://host:6379/hunter2",
     "redis://host:hunter2/0",
     "redis://host:6379?wait_replicas=hunter2",
-    "redis+sentinel://user:hunter2%zz@host/name",
-    "redis+sentinel://user:hunter2@host:99999/name",
+    "redis+cluster://user:hunter2%zz@host",
+    "redis+cluster://user:hunter2@host:99999",
     "postgres://user:hunter2%zz@host/db",
     "postgres://host:hunter2/db",
     "postgres://user@host/db?schema=Hunter2-hunter2",

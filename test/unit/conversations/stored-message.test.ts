@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { StoredMessage } from "../../../src/core/storage.ts";
-import { type Slot, toMessage } from "../../../src/conversations/stored-message.ts";
+import { type Slot, toMessage } from "../../../src/conversations/slots.ts";
 
 const parts = [{ kind: "text", text: "x" }] as const;
 const v1 = (id: string, more: Partial<StoredMessage> = {}): Slot => ({

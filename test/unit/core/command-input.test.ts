@@ -39,7 +39,7 @@ describe("the options of a call", () => {
         code: "invalid-option",
         detail: expect.objectContaining({
           option: surplus,
-          problem: expect.stringContaining("no place for this file"),
+          problem: expect.stringContaining("does not take this file"),
         }),
       }),
     );

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseCommandText, parseOptions } from "../../../src/core/command-options.ts";
+import { parseCommandText, parseOptions } from "../../../src/core/command-input.ts";
 import ask from "../../../commands/ask.ts";
 import chat from "../../../commands/chat.ts";
 import transcribe from "../../../commands/transcribe.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createCommandSet, defineCommand, parseCommandLine, usageOf } from "../../../src/core/command.ts";
-import { parseCommandText, parseOptions } from "../../../src/core/command-options.ts";
+import { parseCommandText, parseOptions } from "../../../src/core/command-input.ts";
 import ask from "../../../commands/ask.ts";
 import imagine from "../../../commands/imagine.ts";
 import transcribe from "../../../commands/transcribe.ts";

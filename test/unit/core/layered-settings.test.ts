@@ -87,6 +87,7 @@ describe("a setting's value", () => {
     ["language", "Klingonese", "is automatic or a language, such as German, Deutsch or de"],
     ["system-prompt", "x".repeat(3001), "has 3001 characters; at most 3000"],
     ["chat-model", "two words", "is a model's id, without spaces; /models lists them"],
+    ["who-may-use", " , ", 'has the entry ","; entries are such as discord:role:<id>'],
     ["who-may-use", "everybody", 'has the entry "everybody"; entries are such as discord:role:<id>'],
   ] as const)("%s is not %j: one clear line", (name, typed, problem) => {
     expect(parseSetting(name, typed)).toEqual({ kind: "problem", problem });

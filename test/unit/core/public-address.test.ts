@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isPublicAddress, isPublicHost } from "../../../src/core/public-address.ts";
+import { isPublicAddress, isPublicHost } from "../../../src/core/settings.ts";
 
 describe("isPublicAddress", () => {
   for (const address of [

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseSince } from "../../../src/core/since.ts";
+import { parseSince } from "../../../commands/summarize.ts";
 
 const now = Date.parse("2026-11-22T10:30:00Z");
 const at = (text: string): string | undefined => {

@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import type { MetricsSources } from "../../../src/operations/metric-sources.ts";
-import { createLatencyHistogram } from "../../../src/operations/latency-histogram.ts";
+import { type MetricsSources, createLatencyHistogram } from "../../../src/operations/metric-sources.ts";
 import { createMetrics } from "../../../src/operations/metrics.ts";
 import { parsePromql } from "./promql.ts";
 

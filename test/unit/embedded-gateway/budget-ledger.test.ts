@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createBudgetLedger, type Reservation } from "../../../src/embedded-gateway/keys/budget-ledger.ts";
+import { createBudgetLedger, type Reservation } from "../../../src/embedded-gateway/keys/key-ring.ts";
 import { createKeyUsage } from "../../../src/embedded-gateway/keys/key-usage.ts";
 import { createMemoryKeyStore } from "../../support/memory-key-store.ts";
 

@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { parseGatewayConfig } from "../../../src/embedded-gateway/gateway-config.ts";
-import { withoutComments } from "../../../src/embedded-gateway/json-comments.ts";
+import { parseGatewayConfig, withoutComments } from "../../../src/embedded-gateway/gateway-config.ts";
 
 function problemsOf(settings: unknown, env: Record<string, string> = {}): string[] {
   try {

@@ -2,10 +2,12 @@ import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import type { SseWriter } from "../../../src/support/sse-writer.ts";
 import { answerLimitsOf } from "../../../src/support/answer-limits.ts";
-import type { UpstreamConfig } from "../../../src/embedded-gateway/settings.ts";
-import { pumpStream, type PumpOptions } from "../../../src/embedded-gateway/upstreams/pump-stream.ts";
-import type { UpstreamAnswer } from "../../../src/embedded-gateway/upstreams/upstream-client.ts";
-import type { UpstreamUsage } from "../../../src/embedded-gateway/upstreams/upstream-usage.ts";
+import type { UpstreamConfig } from "../../../src/embedded-gateway/gateway-config.ts";
+import { pumpStream } from "../../../src/embedded-gateway/upstreams/forward-chat.ts";
+import type {
+  UpstreamAnswer,
+  UpstreamUsage,
+} from "../../../src/embedded-gateway/upstreams/upstream-client.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";
 
 const upstream = {} as UpstreamConfig;
@@ -17,7 +19,7 @@ const toBody = (text: string) => Readable.from([Buffer.from(text)]);
 function pump(body: Readable, send: (data: string) => Promise<void> | undefined) {
   const usages: UpstreamUsage[] = [];
   const writer: SseWriter = { send, push: () => {}, end: () => {} };
-  const options: PumpOptions = {
+  const options: Parameters<typeof pumpStream>[1] = {
     target,
     signal: new AbortController().signal,
     log: createQuietLog(),

@@ -1,6 +1,7 @@
+import { Readable } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { boundaryOf, collect, readMultipart } from "../../../src/embedded-gateway/read-multipart.ts";
+import { openForm } from "../../../src/embedded-gateway/upload.ts";
 
 interface Given {
   readonly name: string;
@@ -24,89 +25,151 @@ async function* inPieces(bytes: Buffer, sizes: readonly number[]): AsyncGenerato
   }
 }
 
-async function read(bytes: Buffer, boundary: string, sizes: readonly number[] = [7]): Promise<Given[]> {
-  const found: Given[] = [];
-  for await (const { name, fileName, body } of readMultipart(inPieces(bytes, sizes), boundary)) {
-    const value = (await collect(body, 1_000_000))?.toString("utf8") ?? "";
-    found.push({ name, value, ...(fileName === undefined ? {} : { fileName }) });
-  }
-  return found;
+async function read(
+  bytes: Buffer,
+  boundary: string,
+  sizes: readonly number[] = [7],
+  maxFileBytes = 1_000_000,
+) {
+  const contentType = `multipart/form-data; boundary=${boundary}`;
+  const upload = await openForm(inPieces(bytes, sizes), { contentType, maxFileBytes });
+  return { ...upload, bytes: await upload.readAll() };
 }
 
-describe("readMultipart", () => {
-  it("reads all parts however the body is split, also with values like delimiters", async () => {
+const file = { name: "file", fileName: "a", value: "sound" };
+
+describe("openForm", () => {
+  it("reads fields and file however the body is split, also with values like delimiters", async () => {
     const value = fc.oneof(
-      fc.string({ unit: "binary", maxLength: 60 }),
+      fc.string({ unit: "binary", minLength: 1, maxLength: 60 }).filter((text) => text.isWellFormed()),
       fc
-        .array(fc.constantFrom("\r", "\n", "\r\n", "-", "--", "--b", "\r\n--b", "b", "x"), { maxLength: 20 })
+        .array(fc.constantFrom("\r", "\n", "\r\n", "-", "--", "--b", "\r\n--b", "b", "x"), {
+          minLength: 1,
+          maxLength: 20,
+        })
         .map((bits) => bits.join("")),
     );
-    const part = fc.record(
-      { name: fc.stringMatching(/^[a-z]{1,8}$/), fileName: fc.stringMatching(/^[a-zé ]{0,8}$/), value },
-      { requiredKeys: ["name", "value"] },
-    );
-    const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
-    await fc.assert(
-      fc.asyncProperty(fc.array(part, { maxLength: 5 }), sizes, async (parts, sizes) => {
-        fc.pre(parts.every(({ value }) => !value.includes("\r\n--bound")));
-        expect(await read(write(parts, "bound"), "bound", sizes)).toEqual(parts);
-      }),
-    );
-  });
-
-  it("skips unread parts", async () => {
-    const bytes = write(
-      [
-        { name: "file", fileName: "a", value: "x".repeat(500) },
-        { name: "model", value: "m" },
-      ],
-      "b",
-    );
-    const names: string[] = [];
-    for await (const { name } of readMultipart(inPieces(bytes, [16]), "b")) names.push(name);
-    expect(names).toEqual(["file", "model"]);
-  });
-
-  const openFile = async (bytes: Buffer) => {
-    const parts = readMultipart(inPieces(bytes, [9]), "b");
-    await parts.next();
-    const { value: file } = await parts.next();
-    if (file === undefined) throw new Error("There was no file.");
-    return file;
-  };
-  const upTo = [
-    { name: "model", value: "m" },
-    { name: "file", fileName: "a", value: "sound" },
-  ];
-
-  it("returns the rest of the request, closed with another boundary", async () => {
-    const bytes = write(upTo, "b");
-    const file = await openFile(bytes);
-    expect(await file.isEmpty()).toBe(false);
-    const { lengthBytes, bytes: rest } = file.remainder("other");
-    const whole = await collect(rest, 1000);
-    expect(whole?.toString()).toBe("sound\r\n--other--\r\n");
-    expect(lengthBytes(bytes.length)).toBe(whole?.length);
-  });
-
-  it("returns no byte of a part, or of anything else, that follows the last one", async () => {
-    const late = write([...upTo, { name: "model", value: "other" }], "b");
-    const received: Buffer[] = [];
-    const read = async (bytes: Buffer) => {
-      for await (const chunk of (await openFile(bytes)).remainder("c").bytes) received.push(chunk);
-    };
-    await expect(read(late)).rejects.toMatchObject({ status: 400, code: "late_field" });
-    await expect(read(Buffer.concat([write(upTo, "b"), Buffer.from("more")]))).rejects.toMatchObject({
-      status: 400,
-      code: "invalid_multipart",
+    const fields = fc.uniqueArray(fc.record({ name: fc.stringMatching(/^[a-z]{1,8}$/), value }), {
+      maxLength: 5,
+      selector: ({ name }) => name,
     });
-    expect(Buffer.concat(received).toString()).toBe("soundsound");
+    const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
+    const place = fc.nat({ max: 5 });
+    await fc.assert(
+      fc.asyncProperty(
+        fields,
+        value,
+        fc.stringMatching(/^[a-zé ]{1,8}$/),
+        place,
+        sizes,
+        async (given, sound, fileName, at, sizes) => {
+          fc.pre(![...given, { value: sound }].some(({ value }) => value.includes("\r\n--bound")));
+          const parts = given.toSpliced(at, 0, { name: "file", fileName, value: sound } as Given);
+          const found = await read(write(parts, "bound"), "bound", sizes);
+          expect(found.fields).toEqual(Object.fromEntries(given.map(({ name, value }) => [name, value])));
+          expect(found.bytes.toString()).toBe(sound);
+          expect(found.fileName.trim()).toBe(
+            fileName.trim() === "" ? found.fileName.trim() : fileName.trim(),
+          );
+        },
+      ),
+    );
   });
 
-  it("detects an empty file before reading it", async () => {
-    const parts = readMultipart(inPieces(write([{ name: "file", fileName: "a", value: "" }], "b"), [3]), "b");
-    const { value } = await parts.next();
-    expect(await value?.isEmpty()).toBe(true);
+  it.each([
+    [
+      "a field twice",
+      [{ name: "model", value: "m" }, file, { name: "model", value: "other" }],
+      "duplicate_field",
+    ],
+    ["two files", [file, file], undefined],
+    ["another file", [{ ...file, name: "cover" }, file], "duplicate_field"],
+    ["an own prototype", [{ name: "__proto__", value: "x" }, file], "duplicate_field"],
+    ["no file", [{ name: "model", value: "m" }], "missing_required_parameter"],
+    ["a file without a name", [{ name: "file", value: "sound" }], "missing_required_parameter"],
+    ["an empty file", [{ ...file, value: "" }], "empty_file"],
+  ])("refuses %s", async (_, parts, code) => {
+    await expect(read(write(parts, "b"), "b")).rejects.toMatchObject({ status: 400, code });
+  });
+
+  it("refuses a file over the limit, and takes one of the limit", async () => {
+    await expect(read(write([file], "b"), "b", [7], 4)).rejects.toMatchObject({ status: 413, param: "file" });
+    expect((await read(write([file], "b"), "b", [7], 5)).bytes).toHaveLength(5);
+  });
+
+  describe("a file that is passed on as it arrives", () => {
+    const upTo = [{ name: "model", value: "m" }, file];
+    const open = async (bytes: Buffer, sizes: readonly number[] = [9], announcedBytes = bytes.length) => {
+      const limits = { contentType: "multipart/form-data; boundary=b", maxFileBytes: 1000, announcedBytes };
+      return openForm(inPieces(bytes, sizes), limits);
+    };
+    const toText = async (bytes: AsyncIterable<Buffer> = Readable.from([])) => {
+      const pieces: Buffer[] = [];
+      for await (const piece of bytes) pieces.push(piece);
+      return Buffer.concat(pieces).toString();
+    };
+
+    it("has its length, wherever the body is split", async () => {
+      const value = fc.array(fc.constantFrom("\r", "\n", "\r\n", "-", "--", "--b", "x"), { maxLength: 12 });
+      const sizes = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 5 });
+      await fc.assert(
+        fc.asyncProperty(value, value, sizes, async (prompt, sound, sizes) => {
+          const [text, content] = [prompt.join(""), `${sound.join("")}x`];
+          fc.pre(![text, content].some((one) => `\r\n${one}`.includes("\r\n--b")));
+          const parts = [
+            { name: "prompt", value: text },
+            { name: "file", fileName: "a", value: content },
+          ];
+          const arriving = (await open(write(parts, "b"), sizes)).passThrough();
+          expect(arriving?.expectedBytes).toBe(content.length);
+          expect(await toText(arriving?.bytes)).toBe(content);
+        }),
+      );
+    });
+
+    it("has its first bytes, and all of them after", async () => {
+      const upload = await open(write(upTo, "b"));
+      expect((await upload.head()).toString()).toBe("sound");
+      expect(await toText(upload.passThrough()?.bytes)).toBe("sound");
+    });
+
+    it("gives no byte of a part, or of anything else, that follows", async () => {
+      const received: Buffer[] = [];
+      const pass = async (bytes: Buffer) => {
+        for await (const piece of (await open(bytes)).passThrough()?.bytes ?? []) received.push(piece);
+      };
+      const late = { status: 400, code: "late_field" };
+      await expect(pass(write([...upTo, { name: "model", value: "o" }], "b"))).rejects.toMatchObject(late);
+      await expect(pass(write([...upTo, file], "b"))).rejects.toMatchObject(late);
+      const more = Buffer.concat([write(upTo, "b"), Buffer.from("more".repeat(30))]);
+      await expect(pass(more)).rejects.toMatchObject({ status: 400, code: "invalid_multipart" });
+      await expect(pass(write(upTo, "b").subarray(0, -10))).rejects.toMatchObject({
+        status: 400,
+        code: "invalid_multipart",
+      });
+      expect(Buffer.concat(received).toString()).toBe("soundsoundsoundsoun");
+    });
+
+    it("is not read further than its reader does", async () => {
+      const sound = { ...file, value: "x".repeat(10_000_000) };
+      const bytes = write([sound], "b");
+      let read = 0;
+      async function* chunks() {
+        for (let at = 0; at < bytes.length; at += 65_536) {
+          read = at;
+          yield bytes.subarray(at, at + 65_536);
+        }
+      }
+      const limits = { contentType: "multipart/form-data; boundary=b", maxFileBytes: 20_000_000 };
+      const upload = await openForm(chunks(), { ...limits, announcedBytes: bytes.length });
+      await new Promise((resolve) => void setTimeout(resolve, 50));
+      expect(read).toBeLessThan(1_000_000);
+      const reader = upload.passThrough()?.bytes[Symbol.asyncIterator]();
+      await reader?.next();
+      await reader?.return?.();
+      await new Promise((resolve) => void setTimeout(resolve, 50));
+      expect(read).toBeLessThan(1_000_000);
+    });
   });
 
   it.each([
@@ -114,6 +177,7 @@ describe("readMultipart", () => {
     "--b",
     "--b\r\n",
     '--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nopen end',
+    '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nopen end',
     "no form at all",
   ])("refuses %j", async (text) => {
     await expect(read(Buffer.from(text), "b")).rejects.toMatchObject({
@@ -127,17 +191,20 @@ describe("readMultipart", () => {
       status: 400,
     });
     const many = write(
-      Array.from({ length: 100 }, () => ({ name: "a", value: "" })),
+      Array.from({ length: 100 }, (_, at) => ({ name: `a${at}`, value: "" })),
       "b",
     );
-    await expect(read(many, "b")).rejects.toMatchObject({ status: 400 });
+    await expect(read(many, "b")).rejects.toMatchObject({ status: 400, code: "invalid_multipart" });
   });
-});
 
-describe("boundaryOf", () => {
-  it("reads plain and quoted boundaries", () => {
-    expect(boundaryOf("multipart/form-data; boundary=abc")).toBe("abc");
-    expect(boundaryOf('multipart/form-data; charset=utf-8; Boundary="a b:c"')).toBe("a b:c");
-    expect(() => boundaryOf("multipart/form-data")).toThrow("boundary");
+  it("reads plain and quoted boundaries, and refuses none", async () => {
+    const form = async (contentType: string, boundary: string) => {
+      const chunks = inPieces(write([file], boundary), [9]);
+      return (await openForm(chunks, { contentType, maxFileBytes: 100 })).readAll();
+    };
+    expect((await form("multipart/form-data; boundary=abc", "abc")).toString()).toBe("sound");
+    const quoted = 'multipart/form-data; charset=utf-8; Boundary="a b:c"';
+    expect((await form(quoted, "a b:c")).toString()).toBe("sound");
+    await expect(form("multipart/form-data", "b")).rejects.toMatchObject({ code: "invalid_multipart" });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findRelated, parseRecall, type Said } from "../../../src/embedded-gateway/sandbox/recall.ts";
+import { findRelated, recallText, type Said } from "../../../src/embedded-gateway/sandbox/chat-model.ts";
 
 function talk(...texts: readonly string[]): Said[] {
   return texts.map((text, index) => ({ role: index % 2 === 0 ? "user" : "assistant", text, images: 0 }));
@@ -7,45 +7,28 @@ function talk(...texts: readonly string[]): Said[] {
 
 const three = ["one", "re one", "two", "re two", "three", "re three"];
 
-describe("parseRecall", () => {
+describe("recallText", () => {
   it.each([
-    ["What did I say first?", 0],
-    ["what was my first message", 0],
-    ["Ada: what did I say first?", 0],
-    ["What did I say two messages ago?", 1],
-    ["what did I say 3 messages ago", 0],
-    ["What did I say last?", 2],
-    ["What did I just say?", 2],
-    ["repeat my second message", 1],
-    ["Quote message 3, please", 2],
-    ["What did I say before that?", 1],
-    ["what did I write nine messages ago?", -6],
-  ])("reads %j as the user's message %i", (question, index) => {
-    expect(parseRecall(talk(...three, question))).toEqual({ kind: "one", by: "user", index });
+    ["What did I say first?", "“one”"],
+    ["what was my first message", "“one”"],
+    ["What did I say two messages ago?", "“two”"],
+    ["what did I say 3 messages ago", "“one”"],
+    ["What did I say last?", "“three”"],
+    ["What did I just say?", "“three”"],
+    ["repeat my second message", "“two”"],
+    ["What did I say before that?", "“two”"],
+    ["What did you say first?", "“re one”"],
+    ["what did I write nine messages ago?", "you wrote only 3 messages"],
+    ["how many messages are there?", "7 messages: 4 of yours, 3 of mine"],
+    ["List everything I said", "1. “one”\n2. “two”\n3. “three”"],
+    ["what have I said so far?", "1. “one”\n2. “two”\n3. “three”"],
+  ])("answers %j with %j", (question, answer) => {
+    expect(recallText(talk(...three, question))).toContain(answer);
   });
 
-  it("resolves 'before that' relative to the previous question", () => {
-    const first = talk(...three, "what did I say last?", "three", "and before that?");
-    expect(parseRecall(first)).toMatchObject({ index: 1 });
-    expect(parseRecall([...first, ...talk("and before that?").map((said) => said)])).toMatchObject({
-      index: 0,
-    });
+  it("says that nothing was said before", () => {
+    expect(recallText(talk("List everything I said"))).toBe("Nothing was said before this message.");
   });
-
-  it("distinguishes the assistant's messages from the user's", () => {
-    expect(parseRecall(talk(...three, "What did you say first?"))).toEqual({
-      kind: "one",
-      by: "assistant",
-      index: 0,
-    });
-  });
-
-  it.each(["List everything I said", "what have I said so far?", "What did I say?"])(
-    "reads %j as all",
-    (text) => {
-      expect(parseRecall(talk(...three, text))).toEqual({ kind: "all", by: "user" });
-    },
-  );
 
   it.each([
     "hello",
@@ -54,7 +37,7 @@ describe("parseRecall", () => {
     "The first message was fine.",
     "write 9000 characters",
   ])("takes %j for no such question", (text) => {
-    expect(parseRecall(talk(...three, text))).toBeUndefined();
+    expect(recallText(talk(...three, text))).toBeUndefined();
   });
 });
 
@@ -69,12 +52,13 @@ describe("findRelated", () => {
       "ok",
       "How old is my dog?",
     );
-    expect(findRelated(said)).toBe(4);
-    expect(findRelated([...said.slice(0, 4), ...talk("Is Oslo nice?")])).toBe(2);
+    expect(findRelated(said)).toBe(said[4]);
+    expect(findRelated([...said.slice(0, 4), ...talk("Is Oslo nice?")])).toBe(said[2]);
   });
 
   it("finds a name after 'name is'", () => {
-    expect(findRelated(talk("My name is Ada", "ok", "I like tea", "ok", "What is my name?"))).toBe(0);
+    const said = talk("My name is Ada", "ok", "I like tea", "ok", "What is my name?");
+    expect(findRelated(said)).toBe(said[0]);
   });
 
   it("finds nothing without shared words", () => {

@@ -1,12 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { createPictureShelf } from "../../../src/embedded-gateway/picture-shelf.ts";
-import { nameColour } from "../../../src/embedded-gateway/sandbox/colours.ts";
-import { asksForEdit } from "../../../src/embedded-gateway/sandbox/edit-picture.ts";
-import { parseLength, writeLong } from "../../../src/embedded-gateway/sandbox/long-text.ts";
-import { createLoudnessMeter } from "../../../src/embedded-gateway/sandbox/loudness.ts";
-import { parsePrompt } from "../../../src/embedded-gateway/sandbox/prompt.ts";
-import { toTokens, toWords } from "../../../src/embedded-gateway/sandbox/tokens.ts";
+import { createPictureShelf } from "../../../src/embedded-gateway/load-image.ts";
+import { asksForEdit, nameColour } from "../../../src/embedded-gateway/sandbox/pictures.ts";
+import { longText } from "../../../src/embedded-gateway/sandbox/chat-model.ts";
+import { toTokens, toWords } from "../../../src/embedded-gateway/sandbox/sandbox.ts";
 
 describe("tokens", () => {
   it("joined are the text again, with all characters whole", () => {
@@ -29,45 +26,34 @@ describe("small limits", () => {
   });
 
   it("9,000 characters fit the default limit", () => {
-    expect(toTokens(`${label}${writeLong(9000, "characters")}`).length).toBeLessThan(1024);
+    expect(toTokens(`${label}${longText("write 9000 characters")}`).length).toBeLessThan(1024);
   });
 });
 
 describe("long answers", () => {
   it.each([
-    ["Write 9,000 characters", 9000, "characters"],
-    ["send 9k chars", 9000, "characters"],
-    ["give me 300 words please", 300, "words"],
-    ["12 lines", 12, "lines"],
-    ["a 3-paragraph answer", 3, "paragraphs"],
-  ])("reads %j", (text, amount, unit) => {
-    expect(parseLength(text)).toEqual({ amount, unit });
+    ["Write 9,000 characters", 9000],
+    ["send 9k chars", 9000],
+    ["send 1 character", 1],
+    ["write 2 characters", 2],
+    ["write 100 characters", 100],
+    ["write 10000000 characters", 100_000],
+  ])("to %j are so long", (request, chars) => {
+    expect(longText(request)).toHaveLength(chars);
   });
 
-  it("has exactly the characters, words, lines and paragraphs asked for", () => {
-    for (const amount of [1, 2, 7, 100, 2000, 9000])
-      expect(writeLong(amount, "characters")).toHaveLength(amount);
-    expect(writeLong(300, "words").split(/\s+/)).toHaveLength(300);
-    expect(writeLong(12, "lines").split("\n")).toHaveLength(12);
-    expect(writeLong(3, "paragraphs").split("\n\n")).toHaveLength(3);
-    expect(writeLong(10_000_000, "characters")).toHaveLength(100_000);
-  });
-});
-
-describe("parsePrompt", () => {
-  it("finds things with their number, colour and size", () => {
-    const { things, backdrop } = parsePrompt("Two big red foxes and a small blue house at night");
-    expect(backdrop).toBe("night");
-    expect(things).toEqual([
-      { name: "fox", count: 2, colour: "#e0413a", scale: 1.35 },
-      { name: "house", count: 1, colour: "#3670d9", scale: 0.65 },
-    ]);
+  it("have exactly the words, lines and paragraphs asked for", () => {
+    expect(longText("give me 300 words please")?.split(/\s+/)).toHaveLength(300);
+    expect(longText("write 12 lines")?.split("\n")).toHaveLength(12);
+    expect(longText("a 3-paragraph answer")?.split("\n\n")).toHaveLength(3);
   });
 
-  it("never throws", () => {
-    fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => void parsePrompt(text)));
-    expect(parsePrompt("constructor __proto__ toString").things).toEqual([]);
-  });
+  it.each(["hello", "9000 characters", "write something", "write 0 words"])(
+    "are not given to %j",
+    (request) => {
+      expect(longText(request)).toBeUndefined();
+    },
+  );
 });
 
 describe("asksForEdit", () => {
@@ -95,40 +81,6 @@ describe("nameColour", () => {
     [[128, 128, 128], "grey"],
   ] as const)("calls %j %s", ([r, g, b], name) => {
     expect(nameColour(r, g, b)).toBe(name);
-  });
-});
-
-describe("loudness", () => {
-  const tone = (seconds: number, level: number): Float32Array =>
-    Float32Array.from(
-      { length: seconds * 8000 },
-      (_, at) => Math.sin((at / 8000) * 2 * Math.PI * 440) * level,
-    );
-
-  it("measures level, peak and silence, however the samples are split", () => {
-    const samples = [tone(1, 0.5), tone(0.8, 0), tone(1.2, 0.05)];
-    const whole = createLoudnessMeter();
-    for (const part of samples) whole.add([part], 8000);
-    const { silences, ...result } = whole.result();
-    expect(result).toMatchObject({ channels: 1, intervalSeconds: 0.1, peakDb: -6 });
-    expect(result.seconds).toBeCloseTo(3);
-    expect(result.averageDb).toBeCloseTo(-13.8, 0);
-    expect(result.sparkline).toBe(
-      "▇▇▇▇▇▇▇▇▇▇▁▁▁▁▁▁▁▁▅▅▅▅▅▅▅▅▅▅▅▅".replaceAll("▅", result.sparkline.at(-1) ?? ""),
-    );
-    expect(silences).toHaveLength(1);
-    expect(silences[0]?.from).toBeCloseTo(1);
-    expect(silences[0]?.to).toBeCloseTo(1.8);
-
-    const cut = createLoudnessMeter();
-    for (const part of samples) {
-      for (let at = 0; at < part.length; at += 333) cut.add([part.subarray(at, at + 333)], 8000);
-    }
-    expect(cut.result().sparkline).toBe(result.sparkline);
-  });
-
-  it("has no level without samples", () => {
-    expect(createLoudnessMeter().result()).toMatchObject({ seconds: 0, averageDb: -100, sparkline: "" });
   });
 });
 

@@ -39,6 +39,30 @@ describe("an abort", () => {
     expect(await gateway.requests[0]?.leftEarly).toBe(true);
   });
 
+  it.each([
+    ["the beginning of a picture", ["half ", "![of a very long"], "half ![of a very long"],
+    ["the beginning of a sign for thoughts", ["half <", "/th"], "half </th"],
+    ["backticks", ["half ", "``"], "half ``"],
+    ["all of it", ["![of a"], "![of a"],
+  ])("during a stream brings the text that was held back: %s", async (_, pieces, expected) => {
+    const body = pieces.map(
+      (content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`,
+    );
+    const { client } = await start({ body: body.join(""), after: "hang" });
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    setTimeout(() => controller.abort(reason), 100);
+    let text = "";
+    const failure = await failureOf(
+      (async () => {
+        for await (const event of client.chat(hello, controller.signal))
+          if (event.kind === "text") text += event.text;
+      })(),
+    );
+    expect(failure).toBe(reason);
+    expect(text).toBe(expected);
+  });
+
   it("before the first event ends the request", async () => {
     const { gateway, client } = await start({ after: "hang" });
     const controller = new AbortController();

@@ -6,8 +6,8 @@ import {
   emptyProgress,
   finishReasonOf,
   verdictOf,
-} from "../../../src/gateway/answer-progress.ts";
-import { createCompletionReader } from "../../../src/gateway/completion-chunk.ts";
+} from "../../../src/gateway/chat-answer.ts";
+import { createCompletionReader } from "../../../src/wire/completion-chunk.ts";
 
 const chunk = (value: unknown, isEvent = true): AnswerInput => ({
   kind: "chunk",

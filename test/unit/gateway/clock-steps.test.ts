@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { readRetryAfter } from "../../../src/gateway/failures.ts";
+import { readRetryAfter } from "../../../src/wire/failures.ts";
 import { startSlowGateway, type SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
 import { setClockOff } from "../../support/clock-off.ts";
 import { createTestClient, hello, never } from "./harness.ts";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { readError } from "../../../src/gateway/error-body.ts";
-import { createScrub } from "../../../src/gateway/scrub.ts";
+import { readError, createScrub } from "../../../src/wire/failures.ts";
 import { type ScriptedAnswer, startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { apiKey, createTestClient, createTestLog, failureOf, hello, never } from "./harness.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { createGatewayChecks, type GatewayCheckOptions } from "../../../src/gateway/gateway-checks.ts";
+import { createGatewayChecks } from "../../../src/gateway/gateway-checks.ts";
 import {
   type ScriptedAnswer,
   type ScriptedGateway,
@@ -44,7 +44,7 @@ async function start(
 }
 
 async function check(
-  options: Partial<GatewayCheckOptions> = {},
+  options: Partial<Parameters<typeof createGatewayChecks>[0]> = {},
   { isLive = false }: { readonly isLive?: boolean } = {},
 ): Promise<string> {
   const checks = createGatewayChecks({

@@ -1,12 +1,8 @@
 import { createHash } from "node:crypto";
 import { isParleyError } from "../../../src/core/errors.ts";
-import type { ChatEvent, ChatRequest } from "../../../src/core/gateway.ts";
+import type { AnswerSource, ChatEvent, ChatRequest } from "../../../src/core/gateway.ts";
 import type { Log } from "../../../src/core/telemetry.ts";
-import {
-  createGatewayClient,
-  type GatewayClient,
-  type GatewayClientOptions,
-} from "../../../src/gateway/client.ts";
+import { createGatewayClient } from "../../../src/gateway/client.ts";
 
 /** A log that keeps its lines, to be searched for secrets. */
 export function createTestLog(): Log & { readonly lines: string[] } {
@@ -30,8 +26,8 @@ export const pixelUri = `data:image/png;base64,${pixel.toString("base64")}`;
 /** A client with limits that are short enough for tests, and hardly any delay between attempts. */
 export function createTestClient(
   baseUrl: string,
-  options: Partial<GatewayClientOptions> = {},
-): GatewayClient {
+  options: Partial<Parameters<typeof createGatewayClient>[0]> = {},
+): ReturnType<typeof createGatewayClient> {
   return createGatewayClient({
     baseUrl,
     apiKey,
@@ -55,13 +51,16 @@ export interface Outcome {
   readonly images?: readonly string[];
   readonly notices?: readonly string[];
   readonly finish?: string;
+  readonly sources?: readonly AnswerSource[];
   readonly error?: string;
+  /** The pause that the gateway asks for. */
+  readonly retryAfterMs?: number;
 }
 
 /** Reads an answer to its end, and says how it ended. */
 export async function outcomeOf(
   events: AsyncIterable<ChatEvent>,
-): Promise<Outcome & { readonly last?: ChatEvent }> {
+): Promise<Outcome & { readonly last?: ChatEvent; readonly says?: string }> {
   let text = "";
   let reasoning = "";
   const images: string[] = [];
@@ -69,6 +68,8 @@ export async function outcomeOf(
   const notices: string[] = [];
   let last: ChatEvent | undefined;
   let error: string | undefined;
+  let retryAfterMs: number | undefined;
+  let says: string | undefined;
   try {
     for await (const event of events) {
       if (last?.kind === "finish") throw new Error("an event after finish");
@@ -89,6 +90,8 @@ export async function outcomeOf(
   } catch (thrown) {
     if (!isParleyError(thrown)) throw thrown;
     error = thrown.code;
+    retryAfterMs = thrown.retryAfterMs;
+    says = thrown.detail["gatewayMessage"]?.toString();
   }
   return {
     text,
@@ -96,7 +99,10 @@ export async function outcomeOf(
     ...(images.length > 0 && { images }),
     ...(notices.length > 0 && { notices }),
     ...(last?.kind === "finish" && { finish: last.reason, last }),
+    ...(last?.kind === "finish" && last.sources !== undefined && { sources: last.sources }),
     ...(error !== undefined && { error }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(says !== undefined && { says }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { GatewayClientOptions } from "../../../src/gateway/client.ts";
+import type { createGatewayClient } from "../../../src/gateway/client.ts";
 import { createTestClient, failureOf, hello, never, outcomeOf, pixel, pixelUri } from "./harness.ts";
 
 /** What a gateway, or a model behind it, can do to the client. */
@@ -14,7 +14,7 @@ afterEach(async () => {
 
 async function start(
   answer: (response: ServerResponse) => void,
-  options: Partial<GatewayClientOptions> = {},
+  options: Partial<Parameters<typeof createGatewayClient>[0]> = {},
 ) {
   const server = createServer((request, response) => {
     request.resume();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createInlineImages, type InlinePiece } from "../../../src/gateway/inline-images.ts";
+import { createInlineImages, type InlinePiece } from "../../../src/gateway/images.ts";
 import { pixelUri } from "./harness.ts";
 
 function readAll(parts: readonly string[], maxDataChars = 100_000): InlinePiece[] {

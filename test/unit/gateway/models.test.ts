@@ -1,12 +1,9 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
-import type { ModelCapabilities } from "../../../src/core/gateway.ts";
-import { readCapabilities } from "../../../src/gateway/capabilities.ts";
-import { createModelCatalogue } from "../../../src/gateway/model-catalogue.ts";
-import { costOf } from "../../../src/core/model-price.ts";
-import { nearestName } from "../../../src/support/nearest-name.ts";
-import { describePrice, findPrice, priceTiers } from "../../../src/gateway/prices.ts";
-import { toUsage } from "../../../src/gateway/usage.ts";
+import { type ModelCapabilities, costOf } from "../../../src/core/gateway.ts";
+import { readCapabilities, createModelCatalogue } from "../../../src/gateway/model-catalogue.ts";
+import { nearestName } from "../../../src/support/text.ts";
+import { describePrice, findPrice, priceTiers, toUsage } from "../../../src/wire/prices.ts";
 import { startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { createTestClient, createTestLog, failureOf, never } from "./harness.ts";
 

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ChatRequest } from "../../../src/core/gateway.ts";
-import { chatRequestSchema, imageRequestSchema } from "../../../src/gateway/schemas.ts";
+import { chatRequestSchema, imageRequestSchema } from "../../../src/wire/schemas.ts";
 import { type ScriptedAnswer, startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { apiKey, createTestClient, failureOf, hello, never, outcomeOf, pixel, pixelUri } from "./harness.ts";
 

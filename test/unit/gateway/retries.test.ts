@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { AttemptError } from "../../../src/gateway/attempt-error.ts";
-import { readRetryAfter } from "../../../src/gateway/failures.ts";
-import { withRetries } from "../../../src/gateway/retry.ts";
+import { AttemptError, readRetryAfter } from "../../../src/wire/failures.ts";
+import { withRetries } from "../../../src/wire/attempt.ts";
 import { type ScriptedAnswer, startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { apiKey, createTestClient, failureOf, hello, never, outcomeOf, pixel } from "./harness.ts";
 

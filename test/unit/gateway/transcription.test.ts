@@ -1,3 +1,4 @@
+import { openAsBlob } from "node:fs";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -5,7 +6,6 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { fileSource } from "../../../src/support/byte-source.ts";
 import { type ScriptedAnswer, startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { apiKey, createTestClient, failureOf, never } from "./harness.ts";
 
@@ -62,7 +62,7 @@ describe("transcription", () => {
       await writeFile(join(directory, "a.ogg"), audio);
       const { gateway, client } = await start({ body: '{"text":"hello"}' });
       const { bytes: _, ...rest } = listen;
-      await client.transcribe({ ...rest, source: await fileSource(join(directory, "a.ogg")) }, never());
+      await client.transcribe({ ...rest, content: await openAsBlob(join(directory, "a.ogg")) }, never());
       expect(gateway.requests[0]?.body.includes(audio)).toBe(true);
     } finally {
       await rm(directory, { recursive: true });
@@ -147,8 +147,8 @@ describe("transcription", () => {
       const client = createTestClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
       open.push(client);
       const { bytes: _, ...rest } = listen;
-      const source = await fileSource(join(directory, "a.ogg"));
-      expect((await client.transcribe({ ...rest, source }, never())).text).toBe("hello");
+      const opened = await openAsBlob(join(directory, "a.ogg"));
+      expect((await client.transcribe({ ...rest, content: opened }, never())).text).toBe("hello");
       const all = Buffer.concat(received);
       const first = all.indexOf(content);
       expect(first).toBeGreaterThan(0);

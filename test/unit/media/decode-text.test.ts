@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decodeText } from "../../../src/media/decode-text.ts";
+import { decodeText } from "../../../src/media/sniff.ts";
 
 test("a text is decoded from UTF-8 and from UTF-16 with a byte order mark", () => {
   expect(decodeText(Buffer.from("grüße"), 100)).toEqual({ text: "grüße", isCut: false });

@@ -4,7 +4,7 @@ import {
   createGuardedConnect,
   createGuardedLookup,
   type LookupAll,
-} from "../../../src/media/guarded-connect.ts";
+} from "../../../src/media/guarded-download.ts";
 
 /** A name's addresses, or the error of its lookup, as a socket gets them. */
 function lookupOf(addresses: readonly string[]): unknown {

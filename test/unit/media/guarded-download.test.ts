@@ -4,11 +4,11 @@ import { connect as connectSocket, type AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterEach, describe, expect, it } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
-import type { Connect, LookupAll } from "../../../src/media/guarded-connect.ts";
 import {
+  type Connect,
   createDownloader,
   type Downloader,
-  type DownloaderOptions,
+  type LookupAll,
 } from "../../../src/media/guarded-download.ts";
 
 const cleanups: (() => Promise<unknown>)[] = [];
@@ -40,7 +40,7 @@ async function serve(listener: RequestListener): Promise<TestServer> {
   return { host, url: `http://${host}`, server, authorizations };
 }
 
-function downloaderFor(options: Partial<DownloaderOptions>): Downloader {
+function downloaderFor(options: Partial<Parameters<typeof createDownloader>[0]>): Downloader {
   const downloader = createDownloader({ trusted: [], allowPublicHttps: false, ...options });
   cleanups.push(() => downloader.close());
   return downloader;

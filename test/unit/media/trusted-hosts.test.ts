@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { trustedHostOf } from "../../../src/media/trusted-hosts.ts";
+import { trustedHostOf } from "../../../src/media/guarded-download.ts";
 
 const covers = (host: string, url: string) => trustedHostOf(new URL(url), [{ host }]) !== undefined;
 

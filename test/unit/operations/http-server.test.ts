@@ -1,12 +1,13 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { RequestTarget } from "../../../src/core/platform-module.ts";
 import {
-  startHttpServer,
   type HttpServer,
-  type HttpServerOptions,
+  type PartReadiness,
+  type Readiness,
+  startHttpServer,
+  toReadiness,
 } from "../../../src/operations/http-server.ts";
 import { createMetrics } from "../../../src/operations/metrics.ts";
-import { toReadiness, type PartReadiness, type Readiness } from "../../../src/operations/readiness.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { askRaw, openRaw, readToEnd, statusOf } from "./raw-request.ts";
 
@@ -17,7 +18,7 @@ afterEach(async () => {
 });
 
 /** A server whose one handler serves every path and records what it is given. */
-async function start(options: Partial<HttpServerOptions> = {}) {
+async function start(options: Partial<Parameters<typeof startHttpServer>[0]> = {}) {
   const targets: RequestTarget[] = [];
   const started = await startHttpServer({
     host: "127.0.0.1",

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { createLog } from "../../../src/operations/log.ts";
-import { installLastResort } from "../../../src/operations/last-resort.ts";
+import { createLog, installLastResort } from "../../../src/operations/log.ts";
 
 const events = ["unhandledRejection", "uncaughtException"] as const;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createLatencyHistogram } from "../../../src/operations/latency-histogram.ts";
+import { createLatencyHistogram } from "../../../src/operations/metric-sources.ts";
 import { createMetrics } from "../../../src/operations/metrics.ts";
 
 const linesOf = async (metrics: ReturnType<typeof createMetrics>, name: string): Promise<string[]> =>

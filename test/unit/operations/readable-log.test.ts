@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { createLog } from "../../../src/operations/log.ts";
-import { toReadableLine } from "../../../src/operations/readable-log.ts";
+import { createLog, toReadableLine } from "../../../src/operations/log.ts";
 
 /** What a terminal shows of one line of the log. */
 function shown(write: (log: ReturnType<typeof createLog>) => void, isColoured = false): string {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { right, warning, wrong, type Check } from "../../../src/core/checks.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { toExitCode, toReportJson, toReportText } from "../../../src/operations/doctor-report.ts";
-import { runChecks, type RunChecksOptions } from "../../../src/operations/run-checks.ts";
+import { runChecks, toExitCode, toReportJson, toReportText } from "../../../src/operations/run-checks.ts";
+
+type RunChecksOptions = Parameters<typeof runChecks>[1];
 
 const options: RunChecksOptions = { isLive: false, secrets: [], now: Date.now };
 const toCheck = (subject: string, run: Check["run"]): Check => ({ subject, run });

@@ -84,11 +84,11 @@ describe("the address of a client", () => {
 
   it("counts an IPv6 network as one", () => {
     const addressOf = createClientAddress([]);
-    expect(addressOf(from("2001:db8:0:1::1"))).toBe("2001:db8:0:1");
-    expect(addressOf(from("2001:0db8::1:ffff:2:3:4"))).toBe("2001:db8:0:1");
-    expect(addressOf(from("2001:db8:0:2::1"))).toBe("2001:db8:0:2");
-    expect(addressOf(from("::1"))).toBe("0:0:0:0");
-    expect(addressOf(from("fe80::1%eth0"))).toBe("fe80:0:0:0");
+    expect(addressOf(from("2001:db8:0:1::1"))).toBe("2001:db8:0:1::");
+    expect(addressOf(from("2001:0db8::1:ffff:2:3:4"))).toBe("2001:db8:0:1::");
+    expect(addressOf(from("2001:db8:0:2::1"))).toBe("2001:db8:0:2::");
+    expect(addressOf(from("::1"))).toBe("::");
+    expect(addressOf(from("fe80::1%eth0"))).toBe("fe80::");
   });
 
   it("is trusted by addresses and networks only", () => {

@@ -2,14 +2,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   closeFence,
+  type Fence,
   parseFence,
   readFenceLine,
   toCodeBlock,
-  type Fence,
-  type FenceStep,
 } from "../../../src/support/markdown-fences.ts";
 
-function readAll(markdown: string): FenceStep[] {
+function readAll(markdown: string): ReturnType<typeof readFenceLine>[] {
   let fence: Fence | undefined;
   return markdown.split("\n").map((line) => {
     const step = readFenceLine(line, fence);

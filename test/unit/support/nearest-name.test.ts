@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { nearestName } from "../../../src/support/nearest-name.ts";
+import { nearestName } from "../../../src/support/text.ts";
 
 const names = ["openai/gpt-4o-mini", "gemini-2.5-flash", "whisper-1", "GPT-4O"];
 

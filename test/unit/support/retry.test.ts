@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { backoffMs, retry } from "../../../src/support/retry.ts";
+import { createManualClock } from "../../support/manual-clock.ts";
 
 test("the attempt is repeated until it resolves", async () => {
   const attempts: number[] = [];
@@ -40,4 +41,21 @@ test("an abort while waiting rejects with the signal's reason", async () => {
 test("the backoff doubles up to its limit", () => {
   const limits = { baseMs: 500, maxMs: 3000 };
   expect([1, 2, 3, 4, 5].map((attempt) => backoffMs(attempt, limits))).toEqual([500, 1000, 2000, 3000, 3000]);
+});
+
+test("no attempt begins after the deadline, except the first", async () => {
+  const clock = createManualClock();
+  const attemptedAt: number[] = [];
+  const begin = clock.monotonic();
+  const running = retry(
+    () => {
+      attemptedAt.push(clock.monotonic() - begin);
+      return Promise.reject(new Error("down"));
+    },
+    { delayMs: () => 100, deadline: begin + 250, clock },
+  );
+  const outcome = expect(running).rejects.toThrow("down");
+  await clock.advance(1000);
+  await outcome;
+  expect(attemptedAt).toEqual([0, 100, 200]);
 });

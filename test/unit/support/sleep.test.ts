@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sleep, sleepUnlessAborted } from "../../../src/support/sleep.ts";
+import { sleep, sleepUnlessAborted } from "../../../src/support/clock.ts";
 
 test("an abort ends the sleep at once, with the signal's own reason", async () => {
   const controller = new AbortController();

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createSlidingWindowLimiter } from "../../../src/support/sliding-window-limiter.ts";
+import { createSlidingWindowLimiter } from "../../../src/support/rate-limiter.ts";
 
 it("a call that waits for its turn is not made once it has been called off, and takes nothing of the limit", async () => {
   const pace = createSlidingWindowLimiter({ max: 1, windowMs: 60_000, reserved: 0 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createSlidingWindowLimiter } from "../../../src/support/sliding-window-limiter.ts";
+import { createSlidingWindowLimiter } from "../../../src/support/rate-limiter.ts";
 
 function createTime() {
   let now = 0;

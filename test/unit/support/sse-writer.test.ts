@@ -1,7 +1,7 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createSseWriter, type SseWriter, type SseWriterOptions } from "../../../src/support/sse-writer.ts";
+import { createSseWriter, type SseWriter } from "../../../src/support/sse-writer.ts";
 
 let close: (() => void) | undefined;
 afterEach(() => close?.());
@@ -13,7 +13,7 @@ interface Connection {
   readonly client: IncomingMessage;
 }
 
-async function open(options?: SseWriterOptions): Promise<Connection> {
+async function open(options?: Parameters<typeof createSseWriter>[1]): Promise<Connection> {
   const accepted = Promise.withResolvers<{ writer: SseWriter; server: ServerResponse }>();
   const http = createServer((_, server) =>
     accepted.resolve({ writer: createSseWriter(server, options), server }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createSteadyClock } from "../../../src/support/steady-clock.ts";
+import { createSteadyClock } from "../../../src/support/clock.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;

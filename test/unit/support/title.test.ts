@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toTitle } from "../../../src/support/title.ts";
+import { toTitle } from "../../../src/support/text.ts";
 
 test("a short text is its own title, on one line", () => {
   expect(toTitle("  How do\n tides   work? ")).toBe("How do tides work?");

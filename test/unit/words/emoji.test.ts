@@ -10,8 +10,8 @@ const root = path.resolve(import.meta.dirname, "../../..");
 const decorated: readonly string[] = [
   // Before the sentence that says what went wrong.
   "src/platforms/discord/content.ts",
-  "src/platforms/discord/form-clicks.ts",
-  "src/platforms/slack/home-view.ts",
+  "src/platforms/discord/clicks.ts",
+  "src/platforms/slack/app-home.ts",
   "src/platforms/slack/message-blocks.ts",
   // Boxes of a task list, as the model wrote them; screen readers read them as boxes.
   "src/platforms/web/page/markdown-blocks.js",

@@ -1,11 +1,30 @@
-import { byId, element, showFigures, table } from "./dom.js";
+import {
+  byId,
+  element,
+  showFigures,
+  table,
+  bytes,
+  duration,
+  number,
+  percent,
+  seconds,
+  time,
+  usd,
+  word,
+  wordFor,
+} from "./words.js";
 import { draw, forgetPlots } from "./plots.js";
 
 /** @typedef {import("../dashboard-data.ts").DashboardData} Data */
 /** @typedef {import("../../../core/usage-report.ts").UsageGroup} Sum */
 
 const everyMs = 5000;
-const statusWords = { ready: "ready", degraded: "degraded", "not-ready": "not ready" };
+/** Problems that are seen at once; the others are unfolded. */
+const shownProblems = 4;
+/** Lines of a plot that can be told apart. */
+const maxLines = 4;
+const maxLabelChars = 28;
+const colors = ["--blue", "--orange", "--green", "--red"];
 
 /** @type {Data | undefined} */
 let shown;
@@ -18,12 +37,11 @@ async function refresh() {
     shown = /** @type {Data} */ (await response.json());
     show(shown);
   } catch (error) {
-    const reason =
+    const text =
       error instanceof TypeError
-        ? "Parley does not respond"
+        ? word("dashboard.silent")
         : String(error instanceof Error ? error.message : error);
-    byId("summary").textContent =
-      `${reason}. What is below is of ${shown === undefined ? "no time yet" : time(shown.time)}; trying again.`;
+    showStatus("wrong", [element("p", { text })]);
     document.body.classList.add("is-old");
   }
 }
@@ -31,211 +49,302 @@ async function refresh() {
 /** @param {Data} data */
 function show(data) {
   document.body.classList.remove("is-old");
-  const up = duration(Date.parse(data.time) - Date.parse(data.startedAt));
-  byId("summary").textContent =
-    `${statusWords[data.status]}; version ${data.version} on Node ${data.node}, instance ${data.instance}, up ${up}, as of ${time(data.time)}`;
-  document.title = `${data.status === "ready" ? "" : `(${statusWords[data.status]}) `}Parley dashboard`;
-  showParts(data);
-  showNow(data);
-  showPlots(data);
-  showUsage(data);
-  showRefusals(data);
+  showFindings(data);
+  byId("summary").textContent = word("dashboard.as-of", {
+    time: time(data.time, data.time),
+    version: data.version,
+    up: duration(Date.parse(data.time) - Date.parse(data.startedAt)),
+  });
+  byId("to-page").hidden = !data.platforms.some(({ id }) => id === "web");
   showProblems(data);
+  showSlow(data);
+  showCosts(data);
+  showFull(data);
+  showNow(data);
+  showParts(data);
+  showPlots(data);
 }
 
 /** @param {Data} data */
-function showParts({ parts, platforms, gateway, store }) {
-  const rows = Object.entries(parts).map(([name, { status, state, problems = [], warnings = [] }]) => {
+function showFindings({ findings }) {
+  const [worst] = findings;
+  document.title = `${worst === undefined ? "" : `(${worst.text}) `}${word("dashboard.title")}`;
+  if (worst === undefined) showStatus("well", [element("p", { text: word("dashboard.well") })]);
+  else
+    showStatus(
+      worst.level,
+      findings.map(({ text, remedy }) =>
+        element("p", {}, [text, " ", element("span", { className: "remedy", text: remedy })]),
+      ),
+    );
+}
+
+/** It is read out when it changes, so it is left alone while it says the same. @param {string} level @param {HTMLElement[]} lines */
+function showStatus(level, lines) {
+  const status = byId("status");
+  const text = lines.map((line) => line.textContent).join("");
+  if (status.className === level && status.textContent === text) return;
+  status.className = level;
+  status.replaceChildren(...lines);
+}
+
+/** @param {Data} data */
+function showProblems({ day, problems, time: now }) {
+  const from = Date.parse(now) / 1000 - 3600;
+  const refused = Object.entries(day.refused).map(
+    ([code, count]) => `${wordFor(`dashboard.refused.${code}`, code)}: ${number(count)}`,
+  );
+  showFigures(byId("failures"), [
+    [word("dashboard.failed.hour"), rateOf(day.slices.filter((slice) => slice.time > from))],
+    [word("dashboard.failed.day"), rateOf(day.slices)],
+    [word("dashboard.refused"), refused.length === 0 ? number(0) : refused.join(", ")],
+  ]);
+  const groups = [...Map.groupBy(problems, ({ message, code }) => `${code} ${message}`).values()];
+  const items = groups.map((group) => {
+    const [problem] = group;
+    if (problem === undefined) return element("li");
+    const { time: at, level, message, code, reason, platform, requestId, remedy } = problem;
+    const facts = [reason, code, platform, requestId].filter((text) => text !== undefined).join(" · ");
+    return element("li", { className: level }, [
+      element("p", {}, [
+        element("time", { text: time(at, now) }),
+        " ",
+        element("strong", { text: message }),
+        ...(group.length > 1 ? [` × ${number(group.length)}`] : []),
+      ]),
+      ...(facts === "" ? [] : [element("p", { className: "quiet", text: facts })]),
+      ...(remedy === undefined ? [] : [element("p", { className: "remedy", text: `→ ${remedy}` })]),
+    ]);
+  });
+  const wasOpen = byId("problems").querySelector("details")?.open ?? false;
+  const older = element("details", {}, [
+    element("summary", { text: word("dashboard.problems.more") }),
+    element("ul", { className: "problems" }, items.slice(shownProblems)),
+  ]);
+  older.toggleAttribute("open", wasOpen);
+  byId("problems").replaceChildren(
+    items.length === 0
+      ? element("p", { text: word("dashboard.problems.none") })
+      : element("ul", { className: "problems" }, items.slice(0, shownProblems)),
+    ...(items.length > shownProblems ? [older] : []),
+  );
+}
+
+/** @param {Data["day"]["slices"]} slices */
+function rateOf(slices) {
+  const turns = slices.reduce((sum, slice) => sum + slice.turns, 0);
+  const failed = slices.reduce((sum, slice) => sum + slice.failed, 0);
+  if (turns === 0) return number(0);
+  const of = word("dashboard.of", { used: number(failed), limit: number(turns) });
+  return `${of} (${percent(failed / turns)})`;
+}
+
+/** @param {Data} data */
+function showSlow({ day }) {
+  byId("slow").replaceChildren(
+    day.models.length === 0
+      ? element("p", { text: word("dashboard.slow.none") })
+      : table(
+          word("dashboard.slow.table"),
+          [
+            word("dashboard.name"),
+            word("dashboard.first-half"),
+            word("dashboard.first-worst"),
+            word("dashboard.whole-half"),
+            word("dashboard.whole-worst"),
+            word("dashboard.answers"),
+            word("dashboard.failed-calls"),
+          ],
+          day.models.map((each) => [
+            each.model,
+            seconds(each.firstP50),
+            seconds(each.firstP95),
+            seconds(each.wholeP50),
+            seconds(each.wholeP95),
+            number(each.answers),
+            number(each.failed),
+          ]),
+        ),
+  );
+}
+
+/** @param {Data} data */
+function showCosts({ usage, names, time: now }) {
+  if (usage === undefined) {
+    byId("costs").replaceChildren();
+    byId("more-usage").replaceChildren();
+    byId("usage").replaceChildren(element("p", { text: word("dashboard.store-unread") }));
+    return;
+  }
+  const today = usage.days.find(({ key }) => key === now.slice(0, 10));
+  const { total } = usage;
+  showFigures(byId("costs"), [
+    [word("dashboard.cost.today"), today === undefined ? usd(0) : costOf(today)],
+    [word("dashboard.cost.month"), costOf(total)],
+    [word("dashboard.cost.calls"), number(total.calls)],
+    ...(total.unpricedCalls === 0
+      ? []
+      : /** @type {[string, string][]} */ ([[word("dashboard.cost.unpriced"), number(total.unpricedCalls)]])),
+  ]);
+  /** @param {"people" | "models" | "places" | "platforms" | "operations" | "days"} by @param {readonly Sum[]} sums */
+  const tableOf = (by, sums) =>
+    sums.length === 0 ? [] : [usageTable(word(`dashboard.by.${by}`), sums, names)];
+  const how = { className: "quiet", text: word("dashboard.cost.unpriced.how") };
+  byId("usage").replaceChildren(
+    ...(total.unpricedCalls === 0 ? [] : [element("p", how)]),
+    ...tableOf("people", usage.people),
+    ...tableOf("models", usage.models),
+  );
+  byId("more-usage").replaceChildren(
+    ...tableOf("places", usage.places),
+    ...tableOf("platforms", usage.platforms),
+    ...tableOf("operations", usage.operations),
+    ...tableOf("days", usage.days.toReversed()),
+  );
+}
+
+/** Columns in which nothing was used are left out. @param {string} caption @param {readonly Sum[]} sums @param {Data["names"]} names */
+function usageTable(caption, sums, names) {
+  /** @type {[string, (sum: Sum) => string, (sum: Sum) => number][]} */
+  const columns = [
+    [word("dashboard.cost.column"), costOf, () => 1],
+    [word("dashboard.calls"), (sum) => number(sum.calls), (sum) => sum.calls],
+    [word("dashboard.tokens-in"), (sum) => number(sum.promptTokens), (sum) => sum.promptTokens],
+    [word("dashboard.tokens-out"), (sum) => number(sum.completionTokens), (sum) => sum.completionTokens],
+    [word("dashboard.pictures"), (sum) => number(sum.images), (sum) => sum.images],
+    [word("dashboard.audio"), (sum) => duration(sum.audioSeconds * 1000), (sum) => sum.audioSeconds],
+  ];
+  const used = columns.filter(([, , amount]) => sums.some((sum) => amount(sum) > 0));
+  return table(
+    caption,
+    [word("dashboard.name"), ...used.map(([title]) => title)],
+    sums.map((sum) => [names[sum.key] ?? sum.key, ...used.map(([, text]) => text(sum))]),
+  );
+}
+
+/** Calls without a price are in no sum: it is unknown, or at least so much. @param {Pick<Sum, "calls" | "unpricedCalls" | "costUsd">} sum */
+function costOf({ calls, unpricedCalls, costUsd }) {
+  if (calls > 0 && unpricedCalls === calls) return word("dashboard.unknown");
+  return `${unpricedCalls > 0 ? "≥ " : ""}${usd(costUsd)}`;
+}
+
+const amountOf = { usd, bytes, count: number };
+
+/** @param {Data} data */
+function showFull({ full }) {
+  byId("full").replaceChildren(
+    ...full.map(({ kind, name, used, limit, unit }) => {
+      const text = amountOf[unit];
+      const label = `${word(`dashboard.full.${kind}`)}${name === undefined ? "" : ` (${name})`}`;
+      if (limit === undefined)
+        return element("li", {}, [
+          element("span", { text: label }),
+          element("span", { className: "number", text: text(used) }),
+        ]);
+      const share = limit === 0 ? 1 : used / limit;
+      const bar = /** @type {HTMLProgressElement} */ (element("progress"));
+      bar.max = 1;
+      bar.value = Math.min(1, share);
+      bar.className = share >= 0.9 ? "wrong" : share >= 0.7 ? "warning" : "well";
+      bar.setAttribute("aria-label", label);
+      const amounts = word("dashboard.of", { used: text(used), limit: text(limit) });
+      return element("li", {}, [
+        element("span", { text: label }),
+        bar,
+        element("span", { className: "number", text: `${amounts} (${percent(share)})` }),
+      ]);
+    }),
+  );
+}
+
+/** @param {Data} data */
+function showNow({ load }) {
+  showFigures(byId("now"), [
+    [word("dashboard.running"), number(load.turns.running)],
+    [word("dashboard.waiting"), number(load.turns.waiting)],
+    [word("dashboard.calls-running"), number(load.gatewayCalls.running)],
+  ]);
+}
+
+/** @param {Data} data */
+function showParts({ parts, platforms, gateway, store, time: now }) {
+  const rows = Object.entries(parts).map(([name, { status, problems = [], warnings = [] }]) => {
     const platform = platforms.find(({ id }) => id === name);
     const facts = [...problems, ...warnings];
     if (name === "gateway") facts.push(gateway.description);
-    if (name === "store")
-      facts.push(store.description, ...(store.bytes === undefined ? [] : [bytes(store.bytes)]));
+    if (name === "store") facts.push(store.description);
     if (platform !== undefined) {
       const { connections, lastEventAt, reconnects, limited } = platform;
       if (connections.length > 1)
         facts.push(
-          `${connections.filter(({ isReady }) => isReady).length} of ${connections.length} connections`,
+          word("dashboard.of", {
+            used: number(connections.filter(({ isReady }) => isReady).length),
+            limit: number(connections.length),
+          }),
         );
       facts.push(
         lastEventAt === undefined
-          ? "no event since the start"
-          : `last event ${time(new Date(lastEventAt).toISOString())}`,
+          ? word("dashboard.no-event")
+          : word("dashboard.last-event", { time: time(lastEventAt, now) }),
       );
-      facts.push(`${reconnects} reconnects`, `${limited} calls refused as too many`);
+      if (reconnects > 0) facts.push(word("dashboard.reconnects", { count: number(reconnects) }));
+      if (limited > 0) facts.push(word("dashboard.limited", { count: number(limited) }));
     }
-    const word =
-      state === undefined || state === status ? statusWords[status] : `${statusWords[status]} (${state})`;
-    return [name, element("span", { className: `status ${status}`, text: word }), facts.join("; ")];
+    const state = element("span", { className: `status ${status}`, text: word(`dashboard.state.${status}`) });
+    return [name, state, facts.join("; ")];
   });
-  byId("parts").replaceChildren(table("State of each part", ["Part", "State", "More"], rows));
+  const columns = [word("dashboard.part"), word("dashboard.state"), word("dashboard.more")];
+  byId("parts").replaceChildren(table(word("dashboard.parts.table"), columns, rows, { isText: true }));
 }
 
 /** @param {Data} data */
-function showNow({ load, deliveryWaiting, store }) {
-  const waiting = deliveryWaiting.map(
-    ({ platform, method, urgency, count }) => `${count} ${platform} ${method} (${urgency})`,
-  );
-  showFigures(byId("now"), [
-    ["Turns running", String(load.turns.running)],
-    ["Turns waiting", String(load.turns.waiting)],
-    ["Gateway calls running", String(load.gatewayCalls.running)],
-    ["Gateway calls waiting", String(load.gatewayCalls.waiting)],
-    ["Waiting for platforms' limits", waiting.length === 0 ? "0" : waiting.join(", ")],
-    ["Writes of the store", `${store.commits} (${store.durableCommits} durable)`],
-  ]);
-}
-
-/** @param {Data} data */
-function showPlots({ series, minutes, usage, time: now }) {
+function showPlots({ series, day, usage, time: now }) {
   const to = Date.parse(now) / 1000;
-  const hour = { from: to - 3600, to };
+  const whole = { from: to - 86_400, to };
+  const times = day.slices.map((slice) => slice.time);
+  const models = day.models.slice(0, maxLines).map(({ model }) => model);
+  const lines = models.map((model, index) => ({
+    // The end of a long name tells more than its provider.
+    label: model.length > maxLabelChars ? `…${model.slice(1 - maxLabelChars)}` : model,
+    color: colors[index] ?? "--ink",
+  }));
+  for (const [id, figure] of /** @type {const} */ ([
+    ["first-text-plot", "firstP50"],
+    ["turn-plot", "wholeP50"],
+  ])) {
+    byId(id).parentElement?.toggleAttribute("hidden", models.length === 0);
+    if (models.length === 0) continue;
+    const values = models.map((name) =>
+      day.slices.map((slice) => slice.models.find(({ model }) => model === name)?.[figure] ?? null),
+    );
+    draw(id, lines, [times, ...values], { ...whole, format: seconds });
+  }
+  draw(
+    "turns-plot",
+    [
+      { label: word("dashboard.answers"), color: "--blue" },
+      { label: word("dashboard.failed"), color: "--red" },
+    ],
+    [times, day.slices.map(({ turns }) => turns), day.slices.map(({ failed }) => failed)],
+    whole,
+  );
   draw(
     "load-plot",
     [
-      { label: "turns running", color: "--blue" },
-      { label: "turns waiting", color: "--orange" },
-      { label: "calls running", color: "--green" },
-      { label: "waiting for platforms", color: "--red" },
+      { label: word("dashboard.running"), color: "--blue" },
+      { label: word("dashboard.waiting"), color: "--orange" },
+      { label: word("dashboard.calls-running"), color: "--green" },
     ],
-    [series.times, series.turnsRunning, series.turnsWaiting, series.callsRunning, series.deliveryWaiting],
-    hour,
-  );
-  const times = minutes.map((minute) => minute.time);
-  const lines = [
-    { label: "median", color: "--blue" },
-    { label: "p95", color: "--orange" },
-  ];
-  draw(
-    "first-text-plot",
-    lines,
-    [times, minutes.map((each) => each.firstTextP50), minutes.map((each) => each.firstTextP95)],
-    {
-      ...hour,
-      unit: "s",
-    },
-  );
-  draw(
-    "turn-plot",
-    lines,
-    [times, minutes.map((each) => each.turnP50), minutes.map((each) => each.turnP95)],
-    { ...hour, unit: "s" },
+    [series.times, series.turnsRunning, series.turnsWaiting, series.callsRunning],
+    { from: to - 3600, to },
   );
   const days = usage?.days ?? [];
   draw(
     "cost-plot",
-    [{ label: "cost", color: "--blue" }],
+    [{ label: word("dashboard.cost.column"), color: "--blue" }],
     [days.map(({ key }) => Date.parse(key) / 1000), days.map(({ costUsd }) => costUsd)],
-    { from: to - 30 * 86_400, to, unit: "USD", isDaily: true },
+    { from: to - 30 * 86_400, to, format: usd, isDaily: true },
   );
-}
-
-/** @param {Data} data */
-function showUsage({ usage, budgets }) {
-  const { dayUsd, personDayUsd, spentTodayUsd } = budgets;
-  const spent = spentTodayUsd === undefined ? "not known" : usd(spentTodayUsd);
-  const spentToday = dayUsd === undefined ? spent : `${spent} of ${usd(dayUsd)}`;
-  showFigures(byId("budgets"), [
-    ["Spent today", spentToday],
-    ["Budget of a person and day", personDayUsd === undefined ? "none" : usd(personDayUsd)],
-    ...(usage === undefined
-      ? []
-      : /** @type {[string, string][]} */ ([
-          ["Calls in 30 days", String(usage.total.calls)],
-          ["Cost in 30 days", usd(usage.total.costUsd)],
-          ["Calls without a known price", String(usage.total.unpricedCalls)],
-        ])),
-  ]);
-  if (usage === undefined) {
-    byId("usage").replaceChildren(element("p", { text: "The store cannot be read at the moment." }));
-    return;
-  }
-  /** @type {[string, string, readonly Sum[]][]} */
-  const groups = [
-    ["By model", "Model", usage.models],
-    ["By operation", "Operation", usage.operations],
-    ["By platform", "Platform", usage.platforms],
-    ["Busiest places", "Place", usage.places],
-    ["By person", "Person", usage.people],
-    ["By day (UTC)", "Day", usage.days.toReversed()],
-  ];
-  byId("usage").replaceChildren(
-    ...groups
-      .filter(([, , sums]) => sums.length > 0)
-      .map(([caption, first, sums]) =>
-        table(
-          caption,
-          [first, "Calls", "Cost", "Tokens in", "Tokens out", "Pictures", "Audio"],
-          sums.map((sum) => [
-            sum.key,
-            String(sum.calls),
-            usd(sum.costUsd),
-            String(sum.promptTokens),
-            String(sum.completionTokens),
-            String(sum.images),
-            sum.audioSeconds === 0 ? "0" : duration(sum.audioSeconds * 1000),
-          ]),
-        ),
-      ),
-  );
-}
-
-/** @param {Data} data */
-function showRefusals({ refusals }) {
-  const rows = Object.entries(refusals).map(([code, count]) => [code, String(count)]);
-  byId("refusals").replaceChildren(
-    rows.length === 0 ? element("p", { text: "None." }) : table("By reason", ["Reason", "Requests"], rows),
-  );
-}
-
-/** @param {Data} data */
-function showProblems({ problems }) {
-  const rows = problems.map(
-    ({ time: at, level, message, code = "", reason = "", platform = "", turn = "", requestId = "" }) => [
-      time(at),
-      level,
-      [message, code, reason].filter((text) => text !== "").join(": "),
-      platform,
-      turn,
-      requestId,
-    ],
-  );
-  byId("problems").replaceChildren(
-    rows.length === 0
-      ? element("p", { text: "None since the start." })
-      : table("Newest first", ["Time", "Level", "What", "Platform", "Turn", "Request"], rows),
-  );
-}
-
-/** @param {string} iso */
-function time(iso) {
-  const at = new Date(iso);
-  const isToday = shown !== undefined && at.toDateString() === new Date(shown.time).toDateString();
-  return at.toLocaleString(
-    "en-GB",
-    isToday ? { timeStyle: "medium" } : { dateStyle: "short", timeStyle: "medium" },
-  );
-}
-
-/** @param {number} ms */
-function duration(ms) {
-  const minutes = Math.floor(ms / 60_000);
-  if (minutes < 1) return `${Math.floor(ms / 1000)} s`;
-  if (minutes < 60) return `${minutes} min`;
-  const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`;
-}
-
-/** @param {number} count */
-function bytes(count) {
-  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-  const power = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(count) / 10));
-  return `${(count / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
-}
-
-/** @param {number} amount */
-function usd(amount) {
-  return `${amount.toFixed(amount !== 0 && Math.abs(amount) < 0.01 ? 6 : 2)} USD`;
 }
 
 function drawAnew() {
@@ -250,6 +359,8 @@ addEventListener("resize", () => {
   drawAnew();
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAnew);
+// The theme was changed on the page, in another tab.
+addEventListener("storage", drawAnew);
 document.addEventListener("visibilitychange", () => void refresh());
 setInterval(() => void refresh(), everyMs);
 await refresh();

@@ -1,9 +1,9 @@
 import uPlot from "uplot";
-import { byId } from "./dom.js";
+import { byId, number, word } from "./words.js";
 
 /** A line of a plot; its colour is a custom property of the style sheet. @typedef {{ label: string, color: string }} Line */
 
-/** @typedef {{ plot: uPlot, span: [number, number] }} Drawn */
+/** @typedef {{ plot: uPlot, span: [number, number], names: string }} Drawn */
 /** @type {Map<string, Drawn>} */
 const plots = new Map();
 const height = 180;
@@ -13,25 +13,40 @@ const height = 180;
  * @param {string} id
  * @param {readonly Line[]} lines
  * @param {readonly (readonly (number | null)[])[]} data times in Unix seconds, then the values of each line
- * @param {{ from: number, to: number, unit?: string, isDaily?: boolean }} options the times at both ends
+ * @param {{ from: number, to: number, format?: (value: number) => string, isDaily?: boolean }} options the times at both ends
  */
-export function draw(id, lines, data, { from, to, unit = "", isDaily = false }) {
+export function draw(id, lines, data, { from, to, format = number, isDaily = false }) {
   const place = byId(id);
-  const latest = lines.map(({ label }, index) => `${label} ${format(data[index + 1]?.at(-1), unit)}`);
+  const say = (/** @type {number | null | undefined} */ value) =>
+    value === null || value === undefined ? "–" : format(value);
   // For people who do not see it: the latest values; the tables and /admin/data have the rest.
-  place.setAttribute("aria-label", `Now: ${latest.join(", ")}`);
-  const known = plots.get(id);
+  const latest = lines.map(({ label }, index) => `${label}: ${say(data[index + 1]?.at(-1))}`);
+  place.setAttribute("aria-label", latest.join(", "));
+  const names = lines.map(({ label }) => label).join("\n");
+  let known = plots.get(id);
+  // Other models are other lines.
+  if (known !== undefined && known.names !== names) {
+    known.plot.destroy();
+    known = undefined;
+  }
   if (known !== undefined) {
     known.span = [from, to];
     known.plot.setData(/** @type {uPlot.AlignedData} */ (/** @type {unknown} */ (data)));
     return;
   }
-  const color = (/** @type {string} */ name) =>
-    getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // A canvas takes no `light-dark()`: the colour is read where it is in use.
+  const color = (/** @type {string} */ name) => {
+    const probe = document.createElement("span");
+    probe.style.color = `var(${name})`;
+    place.append(probe);
+    const value = getComputedStyle(probe).color;
+    probe.remove();
+    return value;
+  };
   const line = { stroke: color("--line"), width: 1 };
-  const axis = { stroke: color("--text"), grid: line, ticks: line };
+  const axis = { stroke: color("--ink"), grid: line, ticks: line };
   /** @type {Drawn} */
-  const drawn = { span: [from, to], plot: /** @type {uPlot} */ (/** @type {unknown} */ (undefined)) };
+  const drawn = { names, span: [from, to], plot: /** @type {uPlot} */ (/** @type {unknown} */ (undefined)) };
   drawn.plot = new uPlot(
     {
       width: place.clientWidth,
@@ -41,19 +56,19 @@ export function draw(id, lines, data, { from, to, unit = "", isDaily = false }) 
         y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
       },
       series: [
-        { label: isDaily ? "Day" : "Time", ...(isDaily ? { value: "{YYYY}-{MM}-{DD}" } : {}) },
+        { label: word("dashboard.when"), value: isDaily ? "{YYYY}-{MM}-{DD}" : "{HH}:{mm}" },
         ...lines.map(({ label, color: name }) => ({
           label,
           stroke: color(name),
           width: 2,
           points: { show: (data[0]?.length ?? 0) < 40 },
           spanGaps: true,
-          value: (/** @type {uPlot} */ _, /** @type {number | null} */ value) => format(value, unit),
+          value: (/** @type {uPlot} */ _, /** @type {number | null} */ value) => say(value),
         })),
       ],
       axes: [
         { ...axis, values: isDaily ? "{MM}-{DD}" : "{HH}:{mm}" },
-        { ...axis, size: 55, values: (_, ticks) => ticks.map((tick) => format(tick, "")) },
+        { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => format(tick)) },
       ],
       // Days are those of UTC.
       ...(isDaily
@@ -70,15 +85,4 @@ export function draw(id, lines, data, { from, to, unit = "", isDaily = false }) 
 export function forgetPlots() {
   for (const { plot } of plots.values()) plot.destroy();
   plots.clear();
-}
-
-/** @param {number | null | undefined} value @param {string} unit */
-function format(value, unit) {
-  if (value === null || value === undefined) return "–";
-  const rounded = Number.isInteger(value)
-    ? String(value)
-    : value < 0.01
-      ? value.toPrecision(2)
-      : value.toFixed(2);
-  return unit === "" ? rounded : `${rounded} ${unit}`;
 }

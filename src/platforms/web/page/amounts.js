@@ -2,7 +2,7 @@ import { html } from "./dom.js";
 import { toCostText, toFullText, toLocale, toTimeText } from "./times.js";
 import { translate } from "./words.js";
 
-/** @typedef {import("../usage-view.ts").UsageView} Usage */
+/** @typedef {import("../views.ts").UsageView} Usage */
 
 /** For times, dates and numbers. */
 export const locale = toLocale(document.documentElement.lang, navigator.language);

@@ -137,21 +137,21 @@ export async function confirmAnswer(conversationId, key) {
   await call("POST", `/api/conversations/${conversationId}/confirm`, { key });
 }
 
-/** @typedef {import("../../../core/reply-actions.ts").ActionResult} ActionResult */
+/** @typedef {import("../../../core/press.ts").PressResult} PressResult */
 
 /**
  * Runs a button below an answer, or what was filled into its form.
  * @param {string} conversationId
- * @param {import("../../../core/reply-actions.ts").ReplyAction} action
+ * @param {import("../../../core/press.ts").ReplyAction} action
  * @param {Record<string, string>} [values]
- * @returns {Promise<Extract<ActionResult, { kind: "told" | "form" | "done" | "problems" }>>} `done`: an answer follows
+ * @returns {Promise<Extract<PressResult, { kind: "told" | "form" | "done" | "problems" }>>} `done`: an answer follows
  *   in the conversation, where there is one
  */
 export async function runAction(conversationId, { kind, key }, values) {
   const body = { kind, key, replyId: makeId(), ...(values === undefined ? {} : { values }) };
   try {
     const answer = await call("POST", `/api/conversations/${conversationId}/act`, body);
-    return /** @type {Extract<ActionResult, { kind: "told" | "form" | "done" }>} */ (answer);
+    return /** @type {Extract<PressResult, { kind: "told" | "form" | "done" }>} */ (answer);
   } catch (error) {
     const { problems } = /** @type {{ body?: { problems?: Record<string, string> } }} */ (error).body ?? {};
     if (problems === undefined) throw error;
@@ -171,7 +171,7 @@ export function exportAddress(conversationId, kind) {
 /** What the answers of a chat have used. @param {string} conversationId */
 export async function loadUsage(conversationId) {
   const usage = await call("GET", `/api/conversations/${conversationId}/usage`);
-  return /** @type {import("../usage-view.ts").UsageView} */ (usage);
+  return /** @type {import("../views.ts").UsageView} */ (usage);
 }
 
 /** A chat as Markdown. @param {string} conversationId */

@@ -21,10 +21,9 @@ import { followConversation } from "./live.js";
 import { toSpoken } from "./lazy-markdown.js";
 import { ModelPicker, useModel } from "./model-picker.js";
 import { focusComposer, useShortcuts } from "./shortcuts.js";
-import { showItem } from "./show-item.js";
+import { showItem, ThreadView } from "./thread.js";
 import { Sidebar } from "./sidebar.js";
 import { applyChange, emptyThread, fromSnapshot, isRunning } from "./thread-state.js";
-import { ThreadView } from "./thread.js";
 import { Banner, Welcome } from "./welcome.js";
 import { noticesOf } from "./notices.js";
 import { translate } from "./words.js";
@@ -204,7 +203,7 @@ export function App({ initial }) {
     setPrefill({ text: item.text, files, isAdded: true, nonce: Date.now() });
   };
 
-  /** @type {import("./question.js").EditItem} */
+  /** @type {import("./message.js").EditItem} */
   const edit = (item, text) => editMessage(currentId, item.id, text);
 
   /** The picture is attached again, with the command that changes it. @param {Image} image */
@@ -319,10 +318,7 @@ export function App({ initial }) {
         ${thread.items.length > 0 && html`<${ChatMenu} key=${currentId} conversationId=${currentId} />`}
       </header>
       <${Banner} banner=${state.banner} />
-      <div role="status" class="connection">
-        ${connection === "connecting" && translate("page.reconnecting")}
-        ${connection === "lost" && translate("page.lost")} ${connection === "open" && chats.trouble}
-      </div>
+      <div role="status" class="connection">${bannerOf(connection, chats.trouble)}</div>
       ${shownProblem !== "" && html`<p class="page-problem" role="alert">${shownProblem}</p>`}
       <${ThreadView}
         key=${`thread ${currentId}`}
@@ -344,7 +340,7 @@ export function App({ initial }) {
         onAct=${(/** @type {Parameters<import("./foot.js").RunAction>} */ ...used) => runAction(currentId, ...used)}
         onTakeBack=${takeBack}
         onEdit=${edit}
-        onAskAnew=${(/** @type {Parameters<import("./question.js").EditItem>} */ ...edited) =>
+        onAskAnew=${(/** @type {Parameters<import("./message.js").EditItem>} */ ...edited) =>
           openBranch(({ askInBranch }) => askInBranch(currentId, ...edited))}
         onBranch=${(/** @type {import("./thread-state.js").Item} */ item) =>
           openBranch(({ branchFrom }) => branchFrom(currentId, item))}
@@ -417,4 +413,14 @@ function useMediaQuery(query) {
     return () => media.removeEventListener("change", onChange);
   }, [query]);
   return matches;
+}
+
+/**
+ * What the line above the chat says. Empty: nothing, and there is no line.
+ * @param {import("./live.js").Connection} connection
+ * @param {string} trouble
+ */
+function bannerOf(connection, trouble) {
+  if (connection === "open") return trouble;
+  return translate(connection === "lost" ? "page.lost" : "page.reconnecting");
 }

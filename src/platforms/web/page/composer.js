@@ -7,7 +7,6 @@ import { html } from "./dom.js";
 import { draftOf, keepDraft, readDraft } from "./drafts.js";
 import { Icon } from "./icons.js";
 import { RecorderBar } from "./lazy-parts.js";
-import { recordingProblem } from "./recording-problem.js";
 import { dropSendId, takeSendId } from "./send-id.js";
 import { translate } from "./words.js";
 
@@ -316,4 +315,11 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
       ${completion === undefined ? "" : translate("page.suggestion-count", { count: completion.suggestions.length })}
     </p>
   </div>`;
+}
+
+/** Why the browser cannot record here, as a sentence; `undefined` when it can. */
+function recordingProblem() {
+  if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
+    return translate("page.record.insecure");
+  return undefined;
 }

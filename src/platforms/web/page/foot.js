@@ -27,18 +27,22 @@ const kinds = {
 
 /**
  * What is below a finished answer: its buttons and its model, and below them what a button has shown.
- * @param {{ item: Item, onAct: RunAction, onBranch: (item: Item) => Promise<void> }} props
+ * @param {object} props
+ * @param {Item | import("../views.ts").VersionView & { isOver: true }} props.item `isOver`: it can only be copied
+ * @param {unknown} props.choice which version is shown
+ * @param {RunAction} props.onAct
+ * @param {(item: Item) => Promise<void>} props.onBranch
  */
-export function Foot({ item, onAct, onBranch }) {
-  const { actions = [] } = item;
+export function Foot({ item, choice, onAct, onBranch }) {
+  const newest = "isOver" in item ? undefined : item;
+  const actions = newest?.actions ?? [];
   const [isCopied, setCopied] = useState(false);
   const [shown, setShown] = useState(/** @type {Shown | undefined} */ (undefined));
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
   const panelId = useId();
   const copy = async () => {
-    const { splitThoughts } = await import("./thoughts.js");
-    setCopied(await copyText(splitThoughts(item.text).answer.trim()));
+    setCopied(await copyText(item.text.trim()));
     setTimeout(() => setCopied(false), 2000);
   };
   const buttons = useRef(/** @type {HTMLDivElement | null} */ (null));
@@ -61,9 +65,10 @@ export function Foot({ item, onAct, onBranch }) {
     }
   };
   const branch = () => {
+    if (newest === undefined) return;
     setBusy(true);
     setProblem("");
-    onBranch(item)
+    onBranch(newest)
       .catch((/** @type {Error} */ error) => setProblem(error.message))
       .finally(() => setBusy(false));
   };
@@ -82,6 +87,7 @@ export function Foot({ item, onAct, onBranch }) {
     return {};
   };
   return html`<div class="foot" ref=${buttons}>
+      ${choice}
       ${
         item.text !== "" &&
         html`<button
@@ -112,8 +118,8 @@ export function Foot({ item, onAct, onBranch }) {
       )}
       ${
         // What a model has answered is stored once its name is known.
-        item.model !== undefined &&
-        item.isPrivate !== true &&
+        newest?.model !== undefined &&
+        newest.isPrivate !== true &&
         html`<button
           type="button"
           class="quiet small"
@@ -126,7 +132,7 @@ export function Foot({ item, onAct, onBranch }) {
       }
       <span class="facts">
         ${item.model !== undefined && html`<span class="model" title=${translate("page.model-title")}>${item.model}</span>`}
-        ${item.usage !== undefined && html`<span class="usage">${toUsageText(item.usage)}</span>`}
+        ${newest?.usage !== undefined && html`<span class="usage">${toUsageText(newest.usage)}</span>`}
         <${Time} at=${item.createdAt} />
       </span>
     </div>

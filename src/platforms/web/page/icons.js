@@ -1,4 +1,5 @@
 import { html } from "./dom.js";
+import { translate } from "./words.js";
 
 const paths = {
   menu: "M4 7h16M4 12h16M4 17h16",
@@ -23,6 +24,8 @@ const paths = {
   swap: "M4 8h15M15 4l4 4-4 4M20 16H5M9 12l-4 4 4 4",
   more: "M5.5 12h.01M12 12h.01M18.5 12h.01",
   pin: "M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v5",
+  previous: "M15 5l-7 7 7 7",
+  next: "M9 5l7 7-7 7",
   fold: "M7 10l5 5 5-5",
   down: "M12 5v14M5.5 12.5 12 19l6.5-6.5",
 };
@@ -35,4 +38,19 @@ export function Icon({ name }) {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
     <path d=${paths[name]} />
   </svg>`;
+}
+
+/**
+ * The cross that closes a dialog.
+ * @param {{ dialog: { readonly current: HTMLDialogElement | null } }} props
+ */
+export function CloseButton({ dialog }) {
+  return html`<button
+    type="button"
+    class="quiet"
+    aria-label=${translate("page.close")}
+    onClick=${() => dialog.current?.close()}
+  >
+    <${Icon} name="close" />
+  </button>`;
 }

@@ -3,7 +3,6 @@ import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { html } from "./dom.js";
 import { createBlockParser } from "./markdown-blocks.js";
 import { enrich } from "./rich-blocks.js";
-import { splitThoughts } from "./thoughts.js";
 import { translate } from "./words.js";
 
 const toBlocks = createBlockParser((altText) =>
@@ -104,10 +103,23 @@ function addCodeHeader(block) {
     "aria-label",
     language === "" ? translate("page.copy-code") : translate("page.copy-language-code", { language }),
   );
-  head.append(name, copy);
+  const buttons = document.createElement("span");
+  buttons.append(copy);
+  if (language === "mermaid") buttons.prepend(toDrawButton());
+  head.append(name, buttons);
   block.tabIndex = 0;
   block.replaceWith(frame);
   frame.append(head, block);
+}
+
+/** The library that draws is loaded once it is pressed. */
+function toDrawButton() {
+  const draw = document.createElement("button");
+  draw.type = "button";
+  draw.className = "copy-code draw-diagram";
+  draw.textContent = translate("page.diagram.draw");
+  draw.setAttribute("aria-expanded", "false");
+  return draw;
 }
 
 /**
@@ -116,16 +128,8 @@ function addCodeHeader(block) {
  * @param {{ text: string }} props
  */
 export function Markdown({ text }) {
-  const { thoughts, answer } = splitThoughts(text);
-  const blocks = useMemo(() => toBlocks(answer), [answer]);
+  const blocks = useMemo(() => toBlocks(text), [text]);
   return html`<div class="markdown">
-    ${
-      thoughts !== "" &&
-      html`<details class="thoughts">
-        <summary>${translate("page.reasoning")}</summary>
-        <div dir="auto">${thoughts}</div>
-      </details>`
-    }
     ${blocks.map((markup, index) => html`<${Block} key=${index} markup=${markup} />`)}
   </div>`;
 }
@@ -148,10 +152,9 @@ function Block({ markup }) {
   return html`<div class="block" dir="auto" ref=${element}></div>`;
 }
 
-/** The words of a Markdown text without its markup and reasoning, as they are read aloud. @param {string} text */
+/** The words of a Markdown text without its markup, as they are read aloud. @param {string} text */
 export function toSpoken(text) {
-  const { answer } = splitThoughts(text);
-  return toBlocks(answer)
+  return toBlocks(text)
     .map((markup) => purifier.sanitize(markup, { RETURN_DOM_FRAGMENT: true, ALLOWED_TAGS: tags.split(" ") }))
     .map((fragment) => fragment.textContent?.trim() ?? "")
     .join(" ");

@@ -1,13 +1,12 @@
-import { useState } from "preact/hooks";
-import { classes, html } from "./dom.js";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Time } from "./amounts.js";
+import { html, classes } from "./dom.js";
 import { Foot } from "./foot.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./lazy-markdown.js";
 import { noticesOf } from "./notices.js";
-import { Question } from "./question.js";
-import { Recording } from "./recording.js";
 import { isRunning } from "./thread-state.js";
-import { labelOf, translate } from "./words.js";
+import { translate, labelOf } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {import("../views.ts").FileView} File */
@@ -22,8 +21,8 @@ import { labelOf, translate } from "./words.js";
  * @param {(item: Item) => Promise<void>} props.onConfirm
  * @param {import("./foot.js").RunAction} props.onAct
  * @param {(item: Item) => Promise<void>} props.onTakeBack
- * @param {import("./question.js").EditItem} props.onEdit
- * @param {import("./question.js").EditItem} props.onAskAnew
+ * @param {EditItem} props.onEdit
+ * @param {EditItem} props.onAskAnew
  * @param {(item: Item) => Promise<void>} props.onBranch
  */
 export function Message({
@@ -59,10 +58,25 @@ export function Message({
  */
 function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
   const isGrowing = isRunning(item);
-  const notices = noticesOf(item);
+  const [{ newest, number }, setShown] = useState({ newest: item, number: 0 });
+  const { versions = [] } = item;
+  // Another answer has come: it is the one to be shown.
+  const index = newest.text === item.text && newest.state === item.state ? number : 0;
+  const earlier = index === 0 ? undefined : versions.at(-index);
+  const content = earlier ?? item;
+  const notices = earlier?.notices ?? noticesOf(item);
+  const choice =
+    versions.length > 0 &&
+    !isGrowing &&
+    html`<${Versions}
+      number=${versions.length + 1 - index}
+      count=${versions.length + 1}
+      onChoose=${(/** @type {number} */ chosen) => setShown({ newest: item, number: versions.length + 1 - chosen })}
+    />`;
   return html`
-    ${item.text !== "" && html`<${Markdown} text=${item.text} />`}
-    <${Files} files=${item.files} onEnlarge=${onEnlarge} />
+    ${content.thoughts !== undefined && html`<${Thoughts} text=${content.thoughts} />`}
+    ${content.text !== "" && html`<${Markdown} text=${content.text} />`}
+    <${Files} files=${content.files} onEnlarge=${onEnlarge} />
     ${
       isGrowing &&
       html`<p class="waiting">
@@ -72,7 +86,7 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
         >
       </p>`
     }
-    ${item.failure !== undefined && html`<${Failure} item=${item} reason=${item.failure === "" ? translate("page.answer-has-failed") : item.failure} onRetry=${onRetry} onAct=${onAct} />`}
+    ${earlier === undefined && item.failure !== undefined && html`<${Failure} item=${item} reason=${item.failure === "" ? translate("page.answer-has-failed") : item.failure} onRetry=${onRetry} onAct=${onAct} />`}
     ${item.confirm !== undefined && html`<${Confirm} item=${item} label=${item.confirm.label} onConfirm=${onConfirm} />`}
     ${
       notices.length > 0 &&
@@ -80,8 +94,50 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
         ${notices.map((notice) => html`<li key=${notice}>${notice}</li>`)}
       </ul>`
     }
-    ${!isGrowing && item.state === "finished" && html`<${Foot} item=${item} onAct=${onAct} onBranch=${onBranch} />`}
+    ${
+      (item.state === "finished" || choice) &&
+      html`<${Foot}
+        item=${earlier === undefined && item.state === "finished" ? item : { ...content, isOver: true }}
+        choice=${choice}
+        onAct=${onAct}
+        onBranch=${onBranch}
+      />`
+    }
   `;
+}
+
+/**
+ * Which version of an answer is shown, and the arrows to the others.
+ * @param {{ number: number, count: number, onChoose: (number: number) => void }} props
+ */
+function Versions({ number, count, onChoose }) {
+  /** @param {number} to @param {"previous" | "next"} name @param {string} label */
+  const arrow = (to, name, label) =>
+    html`<button
+      type="button"
+      class="quiet small"
+      aria-label=${label}
+      aria-disabled=${to < 1 || to > count ? "true" : undefined}
+      onClick=${() => to >= 1 && to <= count && onChoose(to)}
+    >
+      <${Icon} name=${name} />
+    </button>`;
+  return html`<div class="versions" role="group" aria-label=${translate("page.versions")}>
+    ${arrow(number - 1, "previous", translate("page.versions.previous"))}
+    <span role="status">
+      <span aria-hidden="true">${number}/${count}</span>
+      <span class="sr-only">${translate("page.versions.position", { number, count })}</span>
+    </span>
+    ${arrow(number + 1, "next", translate("page.versions.next"))}
+  </div>`;
+}
+
+/** What the model thought before it answered, folded. @param {{ text: string }} props */
+function Thoughts({ text }) {
+  return html`<details class="thoughts">
+    <summary>${translate("page.reasoning")}</summary>
+    <div dir="auto">${text}</div>
+  </details>`;
 }
 
 /** A message that waits for an answer before it. @param {{ item: Item, onTakeBack: (item: Item) => Promise<void> }} props */
@@ -212,4 +268,184 @@ function OtherFile({ file }) {
     default:
       return null;
   }
+}
+
+/** Past the end of every recording, in seconds. */
+const pastEnd = 1e7;
+
+/**
+ * A recording with its words. Browsers write no length into what they record: such a file is read to its end once, so
+ * that the player shows how long it is.
+ * @param {{ file: Extract<import("../views.ts").FileView, { kind: "audio" }> }} props
+ */
+function Recording({ file }) {
+  const isMeasuring = useRef(false);
+  /** @param {Event} event */
+  const onMetadata = ({ currentTarget }) => {
+    if (!(currentTarget instanceof HTMLAudioElement) || Number.isFinite(currentTarget.duration)) return;
+    isMeasuring.current = true;
+    currentTarget.currentTime = pastEnd;
+  };
+  /** @param {Event} event */
+  const onDuration = ({ currentTarget }) => {
+    if (!isMeasuring.current || !(currentTarget instanceof HTMLAudioElement)) return;
+    if (!Number.isFinite(currentTarget.duration)) return;
+    isMeasuring.current = false;
+    currentTarget.currentTime = 0;
+  };
+  return html`<figure class="voice">
+    <audio
+      controls
+      preload="metadata"
+      src=${file.url}
+      onLoadedMetadata=${onMetadata}
+      onDurationChange=${onDuration}
+      aria-label=${translate("page.recording-of", { name: file.name })}
+    ></audio>
+    ${file.transcript !== undefined && file.transcript !== "" && html`<figcaption dir="auto">${file.transcript}</figcaption>`}
+  </figure>`;
+}
+/** @typedef {(item: Item, text: string) => Promise<void>} EditItem */
+
+/**
+ * The words of a question, and the button to change them.
+ * @param {{ item: Item, onEdit: EditItem, onAskAnew: EditItem }} props `onAskAnew`: in a new chat
+ */
+function Question({ item, onEdit, onAskAnew }) {
+  const [isEditing, setEditing] = useState(false);
+  /** What the server has taken, until the event stream brings it: the old words must not come back for a moment. */
+  const [saved, setSaved] = useState(/** @type {string | undefined} */ (undefined));
+  const words = saved ?? item.text;
+  const newest = useRef(item.text);
+  newest.current = item.text;
+  const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  const wasEditing = useRef(false);
+  // Back to where the person was.
+  useEffect(() => {
+    if (wasEditing.current && !isEditing) button.current?.focus();
+    wasEditing.current = isEditing;
+  }, [isEditing]);
+  useEffect(() => setSaved(undefined), [item.text]);
+  /** @type {EditItem} */
+  const edit = async (edited, text) => {
+    const before = newest.current;
+    await onEdit(edited, text);
+    // It may have come already, and been changed once more in another tab.
+    if (newest.current === before) setSaved(text.trim());
+  };
+  if (isEditing)
+    return html`<${Editor}
+      item=${{ ...item, text: words }}
+      onEdit=${edit}
+      onAskAnew=${onAskAnew}
+      onClose=${() => setEditing(false)}
+    />`;
+  return html`
+    ${words !== "" && html`<div class="bubble" dir="auto">${words}</div>`}
+    <div class="question-foot">
+      ${
+        isEditable(item) &&
+        html`<button
+          type="button"
+          class="quiet small edit"
+          ref=${button}
+          onClick=${() => setEditing(true)}
+          aria-label=${translate("page.edit")}
+        >
+          <${Icon} name="edit" />
+        </button>`
+      }
+      <${Time} at=${item.createdAt} />
+    </div>
+  `;
+}
+
+/** Commands have run as they were written, and private calls are not kept. @param {Item} item */
+function isEditable(item) {
+  return item.isPrivate !== true && !item.text.startsWith("/");
+}
+
+/**
+ * The field in which a question is changed.
+ * @param {{ item: Item, onEdit: EditItem, onAskAnew: EditItem, onClose: () => void }} props
+ */
+function Editor({ item, onEdit, onAskAnew, onClose }) {
+  const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const [text, setText] = useState(item.text);
+  const [problem, setProblem] = useState("");
+  const [isSaving, setSaving] = useState(false);
+  const hintId = useId();
+  const canSave = !isSaving && (text.trim() !== "" || item.files.length > 0);
+
+  // Before anything can be typed: a late one would move the caret.
+  useLayoutEffect(() => {
+    const element = field.current;
+    element?.focus();
+    element?.setSelectionRange(element.value.length, element.value.length);
+  }, []);
+
+  const save = async () => {
+    if (!canSave) return;
+    if (text.trim() === item.text.trim()) return onClose();
+    await send(onEdit);
+  };
+
+  /** @param {EditItem} way */
+  const send = async (way) => {
+    setSaving(true);
+    setProblem("");
+    try {
+      await way(item, text);
+      onClose();
+    } catch (error) {
+      setProblem(/** @type {Error} */ (error).message);
+      setSaving(false);
+    }
+  };
+
+  /** @param {KeyboardEvent} event */
+  const onKeyDown = (event) => {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      onClose();
+    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      void save();
+    }
+  };
+
+  return html`<div class="editor">
+    <textarea
+      ref=${field}
+      rows=${Math.min(12, text.split("\n").length + 1)}
+      dir="auto"
+      aria-label=${translate("page.edit-question")}
+      aria-describedby=${hintId}
+      value=${text}
+      onInput=${(/** @type {InputEvent} */ event) => {
+        if (event.target instanceof HTMLTextAreaElement) setText(event.target.value);
+      }}
+      onKeyDown=${onKeyDown}
+    ></textarea>
+    <p class="hint" id=${hintId}>${translate("page.edit-hint")}</p>
+    ${problem !== "" && html`<p class="problem" role="alert">${problem}</p>`}
+    <div class="editor-buttons">
+      <button type="button" class="quiet small" onClick=${onClose}>${translate("page.cancel")}</button>
+      ${
+        item.isWaiting !== true &&
+        html`<button
+          type="button"
+          class="quiet small"
+          title=${translate("page.ask-in-new-chat.title")}
+          onClick=${() => void send(onAskAnew)}
+          disabled=${!canSave}
+        >
+          <${Icon} name="branch" />${translate("page.ask-in-new-chat")}
+        </button>`
+      }
+      <button type="button" class="small" onClick=${() => void save()} disabled=${!canSave}>
+        ${translate("page.save")}
+      </button>
+    </div>
+  </div>`;
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { changePassword } from "./api.js";
-import { CloseButton } from "./close-button.js";
+import { CloseButton } from "./icons.js";
 import { html } from "./dom.js";
 import { translate } from "./words.js";
 

@@ -1,8 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { searchChats } from "./api.js";
-import { CloseButton } from "./close-button.js";
+import { CloseButton, Icon } from "./icons.js";
 import { classes, html } from "./dom.js";
-import { Icon } from "./icons.js";
 import { language, translate } from "./words.js";
 
 /** @typedef {import("../views.ts").SearchView["found"][number]} Found */

@@ -1,10 +1,8 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { useAccount } from "./account.js";
+import { useState, useEffect, useRef } from "preact/hooks";
 import { loadSettings, saveSettings } from "./api.js";
-import { CloseButton } from "./close-button.js";
+import { CloseButton } from "./icons.js";
 import { html } from "./dom.js";
-import { FormField } from "./form-field.js";
-import { ThemeChoice } from "./theme-choice.js";
+import { FormField } from "./action-form.js";
 import { translate } from "./words.js";
 
 /** @typedef {import("../views.ts").SettingsView["forms"][number]} Form */
@@ -135,6 +133,7 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
           )}
           <${ThemeChoice} />
           ${account.section}
+          <p><a href="/admin">${translate("page.dashboard")}</a></p>
         </div>
         <footer>
           <p role="status" class=${message.isBad ? "is-bad" : ""}>${message.text}</p>
@@ -145,4 +144,83 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
       </form>
     </dialog>
     ${account.dialog}`;
+}
+
+/** The theme, which holds for this browser at once. @see theme.js */
+function ThemeChoice() {
+  const [chosen, setChosen] = useState(() => document.documentElement.dataset["theme"] ?? "");
+  const themes = [
+    { theme: "", label: translate("page.theme.system") },
+    { theme: "light", label: translate("page.theme.light") },
+    { theme: "dark", label: translate("page.theme.dark") },
+  ];
+  /** @param {string} theme */
+  const choose = (theme) => {
+    setChosen(theme);
+    if (theme === "") {
+      localStorage.removeItem("theme");
+      delete document.documentElement.dataset["theme"];
+    } else {
+      localStorage.setItem("theme", theme);
+      document.documentElement.dataset["theme"] = theme;
+    }
+  };
+  return html`<fieldset class="scopes">
+    <legend>${translate("page.theme")}</legend>
+    ${themes.map(
+      ({ theme, label }) =>
+        html`<label key=${theme}>
+          <input
+            type="radio"
+            name="theme"
+            value=${theme}
+            checked=${theme === chosen}
+            onChange=${() => choose(theme)}
+          />${label}
+        </label>`,
+    )}
+  </fieldset>`;
+}
+
+/**
+ * Who is logged in, for the settings, with a button that calls `onChange`: the account's password is to be changed.
+ * @param {{ name: string, isChanged: boolean, onChange: () => void }} props
+ */
+function AccountSection({ name, isChanged, onChange }) {
+  return html`<section class="account" aria-label=${translate("page.account")}>
+    <p>${translate("page.account.name", { name })}</p>
+    <button type="button" onClick=${onChange}>${translate("page.account.change")}</button>
+    <p role="status">${isChanged ? translate("page.account.changed") : ""}</p>
+  </section>`;
+}
+
+/**
+ * The parts of the settings that belong to an account: a section of the panel, and the dialog beside it. Both are empty
+ * without an account.
+ * @param {string | undefined} name
+ * @returns {{ section: unknown, dialog: unknown }}
+ */
+function useAccount(name) {
+  const [loaded, setLoaded] = useState(
+    /** @type {typeof import("./password-dialog.js") | undefined} */ (undefined),
+  );
+  const [isChanged, setChanged] = useState(false);
+  if (name === undefined) return { section: undefined, dialog: undefined };
+  const open = async () => {
+    const dialog = await import("./password-dialog.js");
+    setChanged(false);
+    setLoaded(dialog);
+  };
+  return {
+    section: html`<${AccountSection} name=${name} isChanged=${isChanged} onChange=${() => void open()} />`,
+    dialog:
+      loaded !== undefined &&
+      html`<${loaded.PasswordDialog}
+        name=${name}
+        onClose=${(/** @type {boolean} */ isDone) => {
+          setChanged(isDone);
+          setLoaded(undefined);
+        }}
+      />`,
+  };
 }

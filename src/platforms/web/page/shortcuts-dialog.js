@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { CloseButton } from "./close-button.js";
+import { CloseButton } from "./icons.js";
 import { html } from "./dom.js";
 import { controlKey } from "./shortcuts.js";
 import { translate } from "./words.js";

@@ -19,8 +19,8 @@ const nearPx = 60;
  * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onConfirm
  * @param {import("./foot.js").RunAction} props.onAct
  * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onTakeBack
- * @param {import("./question.js").EditItem} props.onEdit
- * @param {import("./question.js").EditItem} props.onAskAnew
+ * @param {import("./message.js").EditItem} props.onEdit
+ * @param {import("./message.js").EditItem} props.onAskAnew
  * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onBranch
  */
 export function ThreadView({ thread, empty, onEarlier, onEnlarge, ...actions }) {
@@ -72,7 +72,12 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, ...actions }) 
     const noteLink = event.target.closest('a[href^="#note-"]');
     if (noteLink !== null) {
       event.preventDefault();
-      (await import("./footnotes.js")).showFootnote(noteLink);
+      (await import("./markdown-blocks.js")).showFootnote(noteLink);
+      return;
+    }
+    const draw = event.target.closest(".draw-diagram");
+    if (draw !== null) {
+      (await import("./diagram.js")).toggleDiagram(draw);
       return;
     }
     const button = event.target.closest(".copy-code");
@@ -104,4 +109,31 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, ...actions }) 
       </button>`
     }
   </div>`;
+}
+
+/** So long text, code and pictures above a message may still grow. */
+const settlesMs = 1500;
+
+/** Scrolls to a message and marks it for a moment. False: it is not shown. @param {string} id */
+export function showItem(id) {
+  const element = document.querySelector(`[data-item="${CSS.escape(id)}"]`);
+  if (element === null) return false;
+  element.classList.add("is-found");
+  element.addEventListener("animationend", () => element.classList.remove("is-found"), { once: true });
+  const until = performance.now() + settlesMs;
+  const person = new AbortController();
+  for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+    // From then on the person scrolls.
+    document.addEventListener(kind, () => person.abort(), { signal: person.signal, passive: true });
+  }
+  // The thread scrolls to its end as long as it is there, and what is above grows.
+  const step = () => {
+    if (person.signal.aborted) return;
+    if (performance.now() > until || !element.isConnected) return person.abort();
+    element.scrollIntoView({ block: "center" });
+    requestAnimationFrame(step);
+    return undefined;
+  };
+  requestAnimationFrame(step);
+  return true;
 }

@@ -12,6 +12,12 @@ declare module "highlight" {
   export default highlighter;
 }
 
+/** The package `@mermaid-js/tiny`, which is a script and has no types of its own. */
+declare const mermaid: {
+  initialize(options: Readonly<Record<string, unknown>>): void;
+  render(id: string, text: string): Promise<{ readonly svg: string }>;
+};
+
 /** Of the server, whose types the page uses. It runs nothing of it. */
 declare module "node:async_hooks" {
   export class AsyncLocalStorage<T> {

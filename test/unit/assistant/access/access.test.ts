@@ -1,12 +1,17 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createAccess } from "../../../../src/assistant/access/access.ts";
-import { createAllowedModels } from "../../../../src/assistant/access/allowed-models.ts";
-import { createPersonOverview } from "../../../../src/assistant/access/person-overview.ts";
-import type { AccessRules, Actor } from "../../../../src/core/access.ts";
+import {
+  createAccess,
+  createAllowedModels,
+  type accessProblems,
+} from "../../../../src/assistant/access/access.ts";
+import { createPersonOverview } from "../../../../src/assistant/access/budgets.ts";
+import type { Actor } from "../../../../src/core/access.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
 import type { Origin } from "../../../../src/core/events.ts";
 import type { UsageQuery } from "../../../../src/core/spending.ts";
+
+type AccessRules = Parameters<typeof accessProblems>[0];
 
 const member: Origin = {
   user: "discord:user:1",

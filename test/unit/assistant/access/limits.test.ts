@@ -1,12 +1,11 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { createAdmission } from "../../../../src/assistant/access/admission.ts";
-import { createAllowedModels } from "../../../../src/assistant/access/allowed-models.ts";
+import { createAllowedModels } from "../../../../src/assistant/access/access.ts";
 import type { Budgets } from "../../../../src/assistant/access/budgets.ts";
 import { toNotice } from "../../../../src/core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
-import type { Gateway, Usage } from "../../../../src/core/gateway.ts";
-import type { ModelPrice } from "../../../../src/core/model-price.ts";
+import type { Gateway, Usage, ModelPrice } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { createWorld, type World } from "../../../support/assistant-world.ts";
 import { ada, call, createFakeGateway, message } from "../../../support/fakes.ts";
@@ -107,7 +106,7 @@ describe("budgets", () => {
       await world.ask(text, { origin });
     }
     expect(await refusalOf(message("three", { origin }))).toBe(
-      "Nothing is left of your budget for a day ($0.02). It is free again at midnight UTC, in 12 hours.",
+      "Nothing is left of your daily budget ($0.02). There is a new one at midnight UTC, in 12 hours.",
     );
     expect(world.gateway.requests).toHaveLength(2);
     await world.ask("mine", { author: bob, conversationId: "fake:b" });
@@ -139,7 +138,7 @@ describe("budgets", () => {
       expect(world.platform.replies.filter(({ state }) => state === "failed")).toHaveLength(7),
     );
     expect(world.platform.replies.find(({ failure }) => failure !== undefined)?.failure?.text).toBe(
-      "What is left of the budget of all of Parley for a day ($0.025) is reserved for answers in progress. Try again in 15 seconds.",
+      "The rest of Parley's daily budget for everybody ($0.025) is set aside for answers in progress. Try again in 15 seconds.",
     );
     release();
     await world.settled();
@@ -152,7 +151,7 @@ describe("budgets", () => {
     await world.store.settings.change("discord:guild:9", { "place-budget": 0.01 });
     answerFor({ costUsd: 0.02, isEstimated: false });
     await world.ask("one", { origin });
-    expect(await refusalOf(message("two", { origin }))).toContain("the budget of this place");
+    expect(await refusalOf(message("two", { origin }))).toContain("the daily budget of this place");
     await world.ask("elsewhere");
     expect(world.gateway.requests).toHaveLength(2);
   });
@@ -192,7 +191,7 @@ describe("budgets", () => {
     });
     await world.assistant.receive(message("go", { origin }));
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toMatch(/^x/));
-    await world.assistant.cancel("fake:c1", ada);
+    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await world.settled();
     expect(await spent()).toBeCloseTo(0.01, 4);
     expect(await rows()).toMatchObject([{ calls: 1, completionTokens: 1000, estimatedCalls: 1 }]);

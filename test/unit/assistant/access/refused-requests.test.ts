@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { createTurnRate } from "../../../../src/assistant/access/turn-rate.ts";
 import type { Actor } from "../../../../src/core/access.ts";
 import { toNotice } from "../../../../src/core/error-messages.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
@@ -70,9 +69,11 @@ describe("access rules", () => {
         throw new ParleyError("gateway-interrupted", "cut");
       });
       const event = await world.ask("hello");
-      await expect(world.assistant.retry(event.key, denied)).rejects.toMatchObject(refusal);
+      await expect(world.assistant.press({ kind: "retry", key: event.key }, denied)).rejects.toMatchObject(
+        refusal,
+      );
       expect(world.gateway.requests).toHaveLength(1);
-      expect(await world.assistant.retry(event.key, bo)).toBe("accepted");
+      expect(await world.assistant.press({ kind: "retry", key: event.key }, bo)).toEqual({ kind: "done" });
       await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
     });
 
@@ -83,7 +84,9 @@ describe("access rules", () => {
       await world.assistant.receive(event);
       await vi.waitFor(() => expect(world.platform.replies.at(-1)?.confirm).toBeDefined());
       const by: Actor = { ...ada, origin: guest };
-      await expect(world.assistant.confirm(event.key, by)).rejects.toMatchObject(refusal);
+      await expect(world.assistant.press({ kind: "confirm", key: event.key }, by)).rejects.toMatchObject(
+        refusal,
+      );
       expect(JSON.stringify(await world.history.history("fake:c1", { maxMessages: 5 }))).toContain(
         "a secret",
       );
@@ -95,11 +98,17 @@ describe("access rules", () => {
       const talk = message("talk");
       await world.assistant.receive(talk);
       await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("and so on"));
-      await expect(world.assistant.cancel("fake:c1", denied)).rejects.toMatchObject(refusal);
+      await expect(world.assistant.press({ kind: "stop", key: "fake:c1" }, denied)).rejects.toMatchObject(
+        refusal,
+      );
       // Nor can a bystander: only those who asked, and moderators.
-      await expect(world.assistant.cancel("fake:c1", bo)).rejects.toMatchObject({ code: "not-permitted" });
+      await expect(world.assistant.press({ kind: "stop", key: "fake:c1" }, bo)).rejects.toMatchObject({
+        code: "not-permitted",
+      });
       expect(world.platform.replies[0]?.state).not.toBe("finished");
-      expect(await world.assistant.cancel("fake:c1", { ...bo, author: talk.author })).toBe(true);
+      expect(
+        await world.assistant.press({ kind: "stop", key: "fake:c1" }, { ...bo, author: talk.author }),
+      ).toEqual({ kind: "done" });
       await vi.waitFor(() => expect(world.platform.replies[0]?.notices).toEqual(["Stopped."]));
     });
   });
@@ -143,7 +152,7 @@ describe("budgets before a request", () => {
         const refusal: unknown = await world.assistant.receive(event).catch((error: unknown) => error);
         expect(refusal).toMatchObject({ code: "over-budget", retryAfterMs: 12 * 60 * 60_000 });
         expect(toNotice(refusal)).toBe(
-          "Nothing is left of your budget for a day ($0.01). It is free again at midnight UTC, in 12 hours.",
+          "Nothing is left of your daily budget ($0.01). There is a new one at midnight UTC, in 12 hours.",
         );
       }
       expect(await world.store.inbox.lookUp(events.map(({ key }) => key))).toEqual([]);
@@ -214,17 +223,19 @@ describe("the rate of requests", () => {
       world = await createWorld({ spending: { turnsPersonMinute: 3 } });
       const asked = await world.ask("one");
       for (let times = 0; times < 5; times++)
-        expect(await world.assistant.retry("fake:nothing", ada)).toBe("gone");
+        expect(await world.assistant.press({ kind: "retry", key: "fake:nothing" }, ada)).toEqual({
+          kind: "gone",
+        });
       for (let times = 0; times < 2; times++) {
-        expect(await world.assistant.retry(asked.key, ada)).toBe("accepted");
+        expect(await world.assistant.press({ kind: "retry", key: asked.key }, ada)).toEqual({ kind: "done" });
         await world.settled();
       }
-      await expect(world.assistant.retry(asked.key, ada)).rejects.toMatchObject({
+      await expect(world.assistant.press({ kind: "retry", key: asked.key }, ada)).rejects.toMatchObject({
         code: "rate-limited",
         detail: { max: 3 },
       });
       await expect(world.assistant.receive(message("two"))).rejects.toMatchObject({ code: "rate-limited" });
-      expect(await world.assistant.retry(asked.key, bo)).toBe("accepted");
+      expect(await world.assistant.press({ kind: "retry", key: asked.key }, bo)).toEqual({ kind: "done" });
       await world.settled();
     });
 
@@ -240,33 +251,15 @@ describe("the rate of requests", () => {
       await expect(world.assistant.receive(message("out"))).rejects.toMatchObject({
         code: "store-unavailable",
       });
-      await expect(world.assistant.retry("fake:nothing", ada)).resolves.toBe("gone");
+      await expect(world.assistant.press({ kind: "retry", key: "fake:nothing" }, ada)).resolves.toEqual({
+        kind: "gone",
+      });
       accept.mockRestore();
       uncount.mockRestore();
       for (const text of ["one", "two"])
         expect(await world.assistant.receive(message(text))).toBe("accepted");
       await world.settled();
       await expect(world.assistant.receive(message("three"))).rejects.toMatchObject({ code: "rate-limited" });
-    });
-
-    test("does not take back a count that was never written", async () => {
-      const undone: string[] = [];
-      const lostLater: (() => void)[] = [];
-      const rate = createTurnRate({
-        ledger: {
-          countTurn(_person, { onLost }) {
-            lostLater.push(() => onLost?.());
-            return Promise.resolve(undefined);
-          },
-          uncountTurn: (person) => Promise.resolve(void undone.push(person)),
-        },
-        max: 2,
-        now: () => 0,
-      });
-      const [kept, lost] = [await rate.count("kept"), await rate.count("lost")];
-      lostLater[1]?.();
-      await Promise.all([kept.undo(), lost.undo()]);
-      expect(undone).toEqual(["kept"]);
     });
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
-import { createLabelConversation } from "../../../../src/assistant/label-conversation.ts";
+import { createLabelConversation } from "../../../../src/assistant/assistant.ts";
 import { createBranch } from "../../../../src/assistant/actions/branch.ts";
-import type { BranchRequest } from "../../../../src/core/branch.ts";
+import type { BranchRequest } from "../../../../src/core/platform.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
 import type { ConversationSettings } from "../../../../src/core/storage.ts";
@@ -77,7 +77,7 @@ describe("a branch", () => {
     const [, copy] = await stored(to);
     const key = `${to} ${copy!.id} 1`;
     world.answerWith("another");
-    expect(await world.assistant.act({ kind: "regenerate", key }, ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.press({ kind: "regenerate", key }, ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(await linesOf(to)).toEqual(["user: look+image", "assistant: another"]);
     expect(await linesOf(from)).toEqual(["user: look+image", 'assistant: you said: ["text","image"]']);

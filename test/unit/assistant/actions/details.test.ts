@@ -5,7 +5,7 @@ import { toDetails } from "../../../../src/assistant/actions/details.ts";
 import type { Actor } from "../../../../src/core/access.ts";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import { boundedReceipt, type Receipt } from "../../../../src/core/receipt.ts";
-import type { ReplyAction } from "../../../../src/core/reply-actions.ts";
+import type { ReplyAction } from "../../../../src/core/press.ts";
 import { ada, call, message } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
@@ -110,7 +110,7 @@ describe("Details of an answer", () => {
   }
 
   async function detailsOf(action: ReplyAction, by = bo): Promise<string> {
-    const result = await world.assistant.act(action, by);
+    const result = await world.assistant.press(action, by);
     return result.kind === "told" ? result.markdown : result.kind;
   }
 
@@ -183,13 +183,13 @@ describe("Details of an answer", () => {
   test("are there after a restart, and for the answer that a restart shows", async () => {
     const action = await answered("Why?");
     const again = world.restart();
-    expect((await again.act(action, bo)).kind).toBe("told");
+    expect((await again.press(action, bo)).kind).toBe("told");
   });
 
   test("are refused to a denied person", async () => {
     const action = await answered("Why?");
     const eve = { ...bo, origin: { ...bo.origin!, user: "fake:user:eve" } };
-    await expect(world.assistant.act(action, eve)).rejects.toMatchObject({ code: "access-denied" });
+    await expect(world.assistant.press(action, eve)).rejects.toMatchObject({ code: "access-denied" });
   });
 
   test("are gone with the answer", async () => {
@@ -227,7 +227,7 @@ describe("Details of an answer", () => {
     const asked = message("A story");
     await world.assistant.receive(asked);
     await expect.poll(() => world.platform.replies[0]?.text).toBe("Once upon");
-    await world.assistant.cancel("fake:c1", ada);
+    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await world.settled();
     const action = world.platform.replies[0]?.actions.find(({ kind }) => kind === "details");
     expect(await detailsOf(action!)).toContain("its answer did not arrive completely");
@@ -251,23 +251,35 @@ describe("a rating of an answer", () => {
 
   test("is stored with the answer without the name of whom it is from", async () => {
     const key = await answered();
-    expect(await world.assistant.rate(key, "good", person("bo"))).toBe("rated");
-    expect(await world.assistant.rate(key, "good", person("bo"))).toBe("unchanged");
-    expect(await world.assistant.rate(key, "bad", person("cleo"))).toBe("rated");
+    expect(await world.assistant.press({ kind: "good", key }, person("benedikt"))).toMatchObject({
+      kind: "told",
+    });
+    expect(await world.assistant.press({ kind: "good", key }, person("benedikt"))).toMatchObject({
+      kind: "told",
+    });
+    expect(await world.assistant.press({ kind: "bad", key }, person("cleopatra"))).toMatchObject({
+      kind: "told",
+    });
     const [conversationId = ""] = key.split(" ");
     const [answer] = (await world.store.conversations.recent(conversationId, { maxMessages: 5 })).filter(
       ({ role }) => role === "assistant",
     );
     expect(Object.values(answer?.ratings ?? {})).toEqual(["good", "bad"]);
-    expect(JSON.stringify(answer?.ratings)).not.toMatch(/bo|cleo/);
+    expect(JSON.stringify(answer?.ratings)).not.toMatch(/benedikt|cleopatra/);
   });
 
   test("of what is not stored, or of another platform, is none; whom the rules refuse is refused", async () => {
     const key = await answered();
-    expect(await world.assistant.rate("fake:none /x/answer", "good", person("bo"))).toBe("gone");
-    expect(await world.assistant.rate("no key", "good", person("bo"))).toBe("gone");
-    expect(await world.assistant.rate(key, "good", { ...person("bo"), platform: "other" })).toBe("gone");
-    await expect(world.assistant.rate(key, "good", person("eve"))).rejects.toSatisfy((error) =>
+    expect(await world.assistant.press({ kind: "good", key: "fake:none /x/answer" }, person("bo"))).toEqual({
+      kind: "gone",
+    });
+    expect(await world.assistant.press({ kind: "good", key: "no key" }, person("bo"))).toEqual({
+      kind: "gone",
+    });
+    expect(
+      await world.assistant.press({ kind: "good", key }, { ...person("bo"), platform: "other" }),
+    ).toEqual({ kind: "gone" });
+    await expect(world.assistant.press({ kind: "good", key }, person("eve"))).rejects.toSatisfy((error) =>
       isParleyError(error, "access-denied"),
     );
   });

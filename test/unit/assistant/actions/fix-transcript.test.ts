@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { heardWordsOf, withCorrections } from "../../../../src/assistant/actions/fix-transcript.ts";
+import { heardWordsOf, withCorrections } from "../../../../src/assistant/actions/answer-anew.ts";
 import { createReceiptDraft } from "../../../../src/assistant/turn/receipt-draft.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { ActionResult } from "../../../../src/core/reply-actions.ts";
+import type { PressResult } from "../../../../src/core/press.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { ada, call, message, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
@@ -26,10 +26,10 @@ describe("Fix transcript", () => {
   }
 
   const button = () => world.button("transcript");
-  const open = (by = ada, action = button()) => world.assistant.act(action, by);
+  const open = (by = ada, action = button()) => world.assistant.press(action, by);
   const submit = (values: Record<string, string>, by = ada, action = button()) =>
-    world.assistant.act(action, by, { values });
-  const markdown = (result: ActionResult) => (result.kind === "told" ? result.markdown : result.kind);
+    world.assistant.press({ ...action, values }, by);
+  const markdown = (result: PressResult) => (result.kind === "told" ? result.markdown : result.kind);
 
   async function storedWords(): Promise<string[]> {
     const messages = await world.history.history("fake:c1", { maxMessages: 20 });

@@ -25,14 +25,14 @@ describe("Regenerate with another model", () => {
   }
 
   async function offered(by = ada): Promise<readonly string[]> {
-    const result = await world.assistant.act(world.button("model"), by);
+    const result = await world.assistant.press(world.button("model"), by);
     if (result.kind !== "form") throw new Error(JSON.stringify(result));
     expect(result.form.fields).toHaveLength(1);
     return result.form.fields[0]?.options?.map(({ value }) => value) ?? [];
   }
 
   const choose = (model: string, by = ada) =>
-    world.assistant.act(world.button("model"), by, { values: { model } });
+    world.assistant.press({ ...world.button("model"), values: { model } }, by);
 
   test("offers the others that answer questions, and answers anew in the same reply by the one chosen", async () => {
     await world.ask("why?");
@@ -40,7 +40,7 @@ describe("Regenerate with another model", () => {
     expect(await choose("maker/large")).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "by maker/large", shown: 2, state: "finished" }]);
-    const details = await world.assistant.act(world.button("details"), ada);
+    const details = await world.assistant.press(world.button("details"), ada);
     expect(details).toMatchObject({
       kind: "told",
       markdown: expect.stringContaining("maker/large") as string,
@@ -84,7 +84,7 @@ describe("Regenerate with another model", () => {
     );
     expect(await problem("painter")).toBe("painter does not answer questions. Choose another model.");
     expect(await problem("usual")).toBe(
-      "usual has made this answer. For another one by the same model use Regenerate.",
+      "This answer is already by usual. Use Regenerate for another one from it.",
     );
     expect(await problem("secret")).toContain("secret");
     expect(world.gateway.requests).toHaveLength(1);
@@ -98,7 +98,7 @@ describe("Regenerate with another model", () => {
     answerByName();
     await world.ask("why?");
     const none = { kind: "told", markdown: "There is no other model that could answer this." };
-    expect(await world.assistant.act(world.button("model"), ada)).toEqual(none);
+    expect(await world.assistant.press(world.button("model"), ada)).toEqual(none);
     expect(await choose("maker/large")).toEqual(none);
   });
 
@@ -120,13 +120,13 @@ describe("Regenerate with another model", () => {
     expect(await offered()).toEqual(["maker/large"]);
     const refused = await choose("maker/large-blind");
     expect(refused).toMatchObject({
-      problems: { model: expect.stringContaining("your budget for a day") as string },
+      problems: { model: expect.stringContaining("your daily budget") as string },
     });
     expect(await choose("maker/large")).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "by maker/large" }]);
     // The one model that is left has made this answer.
-    await expect(world.assistant.act(world.button("model"), ada)).rejects.toMatchObject({
+    await expect(world.assistant.press(world.button("model"), ada)).rejects.toMatchObject({
       code: "over-budget",
     });
   });
@@ -161,7 +161,7 @@ describe("Regenerate with another model", () => {
     });
     await choose("maker/large");
     await world.settled();
-    expect(await world.assistant.act(world.button("continue"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.press(world.button("continue"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.gateway.requests.at(-1)?.model).toBe("maker/large");
   });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { createRecentPresses } from "../../../../src/assistant/actions/recent-presses.ts";
+import { createRecentPresses } from "../../../../src/assistant/actions/press.ts";
 import type { Actor } from "../../../../src/core/access.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { CommandCall } from "../../../../src/core/events.ts";
-import type { ActionCall, ActionResult, ReplyAction } from "../../../../src/core/reply-actions.ts";
+import type { ActionCall, PressResult, ReplyAction } from "../../../../src/core/press.ts";
 import type { Claims } from "../../../../src/core/storage.ts";
 import { call, message } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
@@ -32,7 +32,7 @@ describe("pictures", () => {
     return world.platform.replies.at(-1)!.actions.find((action) => action.kind === kind)!;
   }
 
-  const toCall = (result: ActionResult): ActionCall => {
+  const toCall = (result: PressResult): ActionCall => {
     if (result.kind !== "call") throw new Error(`no call but ${result.kind}`);
     return result.call;
   };
@@ -50,7 +50,7 @@ describe("pictures", () => {
 
   test("are drawn again with the same prompt, model, size and count, as a new answer", async () => {
     const action = await drawn("again");
-    const asked = toCall(await world.assistant.act(action, ada));
+    const asked = toCall(await world.assistant.press(action, ada));
     expect(asked).toMatchObject({
       name: "imagine",
       options: { prompt: "a fox", size: "64x64", count: 2, model: "chatty" },
@@ -66,7 +66,7 @@ describe("pictures", () => {
 
   test("of a command that stands alone are drawn again alone", async () => {
     const action = await drawn("again", { prompt: "a fox" }, {});
-    expect(toCall(await world.assistant.act(action, ada)).conversationId).toBeUndefined();
+    expect(toCall(await world.assistant.press(action, ada)).conversationId).toBeUndefined();
   });
 
   test("of a chat answer are asked for again in the same words", async () => {
@@ -76,7 +76,7 @@ describe("pictures", () => {
     });
     await world.answered(message("please draw a cat"));
     const action = world.platform.replies[0]!.actions.find(({ kind }) => kind === "again")!;
-    expect(toCall(await world.assistant.act(action, ada))).toMatchObject({
+    expect(toCall(await world.assistant.press(action, ada))).toMatchObject({
       name: "ask",
       options: { prompt: "please draw a cat", model: "chatty" },
       conversationId: "fake:c1",
@@ -85,30 +85,30 @@ describe("pictures", () => {
 
   test("are asked for once by a double click, and again a second later", async () => {
     const action = await drawn("again");
-    expect((await world.assistant.act(action, ada)).kind).toBe("call");
+    expect((await world.assistant.press(action, ada)).kind).toBe("call");
     await world.clock.advance(900);
-    expect((await world.assistant.act(action, ada)).kind).toBe("done");
+    expect((await world.assistant.press(action, ada)).kind).toBe("done");
     const bo = { ...ada, author: { id: "fake:bo", name: "Bo" } };
-    expect((await world.assistant.act(action, bo)).kind).toBe("call");
+    expect((await world.assistant.press(action, bo)).kind).toBe("call");
     await world.clock.advance(200);
-    expect((await world.assistant.act(action, ada)).kind).toBe("call");
+    expect((await world.assistant.press(action, ada)).kind).toBe("call");
   });
 
   test("are changed by what a form says, and the reply says from which picture", async () => {
     const action = await drawn("change");
-    const opened = await world.assistant.act(action, ada);
+    const opened = await world.assistant.press(action, ada);
     expect(opened).toMatchObject({
       kind: "form",
       form: { fields: [{ name: "change" }, { name: "picture" }] },
     });
-    const blank = await world.assistant.act(action, ada, { values: { change: " ", picture: "1" } });
+    const blank = await world.assistant.press({ ...action, values: { change: " ", picture: "1" } }, ada);
     expect(blank).toMatchObject({ kind: "problems", problems: { change: "Say what should change." } });
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "image", image: { bytes: new Uint8Array([7, 7]), mediaType: "image/png" } };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
     const values = { change: "make it blue", picture: "2" };
-    const reply = await run(toCall(await world.assistant.act(action, ada, { values })));
+    const reply = await run(toCall(await world.assistant.press({ ...action, values }, ada)));
     const sent = world.gateway.requests.at(-1)?.messages.at(-1)?.content;
     // The second picture that the fake gateway draws ends with a 1.
     const url = `data:image/png;base64,${Buffer.from([0x89, 0x50, 1]).toString("base64")}`;
@@ -124,29 +124,29 @@ describe("pictures", () => {
 
   test("of a command that stands alone are changed with the bytes in the new conversation", async () => {
     const action = await drawn("change", { prompt: "a fox" }, {});
-    const opened = await world.assistant.act(action, ada);
+    const opened = await world.assistant.press(action, ada);
     expect(opened).toMatchObject({ kind: "form", form: { fields: [{ name: "change" }] } });
     world.gateway.answerWith(async function* answer(request) {
       yield { kind: "image", image: { bytes: new Uint8Array([7, 7]), mediaType: "image/png" } };
       yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
     });
     const reply = await run(
-      toCall(await world.assistant.act(action, ada, { values: { change: "make it blue" } })),
+      toCall(await world.assistant.press({ ...action, values: { change: "make it blue" } }, ada)),
     );
     expect(reply.notices[0]).toContain("Changed from the picture “a fox”");
     const again = reply.actions.find(({ kind }) => kind === "again")!;
     // What was changed is changed in the same way once more.
-    expect((await run(toCall(await world.assistant.act(again, ada)))).notices[0]).toContain("Changed from");
+    expect((await run(toCall(await world.assistant.press(again, ada)))).notices[0]).toContain("Changed from");
   });
 
   test("are gone with their answer, for people without access refused, and private ones their owner's alone", async () => {
     const action = await drawn("again");
-    await expect(world.assistant.act(action, eve)).rejects.toMatchObject({ code: "access-denied" });
+    await expect(world.assistant.press(action, eve)).rejects.toMatchObject({ code: "access-denied" });
     const bo = { ...ada, author: { id: "fake:bo", name: "Bo" } };
-    expect((await world.assistant.act(action, bo, { isPrivate: true })).kind).toBe("gone");
+    expect((await world.assistant.press({ ...action, isPrivate: true }, bo)).kind).toBe("gone");
     await world.assistant.conversationDeleted("fake:c1");
-    expect((await world.assistant.act(action, ada)).kind).toBe("gone");
-    expect((await world.assistant.act({ ...action, kind: "change" }, ada)).kind).toBe("gone");
+    expect((await world.assistant.press(action, ada)).kind).toBe("gone");
+    expect((await world.assistant.press({ ...action, kind: "change" }, ada)).kind).toBe("gone");
   });
 });
 

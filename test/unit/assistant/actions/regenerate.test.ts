@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { FinishReason } from "../../../../src/core/gateway.ts";
-import type { ReplyActionKind } from "../../../../src/core/reply-actions.ts";
+import type { ReplyActionKind } from "../../../../src/core/press.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { ada, bo, call, message, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
@@ -23,7 +23,7 @@ describe("Regenerate", () => {
   test("asks anew into the same reply; the history holds the last attempt alone", async () => {
     await world.ask("one");
     await world.ask("two");
-    expect(await world.assistant.act(world.button("regenerate"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.press(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([
       { text: "answer 1", shown: 1 },
@@ -31,7 +31,7 @@ describe("Regenerate", () => {
     ]);
     expect(said(world.gateway.requests[2])).toEqual(said(world.gateway.requests[1]));
     expect(await log()).toEqual(["one", "answer 1", "two", "answer 3"]);
-    await world.assistant.act(world.button("regenerate"), ada);
+    await world.assistant.press(world.button("regenerate"), ada);
     await world.settled();
     await world.ask("three");
     expect(said(world.gateway.requests.at(-1))).toContain("assistant: answer 4");
@@ -43,11 +43,11 @@ describe("Regenerate", () => {
     await world.store.inbox.accept(message("second", { key: "fake:b2" }));
     await world.store.inbox.claimTurn({ keys: ["fake:b1", "fake:b2"], address: { at: "c1" }, attempts: 1 });
     await world.recover();
-    await world.assistant.act(world.button("regenerate"), ada);
+    await world.assistant.press(world.button("regenerate"), ada);
     await world.settled();
     expect(said(world.gateway.requests[1]).slice(1)).toEqual(["user: first", "user: second"]);
     await world.answered(call("ask", { prompt: "why?" }));
-    await world.assistant.act(world.button("regenerate"), ada);
+    await world.assistant.press(world.button("regenerate"), ada);
     await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "> why?\n\nanswer 4", state: "finished" });
   });
@@ -58,7 +58,7 @@ describe("Regenerate", () => {
       yield { kind: "text", text: "half of" };
       throw new ParleyError("gateway-unreachable", "gone");
     });
-    await world.assistant.act(world.button("regenerate"), ada);
+    await world.assistant.press(world.button("regenerate"), ada);
     await world.settled();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ text: "answer 1", state: "finished" });
@@ -66,7 +66,7 @@ describe("Regenerate", () => {
       "There is no new answer, so this is the earlier one. The model gateway cannot be reached. Try again in a moment.",
     ]);
     expect(await log()).toEqual(["one", "answer 1"]);
-    expect(await world.assistant.act(world.button("regenerate"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.press(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
   });
 
@@ -76,7 +76,7 @@ describe("Regenerate", () => {
       if (request.messages.length > 0) throw new ParleyError("model-not-allowed", "not any more");
       yield { kind: "text", text: "" };
     });
-    expect(await world.assistant.act(world.button("regenerate"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.press(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies[0]).toMatchObject({ text: "> why?\n\nanswer 1", state: "finished" });
     expect(world.platform.replies[0]?.notices[0]).toContain("There is no new answer");
@@ -114,12 +114,12 @@ describe("Regenerate", () => {
     const earlier = world.button("regenerate");
     await world.ask("two");
     await world.store.sweep(Date.now() + 400 * 24 * 60 * 60_000);
-    expect(await world.assistant.act(earlier, ada)).toEqual({
+    expect(await world.assistant.press(earlier, ada)).toEqual({
       kind: "told",
       markdown:
-        "People have gone on since this answer. Only the last answer of a conversation can be changed.",
+        "The conversation has gone on since this answer. Only the last answer of a conversation can be changed.",
     });
-    expect(await world.assistant.act(world.button("regenerate"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.press(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "answer 1" }, { text: "answer 3" }]);
   });
@@ -127,9 +127,9 @@ describe("Regenerate", () => {
   test("counts like any request", async () => {
     await world.renew({ spending: { turnsPersonMinute: 2 } });
     await world.ask("one");
-    await world.assistant.act(world.button("regenerate"), ada);
+    await world.assistant.press(world.button("regenerate"), ada);
     await world.settled();
-    await expect(world.assistant.act(world.button("regenerate"), ada)).rejects.toMatchObject({
+    await expect(world.assistant.press(world.button("regenerate"), ada)).rejects.toMatchObject({
       code: "rate-limited",
     });
   });
@@ -149,7 +149,7 @@ describe("Continue", () => {
   }
 
   async function pressed(): Promise<void> {
-    expect(await world.assistant.act(world.button("continue"), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.press(world.button("continue"), ada)).toEqual({ kind: "done" });
     await world.settled();
   }
 
@@ -180,7 +180,7 @@ describe("Continue", () => {
         receipt: { calls: [{}, {}, {}] },
       },
     ]);
-    const told = await world.assistant.act(world.button("details"), ada);
+    const told = await world.assistant.press(world.button("details"), ada);
     expect(told).toMatchObject({ markdown: expect.stringContaining("Continued: 2 earlier parts") as string });
   });
 
@@ -200,9 +200,9 @@ describe("Continue", () => {
     answers(["One two", "length"]);
     await world.ask("Count.");
     world.hang(" three");
-    await world.assistant.act(world.button("continue"), ada);
+    await world.assistant.press(world.button("continue"), ada);
     await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
-    await world.assistant.cancel("fake:c1", ada);
+    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await world.settled();
     expect(world.platform.replies[0]).toMatchObject({ text: "One two three", notices: ["Stopped."] });
   });
@@ -212,13 +212,13 @@ describe("Continue", () => {
     await world.ask("Count.");
     const before = world.button("continue");
     await pressed();
-    const told = await world.assistant.act(before, ada);
+    const told = await world.assistant.press(before, ada);
     expect(told).toMatchObject({
       kind: "told",
       markdown: expect.stringContaining("earlier attempt") as string,
     });
     const { key } = world.button("regenerate");
-    expect(await world.assistant.act({ kind: "continue", key }, ada)).toEqual({
+    expect(await world.assistant.press({ kind: "continue", key }, ada)).toEqual({
       kind: "told",
       markdown: "This answer is complete.",
     });
@@ -245,15 +245,16 @@ describe.each<[ReplyActionKind, Readonly<Record<string, string>>?, Readonly<Reco
   }
   /** Presses it; where it opens a form, the form is submitted at once. */
   const press = (by = ada, action = world.button(kind), submitted = values) =>
-    world.assistant.act(action, by, submitted === undefined ? {} : { values: submitted });
+    world.assistant.press({ ...action, ...(submitted === undefined ? {} : { values: submitted }) }, by);
 
   test("is refused to bystanders and open to moderators, on the last attempt of the last answer alone", async () => {
     await ask();
     const first = world.button(kind);
     for (const use of [{}, { values: values ?? {} }])
-      expect(await world.assistant.act(first, bo, use)).toEqual(
-        told("Only the person who asked, or a moderator, can do this."),
-      );
+      await expect(world.assistant.press({ ...first, ...use }, bo)).rejects.toMatchObject({
+        code: "not-permitted",
+        detail: { problem: "Only the person who asked, or a moderator, can do this." },
+      });
     expect(await press(moderator)).toEqual({ kind: "done" });
     await world.settled();
     expect(await press(ada, first, others)).toEqual(told("earlier attempt"));

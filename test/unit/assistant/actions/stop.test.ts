@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
-import { toStopAction } from "../../../../src/core/reply-actions.ts";
+import { toStopAction } from "../../../../src/core/press.ts";
 import { bo, call, message, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
@@ -39,7 +39,7 @@ describe("Stop", () => {
 
   test("ends the request, and keeps the text so far as the answer, which says who stopped it", async () => {
     const key = await growing();
-    expect(await world.assistant.act(toStopAction(key), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.press(toStopAction(key), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(isEnded).toBe(true);
     expect(world.platform.replies).toMatchObject([
@@ -52,20 +52,24 @@ describe("Stop", () => {
     ]);
     await growing("and then?");
     expect(said(world.gateway.requests[1])).toContain("assistant: The first words");
-    await world.assistant.cancel("fake:c1", ada);
+    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await world.settled();
   });
 
   test("by a bystander is refused to them alone; by a moderator it is not", async () => {
     const key = await growing();
-    expect(await world.assistant.act(toStopAction(key), bo)).toMatchObject({ kind: "told" });
-    await expect(world.assistant.cancel("fake:c1", bo)).rejects.toMatchObject({ code: "not-permitted" });
+    await expect(world.assistant.press(toStopAction(key), bo)).rejects.toMatchObject({
+      code: "not-permitted",
+    });
+    await expect(world.assistant.press({ kind: "stop", key: "fake:c1" }, bo)).rejects.toMatchObject({
+      code: "not-permitted",
+    });
     expect(isEnded).toBe(false);
     const moderator = { ...bo, origin: { user: "fake:user:bo", isMember: true, isManager: true } };
-    expect(await world.assistant.act(toStopAction(key), moderator)).toEqual({ kind: "done" });
+    expect(await world.assistant.press(toStopAction(key), moderator)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies[0]?.notices).toEqual(["Stopped by Bo."]);
-    expect(await world.assistant.act(toStopAction(key), ada)).toEqual({
+    expect(await world.assistant.press(toStopAction(key), ada)).toEqual({
       kind: "told",
       markdown: "This answer has ended already.",
     });
@@ -75,8 +79,8 @@ describe("Stop", () => {
     await growing();
     const waiting = message("never mind");
     await world.assistant.receive(waiting);
-    expect(await world.assistant.act(toStopAction(waiting.key), ada)).toEqual({ kind: "done" });
-    await world.assistant.cancel("fake:c1", ada);
+    expect(await world.assistant.press(toStopAction(waiting.key), ada)).toEqual({ kind: "done" });
+    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
     expect(world.platform.replies).toHaveLength(1);
@@ -96,7 +100,7 @@ describe("Stop", () => {
   test("stores what is shown with its mark: a start after a crash shows it, and keeps it as the answer", async () => {
     const stop = vi.spyOn(world.store.inbox, "stop");
     const first = await growing();
-    await world.assistant.act(toStopAction(first), ada);
+    await world.assistant.press(toStopAction(first), ada);
     await world.settled();
     const answer = stop.mock.calls[0]?.[2];
     expect(answer).toMatchObject({
@@ -145,7 +149,7 @@ describe("Stop", () => {
     await world.assistant.receive(event);
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("The first words"));
     const stop = vi.spyOn(world.store.inbox, "stop");
-    await world.assistant.act(toStopAction(event.key), ada);
+    await world.assistant.press(toStopAction(event.key), ada);
     await world.settled();
     const kept = {
       outcome: "interrupted",
@@ -166,14 +170,14 @@ describe("Stop", () => {
   test("of a turn that no process runs ends its reply now", async () => {
     const event = message("tell me");
     await world.leaveBegun([event]);
-    expect(await world.assistant.act(toStopAction(event.key), ada)).toEqual({ kind: "done" });
+    expect(await world.assistant.press(toStopAction(event.key), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
   });
 
   test("of a new attempt before its first words shows the earlier answer again", async () => {
     const key = await growing();
-    await world.assistant.act(toStopAction(key), ada);
+    await world.assistant.press(toStopAction(key), ada);
     await world.settled();
     world.gateway.answerWith(async function* silent(_request, signal) {
       await new Promise((_resolve, reject) => {
@@ -182,9 +186,9 @@ describe("Stop", () => {
       yield { kind: "text", text: "" };
     });
     const [regenerate] = world.platform.replies[0]?.actions ?? [];
-    await world.assistant.act(regenerate!, ada);
+    await world.assistant.press(regenerate!, ada);
     await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));
-    await world.assistant.act(toStopAction(key), ada);
+    await world.assistant.press(toStopAction(key), ada);
     await world.settled();
     expect(world.platform.replies).toMatchObject([
       {

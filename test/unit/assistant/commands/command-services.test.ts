@@ -20,7 +20,8 @@ const translate = defineCommand({
   messageCommand: { label: "Translate this", fills: { text: "text" }, asks: ["language"] },
   async run({ options, services }) {
     const instructions = `Translate into ${options.language}. Answer with the translation only.`;
-    await services.say(await services.complete({ instructions, text: options.text }));
+    const { text, notices } = await services.complete({ instructions, text: options.text });
+    await services.say(text, { notices });
   },
 });
 
@@ -75,6 +76,22 @@ describe("a command", () => {
     ]);
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: Guten Tag", state: "finished" });
     expect(await world.history.history("fake:c1", { maxMessages: 10 })).toHaveLength(2);
+  });
+
+  it("says what a completion left out, also when it is shown again", async () => {
+    world.gateway.answerWith(async function* cut(request) {
+      yield { kind: "notice", text: "Another model answered." };
+      yield { kind: "text", text: "Good d" };
+      yield { kind: "finish", reason: "length", model: request.model, usage: { isEstimated: true } };
+    });
+    await world.answered(
+      call("translate", { text: "Guten Tag", language: "English" }, { inConversation: true }),
+    );
+    const notices = ["Another model answered.", "The answer reached its length limit and may be unfinished."];
+    expect(world.platform.replies.at(-1)).toMatchObject({ text: "Good d", notices });
+    const [asked, shown] = await world.history.history("fake:c1", { maxMessages: 10 });
+    expect(asked?.parts).toEqual([{ kind: "text", text: '/translate text:"Guten Tag" language:English' }]);
+    expect(shown).toMatchObject({ parts: [{ text: "Good d" }], notices });
   });
 
   it("/imagine shows as many pictures as asked, with alt text", async () => {
@@ -180,7 +197,7 @@ describe("a command", () => {
   it("/models lists and searches", async () => {
     await world.answered(call("models", { search: "LIST" }));
     expect(world.platform.replies[0]?.text).toBe(
-      "1 of 2 models match:\n- `listener`: transcribes **(usual for transcription)**",
+      "1 of 2 models match:\n- `listener`: transcribes **(default for transcription)**",
     );
   });
 

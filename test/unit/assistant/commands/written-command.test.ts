@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { toWrittenCall } from "../../../../src/core/written-call.ts";
-import { toCallIfWritten } from "../../../../src/assistant/commands/written-command.ts";
+import { toWrittenCall } from "../../../../src/core/command-input.ts";
+import { toCallIfWritten } from "../../../../src/assistant/commands/run-command.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { message } from "../../../support/fakes.ts";
 
@@ -59,7 +59,7 @@ describe("toCallIfWritten", () => {
   it("says what is wrong with a command that cannot be run", () => {
     expect(toCallIfWritten(message("/imagine"), allCommands, platform)).toMatchObject({
       name: "imagine",
-      problem: { written: "/imagine", detail: { option: "prompt", problem: "it is needed" } },
+      problem: { written: "/imagine", detail: { option: "prompt", problem: "this is missing" } },
     });
     expect(
       toCallIfWritten(message("/imagine a fox", { attachments: [voice] }), allCommands, platform),

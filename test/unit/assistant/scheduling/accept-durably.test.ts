@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { acceptDurably } from "../../../../src/assistant/scheduling/accept-durably.ts";
+import { acceptDurably } from "../../../../src/assistant/scheduling/event-intake.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { message } from "../../../support/fakes.ts";
 

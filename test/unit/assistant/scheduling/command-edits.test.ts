@@ -28,7 +28,7 @@ describe("an edited command", () => {
       await vi.waitFor(() => expect(replies()).toEqual(["open: half"]));
       return event;
     }
-    const stop = ({ key }: { readonly key: string }) => world.assistant.act({ kind: "stop", key }, ada);
+    const stop = ({ key }: { readonly key: string }) => world.assistant.press({ kind: "stop", key }, ada);
     const expectApplied = async (event: { readonly key: string }) => {
       expect(await world.log()).toEqual(["user: /ask harmless", "assistant: half"]);
       expect(await world.store.inbox.listOpen()).toEqual([]);

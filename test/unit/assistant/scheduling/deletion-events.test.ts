@@ -101,7 +101,7 @@ describe("messages that people removed", () => {
     const event = message("the secret is 42");
     await world.leaveBegun([event], { message: 77 });
     await world.assistant.messagesDeleted("fake:c1", [event.key]);
-    await world.assistant.cancel("fake:c1", ada);
+    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await world.settled();
     const ended = world.platform.replies.find(({ address }) => address["message"] === 77);
     expect(ended).toMatchObject({ state: "finished", text: "" });
@@ -123,7 +123,7 @@ describe("messages that people removed", () => {
     expect(await world.assistant.receive(first)).toBe("duplicate");
     await world.settled();
     expect(world.platform.replies).toHaveLength(3);
-    expect(await world.assistant.retry(first.key, ada)).toBe("gone");
+    expect(await world.assistant.press({ kind: "retry", key: first.key }, ada)).toEqual({ kind: "gone" });
   });
 
   it("take their pictures along, unless another message shows the same", async () => {
@@ -146,7 +146,7 @@ describe("messages that people removed", () => {
     await world.assistant.receive(gone);
     await world.assistant.receive(stays);
     await world.assistant.messagesDeleted("fake:c1", [gone.key]);
-    await world.assistant.cancel("fake:c1", ada);
+    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await world.settled();
     expect(world.platform.replies).toHaveLength(2);
     expect(said(world.gateway.requests.at(-1)).join()).not.toContain("never mind");
@@ -185,7 +185,7 @@ describe("messages that people removed", () => {
     await world.assistant.receive(one);
     await world.assistant.receive(two);
     hangOnce();
-    await world.assistant.cancel("fake:c1", ada);
+    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
     await world.assistant.messagesDeleted("fake:c1", [two.key]);
     await world.settled();
@@ -309,11 +309,13 @@ describe("a command that asks first", () => {
     expect(reply?.text).toContain("2 messages and 1 file (1 whole conversation) in this conversation");
     expect(reply?.confirm).toEqual({ label: "Remove 2 messages", key: event.key });
 
-    expect(await world.assistant.confirm(event.key, bo)).toBe("refused");
+    expect(await world.assistant.press({ kind: "confirm", key: event.key }, bo)).toMatchObject({
+      kind: "told",
+    });
     await world.settled();
     expect(await kept()).toContain("a secret");
 
-    expect(await world.assistant.confirm(event.key, ada)).toBe("accepted");
+    expect(await world.assistant.press({ kind: "confirm", key: event.key }, ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toHaveLength(2);
     expect(reply?.text).toContain("Removed in this conversation: 2 messages and 1 file");
@@ -332,8 +334,10 @@ describe("a command that asks first", () => {
 
   it("cannot be confirmed where nothing asked", async () => {
     const event = await world.ask("a message, no command");
-    expect(await world.assistant.confirm(event.key, ada)).toBe("gone");
-    expect(await world.assistant.confirm("fake:never", ada)).toBe("gone");
+    expect(await world.assistant.press({ kind: "confirm", key: event.key }, ada)).toEqual({ kind: "gone" });
+    expect(await world.assistant.press({ kind: "confirm", key: "fake:never" }, ada)).toEqual({
+      kind: "gone",
+    });
     await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
   });

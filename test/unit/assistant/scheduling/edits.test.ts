@@ -391,7 +391,7 @@ describe("edits and dead processes", () => {
     const log = () => world.store.conversations.recent("fake:c1", { maxMessages: 9 });
     expect((await log()).map(({ outcome }) => outcome)).toEqual([undefined, "failed"]);
 
-    expect(await restarted.retry(event.key, event)).toBe("accepted");
+    expect(await restarted.press({ kind: "retry", key: event.key }, event)).toEqual({ kind: "done" });
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
     await world.settled();
     expect(texts().at(-1)).toBe("finished: you said: harmless");

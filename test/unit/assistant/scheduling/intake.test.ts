@@ -1,9 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { currentTurn } from "../../../../src/core/turn-scope.ts";
-import { sleep } from "../../../../src/support/sleep.ts";
 import type { World } from "../../../support/assistant-world.ts";
-import { call, message } from "../../../support/fakes.ts";
+import { message } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("acceptance", () => {
@@ -25,133 +23,32 @@ describe("acceptance", () => {
     );
   const isGone = () => new ParleyError("store-unavailable", "the disk is gone");
 
-  describe("the turn of an event that is written and not yet on disk", () => {
-    it("begins: the model is asked before the event is accepted", async () => {
-      const disk = Promise.withResolvers<void>();
-      acceptWith((accept) => async (...args) => {
-        const result = await accept(...args);
-        await disk.promise;
-        return result;
-      });
-      let isAccepted = false;
-      const accepting = world.assistant.receive(message("hello")).then((result) => {
-        isAccepted = true;
-        return result;
-      });
-      await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(1));
-      expect(isAccepted).toBe(false);
-      disk.resolve();
-      expect(await accepting).toBe("accepted");
-      await whenAnswered();
-      expect(world.gateway.requests).toHaveLength(1);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+  it("answers once where the disk refuses it at first", async () => {
+    let attempts = 0;
+    acceptWith((accept) => async (...args) => {
+      const result = await accept(...args);
+      if (attempts++ === 0) throw isGone();
+      return result;
     });
-
-    it.each([
-      { count: 8, begun: 8 },
-      { count: 9, begun: 0 },
-    ])("begins with $count commands in flight: $begun of them", async ({ count, begun }) => {
-      const disk = Promise.withResolvers<void>();
-      let written = 0;
-      acceptWith((accept) => async (...args) => {
-        const result = await accept(...args);
-        written++;
-        await disk.promise;
-        return result;
-      });
-      const accepting = Array.from({ length: count }, (_, n) =>
-        world.assistant.receive(
-          call(
-            "ask",
-            { prompt: "hello" },
-            { conversationId: `fake:c${n}`, author: { id: `fake:p${n}`, name: "Bo" } },
-          ),
-        ),
-      );
-      await vi.waitFor(() => expect(written).toBe(count));
-      // One that has begun would ask within this time.
-      await sleep(100);
-      await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(begun));
-      disk.resolve();
-      await Promise.all(accepting);
-      await world.settled();
-      expect(world.gateway.requests).toHaveLength(count);
-    });
-
-    it("begins in its own scope, although the store has written others with it", async () => {
-      const scopes: unknown[] = [];
-      const { inbox } = world.store;
-      const listOpenIn = inbox.listOpenIn.bind(inbox);
-      vi.spyOn(inbox, "listOpenIn").mockImplementation((id) => {
-        scopes.push([id, currentTurn()?.turn]);
-        return listOpenIn(id);
-      });
-      const events = ["c1", "c2"].map((name) => message("hello", { conversationId: `fake:${name}` }));
-      await Promise.all(events.map((event) => world.assistant.receive(event)));
-      await world.settled();
-      expect(scopes.slice(0, 2)).toEqual(events.map((event) => [event.conversationId, event.key]));
-    });
-
-    it("answers once where the disk refuses it at first", async () => {
-      let attempts = 0;
-      acceptWith((accept) => async (...args) => {
-        const result = await accept(...args);
-        if (attempts++ === 0) throw isGone();
-        return result;
-      });
-      expect(await world.assistant.receive(message("hello"))).toBe("accepted");
-      await whenAnswered();
-      expect(attempts).toBe(2);
-      expect(world.gateway.requests).toHaveLength(1);
-    });
-
-    it("answers once where the disk refuses it for good and the platform delivers it again", async () => {
-      acceptWith((accept) => async (...args) => {
-        await accept(...args);
-        throw isGone();
-      });
-      const event = message("hello");
-      await expect(world.assistant.receive(event)).rejects.toMatchObject({ code: "store-unavailable" });
-      vi.restoreAllMocks();
-      expect(await world.assistant.receive(event)).toBe("duplicate");
-      await whenAnswered();
-      expect(world.gateway.requests).toHaveLength(1);
-      expect(world.assistant.pending()).toBe(0);
-    });
-
-    it("counts as running, and as asked, where the disk refuses it for good", async () => {
-      await world.renew({ spending: { turnsPersonMinute: 1 } });
-      const busy = Promise.withResolvers<void>();
-      world.gateway.answerWith(async function* slow(request) {
-        await busy.promise;
-        yield { kind: "text", text: "you said: hello" };
-        yield { kind: "finish", reason: "stop", model: request.model, usage: { isEstimated: true } };
-      });
-      acceptWith((accept) => async (...args) => {
-        await accept(...args);
-        throw isGone();
-      });
-      await expect(world.assistant.receive(message("hello"))).rejects.toMatchObject({
-        code: "store-unavailable",
-      });
-      vi.restoreAllMocks();
-      expect(world.assistant.pending()).toBe(1);
-      await expect(world.assistant.receive(message("more"))).rejects.toMatchObject({ code: "rate-limited" });
-      busy.resolve();
-      await whenAnswered();
-      await world.settled();
-    });
+    expect(await world.assistant.receive(message("hello"))).toBe("accepted");
+    await whenAnswered();
+    expect(attempts).toBe(2);
+    expect(world.gateway.requests).toHaveLength(1);
   });
 
-  it("a command's acknowledgement is sent before its turn begins, on a store that says nothing before the disk has it", async () => {
-    acceptWith((accept) => (event) => accept(event));
-    await world.assistant.receive(call("ask", { prompt: "hello" }));
-    // As undici sends on an idle connection.
-    const sent = await new Promise<string>((resolve) => {
-      setImmediate(() => resolve(`sent before ${1 - world.platform.replies.length} of 1`));
+  it("is answered once, by the next recovery, where its outcome was unknown and it is delivered again", async () => {
+    acceptWith((accept) => async (...args) => {
+      await accept(...args);
+      throw isGone();
     });
-    expect(sent).toBe("sent before 1 of 1");
+    const event = message("hello");
+    await expect(world.assistant.receive(event)).rejects.toMatchObject({ code: "store-unavailable" });
+    vi.restoreAllMocks();
+    expect(await world.assistant.receive(event)).toBe("duplicate");
+    await world.recover();
     await whenAnswered();
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(world.assistant.pending()).toBe(0);
   });
 });
 
@@ -168,6 +65,15 @@ describe("refusals", () => {
       expect(await world.store.inbox.accept(event)).toBe("duplicate");
       expect(await world.store.inbox.listOpen()).toEqual([]);
       expect(await world.assistant.refuse(event.key)).toBe("refused");
+    });
+
+    it("is not made again: what is found once more, of somebody who is over a limit, is a duplicate", async () => {
+      await world.renew({ spending: { turnsPersonMinute: 1 } });
+      await world.assistant.receive(message("one"));
+      const second = message("two");
+      await expect(world.assistant.receive(second)).rejects.toMatchObject({ code: "rate-limited" });
+      expect(await world.assistant.refuse(second.key)).toBe("refused");
+      expect(await world.assistant.receive(second)).toBe("duplicate");
     });
 
     it("counts from the moment it is said, although the store is unavailable until later", async () => {

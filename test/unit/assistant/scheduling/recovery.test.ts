@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { createOtherTurns } from "../../../../src/assistant/scheduling/other-turns.ts";
+import { createOtherTurns } from "../../../../src/assistant/scheduling/end-turn.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { createWorld } from "../../../support/assistant-world.ts";
 import { call, createFakePlatform, message } from "../../../support/fakes.ts";

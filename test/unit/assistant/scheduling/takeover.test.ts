@@ -1,8 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
-import { createActiveTurn } from "../../../../src/assistant/scheduling/active-turn.ts";
-import { endWithdrawn } from "../../../../src/assistant/scheduling/end-withdrawn.ts";
+import { createActiveTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
+import { endWithdrawn, refuseTurn } from "../../../../src/assistant/scheduling/end-turn.ts";
 import { sealReply } from "../../../../src/assistant/scheduling/recovery.ts";
-import { refuseTurn } from "../../../../src/assistant/scheduling/refuse-turn.ts";
 import { messageIds, withoutRetriedAttempts } from "../../../../src/assistant/turn/stored-messages.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyHooks } from "../../../../src/core/platform.ts";

@@ -173,9 +173,13 @@ describe("layers", () => {
       });
       expect(await world.store.inbox.listOpen()).toEqual([]);
       const by = { platform: "fake", author: ada, origin: inChannel };
-      await expect(world.assistant.retry("fake:1", by)).rejects.toMatchObject({ code: "access-denied" });
-      await expect(world.assistant.cancel("fake:c1", by)).rejects.toMatchObject({ code: "access-denied" });
-      const details = world.assistant.act({ kind: "details", key: "fake:c1 fake:1/answer" }, by);
+      await expect(world.assistant.press({ kind: "retry", key: "fake:1" }, by)).rejects.toMatchObject({
+        code: "access-denied",
+      });
+      await expect(world.assistant.press({ kind: "stop", key: "fake:c1" }, by)).rejects.toMatchObject({
+        code: "access-denied",
+      });
+      const details = world.assistant.press({ kind: "details", key: "fake:c1 fake:1/answer" }, by);
       await expect(details).rejects.toMatchObject({ code: "access-denied" });
       expect(await ask("hi", { origin: manager, author: mia })).toBe("chatty");
       expect(await ask("hi", { origin: { ...inChannel, roles: ["fake:role:board"] } })).toBe("chatty");
@@ -299,7 +303,7 @@ describe("layers", () => {
   describe("the forms of settings", () => {
     const caller: Actor = { platform: "fake", author: ada, origin: inChannel };
     const managing: Actor = { platform: "fake", author: mia, origin: manager };
-    const offersOf = (who: Actor) => world.assistant.forms.offers(who, "fake:c1");
+    const offersOf = (who: Actor) => world.assistant.formOffers(who, "fake:c1");
     const keyOf = (who: Actor, label: string) =>
       offersOf(who).find((offer) => offer.label === label)?.key ?? "";
 
@@ -330,9 +334,11 @@ describe("layers", () => {
 
     it("show what the layer holds, and what applies otherwise", async () => {
       await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager);
-      const form = await world.assistant.forms.open(keyOf(caller, "For me: models"), caller);
+      const key = keyOf(caller, "For me: models");
+      const opened = await world.assistant.press({ kind: "settings", key }, caller);
+      const form = opened.kind === "form" ? opened.form : undefined;
       expect(form).toMatchObject({ title: "Models" });
-      expect(form.fields[0]).toMatchObject({
+      expect(form?.fields[0]).toMatchObject({
         name: "chat-model",
         label: "Chat model",
         value: "",
@@ -344,10 +350,17 @@ describe("layers", () => {
     it("save all fields, or say at each what is wrong and save nothing", async () => {
       const key = keyOf(managing, "This channel: when, where and who");
       expect(
-        await world.assistant.forms.submit(key, managing, {
-          "answer-to": "every-message",
-          "person-budget": "abc",
-        }),
+        await world.assistant.press(
+          {
+            kind: "settings",
+            key,
+            values: {
+              "answer-to": "every-message",
+              "person-budget": "abc",
+            },
+          },
+          managing,
+        ),
       ).toEqual({
         kind: "problems",
         problems: {
@@ -355,27 +368,41 @@ describe("layers", () => {
         },
       });
       expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{}]);
-      const saved = await world.assistant.forms.submit(key, managing, {
-        "answer-to": "every-message",
-        "person-budget": "2",
-      });
-      expect(saved).toMatchObject({ kind: "saved" });
+      const saved = await world.assistant.press(
+        {
+          kind: "settings",
+          key,
+          values: {
+            "answer-to": "every-message",
+            "person-budget": "2",
+          },
+        },
+        managing,
+      );
+      expect(saved).toMatchObject({ kind: "told" });
       expect(await world.store.settings.read(["fake:channel:1"])).toEqual([
         { "answer-to": "every-message", "person-budget": 2 },
       ]);
-      await world.assistant.forms.submit(key, managing, { "answer-to": "", "person-budget": "2.00" });
+      await world.assistant.press(
+        { kind: "settings", key, values: { "answer-to": "", "person-budget": "2.00" } },
+        managing,
+      );
       expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{ "person-budget": 2 }]);
     });
 
     it("are refused to members, also with a manager's key", async () => {
       const key = keyOf(managing, "This server: models");
-      await expect(world.assistant.forms.open(key, caller)).rejects.toMatchObject({ code: "not-permitted" });
+      await expect(world.assistant.press({ kind: "settings", key }, caller)).rejects.toMatchObject({
+        code: "not-permitted",
+      });
       await expect(
-        world.assistant.forms.submit(key, caller, { "chat-model": "quick" }),
+        world.assistant.press({ kind: "settings", key, values: { "chat-model": "quick" } }, caller),
       ).rejects.toMatchObject({
         code: "not-permitted",
       });
-      await expect(world.assistant.forms.open("settings/x/y/", caller)).rejects.toMatchObject({
+      await expect(
+        world.assistant.press({ kind: "settings", key: "settings/x/y/" }, caller),
+      ).rejects.toMatchObject({
         code: "not-permitted",
       });
     });
@@ -384,8 +411,11 @@ describe("layers", () => {
       await world.store.settings.change("fake:ada", { "chat-model": "retired" });
       const key = keyOf(caller, "For me: models");
       expect(
-        await world.assistant.forms.submit(key, caller, { "chat-model": "retired", "image-model": "" }),
-      ).toMatchObject({ kind: "saved" });
+        await world.assistant.press(
+          { kind: "settings", key, values: { "chat-model": "retired", "image-model": "" } },
+          caller,
+        ),
+      ).toMatchObject({ kind: "told" });
     });
   });
 });

@@ -49,20 +49,6 @@ describe("a channel that several workspaces share", () => {
     expect([await askIn("a"), await askIn("b")]).toEqual(["chatty", "quick"]);
   });
 
-  it("has those of an earlier version until they are changed", async () => {
-    await world.store.settings.change("fake:channel:1", { "chat-model": "clever", calm: "on" });
-    expect(await askIn("a")).toBe("clever");
-    await set("a", "quick");
-    expect(await askIn("a")).toBe("quick");
-    expect(await world.store.settings.read(["fake:channel:a:1", "fake:channel:1"])).toEqual([
-      { "chat-model": "quick", calm: "on" },
-      {},
-    ]);
-    expect(
-      await world.assistant.placeSettings({ channel: "fake:channel:1", channelPlace: "fake:channel:a:1" }),
-    ).toEqual({ answerTo: "mentions", answerIn: "thread" });
-  });
-
   it("has budgets in each of them", async () => {
     await world.close();
     world = await createWorld({

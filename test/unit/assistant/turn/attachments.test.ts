@@ -2,24 +2,24 @@ import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AttachmentReader, readAttachments } from "../../../../src/assistant/turn/attachments.ts";
 import {
-  type DownloadedRecording,
-  transcribeRecording,
-} from "../../../../src/assistant/turn/transcribe-recording.ts";
-import type { Transcription } from "../../../../src/assistant/turn/transcribe.ts";
-import {
   attachTranscripts,
+  type DownloadedRecording,
   toClock,
   toShownTranscript,
-} from "../../../../src/assistant/turn/transcript-file.ts";
+  type transcribe,
+  transcribeRecording,
+} from "../../../../src/assistant/turn/transcribe-recording.ts";
 import { type ErrorCode, ParleyError } from "../../../../src/core/errors.ts";
 import type { TimedWords, TranscriptionRequest } from "../../../../src/core/gateway.ts";
 import type { RecordingPart } from "../../../../src/media/recordings/cut-into-parts.ts";
 import { cutRecording } from "../../../../src/media/recordings/cut-recording.ts";
 import { longestAudioSeconds } from "../../../../src/media/recordings/longest-audio.ts";
-import { flacBomb } from "../../../support/audio-bombs.ts";
+import { flacBomb, m4aBomb, opusBomb } from "../../../support/audio-bombs.ts";
 import { makeCompound, makePdf, makeXlsx } from "../../../support/documents.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { makeLongWav } from "../../../support/recordings.ts";
+
+type Transcription = Awaited<ReturnType<typeof transcribe>>;
 
 describe("documents", () => {
   const files = new Map<string, Uint8Array>();
@@ -163,20 +163,22 @@ describe("recordings", () => {
       expect(requests[0]?.bytes).toBe(bytes);
     });
 
-    it("sends FLAC, whose bytes say nothing of its length, in parts of a known length only", async () => {
-      const flac = recordingOf(flacBomb(8), {
-        mediaType: "audio/flac",
-        container: "flac",
-        fileName: "a.flac",
-        durationMs: 1000,
-      });
-      const { requests } = await transcribe(flac, () => answer("hello"), { cut: cutRecording });
-      expect(requests.length).toBeGreaterThan(0);
-      for (const { mediaType, bytes, durationMs = 0 } of requests) {
-        expect(mediaType).toBe("audio/wav");
-        expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeCloseTo(durationMs / 1000, 0);
-      }
-    });
+    it.each([
+      ["FLAC", flacBomb(8), { mediaType: "audio/flac", container: "flac", fileName: "a.flac" }],
+      ["Opus", opusBomb(2000), { mediaType: "audio/ogg", container: "ogg", fileName: "a.ogg" }],
+      ["AAC", m4aBomb(1000), { mediaType: "audio/mp4", container: "mp4", fileName: "a.m4a" }],
+    ])(
+      "sends %s, whose bytes say little of its length, in parts of a known length only",
+      async (_, bomb, as) => {
+        const recording = recordingOf(bomb, { ...as, durationMs: 1000 });
+        const { requests } = await transcribe(recording, () => answer("hello"), { cut: cutRecording });
+        expect(requests.length).toBeGreaterThan(0);
+        for (const { mediaType, bytes, durationMs = 0 } of requests) {
+          expect(mediaType).toBe("audio/wav");
+          expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeCloseTo(durationMs / 1000, 0);
+        }
+      },
+    );
 
     it("sends a large one of a known short length as it is, with its length", async () => {
       const bytes = new Uint8Array(5_000_000);

@@ -6,9 +6,10 @@ import {
   createTokenFactors,
   maxImages,
 } from "../../../../src/assistant/turn/context-window.ts";
-import { anchorOf, createJoiner } from "../../../../src/assistant/turn/join-continuation.ts";
+import { anchorOf, createJoiner } from "../../../../src/assistant/turn/continued-answer.ts";
 import {
   estimatePartsTokens,
+  toShownMessages,
   withoutRetriedAttempts,
 } from "../../../../src/assistant/turn/stored-messages.ts";
 import type { MessagePart, StoredMessage } from "../../../../src/core/storage.ts";
@@ -251,6 +252,43 @@ describe("a retried turn", () => {
     const idsOf = (log: readonly StoredMessage[]) => withoutRetriedAttempts(log).map(({ id }) => id);
     expect(idsOf([failed, ...questions])).toEqual(["question", "first", "batched"]);
     expect(idsOf([failed, ...questions, answer])).toEqual(["question", "batched", "second"]);
+  });
+});
+
+describe("what people are shown of a turn that ran again", () => {
+  const attempt = (number: number, text: string | readonly MessagePart[]): StoredMessage => ({
+    ...stored(`a${number}`, "assistant", text),
+    turnKey: "k1",
+    attempt: number,
+  });
+  const question = { ...stored("question", "user", "why?"), turnKey: "k1" };
+  const version = (text: string) => ({ parts: [{ kind: "text" as const, text }], createdAt: 0 });
+  const textsOf = (log: readonly StoredMessage[]) =>
+    toShownMessages(log)
+      .at(-1)
+      ?.versions?.map(({ parts }) => parts.map((part) => ("text" in part ? part.text : part.kind)).join("+"));
+
+  it.each([
+    ["what an attempt before a Retry has said", [attempt(1, "One tw"), attempt(2, "Uno")], ["One tw"]],
+    ["a picture alone", [attempt(1, [picture("p")]), attempt(2, "No picture.")], ["image"]],
+    ["nothing of an attempt that said nothing", [attempt(1, ""), attempt(2, "Uno")], undefined],
+    ["nothing twice that a later attempt has kept", [attempt(1, "One"), attempt(2, "One")], undefined],
+    ["nothing that was continued", [attempt(1, "One tw"), attempt(2, "One two.")], undefined],
+    [
+      "what was answered before it as well, in order",
+      [attempt(1, "First"), { ...attempt(3, "Third"), versions: [version("Second")] }],
+      ["First", "Second"],
+    ],
+    [
+      "the newest ten",
+      [
+        attempt(1, "0"),
+        { ...attempt(20, "n"), versions: Array.from({ length: 10 }, (_, n) => version(`${n + 1}`)) },
+      ],
+      Array.from({ length: 10 }, (_, n) => `${n + 1}`),
+    ],
+  ])("has %s as versions", (_, log, expected) => {
+    expect(textsOf([question, ...log])).toEqual(expected);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createAllowedModels } from "../../../../src/assistant/access/allowed-models.ts";
+import { createAllowedModels } from "../../../../src/assistant/access/access.ts";
 import { createModelChoice, suggestModels } from "../../../../src/assistant/turn/model-choice.ts";
 import type { Gateway, Model, ModelCapabilities } from "../../../../src/core/gateway.ts";
 

@@ -3,8 +3,8 @@ import {
   findMeantPictures,
   mayAskForChange,
   parseAskedChange,
-} from "../../../../src/assistant/turn/meant-pictures.ts";
-import { showPictures } from "../../../../src/assistant/turn/show-pictures.ts";
+} from "../../../../src/assistant/turn/ask-model.ts";
+import { showPictures } from "../../../../src/assistant/turn/stored-pictures.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatEvent } from "../../../../src/core/gateway.ts";
 import type { MessagePart, StoredMessage } from "../../../../src/core/storage.ts";
@@ -243,7 +243,7 @@ describe("the picture that is meant", () => {
       ]);
       const again = reply.actions.find(({ kind }) => kind === "again")!;
       const by = { platform: "fake", author: { id: "fake:ada", name: "Ada" } };
-      expect(await world.assistant.act(again, by)).toMatchObject({
+      expect(await world.assistant.press(again, by)).toMatchObject({
         kind: "call",
         call: {
           name: "imagine",

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findUrlProblem, parsePostgresUrl } from "../../../../src/conversations/postgres/postgres-url.ts";
+import { findUrlProblem, parsePostgresUrl } from "../../../../src/conversations/postgres/postgres-client.ts";
 
 describe("a Postgres URL", () => {
   it("names the schema and the number of connections, which the driver does not see", () => {

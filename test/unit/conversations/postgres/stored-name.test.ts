@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fromStored, toStored } from "../../../../src/conversations/postgres/stored-name.ts";
+import { fromStored, toStored } from "../../../../src/conversations/postgres/postgres-writer.ts";
 
 const name = fc.oneof(
   fc.string({ unit: "grapheme" }),

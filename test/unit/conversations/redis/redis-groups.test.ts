@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { BackendChange } from "../../../../src/conversations/backend.ts";
-import { splitByGroup } from "../../../../src/conversations/redis/redis-groups.ts";
+import { splitByGroup } from "../../../../src/conversations/redis/redis-backend.ts";
 import {
   clusterNames,
   keyOf,
   namespaceOf,
   tagOfEntry,
   tagOfIndex,
-} from "../../../../src/conversations/redis/redis-layout.ts";
+} from "../../../../src/conversations/redis/redis-script.ts";
 import { entryAt, indexes } from "../../../../src/conversations/store-keys.ts";
 
 const id = "slack:T1:C{2}:1/%2F";
@@ -30,7 +30,7 @@ describe("the keys of a cluster", () => {
   });
 
   it("of the inbox and the indexes share another one, and those of the counts a third", () => {
-    const inbox = [entryAt.event("{k}"), entryAt.turn("k"), entryAt.claim("k", 1)].map(tagOfEntry);
+    const inbox = [entryAt.event("{k}"), entryAt.turn("k")].map(tagOfEntry);
     const sorted = [indexes.openEvents, indexes.openEventsIn(id), indexes.answeredEventsBy("a")].map(
       tagOfIndex,
     );

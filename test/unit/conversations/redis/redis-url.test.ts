@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { findRedisUrlProblem, parseRedisUrl } from "../../../../src/conversations/redis/redis-url.ts";
-import { productOf } from "../../../../src/conversations/redis/redis-product.ts";
+import { findRedisUrlProblem, parseRedisUrl } from "../../../../src/conversations/redis/redis-connection.ts";
+import { productOf } from "../../../../src/conversations/redis/redis-script.ts";
 
 describe("a Redis URL", () => {
   it("of one server waits for no replica unless it says so, which the client does not see", () => {
@@ -8,35 +8,12 @@ describe("a Redis URL", () => {
       url: "redis://:p@host:6380/2",
       isTls: false,
       replicas: 0,
-      sentinels: undefined,
       cluster: undefined,
     });
     expect(parseRedisUrl("rediss://host?wait_replicas=2")).toMatchObject({
       url: "rediss://host",
       isTls: true,
       replicas: 2,
-    });
-  });
-
-  it("of sentinels names them, the primary and the database, and waits for a replica", () => {
-    expect(parseRedisUrl("rediss+sentinel://u%40:p%3A1@a:1,b.example,[::1]:3/my%20one/4")).toMatchObject({
-      isTls: true,
-      replicas: 1,
-      sentinels: {
-        addresses: [
-          { host: "a", port: 1 },
-          { host: "b.example", port: 26_379 },
-          { host: "::1", port: 3 },
-        ],
-        name: "my one",
-        username: "u@",
-        password: "p:1",
-        database: 4,
-      },
-    });
-    expect(parseRedisUrl("redis+sentinel://a/m?wait_replicas=0")).toMatchObject({
-      replicas: 0,
-      sentinels: { username: undefined, password: undefined, database: 0 },
     });
   });
 
@@ -59,13 +36,8 @@ describe("a Redis URL", () => {
     ["redis+cluster://a/0", "cluster"],
     ["redis+cluster://a,,b", "cluster"],
     ["redis+cluster://a?wait_replicas=x", "wait_replicas"],
-    ["redis+sentinel://a", "sentinels"],
-    ["redis+sentinel://a:1,/m", "sentinels"],
-    ["redis+sentinel://a:1/m/x", "sentinels"],
-    ["redis+sentinel://a:70000/m", "sentinels"],
-    ["redis+sentinel://a/m?wait_replicas=some", "wait_replicas"],
     ["redis://a?wait_replicas=101", "wait_replicas"],
-    ["redis+sentinel://u:%zz@a/m", "escape"],
+    ["redis+cluster://u:%zz@a", "escape"],
   ])("%s is refused", (url, words) => {
     expect(findRedisUrlProblem(url)).toContain(words);
   });

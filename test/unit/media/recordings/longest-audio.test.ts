@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { transcriptionWorstCase as forPerson } from "../../../../src/assistant/access/worst-case.ts";
+import { transcriptionWorstCase as forPerson } from "../../../../src/assistant/access/budgets.ts";
 import { transcriptionWorstCase as forKey } from "../../../../src/embedded-gateway/worst-case.ts";
 import { isSparse, longestAudioSeconds } from "../../../../src/media/recordings/longest-audio.ts";
+import { fixture } from "../../../fixtures/fixtures.ts";
+import { adtsBomb, m4aBomb, opusBomb, webmBomb } from "../../../support/audio-bombs.ts";
 
 /** The beginning of a FLAC stream that does not say how long it is. */
 function flacHead(maxBlockSamples: number, rate: number): Buffer {
@@ -74,5 +76,66 @@ describe("the longest that a recording can be", () => {
   it("is the size at the least rate of compressed speech otherwise", () => {
     expect(longestAudioSeconds(100_000, undefined, 1000)).toBe(100);
     expect(longestAudioSeconds(100_000, Buffer.from("ID3"), 750)).toBeCloseTo(133.3, 1);
+  });
+
+  it.each([
+    ["Ogg/Opus", opusBomb(120_000), 4 * hours],
+    ["WebM/Opus", webmBomb(500), 500 * 256 * 0.12],
+    ["MP4/AAC", m4aBomb(60_000), (60_000 * 1024) / 44_100],
+    ["ADTS/AAC", adtsBomb(30_000), (30_000 * 4 * 1024) / 8000],
+  ])("is what its frames hold, which can be almost empty: %s", (_, bytes, seconds) => {
+    expect(bytes.length).toBeLessThan(560_000);
+    expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeGreaterThan(seconds - 1);
+    expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeLessThan(seconds * 1.01 + 1);
+    expect(isSparse(bytes.length, bytes, 750)).toBe(true);
+  });
+
+  it("is the longest of any format where a container cannot be counted", () => {
+    const ogg = opusBomb(1000);
+    const [m4a, webm] = [m4aBomb(1000), webmBomb(10)];
+    // A codec that nobody knows; a sample rate of its own; a part that ends behind the file; compressed blocks.
+    ogg.write("OpusHeed", ogg.indexOf("OpusHead"), "latin1");
+    m4a[m4a.indexOf(Buffer.from([5, 2, 0x12, 0x10])) + 2] = 0x17;
+    webm[webm.lastIndexOf(0xa3) + 1] = 0x1f;
+    const packed = webmBomb(10, true);
+    const notPcm = sized(wavHead(1, 16), 10_000);
+    notPcm.writeUInt16LE(2, 20);
+    const others = ["FORM\0\0\0\0AIFF", "caff\0\x01", ".snd"].map((start) =>
+      sized(Buffer.from(start), 10_000),
+    );
+    for (const bytes of [ogg, m4a, webm, packed, notPcm, ...others])
+      expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeGreaterThan(bytes.length / 2);
+    // Of its beginning alone nothing can be said.
+    const whole = opusBomb(1000);
+    expect(longestAudioSeconds(1_000_000, whole.subarray(0, 500), 1000)).toBeGreaterThan(100 * hours);
+  });
+
+  it.each([
+    [
+      "in the table of another page",
+      Buffer.concat([Buffer.from("OggS"), Buffer.alloc(22), Buffer.from([255])]),
+    ],
+    ["behind damaged bytes", Buffer.from("OggS\0\0damaged")],
+  ])("counts the pages of Ogg %s", (_, before) => {
+    const bytes = Buffer.concat([before, opusBomb(10_000)]);
+    expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeGreaterThanOrEqual(1200);
+  });
+
+  it.each(["voice.ogg", "voice.webm", "recorder.webm", "voice.m4a", "voice.mp3", "voice.wav"])(
+    "does not take usual speech for sparse: %s",
+    async (name) => {
+      const bytes = await fixture(name);
+      expect(isSparse(bytes.length, bytes, 1000)).toBe(false);
+    },
+  );
+
+  it("reads 10 MB of what looks like the beginnings of pages, frames and tables in little time", () => {
+    for (const start of ["OggS", "ftyp", "\xff\xf1\x50"]) {
+      const bytes = Buffer.alloc(10_000_000, start, "latin1");
+      bytes.write("OggS", 0, "latin1");
+      const startedAt = performance.now();
+      longestAudioSeconds(bytes.length, bytes, 1000);
+      expect(performance.now() - startedAt).toBeLessThan(2000);
+    }
   });
 });

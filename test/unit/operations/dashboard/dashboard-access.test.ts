@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { expect, test } from "vitest";
-import { createDashboardAccess } from "../../../../src/operations/dashboard/dashboard-access.ts";
+import { createDashboardAccess } from "../../../../src/operations/dashboard/dashboard.ts";
 
 const request = (
   remoteAddress: string,

@@ -47,43 +47,13 @@ test("samples what runs every 10 s, for an hour, and shows the present", async (
   expect(clock.waiting()).toBe(0);
 });
 
-test("sums up each minute, and passes every figure on", async () => {
+test("counts the calls that a platform refused, and passes every figure on", () => {
   const history = open();
   const counted = history.countInto(meter);
-  for (let seconds = 1; seconds <= 100; seconds++)
-    counted.turn({ platform: "slack", kind: "message", outcome: "complete" }, seconds);
-  counted.turn({ platform: "slack", kind: "message", outcome: "failed" }, 1);
-  counted.firstText({ platform: "slack" }, 0.5);
-  counted.refused({ platform: "slack", code: "busy" });
+  counted.turn({ platform: "slack", kind: "message", outcome: "complete" }, 1);
   counted.platformLimited({ platform: "slack", method: "chat.update" });
-  counted.call({ operation: "chat", outcome: "ok", model: "m" }, { isEstimated: false });
-  await clock.advance(60_000);
-  counted.refused({ platform: "slack", code: "busy" });
-  const [first, second] = history.minutes();
-  expect(first).toMatchObject({
-    turns: 101,
-    failed: 1,
-    refused: 1,
-    turnP50: 50,
-    turnP95: 95,
-    firstTextP50: 0.5,
-  });
-  expect(second).toMatchObject({ turns: 0, turnP50: null, firstTextP95: null, refused: 1 });
-  expect(history.refusals()).toEqual({ busy: 2 });
   expect(history.activity("slack").limited).toBe(1);
-  expect(new Set(passed)).toEqual(new Set(["turn", "firstText", "refused", "platformLimited", "call"]));
-  history.close();
-});
-
-test("keeps the quantiles of many turns in bounded memory", () => {
-  const history = open();
-  const counted = history.countInto(meter);
-  for (let n = 0; n < 20_000; n++)
-    counted.turn({ platform: "slack", kind: "message", outcome: "complete" }, n % 100);
-  const [minute] = history.minutes();
-  expect(minute?.turns).toBe(20_000);
-  expect(minute?.turnP50).toBeGreaterThan(40);
-  expect(minute?.turnP50).toBeLessThan(60);
+  expect(passed).toEqual(["turn", "platformLimited"]);
   history.close();
 });
 

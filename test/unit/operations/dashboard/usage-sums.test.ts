@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { UsageRow } from "../../../../src/core/spending.ts";
-import { toUsageSums } from "../../../../src/operations/dashboard/usage-sums.ts";
+import { toUsageSums } from "../../../../src/operations/dashboard/dashboard-data.ts";
 
 const row = (more: Partial<UsageRow>): UsageRow => ({
   day: "2026-01-01",

@@ -4,7 +4,7 @@ import {
   createDeliveryScheduler,
   type DeliveryCall,
 } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
-import { createRefusalSchedule } from "../../../../src/platforms/delivery/refusal-schedule.ts";
+import { createRefusalSchedule } from "../../../../src/platforms/delivery/receive-patiently.ts";
 
 describe("the delivery scheduler", () => {
   beforeEach(() => void vi.useFakeTimers());

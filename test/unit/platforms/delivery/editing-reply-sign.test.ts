@@ -1,11 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Json } from "../../../../src/core/events.ts";
-import type { EditTarget } from "../../../../src/platforms/delivery/edit-target.ts";
-import {
-  createEditingReply,
-  type EditingReplyOptions,
-} from "../../../../src/platforms/delivery/editing-reply.ts";
+import type { EditTarget } from "../../../../src/platforms/delivery/message-plan.ts";
+import { createEditingReply } from "../../../../src/platforms/delivery/editing-reply.ts";
 import { silentLog } from "../../../support/fakes.ts";
 import { createFakeTarget, type FakeTarget } from "./fake-target.ts";
 
@@ -218,7 +215,7 @@ describe("steering", () => {
 
   const words = (count: number) => Array.from({ length: count }, (_, index) => `word${index}`).join(" ");
 
-  function setUp(options: Partial<EditingReplyOptions> & { target?: FakeTarget } = {}) {
+  function setUp(options: Partial<Parameters<typeof createEditingReply>[0]> & { target?: FakeTarget } = {}) {
     const target = options.target ?? createFakeTarget();
     const saveRefs = () => Promise.resolve();
     return { target, reply: createEditingReply({ saveRefs, log: silentLog, ...options, target }) };

@@ -3,10 +3,7 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Json } from "../../../../src/core/events.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
 import type { ReplyFile } from "../../../../src/core/platform.ts";
-import {
-  createEditingReply,
-  type EditingReplyOptions,
-} from "../../../../src/platforms/delivery/editing-reply.ts";
+import { createEditingReply } from "../../../../src/platforms/delivery/editing-reply.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { createFakeTarget, type FakeTarget } from "./fake-target.ts";
 
@@ -31,7 +28,7 @@ function createLog(): Log & { readonly warnings: string[] } {
   return log;
 }
 
-function setUp(options: Partial<EditingReplyOptions> & { target?: FakeTarget } = {}) {
+function setUp(options: Partial<Parameters<typeof createEditingReply>[0]> & { target?: FakeTarget } = {}) {
   const target = options.target ?? createFakeTarget();
   const saved: (readonly Json[])[] = [];
   const log = createLog();

@@ -1,5 +1,5 @@
 import type { ReplyFile } from "../../../../src/core/platform.ts";
-import type { EditTarget, MessageContent } from "../../../../src/platforms/delivery/edit-target.ts";
+import type { EditTarget, MessageContent } from "../../../../src/platforms/delivery/message-plan.ts";
 
 /** A platform in memory that fails and waits on demand. */
 export interface FakeTarget extends EditTarget {

@@ -1,13 +1,11 @@
-import fc from "fast-check";
 import { type APIMessage, ChannelType, MessageType } from "discord.js";
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { RoomQuery } from "../../../../src/core/room.ts";
 import type { DiscordAddress } from "../../../../src/platforms/discord/address.ts";
-import { createChannelIndex, type IndexedChannel } from "../../../../src/platforms/discord/channel-index.ts";
-import { createHeardMessages } from "../../../../src/platforms/discord/heard-messages.ts";
+import { createHeardMessages } from "../../../../src/platforms/discord/gateway-events.ts";
 import { createRoomReader } from "../../../../src/platforms/discord/read-room.ts";
-import { createReplyChains } from "../../../../src/platforms/discord/reply-chains.ts";
+import { createReplyChains } from "../../../../src/platforms/discord/message-events.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
 import type { SeenMessage } from "../../../simulators/discord/transcript.ts";
@@ -202,57 +200,6 @@ describe("heard messages", () => {
       hear(61);
       expect(isQuiet(60, 61)).toBe(false);
     });
-  });
-});
-
-describe("the index of channels", () => {
-  const channel = fc.record({
-    id: fc.bigInt({ min: 1n, max: (1n << 64n) - 1n }).map(String),
-    type: fc.integer({ min: 0, max: 255 }),
-    name: fc.string({ unit: "grapheme" }),
-  });
-  /** A name with a line break, which Discord has not, is shown in one line. */
-  const shown = ({ id, type, name }: IndexedChannel): IndexedChannel => ({
-    id,
-    type,
-    name: name.replaceAll("\n", " "),
-  });
-
-  test("holds what it is given, changes and deletions included", () => {
-    fc.assert(
-      fc.property(
-        fc.uniqueArray(channel, { selector: ({ id }) => id }),
-        fc.array(channel),
-        fc.array(fc.nat()),
-        (given, changes, removed) => {
-          const expected = new Map(given.map((one) => [one.id, one]));
-          let index = createChannelIndex(given);
-          for (const one of changes) {
-            index = index.with(one);
-            expected.set(one.id, one);
-          }
-          for (const at of removed) {
-            const id = given[at % Math.max(1, given.length)]?.id;
-            if (id === undefined) continue;
-            index = index.without(id);
-            expected.delete(id);
-          }
-          for (const one of [...given, ...changes]) {
-            const wanted = expected.get(one.id);
-            expect(index.get(one.id)).toEqual(wanted === undefined ? undefined : shown(wanted));
-          }
-        },
-      ),
-    );
-  });
-
-  test("knows nothing of what is no id", () => {
-    const index = createChannelIndex([
-      { id: "7", type: 0, name: "general" },
-      { id: "x", type: 0, name: "left out" },
-    ]);
-    expect(index.get("7")).toEqual({ id: "7", type: 0, name: "general" });
-    for (const id of ["", "x", "-7", "7.0", "99999999999999999999999"]) expect(index.get(id)).toBeUndefined();
   });
 });
 

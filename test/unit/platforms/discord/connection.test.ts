@@ -1,13 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, test, vi } from "vitest";
 import type { ParleyError } from "../../../../src/core/errors.ts";
 import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/api.ts";
-import { createDiscordClock } from "../../../../src/platforms/discord/discord-clock.ts";
-import {
-  createHttpAgent,
-  type MakeRequest,
-  observing,
-  type SentRequest,
-} from "../../../../src/platforms/discord/http-agent.ts";
+import { createDiscordClock } from "../../../../src/platforms/discord/make-request.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { setClockOff } from "../../../support/clock-off.ts";
@@ -255,7 +249,6 @@ describe("close codes", () => {
 
 describe("steps of the clock", () => {
   const dayMs = 24 * 60 * 60_000;
-  const agent = createHttpAgent();
   let simulator: DiscordSimulator;
   let api: DiscordApi;
   const clock = createDiscordClock();
@@ -267,7 +260,6 @@ describe("steps of the clock", () => {
     api = createDiscordApi({
       token: simulator.token,
       apiUrl: simulator.apiUrl,
-      agent,
       onResponse: clock.observe,
     });
   });
@@ -320,26 +312,5 @@ describe("steps of the clock", () => {
       setClockOff(-dayMs);
       expect(Math.abs(clock.now() - right)).toBeLessThan(5000);
     });
-  });
-});
-
-describe("the HTTP agent", () => {
-  test.each([
-    ["https://discord.com/api/v10/channels/1/messages?limit=1", "/channels/1/messages"],
-    ["http://127.0.0.1:8080/v10/channels/1/typing", "/channels/1/typing"],
-    ["https://proxy.example/v2/discord/api/v10/channels/1/messages/2", "/channels/1/messages/2"],
-  ])("an observer is told the path of the API of %s", async (url, path) => {
-    const seen: SentRequest[] = [];
-    const response = { status: 200 } as Awaited<ReturnType<MakeRequest>>;
-    const makeRequest = observing(
-      () => Promise.resolve(response),
-      (request) => seen.push(request),
-    );
-    expect(await makeRequest(url, { method: "patch" })).toBe(response);
-    await makeRequest(url, {});
-    expect(seen).toEqual([
-      { method: "PATCH", path },
-      { method: "GET", path },
-    ]);
   });
 });

@@ -1,10 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cut, maxPieceChars, toDiscordContent } from "../../../../src/platforms/discord/content.ts";
+import {
+  cut,
+  maxPieceChars,
+  toDiscordContent,
+  toDiscordMarkdown,
+} from "../../../../src/platforms/discord/content.ts";
 import { fitFiles } from "../../../../src/platforms/discord/files.ts";
-import { readMessage } from "../../../../src/platforms/discord/incoming.ts";
-import { toDiscordMarkdown } from "../../../../src/platforms/discord/markdown.ts";
-import { readRichParts } from "../../../../src/platforms/discord/rich-content.ts";
+import { readMessage, readRichParts } from "../../../../src/platforms/discord/incoming.ts";
 import { toThreadName } from "../../../../src/platforms/discord/threads.ts";
 
 describe("content", () => {

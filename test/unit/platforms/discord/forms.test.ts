@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Command, createCommandSet, defineCommand } from "../../../../src/core/command.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Form, FormField } from "../../../../src/core/forms.ts";
-import { toAskModal } from "../../../../src/platforms/discord/ask-modal.ts";
+import { toAskModal } from "../../../../src/platforms/discord/call-intake.ts";
 import { toFormModal, toFormSelect } from "../../../../src/platforms/discord/form-modal.ts";
 import { readModal, readSelect } from "../../../simulators/discord/modals.ts";
 import { type Harness, startHarness, until } from "./harness.ts";
@@ -274,7 +274,7 @@ describe("button clicks", () => {
 
   test("a person who may not confirm is told, and nobody else", async () => {
     const { general, message } = await showButton("Remove");
-    harness.receiver.confirmResult = "refused";
+    harness.receiver.rerunResult = { kind: "told", markdown: "Only the person who asked can confirm this." };
     harness.simulator.person("Bo").clicks("Remove", message, { channel: general });
     const told = await until(() => general.fromBot()[1]);
     expect(told).toMatchObject({ isEphemeral: true });
@@ -286,17 +286,16 @@ describe("button clicks", () => {
     ["Remove", "confirmed"],
   ] as const)("a click on %s that comes too late is answered in words", async (label, words) => {
     const { ada, general, message } = await showButton(label);
-    harness.receiver.retryResult = "gone";
-    harness.receiver.confirmResult = "gone";
+    harness.receiver.rerunResult = { kind: "gone" };
     ada.clicks(label, message, { channel: general });
     const told = await until(() => general.fromBot()[1]);
     expect(told).toMatchObject({ isEphemeral: true });
-    expect(told.text).toContain(`This cannot be ${words} any more.`);
+    expect(told.text).toContain(`This can no longer be ${words}.`);
   });
 
   test("a click that fails is answered in words", async () => {
     const { ada, general, message } = await showButton("Retry");
-    harness.receiver.retry = () => Promise.reject(new ParleyError("store-unavailable", "down"));
+    harness.receiver.rerunResult = new ParleyError("store-unavailable", "down");
     ada.clicks("Retry", message, { channel: general });
     const told = await until(() => general.fromBot()[1]);
     expect(told).toMatchObject({ isEphemeral: true });

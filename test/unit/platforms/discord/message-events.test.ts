@@ -307,7 +307,7 @@ describe("refusal notices", () => {
       const reply = platform.openReply(address, { saveAddress: () => Promise.resolve() });
       await reply.show();
       await reply.fail({ text: "No.", retryKey: "key-1" });
-      receiver.retry = () => Promise.reject(denied);
+      receiver.rerunResult = denied;
       simulator.person("Bo").clicks("Retry", general.fromBot()[0]!, { channel: general });
       const told = await until(() => general.fromBot()[1]);
       expect(told).toMatchObject({

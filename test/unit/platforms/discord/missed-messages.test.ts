@@ -231,6 +231,21 @@ describe("missed messages", () => {
       }
     });
 
+    it("hold up live messages of the channel for 30 s altogether, however often they are waited for", async () => {
+      const { missed, state } = setUp({ "discord:1": { known: [], channel: [] } });
+      state.discordFails = 1000;
+      missed.start();
+      await vi.advanceTimersByTimeAsync(100);
+      const taken = (async () => {
+        await missed.pending("1");
+        while (await missed.searchFirst("1"));
+        return true;
+      })();
+      await vi.advanceTimersByTimeAsync(31_000);
+      expect(await Promise.race([taken, Promise.resolve(false)])).toBe(true);
+      expect(missed.pending("1")).toBeUndefined();
+    });
+
     it("stay missed when later ones and commands were answered before the store could be searched", async () => {
       const [known, one, live] = [idAt(30 * minute), idAt(10 * minute), idAt(-minute)];
       const { missed, taken, state } = setUp({

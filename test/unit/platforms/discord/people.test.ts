@@ -2,7 +2,7 @@ import type { APIGuildMember } from "discord.js";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { createLocaleErasure, createLocales } from "../../../../src/platforms/discord/locales.ts";
-import { createMemberships } from "../../../../src/platforms/discord/memberships.ts";
+import { createMemberships } from "../../../../src/platforms/discord/origin.ts";
 import { managerBits } from "../../../simulators/discord/world.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
 import { silentLog } from "../../../support/silent-log.ts";
@@ -59,7 +59,7 @@ describe("the origin of what people do", () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
-    const thread = simulator.thread(general, ada);
+    const thread = simulator.thread(general, ada, { isOld: true });
     const fault = { method: "GET", route: "/channels/{channel_id}", status: 503, times: 12 };
     simulator.fail(fault);
     ada.sends({ channel: thread, text: "hi", mentionBot: true });

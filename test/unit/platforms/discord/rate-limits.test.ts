@@ -4,9 +4,8 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/api.ts";
-import { createDiscordScheduler, withDelivery } from "../../../../src/platforms/discord/delivery.ts";
-import { createHttpAgent } from "../../../../src/platforms/discord/http-agent.ts";
-import { createInvalidRequestGuard } from "../../../../src/platforms/discord/invalid-requests.ts";
+import { createDiscordScheduler, lanes, withDelivery } from "../../../../src/platforms/discord/delivery.ts";
+import { createInvalidRequestGuard } from "../../../../src/platforms/discord/make-request.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
 import {
@@ -21,16 +20,13 @@ describe("rate limits without a Retry-After", () => {
   // discord.js sends a request again at once where a 429 has no Retry-After.
   let discord: DiscordSimulator;
   let api: DiscordApi;
-  let agent: ReturnType<typeof createHttpAgent>;
   beforeEach(async () => {
     discord = await createDiscordSimulator({ rateLimits: fasterRateLimits(20) });
-    agent = createHttpAgent();
     const scheduler = createDiscordScheduler(undefined, undefined, clock);
-    const plain = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent, clock });
+    const plain = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, clock });
     api = withDelivery(plain, scheduler, discord.world.now, clock);
   });
   afterEach(async () => {
-    await agent.close();
     await discord.close();
   });
 
@@ -125,13 +121,11 @@ describe("requests in a second", () => {
   test("what is read is not held back below the number that Discord allows", async () => {
     const plenty = { limit: 1000, windowMs: 1000 };
     const discord = await createDiscordSimulator({ rateLimits: { others: plenty, globalPerSecond: 1000 } });
-    const agent = createHttpAgent();
     const general = discord.channel("general");
     const read = async (requestsPerSecond?: number): Promise<number> => {
       const api = createDiscordApi({
         token: discord.token,
         apiUrl: discord.apiUrl,
-        agent,
         ...(requestsPerSecond === undefined ? {} : { requestsPerSecond }),
       });
       const startedAt = performance.now();
@@ -141,7 +135,6 @@ describe("requests in a second", () => {
     const usual = await read();
     expect(usual).toBeGreaterThan(900);
     expect(await read(500)).toBeLessThan(usual - 300);
-    await agent.close();
     await discord.close();
   });
 });
@@ -151,7 +144,6 @@ describe("invalid requests", () => {
   describe("requests that Discord refuses", () => {
     let discord: DiscordSimulator;
     let api: DiscordApi;
-    let agent: ReturnType<typeof createHttpAgent>;
     let listed: ReturnType<typeof createListLog>;
     let clock: ManualClock;
     beforeEach(async () => {
@@ -159,7 +151,6 @@ describe("invalid requests", () => {
       discord = await createDiscordSimulator({
         rateLimits: { messages: generous, others: generous, threads: { limit: 0, windowMs: 1000 } },
       });
-      agent = createHttpAgent();
       listed = createListLog();
       clock = createManualClock();
       const guard = createInvalidRequestGuard({
@@ -167,10 +158,9 @@ describe("invalid requests", () => {
         limits: { slow: 5, stop: 10 },
         clock,
       });
-      api = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent, guard });
+      api = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, guard });
     });
     afterEach(async () => {
-      await agent.close();
       await discord.close();
     });
 
@@ -333,16 +323,13 @@ describe("opening direct messages", () => {
   describe("opening direct messages", () => {
     let discord: DiscordSimulator;
     let api: DiscordApi;
-    let agent: ReturnType<typeof createHttpAgent>;
     beforeEach(async () => {
       discord = await createDiscordSimulator({
         rateLimits: { directMessages: { limit: 1, windowMs: 600_000 } },
       });
-      agent = createHttpAgent();
-      api = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, agent });
+      api = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl });
     });
     afterEach(async () => {
-      await agent.close();
       await discord.close();
     });
 
@@ -392,4 +379,21 @@ describe("opening direct messages", () => {
     expect(simulator.invalidRequests()).toBe(1);
     await harness.close();
   });
+});
+
+test("what is looked up after a start leaves room for answers, which come first", async () => {
+  const sent: string[] = [];
+  const never = new Promise<never>(() => undefined);
+  const clock = createManualClock();
+  const scheduler = createDiscordScheduler(undefined, undefined, clock);
+  const note = (what: string) => () => {
+    sent.push(what);
+    return never;
+  };
+  const plain = { listMessages: note("look-up"), getChannel: note("channel") } as unknown as DiscordApi;
+  const api = withDelivery(plain, scheduler, () => clock.now(), clock);
+  for (let n = 0; n < 60; n += 1) void api.listMessages(`${n}`, { limit: 100, isPatient: true });
+  expect(scheduler.waitMs([lanes.global], "files")).toBe(0);
+  void api.getChannel("1");
+  expect(sent).toEqual([...Array.from({ length: 21 }, () => "look-up"), "channel"]);
 });

@@ -4,8 +4,7 @@ import type { Command } from "../../../../src/core/command.ts";
 import { createDiscordApi } from "../../../../src/platforms/discord/api.ts";
 import { createDiscordChecks } from "../../../../src/platforms/discord/checks.ts";
 import { registerCommands } from "../../../../src/platforms/discord/commands.ts";
-import { createHttpAgent } from "../../../../src/platforms/discord/http-agent.ts";
-import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/shard-plan.ts";
+import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/shards.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { permissionBits } from "../../../simulators/discord/world.ts";
 import { allCommands } from "../../../support/commands.ts";
@@ -24,7 +23,7 @@ describe("registered commands", () => {
 
   function register(commands: Iterable<Command>, log = createListLog()) {
     const { token, apiUrl, world } = simulator;
-    const api = createDiscordApi({ token, apiUrl, agent: createHttpAgent() });
+    const api = createDiscordApi({ token, apiUrl });
     return { lines: log.lines, registered: registerCommands(api, world.applicationId, commands, log.log) };
   }
 
@@ -116,7 +115,7 @@ describe("checks", () => {
 
   async function register(): Promise<void> {
     const { token, apiUrl, world } = simulator;
-    const api = createDiscordApi({ token, apiUrl, agent: createHttpAgent() });
+    const api = createDiscordApi({ token, apiUrl });
     await registerCommands(api, world.applicationId, allCommands.values(), silentLog);
   }
 

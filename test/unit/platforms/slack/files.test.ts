@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
-import type { SlackMessageInfo } from "../../../../src/platforms/slack/message-info.ts";
-import { createPostedMessages } from "../../../../src/platforms/slack/posted-messages.ts";
+import type { SlackMessageInfo } from "../../../../src/platforms/slack/address.ts";
+import { createPostedMessages } from "../../../../src/platforms/slack/reply-messages.ts";
 import type { MessageRef } from "../../../../src/platforms/slack/web-api.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
@@ -70,6 +70,25 @@ describe("files", () => {
     const error = await failure(attachment);
     expect(error?.code).toBe("platform-forbidden");
     expect(error?.detail["permission"]).toBe("files:read");
+  });
+
+  test.each([
+    ["quip", "canvas"],
+    ["canvas", "canvas"],
+    ["list", "list"],
+  ])("a %s, which Slack sends as a page, is named as what it is; no scope is missing", async (mode, kind) => {
+    const bytes = new TextEncoder().encode("<p>the plan</p>");
+    const attachment = await sent({
+      name: "Plan",
+      mediaType: "application/vnd.slack-docs",
+      bytes,
+      extra: { mode, filetype: mode },
+    });
+    expect(attachment.name).toBe(`Plan (Slack ${kind})`);
+    expect(await failure(attachment)).toMatchObject({
+      code: "attachment-unreadable",
+      detail: { name: attachment.name },
+    });
   });
 
   test("an uploaded HTML file is distinguished from the login page", async () => {

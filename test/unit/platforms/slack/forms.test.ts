@@ -2,8 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Command, createCommandSet, defineCommand, type Option } from "../../../../src/core/command.ts";
 import type { CommandCall } from "../../../../src/core/events.ts";
 import type { FormField } from "../../../../src/core/forms.ts";
-import { readFormModal, toFormModal, toFormSelect } from "../../../../src/platforms/slack/form-modal.ts";
-import { toModelSelect } from "../../../../src/platforms/slack/model-select.ts";
+import {
+  readFormModal,
+  toFormModal,
+  toFormSelect,
+  toModelSelect,
+} from "../../../../src/platforms/slack/form-modal.ts";
 import { checkMessageBlocks, checkModal } from "../../../simulators/slack/blocks.ts";
 import { checkSuggestions } from "../../../simulators/slack/external-selects.ts";
 import { fillModal, toSeenModal } from "../../../simulators/slack/modal.ts";
@@ -113,24 +117,24 @@ describe("buttons", () => {
 
   test("Retry says when there is nothing left to retry", async () => {
     const message = await showReply("retry");
-    harness.receiver.retryOutcome = "gone";
+    harness.receiver.rerunResult = { kind: "gone" };
     await ana.clicks(message, "Retry", { channel: channel.id });
     expect((await noticeTo("Ana")).text).toMatch(/no longer/);
   });
 
   test.each([
-    ["refused", /Only the person who asked/],
-    ["gone", /no longer be confirmed/],
-  ] as const)("confirm says when it is %s", async (outcome, words) => {
+    ["refused", { kind: "told", markdown: "Only the person who asked can confirm this." }, /Only the person/],
+    ["gone", { kind: "gone" }, /no longer be confirmed/],
+  ] as const)("confirm says when it is %s", async (_, result, words) => {
     const message = await showReply("confirm");
-    harness.receiver.confirmOutcome = outcome;
+    harness.receiver.rerunResult = result;
     await bo.clicks(message, "Remove it", { channel: channel.id });
     expect((await noticeTo("Bo")).text).toMatch(words);
   });
 
   test("a press that fails is acknowledged and shows the error", async () => {
     const message = await showReply("retry");
-    harness.receiver.retry = () => Promise.reject(new Error("a bug"));
+    harness.receiver.rerunResult = new Error("a bug");
     const pressed = await ana.clicks(message, "Retry", { channel: channel.id });
     expect(pressed.kind).toBe("acknowledged");
     expect((await noticeTo("Ana")).text).not.toBe("");

@@ -188,6 +188,12 @@ describe("channels", () => {
     expect(messages().map(({ text }) => text)).toEqual(["renamed"]);
   });
 
+  test("what is said with /me is said", async () => {
+    const ana = harness.slack.person("Ana");
+    ana.sends({ channel: ana.directMessages, text: "wonders", subtype: "me_message" });
+    await harness.slack.waitFor("the message", () => messages().some(({ text }) => text === "wonders"));
+  });
+
   test("a reply in a thread that the bot's own message began is for the bot; elsewhere it is not", async () => {
     const { slack } = harness;
     const ana = slack.person("Ana");

@@ -5,20 +5,21 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readConfig } from "../../../../src/config.ts";
-import { createClientFetch } from "../../../../src/platforms/slack/client-fetch.ts";
+import { createClientFetch } from "../../../../src/platforms/slack/bolt.ts";
 import { toParleyError } from "../../../../src/platforms/slack/errors.ts";
-import { createInstallStates } from "../../../../src/platforms/slack/install-state.ts";
+import { createInstallStates } from "../../../../src/platforms/slack/installer.ts";
 import {
   createInstallations,
   type Installations,
   type StoredInstallation,
+  teamsOfPayload,
+  createSharedChannels,
+  type TeamToken,
 } from "../../../../src/platforms/slack/installations.ts";
-import { createInstalledToken } from "../../../../src/platforms/slack/installed-token.ts";
-import { teamsOfPayload } from "../../../../src/platforms/slack/payload-teams.ts";
-import { createSharedChannels } from "../../../../src/platforms/slack/shared-channels.ts";
+import { createInstalledToken } from "../../../../src/platforms/slack/installed-teams.ts";
 import { slack } from "../../../../src/platforms/slack/slack-module.ts";
-import type { TeamToken } from "../../../../src/platforms/slack/team-token.ts";
 import { createUninstaller } from "../../../../src/platforms/slack/uninstall.ts";
+import { createManualClock } from "../../../support/manual-clock.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import { createSlackReceiver } from "../../../support/slack-receiver.ts";
@@ -98,10 +99,30 @@ describe("the end of an installation", () => {
 });
 
 describe("states of an installation", () => {
+  const asked = { scopes: ["chat:write"], redirectUri: "https://parley.example.com/slack/oauth_redirect" };
+  const open = (secret: string, shared: Parameters<typeof createInstallStates>[1]) => {
+    const states = createInstallStates(secret, shared);
+    return {
+      create: () => states.generateStateParam(asked, new Date()),
+      /** Whether it is accepted, with what was asked for. */
+      use: (state: string) =>
+        states.verifyStateParam(new Date(), state).then(
+          (options) => {
+            expect(options).toEqual(asked);
+            return true;
+          },
+          (error: unknown) => {
+            expect(error).toMatchObject({ code: "slack_oauth_invalid_state" });
+            return false;
+          },
+        ),
+    };
+  };
+
   test("a state is accepted once, by whichever instance it comes back to", async () => {
     const shared = createSharedMemory();
-    const [one, other] = [createInstallStates("secret", shared), createInstallStates("secret", shared)];
-    const [first, second] = [one.create(), one.create()];
+    const [one, other] = [open("secret", shared), open("secret", shared)];
+    const [first, second] = [await one.create(), await one.create()];
     expect(await other.use(first)).toBe(true);
     expect(await one.use(first)).toBe(false);
     expect((await Promise.all([one.use(second), other.use(second)])).toSorted()).toEqual([false, true]);
@@ -109,30 +130,47 @@ describe("states of an installation", () => {
 
   test("on a store for one process two uses at once are one", async () => {
     const { records } = createSharedMemory();
-    const states = createInstallStates("secret", {
+    const states = open("secret", {
       records,
       claims: { isShared: false, claim: () => Promise.resolve(true) },
     });
-    const state = states.create();
+    const state = await states.create();
     expect((await Promise.all([states.use(state), states.use(state)])).toSorted()).toEqual([false, true]);
     expect(await states.use(state)).toBe(false);
   });
 
   test("states of another app, changed ones and other texts are refused", async () => {
     const shared = createSharedMemory();
-    const states = createInstallStates("secret", shared);
-    expect(await createInstallStates("other", shared).use(states.create())).toBe(false);
-    const state = states.create();
+    const states = open("secret", shared);
+    expect(await open("other", shared).use(await states.create())).toBe(false);
+    const state = await states.create();
     expect(await states.use(state.replace(/^./, (char) => (char === "A" ? "B" : "A")))).toBe(false);
-    for (const text of ["", "a.b.c", "..", state.slice(1), `${state}A`])
+    const [head = "", , signature = ""] = state.split(".");
+    const forged = Buffer.from(JSON.stringify({ installOptions: asked, now: new Date() })).toString(
+      "base64url",
+    );
+    const unsigned = `${Buffer.from('{"alg":"none","typ":"JWT"}').toString("base64url")}.${forged}.`;
+    for (const text of [
+      "",
+      "a.b.c",
+      "..",
+      state.slice(1),
+      `${state}A`,
+      `${head}.${forged}.${signature}`,
+      unsigned,
+    ])
       expect(await states.use(text)).toBe(false);
     expect(await states.use(state)).toBe(true);
   });
 
   test("a state expires after ten minutes", async () => {
-    const states = createInstallStates("secret", createSharedMemory());
-    const [id = "", , signature = ""] = states.create().split(".");
-    expect(await states.use(`${id}.${String(Date.now() - 1000).padStart(13, "0")}.${signature}`)).toBe(false);
+    const clock = createManualClock();
+    const states = open("secret", { ...createSharedMemory(), clock });
+    const [first, second] = [await states.create(), await states.create()];
+    await clock.advance(10 * 60_000);
+    expect(await states.use(first)).toBe(true);
+    await clock.advance(2000);
+    expect(await states.use(second)).toBe(false);
   });
 });
 

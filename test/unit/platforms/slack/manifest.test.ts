@@ -4,10 +4,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
-import { createSlackChecks } from "../../../../src/platforms/slack/checks.ts";
-import { type EventOptions, registerEvents } from "../../../../src/platforms/slack/events.ts";
+import { createSlackChecks, checkSocket } from "../../../../src/platforms/slack/checks.ts";
+import { registerEvents } from "../../../../src/platforms/slack/events.ts";
 import { botScopes, createManifest } from "../../../../src/platforms/slack/manifest.ts";
-import { checkSocket } from "../../../../src/platforms/slack/socket-check.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
 import { allCommands, allCommands as commands } from "../../../support/commands.ts";
 import { runDoctorChecks } from "../../../support/run-checks.ts";
@@ -150,7 +149,7 @@ describe("what the manifest declares", () => {
   function handledEvents(): Set<string> {
     const names = new Set<string>();
     const app = { event: (name: string) => names.add(name) } as unknown as App;
-    registerEvents(app, {} as unknown as EventOptions);
+    registerEvents(app, {} as unknown as Parameters<typeof registerEvents>[1]);
     return names;
   }
 

@@ -8,12 +8,12 @@ import {
   lanes,
   limitOfLane,
 } from "../../../../src/platforms/slack/delivery-calls.ts";
-import { createLateReply } from "../../../../src/platforms/slack/late-reply.ts";
+import { createLateReply } from "../../../../src/platforms/slack/private-reply.ts";
 import { createPeople } from "../../../../src/platforms/slack/people.ts";
-import { createRefusalNotices } from "../../../../src/platforms/slack/refusal-notices.ts";
-import { createStatusLine, type StatusLine } from "../../../../src/platforms/slack/status-line.ts";
+import { createRefusalNotices } from "../../../../src/platforms/slack/notices.ts";
+import { createStatusLine } from "../../../../src/platforms/slack/message-target.ts";
 import type { SlackApi, SlackUserInfo } from "../../../../src/platforms/slack/web-api.ts";
-import { createWelcome, type Welcome } from "../../../../src/platforms/slack/welcome.ts";
+import { createWelcome } from "../../../../src/platforms/slack/app-home.ts";
 import { emptyOverview } from "../../../support/empty-overview.ts";
 import { createSharedMemory, type SharedMemory } from "../../../support/memory-records.ts";
 import { silentLog } from "../../../support/silent-log.ts";
@@ -68,7 +68,7 @@ describe("refusal notices", () => {
 });
 
 describe("status line", () => {
-  let line: StatusLine;
+  let line: ReturnType<typeof createStatusLine>;
   let sent: string[];
   /** Ends the call in flight, where the test holds it. */
   let isHeld = false;
@@ -167,7 +167,9 @@ describe("welcome", () => {
     failures = [];
   });
 
-  function start(more: { readonly teamId?: string; readonly refusal?: Error } = {}): Welcome {
+  function start(
+    more: { readonly teamId?: string; readonly refusal?: Error } = {},
+  ): ReturnType<typeof createWelcome> {
     return createWelcome({
       api: {
         post(channel) {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createOrigins } from "../../../../src/platforms/slack/origin.ts";
+import { createOrigins } from "../../../../src/platforms/slack/people.ts";
 import type { SlackUserInfo } from "../../../../src/platforms/slack/web-api.ts";
 import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 

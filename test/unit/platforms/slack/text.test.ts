@@ -1,12 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { committablePrefix, hasLink } from "../../../../src/platforms/slack/committable-prefix.ts";
+import { committablePrefix, hasLink } from "../../../../src/platforms/slack/native-stream.ts";
 import { toParleyError } from "../../../../src/platforms/slack/errors.ts";
-import { escapeMarkdown } from "../../../../src/platforms/slack/escape-markdown.ts";
-import { cutText, escapedBytes } from "../../../../src/platforms/slack/markdown.ts";
-import type { SlackMessageInfo } from "../../../../src/platforms/slack/message-info.ts";
-import { mentions, toPlainText } from "../../../../src/platforms/slack/plain-text.ts";
-import { readRichContent } from "../../../../src/platforms/slack/rich-content.ts";
+import { escapeMarkdown, cutText, escapedBytes } from "../../../../src/platforms/slack/escape-markdown.ts";
+import type { SlackMessageInfo } from "../../../../src/platforms/slack/address.ts";
+import { mentions, toPlainText, readRichContent } from "../../../../src/platforms/slack/read-message.ts";
 
 describe("Markdown", () => {
   test("escapedBytes counts bytes after escaping", () => {
@@ -37,6 +35,17 @@ describe("plain text", () => {
       ["see <https://a.example|the page>", "see the page (https://a.example)"],
       ["see <https://a.example|a.example>", "see https://a.example"],
       ["to <mailto:a@b.example|a@b.example>", "to a@b.example"],
+      ["see <https://a.example|a > b & c | d>", "see a > b & c | d (https://a.example)"],
+      [
+        "see <https://a.example|a &gt; b &amp; c | d>, 2 &gt; 1",
+        "see a > b & c | d (https://a.example), 2 > 1",
+      ],
+      [
+        "<https://a.example|one> and <https://b.example|two>",
+        "one (https://a.example) and two (https://b.example)",
+      ],
+      ["<https://a.example?x=1&amp;y=2|a.example?x=1&amp;y=2>", "https://a.example?x=1&y=2"],
+      ["<https://a.example|one> wins > two", "one (https://a.example) wins > two"],
       ["1 &lt; 2 &amp;&amp; &amp;lt;b&amp;gt;", "1 < 2 && &lt;b&gt;"],
       ["&lt;@U1&gt; typed by hand", "<@U1> typed by hand"],
       ["line one\n  indented", "line one\n  indented"],
@@ -268,6 +277,44 @@ describe("rich content", () => {
       );
     });
 
+    test("has its dates, code and lists as they are shown", () => {
+      const list = (style: string, indent: number, ...items: string[]) => ({
+        type: "rich_text_list",
+        style,
+        indent,
+        elements: items.map((item) => said(item)),
+      });
+      const date = { type: "date", timestamp: 1_790_000_000, format: "{date}" };
+      const elements = [
+        {
+          type: "rich_text_section",
+          elements: [
+            { type: "text", text: "call " },
+            { type: "text", text: "f(a < b)", style: { code: true } },
+            { type: "text", text: " by " },
+            { ...date, fallback: "September 21" },
+            { type: "text", text: " or " },
+            date,
+          ],
+        },
+        { type: "rich_text_preformatted", elements: [{ type: "text", text: "let a;\nlet b;" }] },
+        list("ordered", 0, "one", "two"),
+        list("bullet", 1, "inside"),
+        { ...list("ordered", 0, "three"), offset: 2 },
+        { type: "rich_text_quote", elements: [{ type: "text", text: "first\nsecond" }] },
+      ];
+      expect(of({ bot_id: "B1", blocks: [{ type: "rich_text", elements }] }).markup).toBe(
+        [
+          "call `f(a &lt; b)` by September 21 or 2026-09-21T14:13:20.000Z",
+          "```\nlet a;\nlet b;\n```",
+          "1. one\n2. two",
+          "    - inside",
+          "3. three",
+          "> first\n> second",
+        ].join("\n"),
+      );
+    });
+
     test("is its text where it has no blocks, or the text says the same and more", () => {
       expect(of({ bot_id: "B1", text: "beep" }).markup).toBe("beep");
       const blocks = [{ type: "section", text: plain("beep") }];
@@ -280,6 +327,21 @@ describe("rich content", () => {
       expect(
         of({ user: "U1", text: "hi", blocks: [{ type: "rich_text", elements: [said("hi")] }] }).markup,
       ).toBe("hi");
+    });
+
+    test("has a table of its own blocks, which its text lacks", () => {
+      const cell = (text: string) => ({ type: "raw_text", text });
+      const table = {
+        type: "table",
+        rows: [
+          [cell("a"), cell("b")],
+          [cell("1"), cell("2")],
+        ],
+      };
+      expect(of({ user: "U1", text: "what is this?", blocks: [table] }).markup).toBe(
+        "what is this?\n\na | b\n1 | 2",
+      );
+      expect(of({ user: "U1", text: "a | b\n1 | 2", blocks: [table] }).markup).toBe("a | b\n1 | 2");
     });
 
     test("has forwarded messages and previews as marked quotes, and the forwarded files", () => {

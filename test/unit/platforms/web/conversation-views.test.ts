@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { OpenQuestion } from "../../../../src/core/platform.ts";
 import { createConversationViews, mergeItems } from "../../../../src/platforms/web/conversation-views.ts";
 import { createFeeds, Feed } from "../../../../src/platforms/web/feed.ts";
 import type { Change } from "../../../../src/platforms/web/views.ts";
@@ -37,6 +38,61 @@ describe("mergeItems", () => {
     expect(mergeItems(history, feed).map(({ id }) => id)).toEqual(["0/user", "1/user", "1/assistant"]);
     expect(feed.get("1/user")).toBeUndefined();
     expect(feed.get("0/user")).toBeDefined();
+  });
+});
+
+describe("questions that are not answered yet", () => {
+  const receiver = createFakeReceiver();
+  const event = (number: number, more: Partial<OpenQuestion> = {}): OpenQuestion => ({
+    event: {
+      kind: "message",
+      key: `web:c:${number}`,
+      platform: "web",
+      conversationId: "web:c",
+      author: { id: "web:local", name: "You" },
+      sentAt: number,
+      text: `question ${number}`,
+      attachments: [],
+      address: {},
+    },
+    hasBegun: false,
+    ...more,
+  });
+  let open: readonly OpenQuestion[] = [];
+  const feeds = createFeeds();
+  const history = { ...receiver, openQuestions: () => Promise.resolve(open) };
+  const views = createConversationViews(history, feeds, new Map(), silentLog);
+  const shown = async () => {
+    const { items } = (await views.readHistory("web:c", 100))();
+    return items.map(({ id, isWaiting }) => `${id}${isWaiting === true ? " waits" : ""}`);
+  };
+
+  it("are shown in order, below the answers before them, until somebody has withdrawn or begun them", async () => {
+    open = [event(1, { hasBegun: true }), event(2), event(3)];
+    expect(await shown()).toEqual(["web:c:1/user", "web:c:2/user waits", "web:c:3/user waits"]);
+    const feed = feeds.of("web:c");
+    const changes: Change[] = [];
+    feed.listen(({ change }) => changes.push(change));
+    feed.put(pageItem("web:c:1/assistant", { state: "waiting" }));
+    expect(changes).toMatchObject([{ kind: "put", before: "web:c:2/user" }]);
+    open = [event(1, { hasBegun: true }), event(2)];
+    expect(await shown()).toEqual(["web:c:1/user", "web:c:1/assistant", "web:c:2/user waits"]);
+    expect(changes.at(-1)).toEqual({ kind: "drop", id: "web:c:3/user" });
+    feed.begin("web:c:2/user");
+    expect(await shown()).toEqual(["web:c:1/user", "web:c:1/assistant", "web:c:2/user"]);
+  });
+
+  it("are shown once where they are stored, and not where they are older than what is shown", async () => {
+    open = [event(1, { hasBegun: true }), event(2)];
+    receiver.stored.set("web:c", [storedMessage("web:c:2/user", "user", "question 2", { createdAt: 2 })]);
+    feeds.of("web:c").clear();
+    expect(await shown()).toEqual(["web:c:1/user", "web:c:2/user"]);
+    const many = Array.from({ length: 100 }, (_, index) =>
+      storedMessage(`web:c:${index + 2}/user`, "user", "question", { createdAt: index + 2 }),
+    );
+    receiver.stored.set("web:c", many);
+    feeds.of("web:c").clear();
+    expect((await shown())[0]).toBe("web:c:2/user");
   });
 });
 

@@ -1,6 +1,6 @@
 import { unzipSync } from "fflate";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { ExportedFile } from "../../../../src/core/exported-file.ts";
+import type { ExportedFile } from "../../../../src/core/storage.ts";
 import { startPageServer, type PageServer } from "./page-server.ts";
 
 const id = "c".repeat(24);

@@ -1,18 +1,26 @@
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { ConversationLabels, FoundConversation } from "../../../../src/core/conversation-lists.ts";
-import type { ConversationSummary, StoredBlob, StoredMessage } from "../../../../src/core/storage.ts";
+import type {
+  ConversationLabels,
+  FoundConversation,
+  ConversationSummary,
+  StoredBlob,
+  StoredMessage,
+  ConversationExport,
+} from "../../../../src/core/storage.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
-import type { BranchRequest } from "../../../../src/core/branch.ts";
-import type { ConversationExport } from "../../../../src/core/exported-file.ts";
-import type { FormDesk } from "../../../../src/core/forms.ts";
-import type { ConversationHistory, EditedMessage, Receiver } from "../../../../src/core/platform.ts";
+import type {
+  BranchRequest,
+  ConversationHistory,
+  EditedMessage,
+  Receiver,
+} from "../../../../src/core/platform.ts";
 import { emptyOverview } from "../../../support/empty-overview.ts";
-import { noForms } from "../../../support/no-forms.ts";
+import { type FakeForms, noForms, pressForm } from "../../../support/no-forms.ts";
 
 /** A receiver that records its calls and returns what a test puts in. */
 export interface FakeReceiver extends Receiver, ConversationHistory {
   readonly events: IncomingEvent[];
-  forms: FormDesk;
+  forms: FakeForms;
   readonly retried: string[];
   readonly confirmed: string[];
   /** `<kind> <key> by <author>` */
@@ -74,18 +82,30 @@ export function createFakeReceiver(): FakeReceiver {
     async knows(conversationId) {
       return this.stored.has(conversationId);
     },
-    async retry(retryKey) {
-      this.retried.push(retryKey);
-      return "accepted";
+    formOffers(_, conversationId) {
+      return this.forms.offers(conversationId);
     },
-    async confirm(key, by) {
-      this.confirmed.push(`${key} by ${by.author.id}`);
-      return "accepted";
-    },
-    async act({ kind, key }, by) {
-      check(this);
-      this.acted.push(`${kind} ${key} by ${by.author.id}`);
-      return key.includes("gone") ? { kind: "gone" } : { kind: "told", markdown: "- Model: `sandbox/chat`" };
+    async press(press, by) {
+      const { kind, key } = press;
+      switch (kind) {
+        case "settings":
+          return await pressForm(this.forms, press);
+        case "retry":
+          this.retried.push(key);
+          return { kind: "done" };
+        case "confirm":
+          this.confirmed.push(`${key} by ${by.author.id}`);
+          return { kind: "done" };
+        case "stop":
+          this.cancelled.push(key);
+          return { kind: "done" };
+        default:
+          check(this);
+          this.acted.push(`${kind} ${key} by ${by.author.id}`);
+          return key.includes("gone")
+            ? { kind: "gone" }
+            : { kind: "told", markdown: "- Model: `sandbox/chat`" };
+      }
     },
     conversationOf: async () => undefined,
     async messagesDeleted() {},
@@ -100,10 +120,6 @@ export function createFakeReceiver(): FakeReceiver {
     },
     async placeDeleted() {},
     async peopleDeleted() {},
-    async cancel(conversationId) {
-      this.cancelled.push(conversationId);
-      return true;
-    },
     placeSettings: async () => ({ answerTo: "mentions", answerIn: "thread" }),
     labels: new Map(),
     async labelConversation(conversationId, labels) {
@@ -114,7 +130,6 @@ export function createFakeReceiver(): FakeReceiver {
     },
     isStopping: () => false,
     restored: undefined,
-    rate: () => Promise.resolve("rated"),
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: (query) => ["sandbox/chat", "sandbox/image"].filter((model) => model.includes(query)),
     async history(conversationId, { maxMessages }) {

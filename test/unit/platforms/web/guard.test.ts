@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { isParleyError } from "../../../../src/core/errors.ts";
-import { checkBind } from "../../../../src/platforms/web/guard.ts";
+import { checkBind } from "../../../../src/platforms/web/page-login.ts";
 import { startPageServer, type PageServer } from "./page-server.ts";
 
 const servers: PageServer[] = [];

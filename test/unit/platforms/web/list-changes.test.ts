@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createFeeds } from "../../../../src/platforms/web/feed.ts";
-import { createListChanges } from "../../../../src/platforms/web/list-changes.ts";
+import { createFeeds, createListChanges } from "../../../../src/platforms/web/feed.ts";
 import { pageItem } from "./page-item.ts";
 
 function setUp() {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { FormDesk } from "../../../../src/core/forms.ts";
+import type { FakeForms } from "../../../support/no-forms.ts";
 import type { Records } from "../../../../src/core/storage.ts";
 import { eraseRemoved } from "../../../../src/platforms/web/accounts/account-erasure.ts";
 import { createAccounts, type Accounts } from "../../../../src/platforms/web/accounts/accounts.ts";
@@ -79,6 +79,65 @@ describe("a page with accounts", () => {
     await upload(anna);
   });
 
+  it("reads one history of an account at once, so that 32 windows of another one take neither memory nor time from it", async () => {
+    const gate = Promise.withResolvers<void>();
+    const reading: string[] = [];
+    let most = 0;
+    const { receiver } = server;
+    const history = receiver.history.bind(receiver);
+    receiver.history = async (id, options) => {
+      reading.push(id);
+      most = Math.max(most, reading.length);
+      if (id.startsWith(`web:@${ids.anna}:`)) await gate.promise;
+      try {
+        return await history(id, options);
+      } finally {
+        reading.splice(reading.indexOf(id), 1);
+      }
+    };
+    const windows = Array.from({ length: 32 }, async (_, n) => {
+      const stream = await followEvents(server.host, `${path.slice(0, -2)}${n + 10}/events?max=2000`, anna);
+      await stream.until(() => true);
+    });
+    const sums = Array.from({ length: 32 }, () =>
+      server.askAsPage("GET", `${path}/usage`, undefined, anna).then(({ status }) => status),
+    );
+    await expect.poll(() => reading.length).toBeGreaterThan(0);
+    // The server has read what was sent before.
+    expect((await server.askAsPage("GET", "/api/state", undefined, anna)).status).toBe(200);
+    expect((await server.askAsPage("GET", `${path}/usage`, undefined, ben)).status).toBe(200);
+    expect(reading).toHaveLength(1);
+    gate.resolve();
+    await Promise.all(windows);
+    expect(new Set(await Promise.all(sums))).toEqual(new Set([200]));
+    expect(most).toBe(2);
+  });
+
+  it("forgets a window that was closed while it waited", async () => {
+    const gate = Promise.withResolvers<void>();
+    let reads = 0;
+    const { receiver } = server;
+    const history = receiver.history.bind(receiver);
+    receiver.history = async (id, options) => {
+      reads += 1;
+      await gate.promise;
+      return await history(id, options);
+    };
+    const request = `GET ${path}/events HTTP/1.1\r\nHost: ${server.host}\r\nCookie: ${anna["cookie"] ?? ""}\r\n\r\n`;
+    const windows = await Promise.all(
+      Array.from({ length: 10 }, () => openRaw(`http://${server.host}`, request)),
+    );
+    await expect.poll(() => reads).toBe(1);
+    expect((await server.askAsPage("GET", "/api/state", undefined, anna)).status).toBe(200);
+    for (const socket of windows) socket.destroy();
+    const last = server.askAsPage("GET", `${path}/usage`, undefined, anna);
+    // The server has seen them go.
+    for (let n = 0; n < 3; n += 1) await server.askAsPage("GET", "/api/state", undefined, ben);
+    gate.resolve();
+    expect((await last).status).toBe(200);
+    expect(reads).toBe(2);
+  });
+
   it("says who is logged in", async () => {
     const { accountName, hasPassword } = (
       await server.askAsPage("GET", "/api/state", undefined, anna)
@@ -151,7 +210,7 @@ describe("a page with accounts", () => {
     const stored = storedMessage(`${annas}:${messageId}/user`, "user", "the vault code is 7319");
     server.receiver.stored.set(annas, [stored]);
     const events = await followEvents(server.host, `${path}/events`, ben);
-    expect(JSON.stringify(await events.until(() => true))).not.toContain("7319");
+    expect(JSON.stringify(await events.until(() => true))).not.toContain("code is 7319");
     const own = await followEvents(server.host, `${path}/events`, anna);
     expect(JSON.stringify(await own.until(() => true))).toContain("7319");
 
@@ -200,8 +259,8 @@ describe("a page with accounts", () => {
 
   it("saves settings of forms that the account is offered, and of no other conversation", async () => {
     const submitted: string[] = [];
-    const forms: FormDesk = {
-      offers: (_, conversationId) => [
+    const forms: FakeForms = {
+      offers: (conversationId) => [
         {
           key: `settings/conversation/models/${conversationId ?? ""}`,
           label: "",
@@ -213,7 +272,7 @@ describe("a page with accounts", () => {
       open: () => Promise.reject(new Error("not opened")),
       submit(key) {
         submitted.push(key);
-        return Promise.resolve({ kind: "saved", text: "Saved." });
+        return Promise.resolve({ kind: "told", markdown: "Saved." });
       },
     };
     server.receiver.forms = forms;

@@ -70,9 +70,10 @@ describe("a sent message", () => {
     });
     const bad = [
       ["/nothing", "There is no command /nothing. There are: /imagine, /models."],
-      ["/imagine", "it is needed"],
+      ["/image a cat", "There is no command /image. Did you mean /imagine?"],
+      ["/imagine", "this is missing"],
       ["/imagine a count:7", "a whole number from 1 to 4"],
-      ["/models please", "it takes no text of its own"],
+      ["/models please", "this command takes no text"],
     ] as const;
     for (const [text, words] of bad) {
       const answer = await send(text, [], "n".repeat(24));
@@ -140,7 +141,7 @@ describe("files", () => {
     expect(call.options["image"]).toMatchObject({ name: "cat.png" });
     const refused = await send("/models", [picture], "n".repeat(24));
     expect(refused.status).toBe(422);
-    expect(JSON.stringify(refused.json())).toContain("no place for this file");
+    expect(JSON.stringify(refused.json())).toContain("does not take this file");
     const voice = await upload("note.ogg", await fixture("voice.ogg"), "audio/ogg");
     expect((await send("/imagine x", [voice], "p".repeat(24))).status).toBe(422);
   });

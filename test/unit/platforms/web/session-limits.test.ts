@@ -5,6 +5,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { readJson } from "../../../../src/platforms/web/http.ts";
 import { defaultSessionLimits } from "../../../../src/platforms/web/session-limits.ts";
 import { askRaw, openRaw, readToEnd, statusOf } from "../../operations/raw-request.ts";
+import type { SnapshotView } from "../../../../src/platforms/web/views.ts";
+import { storedMessage } from "./fake-receiver.ts";
 import { followEvents, startPageServer, type PageServer } from "./page-server.ts";
 
 const path = `/api/conversations/${"c".repeat(24)}`;
@@ -31,6 +33,32 @@ describe("a session", () => {
         return response.status;
       })
       .toBe(200);
+  });
+
+  it("opens a chat of 8 million characters, one at a time where nobody reads", async () => {
+    server = await startPageServer();
+    const { host, receiver } = server;
+    const text = "é".repeat(50_000);
+    receiver.stored.set(
+      `web:${"c".repeat(24)}`,
+      Array.from({ length: 160 }, (_, n) => storedMessage(`m${n}`, "user", text)),
+    );
+    const { until } = await followEvents(host, `${path}/events?max=2000`);
+    const [snapshot] = await until((events) => events.length > 0);
+    expect((snapshot!.data as SnapshotView).items).toHaveLength(160);
+    const stalled = await openRaw(
+      `http://${host}`,
+      `GET ${path}/events?max=2000 HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+    );
+    stalled.pause();
+    await expect.poll(() => stalled.bytesRead).toBeGreaterThan(0);
+    // Another window waits for the memory.
+    let isAnswered = false;
+    const waiting = followEvents(host, `${path}/events?max=2000`).finally(() => (isAnswered = true));
+    expect((await server.ask("/api/state")).status).toBe(200);
+    expect(isAnswered).toBe(false);
+    stalled.destroy();
+    await (await waiting).until(() => true);
   });
 
   it("may make so many requests a minute", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ReceiptCall } from "../../../../src/core/receipt.ts";
-import { sumUsage, toUsageView } from "../../../../src/platforms/web/usage-view.ts";
+import { sumUsage, toUsageView } from "../../../../src/platforms/web/views.ts";
 
 const callOf = (usage?: ReceiptCall["usage"]): ReceiptCall => ({
   operation: "chat",

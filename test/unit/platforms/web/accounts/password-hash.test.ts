@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { hashPassword, isPasswordOf } from "../../../../../src/platforms/web/accounts/password-hash.ts";
+import { hashPassword, isPasswordOf } from "../../../../../src/platforms/web/accounts/accounts.ts";
 
 describe("a password's hash", () => {
   it("has a salt of its own, and holds for that password alone", async () => {

@@ -1,0 +1,406 @@
+import { createHash } from "node:crypto";
+import type { Actor, Asker, Access } from "../../core/access.ts";
+import { isParleyError } from "../../core/errors.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { Receiver } from "../../core/platform.ts";
+import type { Receipt } from "../../core/receipt.ts";
+import {
+  parseActionKey,
+  type ActionCall,
+  type Press,
+  type PressKind,
+  type PressResult,
+} from "../../core/press.ts";
+import type { Claims, Conversations, Rating, StoredMessage } from "../../core/storage.ts";
+import type { Meter } from "../../core/telemetry.ts";
+import { toLanguage } from "../../words/languages.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
+import type { RerunTurn } from "../scheduling/rerun-turn.ts";
+import type { StopTurn } from "../scheduling/stop-turn.ts";
+import type { SettingsForms } from "../settings/layered-settings.ts";
+import { isFile } from "../turn/receipt-draft.ts";
+import {
+  type Answer,
+  createAnswerAnew,
+  type AnswerAnewOptions,
+  heardWordsOf,
+  readTranscriptForm,
+  toTranscriptForm,
+  createOtherModels,
+  type OtherModelsOptions,
+} from "./answer-anew.ts";
+import { toDetails, type NamedFile } from "./details.ts";
+import { createRecent } from "../../support/recent.ts";
+import type { Form } from "../../core/forms.ts";
+import type { PictureRef } from "../../core/events.ts";
+import { toWrittenCall } from "../../core/command-input.ts";
+import { picturesIn, picturePartsOf } from "../turn/stored-pictures.ts";
+import { messageIds, textOf } from "../turn/stored-messages.ts";
+
+/** What {@link createPress} works with. */
+interface PressOptions
+  extends
+    AnswerAnewOptions,
+    OtherModelsOptions,
+    RecentPressesOptions,
+    Omit<RateAnswerOptions, "conversations"> {
+  readonly conversations: Pick<Conversations, "find" | "recent" | "settings" | "rate">;
+  readonly inbox: Pick<Inbox, "lookUp" | "listOpenIn">;
+  readonly access: Pick<Access, "isAdmin" | "refusalOf">;
+  /** @throws ParleyError `access-denied` by the operator's rules or those of the place */
+  readonly expectAllowed: (asker: Asker) => Promise<void>;
+  readonly rerun: RerunTurn;
+  readonly stop: StopTurn;
+  readonly forms: SettingsForms;
+}
+
+type Handler = (press: Press, by: Actor) => Promise<PressResult>;
+
+/** Runs what people press. @see {@link Receiver.press} */
+export function createPress(options: PressOptions): Receiver["press"] {
+  const { conversations, expectAllowed, rerun, forms } = options;
+  const answerAnew = createAnswerAnew(options);
+  const otherModels = createOtherModels(options);
+  const presses = createRecentPresses(options);
+  const rate = createRateAnswer(options);
+
+  /** The files of the question, from its messages: those that were erased are not named. */
+  async function filesOf(conversationId: string, { files }: Receipt): Promise<NamedFile[]> {
+    const questions = await Promise.all(
+      (files?.of ?? []).map((id) => conversations.find(conversationId, id)),
+    );
+    return questions
+      .flatMap((question) => question?.parts ?? [])
+      .filter(isFile)
+      .map((part) => ({ name: part.name, ...(part.kind === "unread" ? { unread: part.reason } : {}) }));
+  }
+
+  async function detailsOf(conversationId: string, { receipt }: StoredMessage): Promise<PressResult> {
+    if (receipt === undefined) return { kind: "gone" };
+    return { kind: "told", markdown: toDetails(receipt, await filesOf(conversationId, receipt)) };
+  }
+
+  async function stop({ key }: Press, by: Actor): Promise<PressResult> {
+    const outcome = await options.stop(key, by);
+    return outcome === "stopped" ? { kind: "done" } : { kind: "told", markdown: translate("steer.ended") };
+  }
+
+  async function oncePerClick(
+    result: PressResult,
+    { kind, key }: Press,
+    { platform, author }: Actor,
+  ): Promise<PressResult> {
+    if (result.kind !== "call") return result;
+    const isFirst = await presses.isFirst(`${kind} ${key}`, { platform, personId: author.id });
+    return isFirst ? result : { kind: "done" };
+  }
+
+  /** A handler of a button below a stored answer. */
+  function below(run: (answer: Answer, press: Press, by: Actor) => Promise<PressResult>): Handler {
+    return async (press, by) => {
+      const answer = await findAnswer(conversations, press.key, by);
+      return answer === undefined ? { kind: "gone" } : await run(answer, press, by);
+    };
+  }
+
+  /** The same for a button whose result shows something of the question: of a private one only its author sees it. */
+  function belowQuestion(
+    run: (
+      answer: Answer,
+      question: StoredMessage | undefined,
+      press: Press,
+      by: Actor,
+    ) => Promise<PressResult>,
+  ): Handler {
+    return below(async (answer, press, by) => {
+      const question = await findQuestion(conversations, answer.conversationId, answer.message);
+      const isAnothers = question !== undefined && question.author?.id !== by.author.id;
+      return press.isPrivate === true && isAnothers
+        ? { kind: "gone" }
+        : await run(answer, question, press, by);
+    });
+  }
+
+  function onPictures(run: (pictures: PictureAnswer, press: Press) => PressResult): Handler {
+    return belowQuestion(({ conversationId, message }, question, press, by) =>
+      oncePerClick(run({ conversationId, answer: message, question }, press), press, by),
+    );
+  }
+
+  const handlers: Readonly<Record<PressKind, Handler>> = {
+    retry: ({ key }, by) => rerun.retry(key, by),
+    confirm: ({ key }, by) => rerun.confirm(key, by),
+    stop,
+    regenerate: below((answer, _, by) => answerAnew({ kind: "regenerate" }, answer, by)),
+    continue: below((answer, _, by) => answerAnew({ kind: "continue" }, answer, by)),
+    model: belowQuestion((answer, _, press, by) => regenerateWithOther(press, answer, by)),
+    transcript: belowQuestion((answer, _, press, by) => fixTranscript(press, answer, by)),
+    again: onPictures((pictures) => drawAgain(pictures)),
+    change: onPictures((pictures, { key, values }) => changePicture(pictures, key, values)),
+    details: below(({ conversationId, message }) => detailsOf(conversationId, message)),
+    good: below((answer, _, by) => rate(answer, "good", by)),
+    bad: below((answer, _, by) => rate(answer, "bad", by)),
+    settings: ({ key, values }, by) =>
+      values === undefined ? forms.open(key, by) : forms.submit(key, by, values),
+  };
+
+  /** A form with the words that were heard; then the question is answered anew with those of the person, or they are shown. */
+  async function fixTranscript({ key, values }: Press, answer: Answer, by: Actor): Promise<PressResult> {
+    const heard = await heardWordsOf(conversations, answer.conversationId, answer.message);
+    if (heard.length === 0) return { kind: "gone" };
+    if (values === undefined) {
+      const check = await answerAnew("check", answer, by, heard);
+      if (check.kind !== "done") return check;
+      const isAnswered = answer.message.receipt?.calls.at(-1)?.operation === "chat";
+      return { kind: "form", form: toTranscriptForm(key, heard, { isAnswered }) };
+    }
+    const submitted = readTranscriptForm(heard, values);
+    if ("result" in submitted) return submitted.result;
+    return await answerAnew({ kind: "edit" }, answer, by, submitted.fixed);
+  }
+
+  /** A form with the models that can answer instead; then the question is answered anew by the one that was chosen. */
+  async function regenerateWithOther(
+    { key, values }: Press,
+    answer: Answer,
+    by: Actor,
+  ): Promise<PressResult> {
+    const check = await answerAnew("check", answer, by);
+    if (check.kind !== "done") return check;
+    const none: PressResult = { kind: "told", markdown: translate("other-model.none") };
+    if (values === undefined) {
+      const form = await otherModels.form(key, answer);
+      return form === undefined ? none : { kind: "form", form };
+    }
+    const chosen = await otherModels.choose(answer, values);
+    if ("none" in chosen) return none;
+    if ("problems" in chosen) return { kind: "problems", problems: chosen.problems };
+    return await answerAnew({ kind: "regenerate", model: chosen.model }, answer, by);
+  }
+
+  return async (press, by) => {
+    // Who manages a place may change its rules, also those that keep the manager out.
+    if (press.kind !== "settings") await expectAllowed(by);
+    return await inLanguage(toLanguage(by.author.locale), () => handlers[press.kind](press, by));
+  };
+}
+
+/** The answer that a button's key names. `undefined`: it is erased, or the key is of another platform or made up. */
+async function findAnswer(
+  conversations: Pick<Conversations, "find">,
+  key: string,
+  { platform }: Actor,
+): Promise<Answer | undefined> {
+  const target = parseActionKey(key);
+  // Ids of conversations begin with their platform, and people of one platform see nothing of another.
+  if (target?.conversationId.startsWith(`${platform}:`) !== true) return undefined;
+  const { conversationId, messageId, attempt } = target;
+  const message = await conversations.find(conversationId, messageId);
+  return message && { conversationId, message, ...(attempt === undefined ? {} : { attempt }) };
+}
+
+/** What {@link createRateAnswer} needs. */
+interface RateAnswerOptions {
+  readonly conversations: Pick<Conversations, "rate">;
+  readonly meter: Pick<Meter, "rated">;
+}
+
+/** Returns a function that keeps a person's rating of an answer. */
+function createRateAnswer({ conversations, meter }: RateAnswerOptions) {
+  return async ({ conversationId, message }: Answer, rating: Rating, by: Actor): Promise<PressResult> => {
+    const outcome = await conversations.rate(conversationId, message.id, {
+      rater: raterOf(by, message.id),
+      rating,
+    });
+    if (outcome === "gone") return { kind: "gone" };
+    if (outcome === "rated") meter.rated({ platform: by.platform, rating, model: modelOf(message) });
+    return { kind: "told", markdown: translate("press.rated") };
+  };
+}
+
+/** Says who has rated only to somebody who knows the person: what is stored of an answer names its raters nowhere. */
+function raterOf({ author }: Actor, messageId: string): string {
+  return createHash("sha256").update(`${messageId}\n${author.id}`).digest("base64url").slice(0, 16);
+}
+
+function modelOf(message: StoredMessage): string {
+  const last = message.receipt?.calls.at(-1);
+  return last?.model ?? last?.asked ?? "";
+}
+
+/** Two uses of a button by one person within so many milliseconds are a double click. */
+const doubleClickMs = 1000;
+const maxRemembered = 1000;
+
+/** What {@link createRecentPresses} works with. */
+interface RecentPressesOptions {
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly claims: Claims;
+  /** Whether the presses of a platform are shared out among processes. Otherwise each process gets all of them. */
+  readonly areSharedOut: (platform: string) => boolean;
+}
+
+/** Tells double clicks from clicks that are meant. */
+interface RecentPresses {
+  /** Notes a use. False: the same person used the same button less than a second ago. */
+  isFirst(button: string, by: { readonly platform: string; readonly personId: string }): Promise<boolean>;
+}
+
+/** Remembers the last 1,000 uses in this process, and claims those whose repetition may come to another one. */
+export function createRecentPresses({ now, claims, areSharedOut }: RecentPressesOptions): RecentPresses {
+  const usedAt = createRecent<number>(maxRemembered);
+  return {
+    async isFirst(button, { platform, personId }) {
+      const name = `${personId} ${button}`;
+      const sinceMs = now() - (usedAt.get(name) ?? Number.NEGATIVE_INFINITY);
+      // A clock that was set back must not block the button.
+      if (sinceMs >= 0 && sinceMs < doubleClickMs) return false;
+      usedAt.set(name, now());
+      // Where every process gets each press, another one's claim is for the same press.
+      if (!claims.isShared || !areSharedOut(platform)) return true;
+      try {
+        return await claims.claim(`press ${name}`, doubleClickMs);
+      } catch (error) {
+        // Accepting the call says so.
+        if (isParleyError(error, "store-unavailable")) return true;
+        throw error;
+      }
+    },
+  };
+}
+
+/** The command that draws and changes pictures, and the one that asks the chat model. */
+const drawCommand = "imagine";
+const askCommand = "ask";
+/** Longest description of a change, in characters: what forms of all platforms take. */
+const maxChangeChars = 3000;
+/** Alt texts of pictures are cut there: a longer prompt is in its question alone. */
+const wholeAltTextChars = 1000;
+
+/** An answer with pictures that a button is used on. */
+interface PictureAnswer {
+  readonly conversationId: string;
+  readonly answer: StoredMessage;
+  /** The first message that it answers. `undefined`: erased. */
+  readonly question: StoredMessage | undefined;
+}
+
+/** The first message that an answer answers. */
+function findQuestion(
+  conversations: Pick<Conversations, "find">,
+  conversationId: string,
+  { turnKey }: StoredMessage,
+): Promise<StoredMessage | undefined> {
+  return conversations.find(conversationId, messageIds.user(turnKey));
+}
+
+/** The same prompt, model, size and count once more; what the question showed comes along. */
+function drawAgain(target: PictureAnswer): PressResult {
+  const { answer, question } = target;
+  if (question === undefined) return { kind: "gone" };
+  const last = answer.receipt?.calls.at(-1);
+  const model = last === undefined ? {} : { model: last.asked };
+  const call = answer.call ?? question.call;
+  const pictures =
+    call?.pictures === undefined ? refsOf(target.conversationId, question) : { pictures: call.pictures };
+  const [{ altText = "" } = {}] = picturesIn(answer.parts);
+  if (call !== undefined || last?.operation === "image") {
+    // Earlier versions have not stored the call.
+    const { name, options } = call ?? { name: drawCommand, options: { prompt: altText } };
+    const all: Readonly<Record<string, string | number | boolean>> = { ...options, ...model };
+    const { prompt, ...others } = all;
+    const written = toWrittenCall(name, typeof prompt === "string" ? prompt : undefined, others);
+    return toCall(target, { name, options: all, ...pictures, written });
+  }
+  // The alt text holds the words of all messages that were answered together.
+  const asked = altText !== "" && altText.length < wholeAltTextChars ? altText : textOf(question.parts);
+  if (asked === "") return { kind: "gone" };
+  return toCall(target, {
+    name: askCommand,
+    options: { prompt: asked, ...model },
+    ...pictures,
+    written: asked,
+  });
+}
+
+/** A form for the change, or the call that makes it. */
+function changePicture(
+  target: PictureAnswer,
+  key: string,
+  values: Readonly<Record<string, string>> | undefined,
+): PressResult {
+  const count = picturesIn(target.answer.parts).length;
+  if (count === 0) return { kind: "gone" };
+  if (values === undefined) return { kind: "form", form: toForm(key, count) };
+  const change = (values["change"] ?? "").trim().slice(0, maxChangeChars);
+  const number = Number(values["picture"] ?? 1);
+  if (change === "") return { kind: "problems", problems: { change: translate("change.what.missing") } };
+  if (!Number.isInteger(number) || number < 1 || number > count)
+    return { kind: "problems", problems: { picture: translate("change.which.missing", { count }) } };
+  const { conversationId, answer } = target;
+  return toCall(target, {
+    name: drawCommand,
+    options: { prompt: change },
+    pictures: [{ conversationId, messageId: answer.id, number }],
+    written: toWrittenCall(drawCommand, change),
+  });
+}
+
+function toForm(key: string, count: number): Form {
+  const numbers = Array.from({ length: count }, (_, index) => `${index + 1}`);
+  const which = {
+    name: "picture",
+    label: translate("change.which"),
+    description: translate("change.which.hint"),
+    value: "1",
+    options: numbers.map((value) => ({
+      value,
+      label: translate("change.which.option", { number: value, count }),
+    })),
+    maxChars: 2,
+    isLong: false,
+    placeholder: "1",
+    isRequired: true,
+  };
+  return {
+    key,
+    title: translate("change.title"),
+    introduction: translate("change.introduction"),
+    fields: [
+      {
+        name: "change",
+        label: translate("change.what"),
+        description: translate("change.what.hint"),
+        value: "",
+        maxChars: maxChangeChars,
+        isLong: true,
+        placeholder: translate("change.what.example"),
+        isRequired: true,
+      },
+      ...(count === 1 ? [] : [which]),
+    ],
+    submitLabel: translate("change.submit"),
+  };
+}
+
+function refsOf(
+  conversationId: string,
+  question: StoredMessage,
+): { readonly pictures?: readonly PictureRef[] } {
+  const pictures = picturePartsOf(question).map((_, index) => ({
+    conversationId,
+    messageId: question.id,
+    number: index + 1,
+  }));
+  return pictures.length === 0 ? {} : { pictures };
+}
+
+/** A lone command has a conversation of its own, named by its key: what follows from it stands alone too. */
+function toCall(
+  { conversationId, answer }: PictureAnswer,
+  call: Omit<ActionCall, "conversationId">,
+): PressResult {
+  const isLone = answer.turnKey === conversationId;
+  return { kind: "call", call: { ...call, ...(isLone ? {} : { conversationId }) } };
+}

@@ -1,0 +1,193 @@
+import { toNotice } from "../../core/error-messages.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { IncomingEvent } from "../../core/events.ts";
+import type { Inbox, StoppedAnswer } from "../../core/inbox.ts";
+import type { Platform, ReplyHooks } from "../../core/platform.ts";
+import type { Conversations, StoredMessage } from "../../core/storage.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { keepsEarlier, showEarlier, showStored } from "../turn/continued-answer.ts";
+import { keepAnswer, messageIds, textOf } from "../turn/stored-messages.ts";
+import { noteLastPicture } from "../turn/stored-pictures.ts";
+import type { Turn, TurnDependencies } from "../turn/turn.ts";
+import { storedIn, type ActiveTurn, keysOf, type PendingTurn, toStopped } from "./pending-turn.ts";
+import { isOutage } from "./recovery.ts";
+
+type Ended = Pick<
+  Turn,
+  "key" | "attempt" | "conversationId" | "reply" | "lead" | "redo" | "shownMessageKeys"
+> & {
+  /** Who stopped it. `undefined`: it is too old, or failed too often, to run again. */
+  readonly stoppedBy: string | undefined;
+  /** What people saw of its answer then. */
+  readonly stoppedAnswer?: StoppedAnswer | undefined;
+};
+
+/**
+ * Ends the reply of a turn that is not run: the earlier answer where there is one, and why there is none. The end is the
+ * turn's answer from then on; one that nobody stopped can be retried.
+ */
+export async function endUnanswered(
+  dependencies: Pick<TurnDependencies, "conversations" | "archive" | "now" | "log">,
+  turn: Ended,
+): Promise<"cancelled" | "failed"> {
+  const { key, attempt, conversationId, reply, redo, stoppedBy, stoppedAnswer } = turn;
+  if (stoppedAnswer !== undefined) return await endWithAnswer(dependencies, turn, stoppedAnswer);
+  const why = toNotice(
+    stoppedBy === undefined ? new ParleyError("too-old", "not run again") : toStopped(stoppedBy),
+  );
+  await reply.show();
+  if (keepsEarlier(redo) && (await showEarlier(dependencies, turn, why))) return "cancelled";
+  const question = await dependencies.conversations.find(conversationId, messageIds.user(key));
+  const shownAs = turn.shownMessageKeys();
+  const isStopped = stoppedBy !== undefined;
+  if (question !== undefined)
+    await keepAnswer(dependencies, turn, {
+      id: messageIds.complete(key),
+      role: "assistant",
+      turnKey: key,
+      attempt,
+      parts: [],
+      createdAt: dependencies.now(),
+      estimatedTokens: 0,
+      ...(isStopped ? { outcome: "interrupted", notices: [why] } : { outcome: "failed", failure: why }),
+      ...(shownAs.length === 0 ? {} : { shownAs }),
+    });
+  if (isStopped) {
+    await reply.finish({ notices: [why] });
+    return "cancelled";
+  }
+  dependencies.log.info({ attempt }, "turn sealed: too old, or failed too often");
+  await reply.fail({ text: why, retryKey: key });
+  return "failed";
+}
+
+/** The words stay where people saw them, and are the answer. */
+async function endWithAnswer(
+  dependencies: Pick<TurnDependencies, "conversations" | "archive" | "log">,
+  turn: Ended,
+  { message: { shownAs: _earlier, ...message }, lead }: StoppedAnswer,
+): Promise<"cancelled"> {
+  const { conversations } = dependencies;
+  const { reply } = turn;
+  reply.write({ lead, text: textOf(message.parts), isWhole: true });
+  await reply.show();
+  const shownAs = turn.shownMessageKeys();
+  const answer: StoredMessage = {
+    ...message,
+    attempt: turn.attempt,
+    ...(shownAs.length === 0 ? {} : { shownAs }),
+  };
+  const kept = await keepAnswer(dependencies, turn, answer);
+  await noteLastPicture(conversations, turn.conversationId, answer);
+  const stored = kept === "stored" ? answer : await conversations.find(turn.conversationId, answer.id);
+  if (stored !== undefined) await showStored(dependencies, { ...turn, lead }, stored);
+  // Its author has removed it meanwhile.
+  else await reply.finish({ notices: message.notices ?? [] });
+  return "cancelled";
+}
+
+/**
+ * Ends the reply of a turn whose messages were deleted, and erases what is left of them. During an outage they stay
+ * open, as withdrawn, to be ended later.
+ */
+export async function endWithdrawn(
+  turn: PendingTurn,
+  dependencies: {
+    readonly active: ActiveTurn;
+    readonly otherTurnsShow: NonNullable<ReplyHooks["otherTurnsShow"]>;
+    readonly inbox: Pick<Inbox, "withdraw">;
+    readonly platform: Platform;
+    readonly log: Log;
+  },
+): Promise<"ended" | "left-open"> {
+  const { active, otherTurnsShow, inbox, platform, log } = dependencies;
+  const because = new ParleyError("cancelled", "its message was deleted", {
+    detail: { because: "deleted" },
+  });
+  try {
+    const reply = platform.openReply(turn.progress?.address ?? turn.event.address, {
+      isResumed: true,
+      otherTurnsShow,
+      isEndOnly: true,
+      saveAddress: () => Promise.resolve(),
+    });
+    active.reply = reply;
+    await reply.show();
+    await reply.finish({ notices: [toNotice(because)] });
+  } catch (error) {
+    active.reply?.abandon();
+    log.warn({ err: error }, "reply to a deleted message not ended");
+    if (isOutage(error)) return "left-open";
+  }
+  try {
+    await inbox.withdraw(keysOf(turn));
+  } catch (error) {
+    log.warn({ err: error }, "deleted message not erased yet");
+    return "left-open";
+  }
+  return "ended";
+}
+
+/**
+ * Ends a stored turn whose author the access rules refuse by now, and closes it. A reply that is visible already says
+ * so; otherwise only the author is told, where the platform has a way. During an outage the turn stays open.
+ */
+export async function refuseTurn(
+  turn: PendingTurn,
+  dependencies: {
+    readonly active: ActiveTurn;
+    readonly inbox: Pick<Inbox, "close">;
+    readonly platform: Platform;
+    readonly log: Log;
+  },
+): Promise<void> {
+  const { event, progress } = turn;
+  const { active, inbox, platform, log } = dependencies;
+  const isVisible = progress !== undefined && platform.shownMessageKeys(progress.address).length > 0;
+  const address = isVisible ? progress.address : platform.toPrivateAddress(event.address);
+  log.info({ isVisible }, "turn refused by the access rules");
+  try {
+    if (address !== undefined) {
+      const saveAddress = (): Promise<void> => Promise.resolve();
+      const reply = platform.openReply(address, { saveAddress, isResumed: isVisible, isEndOnly: true });
+      active.reply = reply;
+      await reply.show();
+      await reply.fail({ text: toNotice(new ParleyError("access-denied", "refused by the access rules")) });
+    }
+  } catch (error) {
+    active.reply?.abandon();
+    log.warn({ err: error }, "refusal not shown");
+    if (isOutage(error)) return;
+  }
+  await inbox.close(keysOf(turn));
+}
+
+/** Stored messages that are looked at for those of other turns. */
+const maxRecentAnswers = 50;
+
+/**
+ * Finds the messages that show other turns of the conversation than the one of these inbox keys, to which `event`
+ * belongs.
+ *
+ * @see {@link ReplyHooks.otherTurnsShow}
+ */
+export function createOtherTurns(
+  inbox: Pick<Inbox, "listOpenIn">,
+  conversations: Pick<Conversations, "recent">,
+): (
+  event: IncomingEvent,
+  keys: readonly string[],
+  platform: Pick<Platform, "shownMessageKeys">,
+) => NonNullable<ReplyHooks["otherTurnsShow"]> {
+  return (event, keys, platform) => async (wanted) => {
+    const open = await inbox.listOpenIn(event.conversationId);
+    const others = open.filter((one) => !keys.includes(one.event.key));
+    const shown = others.flatMap(({ turn }) =>
+      turn === undefined ? [] : platform.shownMessageKeys(turn.address),
+    );
+    // Another process may have begun and ended one meanwhile.
+    const stored = await conversations.recent(storedIn(event), { maxMessages: maxRecentAnswers });
+    for (const { turnKey, shownAs = [] } of stored) if (!keys.includes(turnKey)) shown.push(...shownAs);
+    return wanted.filter((key) => shown.includes(key));
+  };
+}

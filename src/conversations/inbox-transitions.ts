@@ -1,0 +1,257 @@
+import type { ParleyError } from "../core/errors.ts";
+import type { IncomingEvent } from "../core/events.ts";
+import type { NewEdit, OpenRedo, Redo, RedoOptions, StoppedAnswer, TurnProgress } from "../core/inbox.ts";
+import { steadyClock } from "../support/clock.ts";
+import {
+  acceptEvent,
+  answeredTtlMs,
+  editsOf,
+  indexAnswered,
+  indexOpen,
+  type InboxRecord,
+  keptMs,
+  nextOf,
+  orderOf,
+  saveProgress,
+  toClosed,
+  toEdited,
+  toErased,
+  toReopened,
+  toWithdrawn,
+  unindexAnswered,
+  unindexOpen,
+} from "./inbox-record.ts";
+import type { Change } from "./key-value.ts";
+import { entryAt, indexes } from "./store-keys.ts";
+
+/** An event and the turn that begins with it, as the store has them. */
+export interface FoundEvent {
+  readonly key: string;
+  readonly record: InboxRecord | undefined;
+  readonly turn: TurnProgress | undefined;
+  /** Either of them cannot be read. */
+  readonly damage?: ParleyError;
+  /** The store has lost it: the record is what this process knows of it. */
+  readonly isMissing?: true;
+}
+
+/** What events become. Nothing is written where there are no changes. */
+export interface Decision<T> {
+  readonly result: T;
+  readonly changes?: readonly Change[];
+}
+
+/** @see {@link Inbox.claimTurn}. The result is the claimed records; `undefined`: they are answered, or claimed already. */
+export function claimEvents(
+  found: readonly FoundEvent[],
+  turn: TurnProgress,
+): Decision<readonly InboxRecord[] | undefined> {
+  const isLost = found.some(
+    ({ record, turn: own }) =>
+      record?.isClosed === true || Math.max(record?.attempts ?? 0, own?.attempts ?? 0) >= turn.attempts,
+  );
+  if (isLost) return { result: undefined };
+  const claimed: InboxRecord[] = [];
+  const changes = saveProgress(turn);
+  for (const { record: known, isMissing } of found) {
+    if (known === undefined) continue;
+    const record = { ...known, ...nextOf(known), attempts: turn.attempts };
+    claimed.push(record);
+    if (isMissing === true) changes.push(...acceptEvent(record));
+    else changes.push({ kind: "set", at: entryAt.event(record.event.key), value: record });
+  }
+  return { result: claimed, changes };
+}
+
+/** @see {@link Inbox.stop}. `undefined`: it is not open. */
+export function stopEvent(
+  { record }: Partial<FoundEvent> = {},
+  by: string,
+  answer: StoppedAnswer | undefined,
+): Decision<InboxRecord | undefined> {
+  if (record === undefined || record.isClosed === true) return { result: undefined };
+  const stoppedAnswer = answer === undefined ? {} : { stoppedAnswer: answer };
+  const value = { ...record, ...nextOf(record), stoppedBy: by, ...stoppedAnswer };
+  return { result: value, changes: [{ kind: "set", at: entryAt.event(record.event.key), value }] };
+}
+
+/** @see {@link Inbox.reopen}. `undefined`: it has expired or was erased. */
+export function reopenEvent({ record, turn }: Partial<FoundEvent> = {}): Decision<Steered | undefined> {
+  if (record === undefined || record.isForgotten === true) return { result: undefined };
+  const value = toReopened(record);
+  const changes = [...openAgain(value), ...(turn === undefined ? [] : saveProgress(turn))];
+  return { result: { record: value, turn }, changes };
+}
+
+/** What closes events, and what the caller knew of them. */
+interface ClosingOptions {
+  readonly attempts: number | undefined;
+  readonly edits: ReadonlyMap<string, number> | undefined;
+  /** How long messages are kept; default for ever. */
+  readonly retentionMs: number | undefined;
+}
+
+/** @see {@link Inbox.close}. `undefined`: a later attempt has been claimed, or an event has been edited. */
+export function closeEvents(
+  found: readonly FoundEvent[],
+  { attempts, edits, retentionMs }: ClosingOptions,
+): Decision<Closing | undefined> {
+  const isOvertaken = found.some(({ key, record }) => {
+    if (attempts !== undefined && (record?.attempts ?? 0) > attempts) return true;
+    if (edits === undefined || record === undefined || record.isForgotten === true) return false;
+    return editsOf(record) > (edits.get(key) ?? 0);
+  });
+  if (isOvertaken) return { result: undefined };
+  const result = toClosing(found, retentionMs);
+  return { result, changes: result.changes };
+}
+
+/** What closes events. */
+interface Closing {
+  readonly changes: readonly Change[];
+  /** Those whose content is kept. */
+  readonly answered: readonly InboxRecord[];
+  /** Whether content is erased with it, and must be overwritten on the disk. */
+  readonly isErased: boolean;
+}
+
+/**
+ * What closes events. Those that the store lost are stored again, so that a late delivery is a duplicate.
+ * @param retentionMs how long messages are kept; default for ever
+ */
+function toClosing(found: readonly FoundEvent[], retentionMs: number | undefined): Closing {
+  const changes: Change[] = [];
+  const answered: InboxRecord[] = [];
+  let isErased = false;
+  for (const { key, record, turn } of found) {
+    if (record === undefined) {
+      changes.push({ kind: "remove-member", index: indexes.openEvents, member: key });
+    } else {
+      const closed = toClosed(record);
+      isErased ||= closed.isForgotten === true && record.isForgotten !== true;
+      const ttlMs = closed.isForgotten === true ? answeredTtlMs : keptMs(record, retentionMs);
+      changes.push({ kind: "set", at: entryAt.event(key), value: closed, ttlMs });
+      changes.push(...unindexOpen(record.event));
+      if (closed.isForgotten !== true) {
+        changes.push(...indexAnswered(record.event, ttlMs));
+        answered.push(record);
+      }
+    }
+    const at = entryAt.turn(key);
+    if (record?.isForgotten === true) changes.push({ kind: "delete", at });
+    else if (turn !== undefined) {
+      const ttlMs = record === undefined ? answeredTtlMs : keptMs(record, retentionMs);
+      changes.push({ kind: "keep", at, ttlMs });
+    }
+  }
+  return { changes, answered, isErased };
+}
+
+/** What opens a closed event again, or keeps an open one open. */
+function openAgain(record: InboxRecord): Change[] {
+  const { event } = record;
+  return [
+    { kind: "set", at: entryAt.event(event.key), value: record },
+    ...indexOpen(event, orderOf(record)),
+    ...unindexAnswered(event),
+  ];
+}
+
+/** A record with the turn that begins with it. */
+interface Steered {
+  readonly record: InboxRecord;
+  readonly turn: TurnProgress | undefined;
+}
+
+/** @see {@link Inbox.edit} */
+export function editEvent(
+  { record, turn }: Partial<FoundEvent> = {},
+  event: IncomingEvent,
+  edit: NewEdit,
+): Decision<Steered | "unchanged" | "unknown"> {
+  if (record === undefined || record.isForgotten === true) return { result: "unknown" };
+  if ((record.event.edit?.at ?? -Infinity) >= edit.at) return { result: "unchanged" };
+  const { toAddress = (address) => address } = edit;
+  const value = toEdited(record, turn, { event, edit });
+  const isReopened = record.isClosed === true && turn !== undefined;
+  const progress = isReopened ? { ...turn, address: toAddress(turn.address) } : turn;
+  const changes = [...openAgain(value), ...(isReopened && progress ? saveProgress(progress) : [])];
+  return { result: { record: value, turn: progress }, changes };
+}
+
+/** A turn that is open again, with the records of its events. */
+interface RedoneTurn {
+  readonly records: readonly [InboxRecord, ...InboxRecord[]];
+  readonly turn: TurnProgress;
+  readonly redo: OpenRedo;
+}
+
+/** @see {@link Inbox.redo} @param found the turn's events, its own first */
+export function redoTurn(
+  [own, ...rest]: readonly FoundEvent[],
+  wanted: Redo,
+  { edited, attempts }: RedoOptions,
+): Decision<RedoneTurn | "open" | "gone"> {
+  const { record, turn } = own ?? {};
+  if (record === undefined || record.isForgotten === true) return { result: "gone" };
+  const { key, address } = record.event;
+  const progress = turn ?? { keys: [key], address, attempts: 1 };
+  const isOther = progress.keys.slice(1).some((other) => !rest.some((one) => one.key === other));
+  // One of them is being edited: then the turn runs again for it.
+  const isOpen = [own, ...rest].some((one) => one?.record !== undefined && one.record.isClosed !== true);
+  if (isOpen || isOther || (attempts !== undefined && progress.attempts !== attempts))
+    return { result: "open" };
+  const redo: OpenRedo = { ...wanted, since: progress.attempts, requestedAt: steadyClock.latest() };
+  const toOpen = (one: InboxRecord) =>
+    toReopened(one, edited?.find((event) => event.key === one.event.key) ?? one.event);
+  // Those that were erased meanwhile are no longer part of it.
+  const others = rest.flatMap(({ record: other }) =>
+    other === undefined || other.isForgotten === true ? [] : [toOpen(other)],
+  );
+  const records: RedoneTurn["records"] = [{ ...toOpen(record), redo }, ...others];
+  const again: TurnProgress = { ...progress, keys: records.map(({ event }) => event.key) };
+  return {
+    result: { records, turn: again, redo },
+    changes: [...saveProgress(again), ...records.flatMap(openAgain)],
+  };
+}
+
+/**
+ * @see {@link Inbox.withdraw}
+ * @param found the events `keys`, and the others of their turns
+ * @returns turns that go on as those of other events
+ */
+export function withdrawEvents(
+  found: readonly FoundEvent[],
+  keys: readonly string[],
+  keepsReplies: boolean,
+): Decision<readonly TurnProgress[]> {
+  const byKey = new Map(found.map((one) => [one.key, one]));
+  const changes: Change[] = [];
+  const moved: TurnProgress[] = [];
+  for (const key of keys) {
+    const { record, turn } = byKey.get(key) ?? {};
+    const others = turn?.keys.filter((other) => !keys.includes(other)) ?? [];
+    const open = others.filter((other) => {
+      const one = byKey.get(other)?.record;
+      return one !== undefined && one.isClosed !== true;
+    });
+    const [first] = open;
+    const isEnded = record === undefined || record.isClosed === true || turn === undefined;
+    if (isEnded || !keepsReplies || first !== undefined) changes.push(...eraseEvent(key, record));
+    else changes.push({ kind: "set", at: entryAt.event(key), value: toWithdrawn(record) });
+    // Its progress goes on under the first of the others: otherwise nobody would end their reply.
+    if (turn === undefined || first === undefined) continue;
+    if ((byKey.get(first)?.turn?.attempts ?? 0) < turn.attempts) moved.push({ ...turn, keys: open });
+  }
+  return { result: moved, changes: [...changes, ...moved.flatMap((turn) => saveProgress(turn))] };
+}
+
+export function eraseEvent(key: string, record: InboxRecord | undefined): Change[] {
+  return [
+    { kind: "set", at: entryAt.event(key), value: toErased(key, record), ttlMs: answeredTtlMs },
+    { kind: "delete", at: entryAt.turn(key) },
+    { kind: "remove-member", index: indexes.openEvents, member: key },
+    ...(record === undefined ? [] : [...unindexOpen(record.event), ...unindexAnswered(record.event)]),
+  ];
+}

@@ -1,0 +1,266 @@
+import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import type { Clock } from "../../core/clock.ts";
+import { ParleyError } from "../../core/errors.ts";
+import { expectKnownVersion } from "../store-keys.ts";
+
+/** What `user_version` holds. A change of the tables raises it, and brings the step from this one. */
+export const schemaVersion = 3;
+
+/** The table `rankings` holds the sorted indexes. */
+const schema = `
+  CREATE TABLE entries (
+    namespace TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    expires INTEGER,
+    PRIMARY KEY (namespace, key)
+  ) STRICT;
+  CREATE INDEX entries_by_expiry ON entries (expires) WHERE expires IS NOT NULL;
+  CREATE TABLE rankings (
+    ranking TEXT NOT NULL,
+    member TEXT NOT NULL,
+    score INTEGER NOT NULL,
+    PRIMARY KEY (ranking, member)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX rankings_by_score ON rankings (ranking, score);
+`;
+
+const required = [
+  "entries",
+  "sqlite_autoindex_entries_1",
+  "entries_by_expiry",
+  "rankings",
+  "rankings_by_score",
+] as const;
+
+/**
+ * Creates the tables in an empty file, and checks those of another one.
+ * @throws ParleyError `store-newer` when a later Parley wrote it; `config` when one from before the first release did;
+ * `store-corrupt` when another program did
+ */
+export function prepareSchema(database: DatabaseSync, file: string): void {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    const version = userVersion(database);
+    if (version > 0) expectKnownVersion(`the store ${file}`, version, schemaVersion);
+    else if (hasTables(database)) {
+      throw new ParleyError(
+        "store-corrupt",
+        `the file ${file} is an SQLite file of another program: set STORE_URL to a file of its own`,
+        { detail: { file } },
+      );
+    } else database.exec(schema);
+    checkSchema(database, file);
+    // Written even when nothing changed: a read-only file fails at the start, not at the first message.
+    database.exec(`PRAGMA user_version = ${schemaVersion}`);
+    database.exec("COMMIT");
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** Without one of these, entries would not be found, or the first message would fail. */
+function checkSchema(database: DatabaseSync, file: string): void {
+  const rows = database.prepare("SELECT name FROM sqlite_schema").all();
+  const names = new Set(rows.map((row) => String(row["name"])));
+  if (required.every((name) => names.has(name))) return;
+  throw new ParleyError(
+    "store-corrupt",
+    `the store ${file} is damaged: its tables are not all there. Stop, keep a copy of it, and restore a backup`,
+    { detail: { file } },
+  );
+}
+
+function userVersion(database: DatabaseSync): number {
+  return Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
+}
+
+function hasTables(database: DatabaseSync): boolean {
+  return database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() !== undefined;
+}
+
+/**
+ * Numbers that the file keeps about itself, as members of an index that nothing else has. Earlier versions ignore
+ * them, so they need no migration.
+ */
+const index = "store-marks";
+
+/** The number under a name. Throws SQLite's errors, as all of these do. */
+export function readMark(database: DatabaseSync, name: string): number | undefined {
+  const row = database
+    .prepare("SELECT score FROM rankings WHERE ranking = ? AND member = ?")
+    .get(index, name);
+  return row === undefined ? undefined : Number(row["score"]);
+}
+
+/** Writes a number; a safe integer. */
+export function writeMark(database: DatabaseSync, name: string, value: number): void {
+  database
+    .prepare("INSERT OR REPLACE INTO rankings (ranking, member, score) VALUES (?, ?, ?)")
+    .run(index, name, value);
+}
+
+/** Removes a number, if it is there. */
+export function removeMark(database: DatabaseSync, name: string): void {
+  database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?").run(index, name);
+}
+
+/** 4 MiB: rewritten in about 30 ms. */
+const smallPages = 1024;
+const dueMark = "compaction-due";
+
+/** Whether the whole file is read or rewritten in a few milliseconds. */
+export function isSmall(database: DatabaseSync): boolean {
+  return Number(database.prepare("PRAGMA page_count").get()?.["page_count"]) <= smallPages;
+}
+
+/**
+ * Removes what deletions leave in the file. SQLite overwrites a deleted value, but not the copy that stays behind where
+ * a full page was split and the value moved; VACUUM writes the file anew, at about 8 ms per MB. A large file is marked,
+ * and rewritten at its next open by {@link compactIfDue}. Throws SQLite's errors.
+ */
+export function compact(database: DatabaseSync): void {
+  if (isSmall(database)) database.exec("VACUUM");
+  else writeMark(database, dueMark, 1);
+}
+
+/** Rewrites a file that {@link compact} marked. A failure, such as a full disk, leaves the mark. */
+export function compactIfDue(database: DatabaseSync): void {
+  if (readMark(database, dueMark) === undefined) return;
+  try {
+    database.exec("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+    removeMark(database, dueMark);
+  } catch {
+    // The data is not affected: the next open tries again.
+  }
+}
+
+/** With less, the next message with a picture may not fit. */
+export const minFreeBytes = 16 * 1024 * 1024;
+/** How often a write is tried while writes fail; each is synced to disk. */
+const retryIntervalMs = 1000;
+
+/** Whether the file can be written, as far as that is known without writing. */
+interface WriteState {
+  /** Remembers the outcome of a write. */
+  track<T>(write: Promise<T>): Promise<T>;
+  /** @throws ParleyError `store-unavailable` (the last write failed, and so does `tryWrite`; the disk is nearly full) */
+  check(): Promise<void>;
+}
+
+/** `tryWrite`: any durable write, tracked; rejects as writes do. Called only after one that failed. */
+export function createWriteState(file: string, clock: Clock, tryWrite: () => Promise<void>): WriteState {
+  let failure: unknown;
+  let triedAt = -Infinity;
+  return {
+    async track(write) {
+      try {
+        const result = await write;
+        failure = undefined;
+        return result;
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
+    },
+    async check() {
+      if (failure !== undefined) {
+        const now = clock.monotonic();
+        if (now - triedAt < retryIntervalMs) throw failure;
+        triedAt = now;
+        await tryWrite();
+      }
+      const { bavail, bsize } = await statfs(dirname(file));
+      const freeBytes = bavail * bsize;
+      if (freeBytes >= minFreeBytes) return;
+      const problem = `is nearly out of disk space: ${Math.floor(freeBytes / 1024 / 1024)} MiB are free, fewer than ${minFreeBytes / 1024 / 1024}`;
+      throw new ParleyError("store-unavailable", `the store ${file} ${problem}`, {
+        detail: { file, problem },
+      });
+    },
+  };
+}
+
+/**
+ * Creates a file and its folder, readable to their owner only, unless they exist. SQLite gives its `-wal` and
+ * `-shm` files the permissions of the database.
+ * @throws ParleyError `store-unavailable`
+ */
+export function createPrivateFile(file: string): void {
+  const folder = dirname(file);
+  try {
+    if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
+    if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
+    throw new ParleyError(
+      "store-unavailable",
+      `the store ${file} cannot be created (${reason}): check the path and the permissions of its folder`,
+      { detail: { file, reason }, cause },
+    );
+  }
+}
+
+/** What is wrong and what to do, by result code. @see https://www.sqlite.org/rescode.html */
+const problems: Readonly<Record<number, string>> = {
+  5: "is locked by another program",
+  8: "cannot be written: give this user write permission to it and its folder",
+  10: "cannot be read or written: the disk reports an error or is full",
+  11: "is damaged: stop, keep a copy of it, and restore a backup",
+  13: "cannot grow: the disk is full or a quota is reached",
+  14: "cannot be opened: check the path and the permissions of its folder",
+  26: "is not an SQLite file: move it away, or set STORE_URL to another file",
+};
+/** The same for errors of the system, which come from waiting for the disk. */
+const systemCodes: Readonly<Record<string, number>> = { EIO: 10, ENOSPC: 13, EDQUOT: 13, EROFS: 8 };
+/** SQLITE_CORRUPT and SQLITE_NOTADB. */
+const corruptCodes = new Set([11, 26]);
+
+/**
+ * An error of SQLite as a ParleyError whose message says what to do: `store-corrupt` for a damaged file,
+ * `store-unavailable` for everything else. ParleyErrors pass through.
+ */
+export function toSqliteStoreError(error: unknown, file: string): ParleyError {
+  if (error instanceof ParleyError) return error;
+  const code = resultCode(error);
+  const problem = (code === undefined ? undefined : problems[code]) ?? "failed";
+  return new ParleyError(
+    code !== undefined && corruptCodes.has(code) ? "store-corrupt" : "store-unavailable",
+    `the store ${file} ${problem}`,
+    { detail: { file, problem, ...(code === undefined ? {} : { sqlite: code }) }, cause: error },
+  );
+}
+
+/** Whether another write could succeed: what was to be written is at fault, not the file or its disk. */
+export function isOfOneWrite(error: unknown): boolean {
+  const code = resultCode(error);
+  return code === undefined || problems[code] === undefined;
+}
+
+/** The primary result code; extended ones carry it in their low byte. */
+function resultCode(error: unknown): number | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  if (!("errcode" in error)) return "code" in error ? systemCodes[String(error.code)] : undefined;
+  return typeof error.errcode === "number" ? error.errcode & 0xff : undefined;
+}
+
+/** More would say nothing new. */
+const maxFindings = 5;
+
+/**
+ * Reads the whole file and compares tables with their indexes; returns what is wrong with it, without contents,
+ * or nothing. About 5 ms per MiB. Throws SQLite's errors that say nothing about the file.
+ */
+export function findDamage(database: DatabaseSync): readonly string[] {
+  try {
+    const rows = database.prepare(`PRAGMA integrity_check(${maxFindings})`).all();
+    return rows.map((row) => String(row["integrity_check"])).filter((finding) => finding !== "ok");
+  } catch (error) {
+    if (toSqliteStoreError(error, "").code !== "store-corrupt") throw error;
+    return [(error as Error).message];
+  }
+}

@@ -1,0 +1,278 @@
+import type { Clock } from "../../core/clock.ts";
+import type { Json } from "../../core/events.ts";
+import type { ChatEvent, Gateway } from "../../core/gateway.ts";
+import type { Records } from "../../core/storage.ts";
+import type { Log, Meter } from "../../core/telemetry.ts";
+import { inTime } from "../../support/clock.ts";
+
+/** What happened in ten minutes. */
+export interface Slice {
+  /** Unix seconds, when it began. */
+  readonly time: number;
+  readonly turns: number;
+  readonly failed: number;
+  /** Requests that were not taken or were given up, by the code of the reason. */
+  readonly refused: Readonly<Record<string, number>>;
+  readonly models: readonly ModelTimes[];
+}
+
+/** How fast a model answered. Times in seconds, within a fifth; `null`: there were none. */
+export interface ModelTimes {
+  readonly model: string;
+  readonly answers: number;
+  readonly failed: number;
+  /** Until the first words of its answer. */
+  readonly firstP50: number | null;
+  readonly firstP95: number | null;
+  /** Until the end of its answer. */
+  readonly wholeP50: number | null;
+  readonly wholeP95: number | null;
+}
+
+/** The last 24 hours of a process, also of those before it in its place. */
+export interface DayHistory {
+  /** Passes everything on, and counts. */
+  countInto(meter: Meter): Meter;
+  /** The same gateway; how long its models take is noted. */
+  watchCalls(gateway: Gateway): Gateway;
+  /** The oldest first; without those in which nothing happened. */
+  slices(): readonly Slice[];
+  /** Each model since then (Unix ms), the busiest first. */
+  modelsSince(since: number): readonly ModelTimes[];
+  /** Saves what is not saved yet. */
+  close(): Promise<void>;
+}
+
+interface DayHistoryOptions {
+  readonly records: Pick<Records, "get" | "set">;
+  /** Of the record: one for each process that runs at a time. */
+  readonly key: string;
+  /** The longest that anything is kept. `undefined`: for ever. */
+  readonly retentionMs: number | undefined;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "warn">;
+}
+
+const sliceMs = 600_000;
+const keptMs = 24 * 3_600_000;
+/** A crash loses as much. One small write in that time, and none where nothing happened. */
+const saveEveryMs = 300_000;
+const maxCloseMs = 1000;
+/** In one slice; what others take counts as `other`. */
+const maxModels = 6;
+const maxCodes = 20;
+const maxNameChars = 100;
+const version = 1;
+
+/** Upper ends of the buckets are powers of the square root of two, from a sixteenth of a second to half an hour. */
+const bucketOf = (seconds: number): number =>
+  Math.min(22, Math.max(-8, Math.ceil(2 * Math.log2(Math.max(seconds, 0.001)))));
+
+/** How often each bucket was met. */
+type Buckets = Record<string, number>;
+
+interface ModelCounts {
+  answers: number;
+  failed: number;
+  first: Buckets;
+  whole: Buckets;
+}
+
+interface Counts {
+  readonly time: number;
+  turns: number;
+  failed: number;
+  refused: Record<string, number>;
+  models: Record<string, ModelCounts>;
+}
+
+/** @see {@link DayHistory} */
+export function createDayHistory(options: DayHistoryOptions): DayHistory {
+  const { records, key, clock, log } = options;
+  let kept: Counts[] = [];
+  let isChanged = false;
+
+  const recent = (): Counts[] => {
+    const from = clock.now() - keptMs;
+    kept = kept.filter(({ time }) => time > from);
+    return kept;
+  };
+  const current = (): Counts => {
+    isChanged = true;
+    const time = Math.floor(clock.now() / sliceMs) * sliceMs;
+    const last = kept.at(-1);
+    if (last?.time === time) return last;
+    const started: Counts = { time, turns: 0, failed: 0, refused: {}, models: {} };
+    kept = [...recent(), started];
+    return started;
+  };
+  const countsOf = (model: string): ModelCounts => {
+    const { models } = current();
+    const name = model.slice(0, maxNameChars);
+    const known = Object.hasOwn(models, name) || Object.keys(models).length < maxModels ? name : "other";
+    return (models[known] ??= { answers: 0, failed: 0, first: {}, whole: {} });
+  };
+
+  const answered = (model: string, wholeMs: number): ModelCounts => {
+    const counts = countsOf(model);
+    counts.answers++;
+    bump(counts.whole, bucketOf(wholeMs / 1000));
+    return counts;
+  };
+  /** An answer that comes as a whole. */
+  const timed = async <T extends { readonly model: string }>(
+    model: string,
+    signal: AbortSignal,
+    call: () => Promise<T>,
+  ): Promise<T> => {
+    const startedAt = clock.monotonic();
+    try {
+      const answer = await call();
+      answered(answer.model, clock.monotonic() - startedAt);
+      return answer;
+    } catch (error) {
+      // What a person stops is no failure of the model.
+      if (!signal.aborted) countsOf(model).failed++;
+      throw error;
+    }
+  };
+
+  const restored = records.get(key).then(
+    (value) => {
+      const earlier = toCounts(value);
+      // What was counted meanwhile is of the present slice, which may have begun before the restart.
+      for (const mine of kept) {
+        const begun = earlier.findIndex(({ time }) => time === mine.time);
+        if (begun !== -1) merge(mine, earlier.splice(begun, 1)[0]!);
+      }
+      kept = [...earlier, ...kept].sort((a, b) => a.time - b.time);
+    },
+    (error: unknown) => log.warn({ err: error }, "the dashboard's history could not be read"),
+  );
+  const save = async (): Promise<void> => {
+    await restored;
+    if (!isChanged) return;
+    isChanged = false;
+    try {
+      const value = { version, slices: recent() } as unknown as Json;
+      await records.set(key, value, Math.min(2 * keptMs, options.retentionMs ?? Infinity));
+    } catch (error) {
+      isChanged = true;
+      log.warn({ err: error }, "the dashboard's history could not be saved; tried again in five minutes");
+    }
+  };
+  const stopSaving = clock.every(saveEveryMs, () => void save());
+
+  return {
+    countInto: (meter) => ({
+      ...meter,
+      turn(labels, seconds) {
+        const slice = current();
+        slice.turns++;
+        if (labels.outcome === "failed") slice.failed++;
+        meter.turn(labels, seconds);
+      },
+      refused(labels) {
+        const { refused } = current();
+        const isKnown = Object.hasOwn(refused, labels.code) || Object.keys(refused).length < maxCodes;
+        bump(refused, isKnown ? labels.code : "other");
+        meter.refused(labels);
+      },
+    }),
+    watchCalls: (gateway) => ({
+      ...gateway,
+      generateImages: (request, signal) =>
+        timed(request.model, signal, () => gateway.generateImages(request, signal)),
+      transcribe: (request, signal) =>
+        timed(request.model, signal, () => gateway.transcribe(request, signal)),
+      async *chat(request, signal): AsyncIterable<ChatEvent> {
+        const startedAt = clock.monotonic();
+        let first: number | undefined;
+        try {
+          for await (const event of gateway.chat(request, signal)) {
+            if (event.kind === "text" || event.kind === "image") first ??= clock.monotonic() - startedAt;
+            // Now: those who ask read nothing after it.
+            if (event.kind === "finish") {
+              const wholeMs = clock.monotonic() - startedAt;
+              const counts = answered(event.model, wholeMs);
+              bump(counts.first, bucketOf((first ?? wholeMs) / 1000));
+            }
+            yield event;
+          }
+        } catch (error) {
+          if (!signal.aborted) countsOf(request.model).failed++;
+          throw error;
+        }
+      },
+    }),
+    slices: () =>
+      recent().map(({ time, turns, failed, refused, models }) => ({
+        time: time / 1000,
+        turns,
+        failed,
+        refused,
+        models: toTimes(models),
+      })),
+    modelsSince(since) {
+      const sum: Counts = { time: 0, turns: 0, failed: 0, refused: {}, models: {} };
+      for (const slice of recent()) if (slice.time + sliceMs > since) merge(sum, slice);
+      return toTimes(sum.models);
+    },
+    async close() {
+      stopSaving();
+      // A store that does not respond does not hold up the end.
+      await inTime(save(), maxCloseMs, { clock });
+    },
+  };
+}
+
+function bump(counts: Record<string, number>, name: string | number, by = 1): void {
+  counts[name] = (counts[name] ?? 0) + by;
+}
+
+function merge(into: Counts, from: Counts): void {
+  into.turns += from.turns;
+  into.failed += from.failed;
+  for (const [code, count] of Object.entries(from.refused)) bump(into.refused, code, count);
+  for (const [model, counts] of Object.entries(from.models)) {
+    const sum = (into.models[model] ??= { answers: 0, failed: 0, first: {}, whole: {} });
+    sum.answers += counts.answers;
+    sum.failed += counts.failed;
+    for (const name of ["first", "whole"] as const)
+      for (const [bucket, count] of Object.entries(counts[name])) bump(sum[name], bucket, count);
+  }
+}
+
+function toTimes(models: Counts["models"]): ModelTimes[] {
+  return Object.entries(models)
+    .map(([model, { answers, failed, first, whole }]) => ({
+      model,
+      answers,
+      failed,
+      firstP50: quantile(first, 0.5),
+      firstP95: quantile(first, 0.95),
+      wholeP50: quantile(whole, 0.5),
+      wholeP95: quantile(whole, 0.95),
+    }))
+    .sort((a, b) => b.answers + b.failed - a.answers - a.failed);
+}
+
+/** Within the bucket that holds it, as if the values there were spread evenly. */
+function quantile(buckets: Buckets, share: number): number | null {
+  const sorted = Object.entries(buckets)
+    .map(([bucket, count]) => [Number(bucket), count] as const)
+    .toSorted(([a], [b]) => a - b);
+  let left = share * sorted.reduce((sum, [, count]) => sum + count, 0);
+  for (const [bucket, count] of sorted) {
+    const low = 2 ** ((bucket - 1) / 2);
+    if (left <= count) return low + (2 ** (bucket / 2) - low) * (left / count);
+    left -= count;
+  }
+  return null;
+}
+
+/** What another version has saved is not read. */
+function toCounts(value: Json | undefined): Counts[] {
+  const saved = value as { readonly version?: unknown; readonly slices?: unknown } | null | undefined;
+  return saved?.version === version && Array.isArray(saved.slices) ? (saved.slices as Counts[]) : [];
+}

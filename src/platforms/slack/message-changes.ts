@@ -1,0 +1,300 @@
+import type { Clock } from "../../core/clock.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { Attachment } from "../../core/events.ts";
+import type { ConversationHistory, Receiver, EditedMessage } from "../../core/platform.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { sleepUnlessAborted, systemClock } from "../../support/clock.ts";
+import {
+  isDirectMessages,
+  toChannelConversationId,
+  toChannelPlace,
+  toChannelTerm,
+  toConversationId,
+  toConversationPrefix,
+  toMessageKey,
+  type SlackMessageInfo,
+} from "./address.ts";
+import { isLimited, type DeliveryCalls } from "./delivery-calls.ts";
+import { inLookupTime, withLookupTime } from "./errors.ts";
+import type { MessageRef, Identity, SlackApi } from "./web-api.ts";
+import { createRecent } from "../../support/recent.ts";
+
+/** A message in a `message_changed` event. `edited`: its author's last edit. */
+interface ChangedMessage extends SlackMessageInfo {
+  readonly subtype?: string;
+  readonly edited?: { readonly ts: string };
+}
+
+/** The fields of a `message` event that say whether a message was edited. */
+export interface EditFields {
+  readonly channel: string;
+  readonly subtype?: string;
+  /** When the event happened: to the microsecond, while `edited.ts` is known to the second. */
+  readonly event_ts?: string;
+  readonly message?: Partial<ChangedMessage>;
+  readonly previous_message?: Partial<ChangedMessage>;
+}
+
+/** What {@link reportEditedMessage} works with. */
+interface EditReport {
+  readonly teamId: string;
+  /** Whether a person wrote it. */
+  readonly isByPerson: (message: ChangedMessage) => boolean;
+  /** Whether another app posted it. */
+  readonly isByApp: (message: ChangedMessage) => boolean;
+  readonly read: (
+    message: SlackMessageInfo,
+  ) => Promise<{ readonly text: string; readonly attachments: readonly Attachment[] }>;
+  readonly receiver: Pick<Receiver, "messageEdited">;
+  /**
+   * A person's message of which nothing is known was edited: accepts it in its new form. `editedAt`: Unix milliseconds.
+   * `duplicate`: its first form has been accepted meanwhile.
+   */
+  readonly onUnknown: (
+    message: ChangedMessage,
+    editedAt: number,
+  ) => Promise<"accepted" | "duplicate" | undefined>;
+  /** Default: the time of this process. */
+  readonly clock?: Clock | undefined;
+  /** The first message of a thread says something else. */
+  readonly retitle: (message: MessageRef, text: string) => void;
+}
+
+/**
+ * Reports an edited message of a person or another app to the receiver; `false` if the event is no change of a message. A
+ * message also changes when Slack adds the preview of a link to it, and when replies to it are counted: then its words
+ * stay the same. Of what an app changes nothing but its content says so.
+ * @throws ParleyError `store-unavailable`
+ * @see https://docs.slack.dev/reference/events/message/message_changed
+ */
+export async function reportEditedMessage(
+  event: EditFields,
+  { teamId, isByPerson, isByApp, read, receiver, onUnknown, retitle, clock = systemClock }: EditReport,
+): Promise<boolean> {
+  if (event.subtype !== "message_changed") return false;
+  const { channel, message, previous_message: before } = event;
+  if (message === undefined || !hasTs(message)) return true;
+  const isReported = isByPerson(message)
+    ? isEdited(message, before)
+    : isByApp(message) && contentOf(message) !== contentOf(before ?? {});
+  if (!isReported) return true;
+  let text: string | undefined;
+  // With its microseconds, which order edits.
+  const editedAt = Number(event.event_ts ?? message.edited?.ts ?? message.ts) * 1000;
+  const edited: EditedMessage = {
+    key: toMessageKey(teamId, channel, message.ts),
+    editedAt,
+    conversationIds: [
+      toConversationId(teamId, channel, message.thread_ts ?? message.ts),
+      toChannelConversationId(teamId, channel),
+    ],
+    // It may be called later.
+    async read() {
+      const content = await withLookupTime(clock, () => read(message));
+      ({ text } = content);
+      return content;
+    },
+  };
+  let outcome = await receiver.messageEdited(edited);
+  if (outcome === "unknown" && isByPerson(message) && (await onUnknown(message, editedAt)) === "duplicate")
+    outcome = await receiver.messageEdited(edited);
+  const isRoot = isByPerson(message) && (message.thread_ts ?? message.ts) === message.ts;
+  if (outcome === "edited" && isRoot && text !== undefined) retitle({ channel, ts: message.ts }, text);
+  return true;
+}
+
+function hasTs(message: Partial<ChangedMessage>): message is ChangedMessage {
+  return message.ts !== undefined;
+}
+
+function isEdited(message: ChangedMessage, before: EditFields["message"]): boolean {
+  if (message.edited === undefined) return false;
+  if (before === undefined || message.edited.ts !== before.edited?.ts) return true;
+  // A second edit in the same second.
+  return message.text !== before.text || idsOf(message) !== idsOf(before);
+}
+
+/** What an app's message shows. */
+function contentOf({ text, blocks, attachments, files }: Partial<ChangedMessage>): string {
+  return JSON.stringify([text, blocks, attachments, files?.map(({ id }) => id)]);
+}
+
+function idsOf({ files = [] }: Partial<ChangedMessage>): string {
+  return files.map(({ id }) => id).join(" ");
+}
+
+interface MessagePosition {
+  readonly user?: string;
+  readonly ts?: string;
+  readonly thread_ts?: string;
+  readonly subtype?: string;
+}
+
+/** The fields of a `message` event that say whether a message was deleted. */
+export interface DeletionFields {
+  readonly channel: string;
+  readonly subtype?: string;
+  readonly deleted_ts?: string;
+  readonly previous_message?: MessagePosition;
+  readonly message?: MessagePosition;
+}
+
+/** What {@link reportDeletedMessage} works with. */
+interface DeletionReport {
+  readonly identity: Pick<Identity, "teamId" | "userId">;
+  readonly api: Pick<SlackApi, "messagesAfter">;
+  readonly replaced: Pick<ReplacedMessages, "isOwn">;
+  readonly receiver: Pick<Receiver, "messagesDeleted" | "knows">;
+  /** The first message of a thread says nothing more. */
+  readonly retitle: (message: MessageRef, text: string) => void;
+}
+
+/**
+ * Reports a deleted message to the receiver; `false` if the event is no deletion. Slack does not delete the root of
+ * a thread with replies but changes it into a tombstone. What the bot itself has replaced is not reported.
+ * @throws ParleyError `store-unavailable`
+ * @see https://docs.slack.dev/reference/events/message/message_deleted
+ */
+export async function reportDeletedMessage(
+  event: DeletionFields,
+  { identity, api, replaced, receiver, retitle }: DeletionReport,
+): Promise<boolean> {
+  const { teamId, userId } = identity;
+  const isTombstone = event.subtype === "message_changed" && event.message?.subtype === "tombstone";
+  if (event.subtype !== "message_deleted" && !isTombstone) return false;
+  const deleted = isTombstone ? event.message : event.previous_message;
+  const ts = isTombstone ? deleted?.ts : (event.deleted_ts ?? deleted?.ts);
+  if (ts === undefined) return true;
+  if (replaced.isOwn(ts)) return true;
+  const thread = deleted?.thread_ts;
+  // Another process of this bot may have replaced it.
+  if (deleted?.user === userId && thread !== undefined && thread !== ts) {
+    const isReplaced = await inLookupTime(isReplacedIn(api.messagesAfter(event.channel, thread, ts), ts));
+    // Not acknowledged: Slack delivers it again. What comes after it in the channel must not wait.
+    if (isReplaced === undefined)
+      throw new ParleyError("platform-unreachable", "Slack conversations.replies: no response in time");
+    if (isReplaced) return true;
+  }
+  const keys = [toMessageKey(teamId, event.channel, ts)];
+  const conversationId = toConversationId(teamId, event.channel, deleted?.thread_ts ?? ts);
+  const isRoot = deleted?.thread_ts === undefined || deleted.thread_ts === ts;
+  // Without replies the thread is gone, and its title with it.
+  const isTitled = isTombstone && isRoot && (await receiver.knows(conversationId));
+  await receiver.messagesDeleted(conversationId, keys);
+  if (isTitled) retitle({ channel: event.channel, ts }, "");
+  // It may have been answered in the channel itself.
+  const inChannel = toChannelConversationId(teamId, event.channel);
+  const isAtTopLevel = deleted?.thread_ts === undefined && !isDirectMessages(event.channel);
+  if (isAtTopLevel && (await receiver.knows(inChannel))) await receiver.messagesDeleted(inChannel, keys);
+  return true;
+}
+
+/** Whether one of the messages was posted in place of that one. */
+async function isReplacedIn(messages: AsyncIterable<SlackMessageInfo>, ts: string): Promise<boolean> {
+  for await (const { metadata } of messages) if (metadata?.event_payload?.replaces === ts) return true;
+  return false;
+}
+
+/**
+ * Reports a deleted channel to the receiver. Conversations stored without `within` (by earlier versions, or because
+ * only commands ran in them) are then found by the channel in their ids.
+ * @throws ParleyError `store-unavailable`
+ */
+export async function reportDeletedChannel(
+  channel: string,
+  teamId: string,
+  receiver: Pick<Receiver, "placeDeleted" | "conversationDeleted">,
+  history: Pick<ConversationHistory, "conversations">,
+): Promise<void> {
+  await receiver.placeDeleted(toChannelPlace(teamId, channel));
+  await deleteConversations(toConversationPrefix(teamId, channel), receiver, history);
+  // Its settings are held under the name that access rules have for it.
+  await receiver.placeDeleted(toChannelTerm(channel));
+}
+
+/**
+ * Reports as deleted every conversation whose id begins with `prefix`. `before` is called with each first.
+ * @throws ParleyError `store-unavailable`
+ */
+export async function deleteConversations(
+  prefix: string,
+  receiver: Pick<Receiver, "conversationDeleted">,
+  history: Pick<ConversationHistory, "conversations">,
+  before: (conversationId: string) => Promise<void> = () => Promise.resolve(),
+): Promise<void> {
+  const reported = new Set<string>();
+  for (;;) {
+    // The list is limited: what is behind its end comes up when its first part is deleted.
+    const listed = await history.conversations(prefix);
+    const left = listed.filter(({ conversationId }) => !reported.has(conversationId));
+    if (left.length === 0) return;
+    for (const { conversationId } of left) {
+      reported.add(conversationId);
+      await before(conversationId);
+      await receiver.conversationDeleted(conversationId);
+    }
+  }
+}
+
+/** How long the end of a reply waits for the removal of its previews. */
+const withinMs = 5000;
+const maxRemoved = 2000;
+const maxTries = 5;
+
+/** Messages of this bot in whose place others were posted. */
+export interface ReplacedMessages {
+  /**
+   * Removes messages that no saved address contains any more. Resolves when that is done or has waited five seconds; what
+   * is left then is removed later. Never rejects.
+   */
+  remove(refs: readonly MessageRef[]): Promise<void>;
+  /** Whether the bot has removed that message itself: no person has deleted an answer. */
+  isOwn(ts: string): boolean;
+  /** Removes nothing more. */
+  close(): void;
+}
+
+/** @see {@link ReplacedMessages} */
+export function createReplacedMessages(
+  calls: Pick<DeliveryCalls, "remove">,
+  log: Log,
+  clock: Clock,
+): ReplacedMessages {
+  const own = createRecent(maxRemoved);
+  const closing = new AbortController();
+
+  async function tryToRemove(ref: MessageRef): Promise<number | undefined> {
+    try {
+      await calls.remove(ref, { urgency: "final", withinMs, signal: closing.signal });
+      return undefined;
+    } catch (error) {
+      if (isLimited(error)) return error.retryAfterMs;
+      log.debug({ err: error }, "replaced message not removed");
+      return undefined;
+    }
+  }
+
+  async function removeLater(ref: MessageRef, firstMs: number): Promise<void> {
+    let waitMs: number | undefined = firstMs;
+    for (let tries = 1; waitMs !== undefined && tries < maxTries; tries += 1) {
+      await sleepUnlessAborted(waitMs, closing.signal, clock);
+      if (closing.signal.aborted) return;
+      waitMs = await tryToRemove(ref);
+    }
+    if (waitMs !== undefined) log.warn({ channel: ref.channel }, "replaced message left");
+  }
+
+  return {
+    async remove(refs) {
+      for (const { ts } of refs) own.set(ts, true);
+      await Promise.all(
+        refs.map(async (ref) => {
+          const waitMs = await tryToRemove(ref);
+          if (waitMs !== undefined) void removeLater(ref, waitMs);
+        }),
+      );
+    },
+    isOwn: (ts) => own.has(ts),
+    close: () => closing.abort(),
+  };
+}

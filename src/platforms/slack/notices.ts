@@ -1,0 +1,137 @@
+import type { App, Context } from "@slack/bolt";
+import type { Clock } from "../../core/clock.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { isRefusal, type ParleyError, isParleyError } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { systemClock } from "../../support/clock.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
+import { createRefusalSchedule } from "../delivery/receive-patiently.ts";
+import { isDirectMessages } from "./address.ts";
+import { escapeText } from "./escape-markdown.ts";
+import { toPlainSection, sendInForm } from "./message-blocks.ts";
+import { languageOf, type People } from "./people.ts";
+import type { SlackApi } from "./web-api.ts";
+
+/** Tells the caller of a command, or the person who pressed a button, why it did not run. */
+export interface CallerNotices {
+  /** Sends an ephemeral text, in a thread where one is given. Without a `response_url` it does nothing. Never throws. */
+  send(responseUrl: string | undefined, text: string, thread?: string): Promise<void>;
+  /** The same for Markdown. */
+  sendMarkdown(responseUrl: string | undefined, markdown: string, thread?: string): Promise<void>;
+  /** Logs the error of a call that was not accepted: as `debug` where the person's input is wrong, `info` where they are refused. */
+  logFailure(error: unknown, source: string): void;
+}
+
+/** Notices through a `response_url`. */
+export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): CallerNotices {
+  /** Never throws. */
+  async function tryTo(send: () => Promise<void>): Promise<void> {
+    try {
+      await send();
+    } catch (error) {
+      log.warn({ err: error }, "notice to caller failed");
+    }
+  }
+
+  return {
+    async send(responseUrl, text, thread) {
+      if (responseUrl === undefined) return;
+      const content = { text: escapeText(text), blocks: [toPlainSection(text)] };
+      await tryTo(() => api.respond(responseUrl, content, thread === undefined ? {} : { thread }));
+    },
+    async sendMarkdown(responseUrl, markdown, thread) {
+      if (responseUrl === undefined) return;
+      const options = thread === undefined ? {} : { thread };
+      const content = { text: markdown, state: "finished" } as const;
+      await tryTo(() => sendInForm(content, (wanted) => api.respond(responseUrl, wanted, options)));
+    },
+    logFailure(error, source) {
+      const level = isParleyError(error, "invalid-option") ? "debug" : isRefusal(error) ? "info" : "warn";
+      log[level]({ err: error, source }, "command not accepted");
+    },
+  };
+}
+
+/** The text of an error for the caller of a command, unescaped. */
+export function toCallerText(error: unknown): string {
+  const slackError = isParleyError(error) ? error.detail["slackError"] : undefined;
+  if (slackError === "expired_trigger_id") return translate("slack.too-long");
+  return toNotice(error);
+}
+
+/**
+ * Handles commands, buttons, shortcuts and forms in the language of the person who uses them. Messages are not among
+ * them: most are for nobody, and Slack must not be asked about each of their authors.
+ */
+export function speakToCallers(
+  app: App,
+  of: (context: Context) => { readonly people: Pick<People, "find"> },
+): void {
+  app.use(async ({ body, context, next }) => {
+    const user = callerOf(body as unknown as Payload);
+    if (user === undefined) await next();
+    else await inLanguage(await languageOf(of(context).people, user), next);
+  });
+}
+
+/** Where Slack's payloads say who uses something. */
+interface Payload {
+  /** Of a slash command. */
+  readonly user_id?: string;
+  /** Of a button, shortcut or form. */
+  readonly user?: { readonly id?: string };
+  readonly event?: { readonly type?: string; readonly user?: string };
+}
+
+/** Events that people cause by what they do with the bot alone. */
+const personal: ReadonlySet<string | undefined> = new Set(["app_home_opened", "agent_session_stopped"]);
+
+function callerOf({ user_id: caller, user, event }: Payload): string | undefined {
+  if (event !== undefined) return personal.has(event.type) ? event.user : undefined;
+  return caller ?? user?.id;
+}
+
+/** How often a person is told in one place that the rules refuse them. */
+const accessMs = 10 * 60_000;
+
+/** A message, or a press of Stop, that is refused. */
+interface Refused {
+  readonly channel: string;
+  readonly user: string;
+  /** Of a message; absent for Stop. */
+  readonly ts?: string;
+  /** A thread that has replies. */
+  readonly thread: string | undefined;
+}
+
+/** Tells people that they are refused. */
+export interface RefusalNotices {
+  /** Shows it to the person alone, in a direct message as an answer; not again for a while. Never throws. */
+  tell(refused: Refused, error: ParleyError): Promise<void>;
+}
+
+/** @see {@link RefusalNotices} */
+export function createRefusalNotices(
+  api: Pick<SlackApi, "post" | "postEphemeral">,
+  log: Log,
+  clock: Clock = systemClock,
+): RefusalNotices {
+  const schedule = createRefusalSchedule(() => clock.monotonic());
+
+  return {
+    async tell({ channel, thread, ts, user }, error) {
+      // Of other errors each message is told: others of the same person are answered.
+      if (isRefusal(error) && !schedule.isDue(error, `${channel} ${user}`, accessMs)) return;
+      const notice = toNotice(error);
+      const content = { text: escapeText(notice), blocks: [toPlainSection(notice)] };
+      try {
+        // A refusal stays readable in direct messages; what passes, like an outage, need not.
+        if (isRefusal(error) && isDirectMessages(channel))
+          await api.post(channel, thread ?? ts, content, { mark: `refusal/${ts ?? thread}` });
+        else await api.postEphemeral(channel, thread, user, content);
+      } catch (tellError) {
+        log.warn({ err: tellError }, "refusal notice failed");
+      }
+    },
+  };
+}

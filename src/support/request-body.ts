@@ -1,0 +1,164 @@
+import type { IncomingMessage } from "node:http";
+
+/** A request's JSON body, or why there is none. Each caller turns the failure into an error of its own. */
+export type JsonBody =
+  | { readonly kind: "json"; readonly value: unknown }
+  /** `contentType` is in lower case without parameters, empty when the header is missing. */
+  | { readonly kind: "wrong-type"; readonly contentType: string }
+  | { readonly kind: "too-large" }
+  | { readonly kind: "not-utf8"; readonly cause: unknown }
+  /** Also for JSON that nests too deeply or has too many values. */
+  | { readonly kind: "not-json"; readonly cause: unknown };
+
+/**
+ * Reads a JSON body of at most `maxBytes`; one whose announced length is larger is not read at all. The socket stays
+ * open in every case, so that an answer can say what was wrong.
+ * @throws Error when the client disconnects before the end of the body
+ */
+export async function readJsonBody(request: IncomingMessage, maxBytes: number): Promise<JsonBody> {
+  const contentType = contentTypeOf(request);
+  if (contentType !== "application/json") return { kind: "wrong-type", contentType };
+  const bytes = await readRequestBody(request, maxBytes);
+  if (bytes === undefined) return { kind: "too-large" };
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (cause) {
+    return { kind: "not-utf8", cause };
+  }
+  if (isExcessiveJson(text)) return { kind: "not-json", cause: new RangeError("excessive JSON") };
+  try {
+    return { kind: "json", value: JSON.parse(text) as unknown };
+  } catch (cause) {
+    return { kind: "not-json", cause };
+  }
+}
+
+/** The media type of a request's body: lower case, without parameters. Empty when the header is missing. */
+export function contentTypeOf(request: IncomingMessage): string {
+  return (request.headers["content-type"] ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
+}
+
+/** Whether the announced length is over `maxBytes`. False when no length is announced. */
+export function announcesMoreThan(request: IncomingMessage, maxBytes: number): boolean {
+  return Number(request.headers["content-length"] ?? 0) > maxBytes;
+}
+
+/** The body as bytes, or `undefined` when it has more than `maxBytes`. `onBytes` is told of each piece that comes. */
+export async function readRequestBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  onBytes?: (bytes: number) => void,
+): Promise<Buffer | undefined> {
+  if (announcesMoreThan(request, maxBytes)) return undefined;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // Not `for await`: leaving such a loop early destroys the socket, and the answer with it.
+  return new Promise((resolve, reject) => {
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      onBytes?.(chunk.length);
+      if (size <= maxBytes) chunks.push(chunk);
+      else resolve(undefined);
+    });
+    request.once("end", () => resolve(Buffer.concat(chunks, Math.min(size, maxBytes))));
+    request.once("error", reject);
+    request.once("close", () => reject(new Error("client disconnected before the end of the request body")));
+  });
+}
+
+/** Shapes of JSON that take far more memory, stack or time than their text. */
+const maxDepth = 128;
+/** Values and keys. A request of thousands of messages and hundreds of tools has half as many. */
+const maxValuesOfRequest = 100_000;
+/** A shorter text cannot be too deep for any reader. */
+const harmlessChars = 1024;
+
+/**
+ * Whether JSON text nests more than 128 levels or has more values and keys than `maxValues`, by default 100,000. To be
+ * asked before parsing: a few megabytes of brackets become gigabytes of objects, and of keys half a second. Linear, and
+ * fast over long strings.
+ */
+export function isExcessiveJson(text: string, maxValues = maxValuesOfRequest): boolean {
+  if (text.length <= harmlessChars) return false;
+  let depth = 0;
+  let values = 0;
+  for (let at = 0; at < text.length; at++) {
+    switch (text.charCodeAt(at)) {
+      case 0x22:
+        at = endOfString(text, at);
+        break;
+      case 0x5b:
+      case 0x7b:
+        depth += 1;
+        values += 1;
+        if (depth > maxDepth) return true;
+        break;
+      case 0x5d:
+      case 0x7d:
+        depth -= 1;
+        break;
+      case 0x2c:
+      case 0x3a:
+        values += 1;
+        break;
+    }
+    if (values > maxValues) return true;
+  }
+  return false;
+}
+
+/** The position of the quotation mark that ends the string which begins at `start`. */
+function endOfString(text: string, start: number): number {
+  const end = text.indexOf('"', start + 1);
+  if (end === -1) return text.length;
+  if (text.charCodeAt(end - 1) !== 0x5c) return end;
+  for (let at = start + 1; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x22) return at;
+    if (code === 0x5c) at++;
+  }
+  return text.length;
+}
+
+/** How much of an unread request is discarded after its answer. */
+interface DrainLimits {
+  readonly maxBytes: number;
+  readonly maxMs: number;
+}
+
+const lingerMs = 1000;
+
+/**
+ * Discards the unread rest of a refused request, since many clients read the answer only after they have sent
+ * everything. Past the bytes nothing more is read; past the time the connection is closed, a second after the bytes.
+ */
+export function drainRequest(request: IncomingMessage, { maxBytes, maxMs }: DrainLimits): void {
+  if (request.complete || request.destroyed) return;
+  const { socket } = request;
+  let bytes = 0;
+  let timer = setTimeout(() => socket.destroy(), maxMs);
+  timer.unref();
+  // An unfinished multipart reader would keep the request paused.
+  request.removeAllListeners("readable");
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= maxBytes || request.isPaused()) return;
+    request.pause();
+    clearTimeout(timer);
+    // The client still gets the answer: a reset would take it away.
+    timer = setTimeout(() => socket.destroy(), lingerMs);
+    timer.unref();
+  });
+  request.once("close", () => clearTimeout(timer));
+  request.once("end", () => clearTimeout(timer));
+  request.resume();
+}
+
+const http = process.getBuiltinModule("node:http");
+
+/**
+ * Creates an HTTP server of Node.js. Not imported from `node:http`: to name the exports of that module for an import,
+ * Node.js loads its own `fetch` with an undici, which takes 17 ms and 14 MB at a start.
+ */
+export const createHttpServer = http.createServer;

@@ -1,0 +1,79 @@
+import { distance } from "fastest-levenshtein";
+
+/** Longer names are compared by their first characters only: the distance costs the product of both lengths. */
+const maxComparedChars = 128;
+/** Names a prefix must have at least, in characters, to count as the beginning of another name. */
+const minPrefixChars = 3;
+
+/**
+ * The name that was probably meant: the same in another case, the same without its prefix up to the last `/`, the
+ * nearest by edit distance (at most a third of the name, at least two edits), or one that begins with it.
+ * Returns `undefined` when none is near.
+ */
+export function nearestName(wanted: string, names: readonly string[]): string | undefined {
+  const others = names.filter((name) => name !== wanted);
+  const folded = fold(wanted);
+  const bare = withoutPrefix(folded);
+  return (
+    others.find((name) => fold(name) === folded) ??
+    others.find((name) => withoutPrefix(fold(name)) === bare) ??
+    nearestByDistance(folded, bare, others) ??
+    (bare.length < minPrefixChars
+      ? undefined
+      : others.find((name) => withoutPrefix(fold(name)).startsWith(bare)))
+  );
+}
+
+function nearestByDistance(folded: string, bare: string, names: readonly string[]): string | undefined {
+  let nearest: string | undefined;
+  let nearestDistance = Math.max(2, Math.ceil(bare.length / 3)) + 1;
+  for (const name of names) {
+    const candidate = fold(name);
+    const edits = Math.min(distance(folded, candidate), distance(bare, withoutPrefix(candidate)));
+    if (edits < nearestDistance) [nearest, nearestDistance] = [name, edits];
+  }
+  return nearest;
+}
+
+function fold(name: string): string {
+  return name.slice(0, maxComparedChars).toLowerCase();
+}
+
+function withoutPrefix(name: string): string {
+  return name.slice(name.lastIndexOf("/") + 1);
+}
+
+/** The text, or its first `maxChars` characters and " (cut)". No character is cut in half. */
+export function cutText(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  return `${text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, "")} (cut)`;
+}
+
+const maxChars = 60;
+/** A cut keeps whole words where at least half of the title is left. */
+const minWordCutChars = 30;
+/** Created on first use: it costs 10 ms and 3 MB. */
+let graphemes: Intl.Segmenter | undefined;
+
+/** A one-line title: white space folded, at most 60 characters, cut at a word with `…`. Empty for empty text. */
+export function toTitle(text: string): string {
+  const line = text.slice(0, 1000).replace(/\s+/g, " ").trim();
+  if (line.length <= maxChars) return line;
+  graphemes ??= new Intl.Segmenter();
+  const chars = Array.from(graphemes.segment(line), ({ segment }) => segment);
+  if (chars.length <= maxChars) return line;
+  const cut = chars.slice(0, maxChars - 1).join("");
+  const space = cut.lastIndexOf(" ");
+  return `${space > minWordCutChars ? cut.slice(0, space) : cut}…`;
+}
+
+/** Whether every percent sign of a part of a URL begins an encoded character. */
+export function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    // Nothing else is said of it.
+    return false;
+  }
+}

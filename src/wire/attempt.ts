@@ -1,0 +1,155 @@
+import type { Clock } from "../core/clock.ts";
+import { ParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
+import { backoffMs, retry } from "../support/retry.ts";
+import { AttemptError, type RetryClass } from "./failures.ts";
+
+/**
+ * How attempts are repeated. Delays are `baseDelayMs`, doubled with each up to `maxDelayMs`, or as little as half of that,
+ * at random: not less, so that a gateway that starts anew has time for it.
+ */
+export interface RetryRules {
+  /** Including the first. */
+  readonly maxAttempts: number;
+  readonly baseDelayMs: number;
+  readonly maxDelayMs: number;
+}
+
+/** The default rules: 3 attempts, 0.5 s doubling up to 8 s. The last one comes 0.75 to 1.5 s after the first has failed. */
+export const defaultRetryRules: RetryRules = { maxAttempts: 3, baseDelayMs: 500, maxDelayMs: 8000 };
+
+/** A repeated image generation is billed twice, so only failures that certainly did nothing are retried. */
+const retriableImageFailures: ReadonlySet<RetryClass> = new Set(["unconnected", "busy"]);
+
+/** Whether to retry the same model. After a timeout there is no time left for that. */
+export function isRetriable(error: AttemptError, operation: Operation): boolean {
+  if (operation === "image") return retriableImageFailures.has(error.retryClass);
+  return error.retryClass !== "never" && error.retryClass !== "timeout";
+}
+
+/** The call that {@link withRetries} repeats. */
+interface RetryContext {
+  readonly operation: Operation;
+  readonly rules: RetryRules;
+  /** On the clock of `performance.now`: no wait may end after it. */
+  readonly deadlineAt: number;
+  /** A longer wait is not begun: a fallback model can be asked instead. */
+  readonly maxWaitMs: number;
+  readonly signal: AbortSignal;
+  /** Default: the time of this process. */
+  readonly clock?: Pick<Clock, "sleep" | "monotonic">;
+  onRetry(failure: ParleyError, delayMs: number): void;
+  /** From 0 up to and without 1. Default `Math.random`. */
+  readonly random?: () => number;
+}
+
+/**
+ * Repeats attempts that failed with an {@link AttemptError}, by the rules. The gateway's Retry-After is a minimum.
+ * @throws AttemptError the last one; the signal's reason when it aborts
+ */
+export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext): Promise<T> {
+  const { rules, signal, random = () => Math.random() } = context;
+  const limits = { baseMs: rules.baseDelayMs, maxMs: rules.maxDelayMs };
+  return retry(attempt, {
+    signal,
+    ...(context.clock === undefined ? {} : { clock: context.clock }),
+    delayMs: (error, attempts) => {
+      if (!(error instanceof AttemptError) || attempts >= rules.maxAttempts) return undefined;
+      if (!isRetriable(error, context.operation)) return undefined;
+      const jitterMs = Math.ceil((0.5 + random() / 2) * backoffMs(attempts, limits));
+      const delayMs = Math.max(jitterMs, error.failure.retryAfterMs ?? 0);
+      if (delayMs > context.maxWaitMs || performance.now() + delayMs >= context.deadlineAt) return undefined;
+      context.onRetry(error.failure, delayMs);
+      return delayMs;
+    },
+  });
+}
+
+/** How long the body may stay open after the finish reason; only usage follows it. */
+export const endGraceMs = 3000;
+
+/** Limits of one attempt, in milliseconds; `deadlineAt` on the clock of `performance.now`. `totalMs` only appears in errors. */
+interface TimeoutLimits {
+  readonly firstEventMs: number;
+  readonly idleMs: number;
+  readonly deadlineAt: number;
+  readonly totalMs: number;
+}
+
+/** The timers of one attempt. They abort its request when one expires or the caller aborts. */
+export interface AttemptTimeouts {
+  /** For the request. Its reason is the caller's own, or a `gateway-timeout`. */
+  readonly signal: AbortSignal;
+  /** Restarts the idle timer: text, an image or part of a large body arrived. Pings do not count. */
+  progress(): void;
+  /** Stops the idle timer while the caller works on what arrived. */
+  pause(): void;
+  resume(): void;
+  /** The answer is complete: the body must end within {@link endGraceMs}. */
+  expectEnd(): void;
+  /** Stops all timers. Contract: called on every path. */
+  dispose(): void;
+}
+
+/** Starts the timers of an attempt: first event, idle and total. One Node timer serves all three. */
+export function createAttemptTimeouts(callerSignal: AbortSignal, limits: TimeoutLimits): AttemptTimeouts {
+  const controller = new AbortController();
+  let which: "first-event" | "idle" | "end" = "first-event";
+  let limitMs = limits.firstEventMs;
+  let since = performance.now();
+  let isPaused = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const expire = (timeout: string, ms: number) => {
+    controller.abort(
+      new ParleyError("gateway-timeout", `the gateway timed out (${timeout}, ${ms} ms)`, {
+        detail: { timeout, timeoutMs: ms },
+      }),
+    );
+  };
+
+  // The shortest limit there can be: checked so often, no change of the limit needs another timer.
+  const checkMs = Math.min(limits.idleMs, endGraceMs, 0x7fffffff);
+  const check = () => {
+    const now = performance.now();
+    if (now >= limits.deadlineAt) return expire("total", limits.totalMs);
+    const leftMs = isPaused ? limitMs : since + limitMs - now;
+    if (leftMs <= 0) return expire(which, limitMs);
+    timer = setTimeout(check, Math.min(leftMs, limits.deadlineAt - now, checkMs));
+  };
+
+  const onAbort = () => controller.abort(callerSignal.reason);
+  if (callerSignal.aborted) onAbort();
+  else {
+    callerSignal.addEventListener("abort", onAbort, { once: true });
+    check();
+  }
+
+  return {
+    signal: controller.signal,
+    progress() {
+      since = performance.now();
+      if (which !== "first-event") return;
+      which = "idle";
+      limitMs = limits.idleMs;
+    },
+    pause() {
+      isPaused = true;
+    },
+    resume() {
+      if (!isPaused) return;
+      isPaused = false;
+      since = performance.now();
+    },
+    expectEnd() {
+      which = "end";
+      limitMs = Math.min(endGraceMs, limits.idleMs);
+      since = performance.now();
+      isPaused = false;
+    },
+    dispose() {
+      clearTimeout(timer);
+      callerSignal.removeEventListener("abort", onAbort);
+    },
+  };
+}

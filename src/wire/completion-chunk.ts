@@ -1,0 +1,304 @@
+import type { AnswerSource, FinishReason } from "../core/gateway.ts";
+import { isFields, type ErrorInfo, readError } from "./failures.ts";
+
+/** Token counts and cost as the gateway sent them. */
+export interface ReportedUsage {
+  readonly promptTokens?: number;
+  readonly completionTokens?: number;
+  readonly costUsd?: number;
+}
+
+/** Finish reason, with the provider's own word for it. `failed`: the word means an error at the provider. */
+export interface Ending {
+  readonly reason: FinishReason | "failed";
+  readonly word: string;
+}
+
+/** Content of one event or document. `text` may contain inline images; `images` are URLs or data URIs. */
+export interface CompletionChunk {
+  text: string;
+  reasoning: string;
+  /** Text of a refusal. */
+  refusal: string;
+  images: readonly string[];
+  ending: Ending | undefined;
+  usage: ReportedUsage | undefined;
+  model: string | undefined;
+  error: ErrorInfo | undefined;
+  /** Whether it is a part of an answer that more chunks follow. */
+  isDelta: boolean;
+  /** Whether it has the shape of an answer. */
+  isKnown: boolean;
+}
+
+const none: readonly string[] = [];
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Reads the events or documents of one answer, in their order. Optional fields of the wrong type are ignored. */
+interface CompletionReader {
+  /** Reads an error, or else `delta ?? message` of the choice that is the answer. */
+  read(value: unknown): CompletionChunk;
+  /** Of all that was read. */
+  sources(): readonly AnswerSource[];
+}
+
+/** @see {@link CompletionReader} */
+export function createCompletionReader(): CompletionReader {
+  const picker = createChoicePicker();
+  /** Whether text came in pieces: a whole message that comes beside or after them repeats it. */
+  let hasPieces = false;
+  const sources = new Map<string, AnswerSource>();
+
+  const readChoice = (choice: Fields, chunk: CompletionChunk): void => {
+    const delta = choice["delta"];
+    chunk.isDelta ||= isFields(delta);
+    if (isFields(delta)) {
+      readMessage(delta, chunk);
+      if (chunk.text !== "") hasPieces = true;
+    } else if (!hasPieces && isFields(choice["message"])) readMessage(choice["message"], chunk);
+    else if (!hasPieces && typeof choice["text"] === "string") chunk.text += choice["text"];
+    // OpenRouter says "stop" where only the provider's own word tells of a failure.
+    const native = toEnding(choice["native_finish_reason"]);
+    const ending = native?.reason === "failed" ? native : toEnding(choice["finish_reason"]);
+    if (ending !== undefined) chunk.ending = ending;
+  };
+
+  return {
+    read(received) {
+      const chunk = emptyChunk();
+      const value = unwrapped(received);
+      chunk.error = readError(value);
+      if (chunk.error !== undefined || !isFields(value)) return chunk;
+      if (typeof value["model"] === "string" && value["model"] !== "") chunk.model = value["model"];
+      chunk.usage = readUsage(value["usage"]);
+      const choices = value["choices"];
+      if (Array.isArray(choices)) {
+        chunk.isKnown = true;
+        const picked = picker.pick(choices as unknown[]);
+        for (const choice of picked) readChoice(choice, chunk);
+        addSources(sources, value, picked);
+      } else if (isFields(value["message"])) {
+        // Ollama's native stream: `{message, done, done_reason}`.
+        chunk.isKnown = true;
+        readMessage(value["message"], chunk);
+        chunk.isDelta = value["done"] === false;
+        if (value["done"] === true) chunk.ending = toEnding(value["done_reason"] ?? "stop");
+      } else if (chunk.usage !== undefined) chunk.isKnown = true;
+      return chunk;
+    },
+    sources: () => [...sources.values()],
+  };
+}
+
+/** Some gateways put the answer, or each chunk, into `{success, data}`. */
+function unwrapped(value: unknown): unknown {
+  const inner = isFields(value) && !("choices" in value) ? value["data"] : undefined;
+  return isFields(inner) && Array.isArray(inner["choices"]) ? inner : value;
+}
+
+function emptyChunk(): CompletionChunk {
+  return {
+    text: "",
+    reasoning: "",
+    refusal: "",
+    images: none,
+    ending: undefined,
+    usage: undefined,
+    model: undefined,
+    error: undefined,
+    isDelta: false,
+    isKnown: false,
+  };
+}
+
+/**
+ * Picks the choice that is the answer: number 0, or any one where a server numbers the choices by token. Whether a choice
+ * 1 after a choice 0 is the second token or another answer shows with the next event: until then it is held back.
+ */
+function createChoicePicker(): { pick(choices: readonly unknown[]): readonly Fields[] } {
+  let count = 0;
+  let held: Fields | undefined;
+  let isNumbered: boolean | undefined;
+  return {
+    pick(choices) {
+      const usable = choices.filter(isFields);
+      if (usable.length !== 1) return usable.filter((choice) => (choice["index"] ?? 0) === 0);
+      const [choice] = usable as [Fields];
+      const index = choice["index"] ?? 0;
+      const at = count++;
+      if (isNumbered === undefined && at === 1 && index === 1) {
+        held = choice;
+        return [];
+      }
+      isNumbered ??= at === 2 && index === 2 && held !== undefined ? true : at === 0 ? undefined : false;
+      const before = isNumbered === true && held !== undefined ? [held] : [];
+      held = undefined;
+      return isNumbered === true || index === 0 ? [...before, choice] : before;
+    },
+  };
+}
+
+function readMessage(message: Fields, chunk: CompletionChunk): void {
+  const content = message["content"];
+  if (typeof content === "string") chunk.text += content;
+  else if (Array.isArray(content)) for (const part of content as unknown[]) readPart(part, chunk);
+  chunk.reasoning += reasoningOf(message);
+  const refusal = message["refusal"];
+  if (typeof refusal === "string") chunk.refusal += refusal;
+  const images = message["images"];
+  if (!Array.isArray(images)) return;
+  for (const image of images as unknown[]) {
+    const url = imageUrlOf(image);
+    if (url !== undefined) chunk.images = [...chunk.images, url];
+  }
+}
+
+/** The thoughts of a message; servers that send them in several fields send the same ones. */
+function reasoningOf(message: Fields): string {
+  const texts = [message["reasoning"], message["reasoning_content"], message["thinking"]];
+  const found = texts.find((text) => typeof text === "string" && text !== "");
+  return typeof found === "string" ? found : textOfParts(message["reasoning_details"]);
+}
+
+/** The texts of a list of parts, or a text as it is. */
+function textOfParts(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (!Array.isArray(value)) return "";
+  return (value as unknown[])
+    .flatMap((part) => (isFields(part) && typeof part["text"] === "string" ? [part["text"]] : []))
+    .join("");
+}
+
+function readPart(part: unknown, chunk: CompletionChunk): void {
+  if (typeof part === "string") chunk.text += part;
+  if (!isFields(part)) return;
+  const url = imageUrlOf(part);
+  if (url !== undefined) chunk.images = [...chunk.images, url];
+  else if (part["type"] === "refusal" && typeof part["refusal"] === "string")
+    chunk.refusal += part["refusal"];
+  else if (part["type"] === "thinking" || part["type"] === "reasoning")
+    chunk.reasoning += textOfParts(part["text"] ?? part["thinking"] ?? part["summary"]);
+  else if (typeof part["text"] === "string") chunk.text += part["text"];
+}
+
+/** The URL in an image part: `image_url` as object or text, `b64_json`, or `inline_data`. */
+function imageUrlOf(part: unknown): string | undefined {
+  if (typeof part === "string") return /^(?:data:|https?:)/i.test(part.slice(0, 8)) ? part : undefined;
+  if (!isFields(part)) return undefined;
+  const image = part["image_url"] ?? (part["type"] === "image" ? (part["image"] ?? part["url"]) : undefined);
+  if (typeof image === "string" && image !== "") return image;
+  if (isFields(image) && typeof image["url"] === "string" && image["url"] !== "") return image["url"];
+  if (typeof part["b64_json"] === "string") return `data:;base64,${part["b64_json"]}`;
+  const inline = part["inline_data"] ?? part["inlineData"] ?? part["source"];
+  if (isFields(inline) && typeof inline["data"] === "string") return `data:;base64,${inline["data"]}`;
+  return undefined;
+}
+
+const reasons: Readonly<Record<string, Ending["reason"]>> = {
+  stop: "stop",
+  end_turn: "stop",
+  stop_sequence: "stop",
+  eos: "stop",
+  complete: "stop",
+  completed: "stop",
+  length: "length",
+  max_tokens: "length",
+  max_output_tokens: "length",
+  model_length: "length",
+  content_filter: "filtered",
+  refusal: "filtered",
+  sensitive: "filtered",
+  safety: "filtered",
+  image_safety: "filtered",
+  recitation: "filtered",
+  blocklist: "filtered",
+  prohibited_content: "filtered",
+  image_prohibited_content: "filtered",
+  spii: "filtered",
+  error: "failed",
+  abort: "failed",
+  network_error: "failed",
+  insufficient_system_resource: "failed",
+  malformed_function_call: "failed",
+};
+
+/** `undefined` before the end: `null`, missing, empty, or the word "null". */
+function toEnding(word: unknown): Ending | undefined {
+  if (typeof word !== "string" || word === "" || word === "null") return undefined;
+  return { reason: reasons[word.toLowerCase()] ?? "other", word };
+}
+
+/** More in one call is no amount but a mistake or an attack: it would use up any budget for good. */
+const maxTokens = 1e9;
+const maxSeconds = 1e6;
+const maxCostUsd = 1e5;
+
+/** Usage under its usual names, without amounts that are not finite, negative or absurdly large. `undefined` without any valid field. */
+export function readUsage(value: unknown): ReportedUsage | undefined {
+  if (!isFields(value)) return undefined;
+  const promptTokens = toCount(value["prompt_tokens"]) ?? toCount(value["input_tokens"]);
+  const completionTokens = toCount(value["completion_tokens"]) ?? toCount(value["output_tokens"]);
+  const costUsd = toAmount(value["cost"], maxCostUsd);
+  if (promptTokens === undefined && completionTokens === undefined && costUsd === undefined) return undefined;
+  return {
+    ...(promptTokens !== undefined && { promptTokens }),
+    ...(completionTokens !== undefined && { completionTokens }),
+    ...(costUsd !== undefined && { costUsd }),
+  };
+}
+
+function toCount(value: unknown): number | undefined {
+  return Number.isInteger(value) ? toAmount(value, maxTokens) : undefined;
+}
+
+/** Seconds of a recording. `undefined` when they are none. */
+export function readSeconds(value: unknown): number | undefined {
+  return toAmount(value, maxSeconds);
+}
+
+function toAmount(value: unknown, max: number): number | undefined {
+  return typeof value === "number" && value >= 0 && value <= max ? value : undefined;
+}
+
+const maxSources = 10;
+/** Of each list in a chunk. */
+const maxItems = 50;
+const maxUrlChars = 2048;
+const maxTitleChars = 200;
+
+/**
+ * Adds the sources that a chunk names: OpenAI's `annotations` of its choice, Perplexity's `citations` and
+ * `search_results` beside them, which are repeated in each chunk. Only http(s) addresses, each once, at most ten. A
+ * title that comes later is added to its source.
+ */
+function addSources(sources: Map<string, AnswerSource>, chunk: Fields, choices: readonly Fields[]): void {
+  for (const choice of choices)
+    for (const holder of [choice["delta"], choice["message"], choice])
+      if (isFields(holder))
+        for (const annotation of itemsOf(holder["annotations"])) add(sources, citationOf(annotation));
+  for (const citation of itemsOf(chunk["citations"])) add(sources, citation);
+  for (const result of itemsOf(chunk["search_results"])) add(sources, result);
+}
+
+const noEntries: readonly unknown[] = [];
+
+function itemsOf(list: unknown): readonly unknown[] {
+  return Array.isArray(list) ? (list as unknown[]).slice(0, maxItems) : noEntries;
+}
+
+function citationOf(annotation: unknown): unknown {
+  if (!isFields(annotation) || annotation["type"] !== "url_citation") return undefined;
+  return annotation["url_citation"] ?? annotation;
+}
+
+function add(sources: Map<string, AnswerSource>, item: unknown): void {
+  const [address, name] = isFields(item) ? [item["url"], item["title"]] : [item, undefined];
+  if (typeof address !== "string" || address.length > maxUrlChars || !/^https?:/i.test(address)) return;
+  const url = URL.parse(address)?.href;
+  if (url === undefined || url.length > maxUrlChars) return;
+  const known = sources.get(url);
+  if (known === undefined ? sources.size >= maxSources : known.title !== undefined) return;
+  const title = typeof name === "string" ? name.replaceAll(/\s+/g, " ").trim().slice(0, maxTitleChars) : "";
+  sources.set(url, { url, ...(title !== "" && { title }) });
+}

@@ -1,0 +1,131 @@
+import {
+  type ChatMessage,
+  type Usage,
+  type BilledAmounts,
+  costOf,
+  type ModelPrice,
+} from "../core/gateway.ts";
+import type { ReportedUsage } from "./completion-chunk.ts";
+
+/** Prices by model id. A key that ends in `*` matches by prefix; the longest match wins. */
+export type PriceTable = Readonly<Record<string, ModelPrice>>;
+
+/**
+ * The specification's price tiers.
+ * @see gateway API, section 8
+ */
+export const priceTiers = {
+  "lower-cost-chat": { inputPerMillionUsd: 0.1, outputPerMillionUsd: 0.4 },
+  "balanced-chat": { inputPerMillionUsd: 0.3, outputPerMillionUsd: 2.5 },
+  "fast-transcription": { perAudioMinuteUsd: 0.0015 },
+  "standard-transcription": { perAudioMinuteUsd: 0.003 },
+  "legacy-transcription": { perAudioMinuteUsd: 0.006 },
+} as const satisfies Readonly<Record<string, ModelPrice>>;
+
+/** The specification names tiers, not models; these model families have those prices. The first match wins. */
+const tierByName: readonly (readonly [RegExp, keyof typeof priceTiers])[] = [
+  [/(?:^|\/)whisper-1$/, "legacy-transcription"],
+  [/gpt-4o-transcribe/, "legacy-transcription"],
+  [/mini-transcribe/, "standard-transcription"],
+  [/whisper.{0,60}(?:turbo|fast|distil)|(?:turbo|fast|nano).{0,60}transcri/, "fast-transcription"],
+  [/whisper/, "standard-transcription"],
+  [/flash-lite|(?:^|[/-])gpt-4\.1-nano/, "lower-cost-chat"],
+  [/(?:^|\/)gemini-2\.5-flash(?!.*image)/, "balanced-chat"],
+];
+
+/** A model's price; `isGuess` when it was inferred from the model's name. */
+interface FoundPrice {
+  readonly price: ModelPrice;
+  readonly isGuess: boolean;
+}
+
+/** What a model costs: from the operator's table, else the gateway's model list, else the specification's tiers. */
+export function findPrice(
+  modelId: string,
+  table: PriceTable | undefined,
+  listed: ModelPrice | undefined,
+): FoundPrice | undefined {
+  const own = table === undefined ? undefined : fromTable(modelId, table);
+  if (own !== undefined) return { price: own, isGuess: false };
+  if (listed !== undefined) return { price: listed, isGuess: false };
+  const tier = tierByName.find(([pattern]) => pattern.test(modelId))?.[1];
+  return tier === undefined ? undefined : { price: priceTiers[tier], isGuess: true };
+}
+
+function fromTable(modelId: string, table: PriceTable): ModelPrice | undefined {
+  if (Object.hasOwn(table, modelId)) return table[modelId];
+  let best: string | undefined;
+  for (const key of Object.keys(table)) {
+    const isMatch = key.endsWith("*") && modelId.startsWith(key.slice(0, -1));
+    if (isMatch && (best === undefined || key.length > best.length)) best = key;
+  }
+  return best === undefined ? undefined : table[best];
+}
+
+/** A price in one line for people, e.g. "$0.10 in, $0.40 out per million tokens". `undefined` for an unknown price. */
+export function describePrice(found: FoundPrice | undefined): string | undefined {
+  if (found === undefined) return undefined;
+  const { inputPerMillionUsd, outputPerMillionUsd, perAudioMinuteUsd, perImageUsd } = found.price;
+  const parts: string[] = [];
+  const tokens = [
+    inputPerMillionUsd === undefined ? undefined : `${usd(inputPerMillionUsd)} in`,
+    outputPerMillionUsd === undefined ? undefined : `${usd(outputPerMillionUsd)} out`,
+  ].filter((part) => part !== undefined);
+  const known = [inputPerMillionUsd, outputPerMillionUsd, perAudioMinuteUsd, perImageUsd].filter(
+    (value) => value !== undefined,
+  );
+  if (known.length === 0) return undefined;
+  if (known.every((value) => value === 0)) return "free";
+  if (tokens.length > 0) parts.push(`${tokens.join(", ")} per million tokens`);
+  if (perAudioMinuteUsd !== undefined) parts.push(`${usd(perAudioMinuteUsd)} per audio minute`);
+  if (perImageUsd !== undefined && perImageUsd > 0) parts.push(`${usd(perImageUsd)} per image`);
+  return `${found.isGuess ? "about " : ""}${parts.join("; ")}`;
+}
+
+/** With two decimals, or up to six where the amount needs them. */
+function usd(amount: number): string {
+  const exact = amount.toFixed(6).replace(/(?<!0)0+$/, "");
+  const decimals = exact.length - exact.indexOf(".") - 1;
+  return `$${amount.toFixed(Math.max(2, decimals))}`;
+}
+
+/** Tokens estimated for an image when the gateway reports no usage. */
+export const tokensPerImage = 800;
+
+/** Estimated tokens of a text: a quarter of its UTF-8 bytes, rounded up. */
+export function estimateTokens(text: string): number {
+  return Math.ceil(Buffer.byteLength(text, "utf8") / 4);
+}
+
+/** Estimated tokens of a prompt. Every image counts the same, whatever its size. */
+export function estimatePromptTokens(messages: readonly ChatMessage[]): number {
+  let tokens = 0;
+  for (const { content } of messages) {
+    if (typeof content === "string") tokens += estimateTokens(content);
+    else
+      for (const part of content) tokens += part.kind === "text" ? estimateTokens(part.text) : tokensPerImage;
+  }
+  return tokens;
+}
+
+/** What is known about the usage of a call. */
+interface UsageFacts {
+  readonly reported: ReportedUsage | undefined;
+  /** BilledAmounts concluded here. They stand in for what was not reported. */
+  readonly estimated: BilledAmounts;
+  /** BilledAmounts that are certain though not reported: images counted, a duration the gateway told. */
+  readonly counted?: BilledAmounts;
+  readonly price: FoundPrice | undefined;
+}
+
+/** Tokens and money of a call. `isEstimated` when any number was neither reported by the gateway nor configured. */
+export function toUsage(facts: UsageFacts): Usage {
+  const { reported, estimated, counted = {}, price } = facts;
+  const { costUsd: reportedCost, ...reportedTokens } = reported ?? {};
+  const amounts: BilledAmounts = { ...estimated, ...counted, ...reportedTokens };
+  const costUsd = reportedCost ?? (price === undefined ? undefined : costOf(price.price, amounts));
+  const known = { ...counted, ...reportedTokens };
+  const isGuessed = Object.keys(estimated).some((key) => known[key as keyof BilledAmounts] === undefined);
+  const isPriceGuessed = reportedCost === undefined && costUsd !== undefined && price?.isGuess === true;
+  return { ...amounts, ...(costUsd !== undefined && { costUsd }), isEstimated: isGuessed || isPriceGuessed };
+}

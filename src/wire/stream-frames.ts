@@ -1,0 +1,342 @@
+import type { Readable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
+import { createParser } from "eventsource-parser";
+import { parseJson } from "./transport.ts";
+
+/**
+ * A frame of an answer's body. `json`: a parsed value, from an event (`isEvent`) or from a body of bare JSON;
+ * `failed`: an error event whose data is no JSON; `done`: the end marker; `page`: HTML; `junk`: anything else, with its
+ * first characters; `too-large`: a frame over the limit, after which nothing can be read.
+ */
+export type Frame =
+  | { readonly kind: "json"; readonly value: unknown; readonly isEvent: boolean }
+  | { readonly kind: "failed"; readonly text: string }
+  | { readonly kind: "done" }
+  | { readonly kind: "page"; readonly text: string }
+  | { readonly kind: "junk"; readonly text: string }
+  | { readonly kind: "too-large" };
+
+/** Splits a body into frames, however it arrives in chunks. */
+interface FrameReader {
+  push(chunk: Uint8Array): Frame[];
+  /** The body has ended: an unfinished frame is read as it is. */
+  end(): Frame[];
+  /** Whether data since the last call may be part of a large frame, and not only pings and padding. */
+  hasGrown(): boolean;
+}
+
+/** Lines without a field name after which a body is no event stream: each costs an error object. */
+const maxUnknownLines = 1000;
+
+/** A larger chunk is never a ping. */
+const maxPingBytes = 1024;
+
+/**
+ * Detects the format by the first character that is not blank: `{` or `[` is JSON (one document, or one a line), `<` a
+ * web page, anything else an event stream. Content types are ignored, since they are often wrong.
+ * @param maxFrameChars limit of one frame
+ */
+export function createFrameReader(maxFrameChars: number): FrameReader {
+  // Several times as fast as a streaming TextDecoder.
+  const decoder = new StringDecoder("utf8");
+  let frames: Frame[] = [];
+  let body: Body | undefined;
+  let hasGrown = false;
+
+  const push = (text: string) => {
+    let rest = text;
+    if (body === undefined) {
+      // Skips a byte order mark, and blank lines that keep the connection open.
+      rest = rest.trimStart();
+      if (rest === "") return;
+      body = bodyFor(rest.charCodeAt(0), (frame) => frames.push(frame), maxFrameChars);
+    }
+    body.push(rest);
+  };
+  const take = () => {
+    const taken = frames;
+    frames = [];
+    return taken;
+  };
+
+  return {
+    push(chunk) {
+      if (chunk.length > maxPingBytes) hasGrown = true;
+      push(decoder.write(chunk));
+      return take();
+    },
+    end() {
+      push(decoder.end());
+      body?.end();
+      return take();
+    },
+    hasGrown() {
+      const had = hasGrown;
+      hasGrown = false;
+      return had;
+    },
+  };
+}
+
+interface Body {
+  push(text: string): void;
+  end(): void;
+}
+
+type Emit = (frame: Frame) => void;
+
+function bodyFor(firstCharacter: number, emit: Emit, maxChars: number): Body {
+  if (firstCharacter === 0x7b || firstCharacter === 0x5b) return createJsonBody(emit, maxChars);
+  if (firstCharacter === 0x3c) return createPageBody(emit);
+  return createEventBody(emit, maxChars);
+}
+
+function createEventBody(emit: Emit, maxChars: number): Body {
+  let head = "";
+  let isTooLarge = false;
+  let hasEvents = false;
+  let unknownLines = 0;
+  const parser = createParser({
+    maxBufferSize: maxChars,
+    onEvent({ data, event }) {
+      hasEvents = true;
+      readData(data, event);
+    },
+    onError(error) {
+      if (error.type === "max-buffer-size-exceeded") isTooLarge = true;
+      else unknownLines += 1;
+    },
+  });
+  const readData = (data: string, event: string | undefined): void => {
+    const trimmed = data.trim();
+    if (trimmed === "[DONE]") return emit({ kind: "done" });
+    // Proxies make data of comments.
+    if (trimmed === "" || trimmed.startsWith(":")) return;
+    const value = parseJson(trimmed);
+    if (event === "error" && !(isObject(value) && "error" in value)) {
+      const hasMessage = isObject(value) && typeof value["message"] === "string";
+      emit(hasMessage ? errorFrame(value) : { kind: "failed", text: trimmed.slice(0, 2000) });
+    } else if (value !== undefined) emit({ kind: "json", value, isEvent: true });
+    // Events without the blank lines between them arrive as one.
+    else if (trimmed.includes("\n")) for (const line of trimmed.split("\n")) readData(line, event);
+    else emit({ kind: "junk", text: trimmed.slice(0, 2000) });
+  };
+  const feed = (text: string) => {
+    if (isTooLarge) return;
+    if (!hasEvents && head.length < 2000) head += text.slice(0, 2000);
+    parser.feed(text);
+    if (unknownLines > maxUnknownLines) isTooLarge = true;
+    if (isTooLarge) emit({ kind: "too-large" });
+  };
+  return {
+    push: feed,
+    end() {
+      // Ends an event without its blank line. An incomplete one is then detected as invalid JSON.
+      feed("\n\n");
+      const words = head.trim();
+      if (!hasEvents && !isTooLarge && words !== "" && !/^(?::|data:|event:|id:|retry:)/.test(words))
+        emit({ kind: "junk", text: words });
+    },
+  };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function errorFrame(value: Record<string, unknown>): Frame {
+  return { kind: "json", value: { error: value }, isEvent: true };
+}
+
+/** One JSON document, or one a line when the first line is valid by itself. */
+function createJsonBody(emit: Emit, maxChars: number): Body {
+  // Joined only at the end of a line or of the body: appending to and searching one string is quadratic.
+  let open: string[] = [];
+  let openChars = 0;
+  let mode: "unknown" | "lines" | "document" = "unknown";
+  let isTooLarge = false;
+
+  const emitValue = (text: string): boolean => {
+    const value = parseJson(text);
+    if (value === undefined) return false;
+    if (Array.isArray(value)) {
+      for (const item of value as unknown[]) emit({ kind: "json", value: item, isEvent: false });
+    } else emit({ kind: "json", value, isEvent: false });
+    return true;
+  };
+
+  const endLine = (line: string) => {
+    const text = line.trim();
+    if (text === "") return;
+    if (text === "[DONE]") return emit({ kind: "done" });
+    if (mode === "unknown") {
+      mode = "lines";
+      if (emitValue(text)) return;
+      mode = "document";
+      open = [line, "\n"];
+      openChars = line.length + 1;
+      return;
+    }
+    if (!emitValue(text)) emit({ kind: "junk", text: text.slice(0, 2000) });
+  };
+
+  const append = (text: string) => {
+    open.push(text);
+    openChars += text.length;
+    if (openChars <= maxChars) return;
+    isTooLarge = true;
+    open = [];
+    emit({ kind: "too-large" });
+  };
+
+  return {
+    push(text) {
+      let start = 0;
+      for (;;) {
+        const lineEnd = mode === "document" ? -1 : text.indexOf("\n", start);
+        if (isTooLarge || lineEnd === -1) break;
+        open.push(text.slice(start, lineEnd));
+        const line = open.join("");
+        open = [];
+        openChars = 0;
+        start = lineEnd + 1;
+        endLine(line);
+      }
+      if (!isTooLarge && start < text.length) append(text.slice(start));
+    },
+    end() {
+      const text = open.join("").trim();
+      if (text === "" || isTooLarge) return;
+      if (text === "[DONE]") emit({ kind: "done" });
+      else if (!emitValue(text)) emit({ kind: "junk", text: text.slice(0, 2000) });
+    },
+  };
+}
+
+function createPageBody(emit: Emit): Body {
+  let head = "";
+  return {
+    push(text) {
+      if (head.length < 4000) head += text.slice(0, 4000);
+    },
+    end() {
+      emit({ kind: "page", text: head });
+    },
+  };
+}
+
+/** Reads a body by packets. */
+interface ChunkReader {
+  /**
+   * What has arrived since the last call, at least one packet; `undefined` at the end. A stream error is thrown after
+   * all packets that arrived before it. `gatherMs`: packets are gathered until so long after the last call returned,
+   * which a slow stream has behind it. Meanwhile the body is paused: packets that wait in the connection cost nothing,
+   * each that is read wakes the process. An end that was noticed, an error and a picture do not wait. Default 0.
+   */
+  next(gatherMs?: number): Promise<Uint8Array | undefined>;
+  /** Stops reading. The rest of the body is discarded for up to `ms`, so that the connection can be reused. */
+  leave(ms: number): void;
+  /** Stops reading and closes the connection, so that the server notices at once. */
+  cancel(): void;
+}
+
+/** Backpressure starts at this many unread bytes. */
+const maxQueuedBytes = 1024 * 1024;
+/** So many bytes at once are not words, but a picture. */
+const pictureBytes = 16 * 1024;
+/** So long after them nothing is gathered: the picture would arrive later. */
+const pictureMs = 250;
+
+/**
+ * A reader that loses no data: the async iterator of a stream discards its buffer when the connection is lost, and
+ * with it the last text before an interruption.
+ */
+export function createChunkReader(body: Readable): ChunkReader {
+  let queue: Uint8Array[] = [];
+  let queuedBytes = 0;
+  let ending: { readonly error?: unknown } | undefined;
+  let wake: (() => void) | undefined;
+  /** When the last packet was returned. */
+  let returnedAt = Number.NEGATIVE_INFINITY;
+  /** When so many bytes were returned at once that they are a picture's. */
+  let pictureAt = Number.NEGATIVE_INFINITY;
+
+  const signal = () => {
+    wake?.();
+    wake = undefined;
+  };
+  const woken = () =>
+    new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+  const gather = async (ms: number) => {
+    body.pause();
+    const timer = setTimeout(signal, ms);
+    await woken();
+    clearTimeout(timer);
+    body.resume();
+    // What waits in the connection is read in the next poll phase.
+    await new Promise<void>((resolve) => {
+      setImmediate(resolve);
+    });
+  };
+  const onData = (chunk: Uint8Array) => {
+    queue.push(chunk);
+    queuedBytes += chunk.length;
+    if (queuedBytes > maxQueuedBytes) body.pause();
+    signal();
+  };
+  const endWith = (how: { readonly error?: unknown }) => {
+    ending ??= how;
+    // What a paused body still holds when it fails.
+    for (let chunk = readRest(); chunk !== null; chunk = readRest()) queue.push(chunk);
+    signal();
+  };
+  const readRest = () => body.read() as Uint8Array | null;
+  body.on("data", onData);
+  body.on("end", () => endWith({}));
+  body.on("error", (error) => endWith({ error }));
+  body.on("close", () => {
+    // Nearly always after `end`, so the costly error is created only when it is needed.
+    if (ending === undefined) endWith({ error: new Error("the body was closed") });
+  });
+
+  const stop = () => {
+    body.off("data", onData);
+    queue = [];
+  };
+
+  return {
+    async next(gatherMs = 0) {
+      if (gatherMs > 0 && ending === undefined && queuedBytes < pictureBytes) {
+        const now = performance.now();
+        const leftMs = returnedAt + gatherMs - now;
+        if (leftMs > 0 && now > pictureAt + pictureMs) await gather(leftMs);
+      }
+      if (queue.length === 0 && ending === undefined) await woken();
+      const chunk = queue.length > 1 ? Buffer.concat(queue) : queue[0];
+      if (chunk !== undefined) {
+        queue = [];
+        queuedBytes = 0;
+        returnedAt = performance.now();
+        if (chunk.length >= pictureBytes) pictureAt = returnedAt;
+        if (body.isPaused()) body.resume();
+        return chunk;
+      }
+      if (ending !== undefined && "error" in ending) throw ending.error;
+      return undefined;
+    },
+    leave(ms) {
+      stop();
+      if (ending !== undefined) return;
+      const timer = setTimeout(() => body.destroy(), ms);
+      timer.unref();
+      body.once("close", () => clearTimeout(timer));
+      body.resume();
+    },
+    cancel() {
+      stop();
+      if (ending === undefined) body.destroy();
+    },
+  };
+}

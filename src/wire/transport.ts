@@ -1,0 +1,359 @@
+import { pipeline, type Readable } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
+import { Agent, type Dispatcher, type FormData } from "undici";
+import { ParleyError, isParleyError } from "../core/errors.ts";
+import type { Operation } from "../core/gateway.ts";
+import { type Log, currentTurn } from "../core/telemetry.ts";
+import { isExcessiveJson } from "../support/request-body.ts";
+import type { AttemptTimeouts } from "./attempt.ts";
+import {
+  AttemptError,
+  readError,
+  toAttemptError,
+  type Scrub,
+  type ErrorInfo,
+  type Headers,
+  requestIdOf,
+  toConnectionError,
+} from "./failures.ts";
+
+/** Largest part of an error body that is read. */
+const maxErrorBytes = 64 * 1024;
+/** Values and keys of an answer: the list of a gateway with a thousand models, or the words of an hour. */
+const maxAnswerValues = 300_000;
+
+/**
+ * Options of a socket that is not read while the body of its response is paused. By default up to 64 KiB are read ahead:
+ * each packet of a stream wakes the process, and undici loses them when the connection is reset. Its types lack this one.
+ */
+const pausable = { highWaterMark: 1 };
+
+/** One request to a gateway. */
+interface GatewayRequest {
+  readonly operation: Operation;
+  readonly model: string | undefined;
+  readonly method: "GET" | "POST";
+  /** Below the base URL, e.g. `/models`. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | FormData | Readable | undefined;
+}
+
+/** An answer with a success status and an unread body. */
+export interface GatewayResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Readable;
+}
+
+/** What a request and the reader of its answer use of the timers of an attempt. */
+export type BodyTimeouts = Pick<AttemptTimeouts, "signal" | "progress">;
+
+/** Sends requests to one gateway over its own connections. */
+export interface Transport {
+  /**
+   * Resolves with a success status.
+   * @throws AttemptError for any other status, a lost connection or a timeout; the caller's reason when it aborts
+   */
+  send(request: GatewayRequest, timeouts: BodyTimeouts, callerSignal: AbortSignal): Promise<GatewayResponse>;
+  close(): Promise<void>;
+}
+
+/** Address and key of a gateway. */
+interface TransportOptions {
+  /** Before the paths of its operations, with its version; see {@link toVersionedUrl}. */
+  readonly baseUrl: URL;
+  readonly apiKey: string | undefined;
+  readonly connectMs: number;
+  /** How long the headers of an answer may take, and the silence in its body. Default: only {@link BodyTimeouts} end it. */
+  readonly silenceMs?: number;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly scrub: Scrub;
+  readonly log: Log;
+  /** Called with the headers of every response. */
+  readonly onHeaders?: ((headers: Headers) => void) | undefined;
+}
+
+/** A transport that sends the key to the base URL's origin only; redirects are not followed. */
+export function createTransport(options: TransportOptions): Transport {
+  const { log, scrub, silenceMs = 0 } = options;
+  const { origin, pathname, search } = options.baseUrl;
+  const basePath = pathname.replace(/\/$/, "");
+  const agent = new Agent({
+    connect: { ...pausable, timeout: options.connectMs },
+    // With HTTP/2 one lost connection would interrupt every running answer.
+    allowH2: false,
+    maxHeaderSize: 16 * 1024,
+    headersTimeout: silenceMs,
+    bodyTimeout: silenceMs,
+  });
+  const common: Readonly<Record<string, string>> = {
+    "user-agent": "parley",
+    "accept-encoding": "identity",
+    ...options.headers,
+    ...(options.apiKey !== undefined &&
+      options.apiKey !== "" && { authorization: `Bearer ${options.apiKey}` }),
+  };
+
+  return {
+    async send(request, timeouts, callerSignal) {
+      const { operation, model } = request;
+      const span = currentTurn()?.span;
+      const startedAt = performance.now();
+      const logRequest = (fields: Readonly<Record<string, unknown>>): void => {
+        const durationMs = Math.round(performance.now() - startedAt);
+        log.debug({ operation, model, durationMs, ...fields }, "gateway request");
+      };
+      let answer: Dispatcher.ResponseData;
+      try {
+        answer = await agent.request({
+          origin,
+          path: `${basePath}${request.path}${search}`,
+          method: request.method,
+          headers: {
+            ...common,
+            ...request.headers,
+            ...(span?.traceparent !== undefined && { traceparent: span.traceparent }),
+          },
+          body: request.body ?? null,
+          signal: timeouts.signal,
+          // The reader of an answer pauses it.
+          ...(operation === "chat" && { highWaterMark: 1 }),
+        });
+      } catch (error) {
+        const failure = translateFailure(error, { operation, model, timeouts, callerSignal });
+        const code = failure instanceof AttemptError ? failure.failure.code : undefined;
+        logRequest({ code: code ?? "aborted" });
+        throw failure;
+      }
+      const { statusCode: status, headers } = answer;
+      options.onHeaders?.(headers);
+      const requestId = requestIdOf(headers, scrub);
+      logRequest({ status, requestId });
+      span?.set({ "http.response.status_code": status });
+      if (requestId !== undefined) span?.set({ "parley.gateway.request_id": requestId });
+      const body = toDecoded(answer.body, headers["content-encoding"]);
+      // Readers see errors themselves; one after they have stopped reading must not end the process.
+      body.on("error", () => {});
+      if (status >= 200 && status < 300) return { status, headers, body };
+      let info: ErrorInfo | undefined;
+      try {
+        info = readErrorText(await readCapped(body, maxErrorBytes), status);
+      } catch (error) {
+        if (callerSignal.aborted) throw callerSignal.reason;
+        // The status is enough.
+        info = {
+          message: `status ${status}, the body could not be read (${error instanceof Error ? error.name : "?"})`,
+        };
+      }
+      throw toAttemptError({ operation, model, status, headers, info }, scrub);
+    },
+    async close() {
+      await agent.destroy();
+    },
+  };
+}
+
+const decoders: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
+  gzip: createGunzip,
+  "x-gzip": createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+  zstd: createZstdDecompress,
+};
+/** Encodings of one body, one over the other. */
+const maxEncodings = 3;
+
+/**
+ * The body as it was before a proxy compressed it: some do although nobody asked for it. Readers cap what comes out. A body
+ * in an encoding that is not known is left as it is.
+ */
+function toDecoded(body: Readable, encoding: string | readonly string[] | undefined): Readable {
+  const names = [encoding ?? []].flat().flatMap((value) => value.toLowerCase().split(","));
+  const wanted = names.map((name) => name.trim()).filter((name) => name !== "" && name !== "identity");
+  const create = wanted.toReversed().flatMap((name) => decoders[name] ?? []);
+  if (create.length === 0 || create.length < wanted.length || create.length > maxEncodings) return body;
+  const streams = [body, ...create.map((decoder) => decoder())];
+  // The reader of the last stream sees an error of any of them.
+  return pipeline(streams, () => {}) as unknown as Readable;
+}
+
+/** The attempt whose request or body failed. */
+interface FailureContext {
+  readonly operation: Operation;
+  readonly model: string | undefined;
+  readonly timeouts: BodyTimeouts;
+  readonly callerSignal: AbortSignal;
+}
+
+/**
+ * The error to throw when a request or its body fails: the caller's reason when it aborted, a `gateway-timeout` when
+ * a timer expired, else `gateway-unreachable`.
+ */
+export function translateFailure(error: unknown, context: FailureContext): unknown {
+  const { timeouts, callerSignal, model } = context;
+  if (callerSignal.aborted) return callerSignal.reason;
+  if (error instanceof AttemptError) return error;
+  const reason: unknown = timeouts.signal.aborted ? timeouts.signal.reason : undefined;
+  if (isParleyError(reason, "gateway-timeout")) {
+    const failure = new ParleyError(reason.code, `${context.operation} failed: ${reason.message}`, {
+      detail: { ...(model !== undefined && { model }), ...reason.detail },
+    });
+    return new AttemptError(failure, "timeout");
+  }
+  return toConnectionError(error, context.operation, model);
+}
+
+/** Ends of base addresses with a version of their own, after which no `/v1` belongs: Gemini, Zhipu, Volcengine, Azure. */
+const ownVersion =
+  /\/v\d(?:(?:alpha|beta)\d?)?\/openai$|\/v[02-9]$|\/v1(?:alpha|beta)\d?$|\/openai\/deployments\/[^/]{1,200}$/;
+
+/**
+ * The address before the paths of a gateway's operations: with `/v1`, unless it has a version of its own.
+ * @throws ParleyError `config` when the base URL is invalid
+ */
+export function toVersionedUrl(baseUrl: string): URL {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:"))
+    throw new ParleyError("config", "GATEWAY_BASE_URL must be an http or https address");
+  if (url.username !== "" || url.password !== "")
+    throw new ParleyError(
+      "config",
+      "GATEWAY_BASE_URL must not hold a user name or password; set GATEWAY_API_KEY",
+    );
+  const given = url.pathname.replace(/(?<!\/)\/+$/, "");
+  // A whole endpoint names the form that its server has.
+  const basePath = given.replace(/\/chat\/completions$/, "");
+  const hasOwnVersion = basePath !== given || ownVersion.test(basePath);
+  url.pathname = hasOwnVersion ? basePath : `${basePath.replace(/\/v1$/, "")}/v1`;
+  return url;
+}
+
+/** At most `maxBytes` of a body. A larger body is aborted with its connection. */
+async function readCapped(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size >= maxBytes) break;
+  }
+  return Buffer.concat(chunks).subarray(0, maxBytes).toString("utf8");
+}
+
+/** The error in the body of an error status: JSON in any of the usual shapes, a proxy's web page, or plain text. */
+function readErrorText(text: string, status: number): ErrorInfo | undefined {
+  const trimmed = text.trim();
+  if (trimmed === "") return undefined;
+  // An event stream may begin with the error.
+  const json = trimmed.replace(/^(?:event:[^\n]*\n)?data:\s*/, "");
+  if (json.startsWith("{") || json.startsWith("[")) {
+    const value = parseJson(json);
+    if (value !== undefined) return readError(value) ?? { message: `status ${status} without a message` };
+  }
+  if (trimmed.startsWith("<")) return { message: pageTitle(trimmed), isPage: true };
+  return { message: trimmed };
+}
+
+/** The title of a web page, for error messages. */
+export function pageTitle(html: string): string {
+  const title = /<title[^<>]{0,200}>([^<]{1,200})/i.exec(html)?.[1]?.trim();
+  return title === undefined || title === "" ? "a web page instead of an answer" : `a web page: ${title}`;
+}
+
+/** `undefined` for text that is not JSON, that nests too deeply or has too many values. */
+export function parseJson(text: string): unknown {
+  if (isExcessiveJson(text, maxAnswerValues)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** The call that a body belongs to. */
+interface BodyContext {
+  readonly operation: Operation;
+  readonly model: string | undefined;
+  readonly timeouts: BodyTimeouts;
+  readonly callerSignal: AbortSignal;
+  readonly scrub: Scrub;
+  readonly maxBytes: number;
+}
+
+/** The body of an answer: parsed JSON or plain text. */
+type AnswerBody =
+  | { readonly kind: "json"; readonly value: unknown }
+  | { readonly kind: "text"; readonly text: string };
+
+/**
+ * Reads an answer that is not streamed. Blank lines before it keep the connection open and count as silence.
+ * @throws AttemptError for an error in the body (whatever the status), a web page, more than `maxBytes`, a lost
+ * connection or a timeout
+ */
+export async function readAnswerBody(response: GatewayResponse, context: BodyContext): Promise<AnswerBody> {
+  const { operation, model, scrub } = context;
+  const text = await readText(response, context);
+  const trimmed = text.trim().replace(/^\uFEFF/, "");
+  if (trimmed.startsWith("<")) throw badAnswer(context, response.status, "a web page", pageTitle(trimmed));
+  if (!/^[[{"]/.test(trimmed)) return { kind: "text", text: trimmed };
+  const value = parseJson(trimmed);
+  if (value === undefined) {
+    if (trimmed.startsWith('"')) return { kind: "text", text: trimmed };
+    throw badAnswer(context, response.status, "broken JSON", "");
+  }
+  const info = readError(value);
+  if (info !== undefined)
+    throw toAttemptError(
+      { operation, model, status: response.status, headers: response.headers, info },
+      scrub,
+    );
+  return typeof value === "string" ? { kind: "text", text: value } : { kind: "json", value };
+}
+
+/**
+ * The text of an answer that is not streamed.
+ * @throws AttemptError for more than `maxBytes`, a lost connection or a timeout
+ */
+export async function readText(response: GatewayResponse, context: BodyContext): Promise<string> {
+  const { timeouts, maxBytes } = context;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  let hasBegun = false;
+  try {
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+      hasBegun ||= chunk.some((byte) => byte > 0x20);
+      if (!hasBegun) continue;
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > maxBytes) throw badAnswer(context, response.status, `more than ${maxBytes} bytes`, "");
+      timeouts.progress();
+    }
+    context.callerSignal.throwIfAborted();
+  } catch (error) {
+    throw translateFailure(error, context);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** The `gateway-bad-answer` of an answer that is `what`; `text` is an excerpt of it, for the error message. */
+export function badAnswer(
+  context: Pick<BodyContext, "operation" | "model" | "scrub">,
+  status: number,
+  what: string,
+  text: string,
+): AttemptError {
+  const { operation, model, scrub } = context;
+  return new AttemptError(
+    new ParleyError("gateway-bad-answer", `${operation} failed: the answer is ${what}`, {
+      detail: {
+        ...(model !== undefined && { model }),
+        status,
+        ...(text !== "" && { gatewayMessage: scrub(text) }),
+      },
+    }),
+    "never",
+  );
+}
