@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     globals: false,
-    testTimeout: 20_000,
+    testTimeout: 60_000,
     hookTimeout: 30_000,
     // What is waited for comes soon; a busy machine is not a failure.
     expect: { poll: { timeout: 15_000 } },

@@ -7,7 +7,7 @@ import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Inbox } from "../core/inbox.ts";
 import type { SettingsStore } from "../core/layered-settings.ts";
-import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
+import type { ConversationHistory, Platform, ReceiveOptions, Receiver } from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
 import type {
   Archive,
@@ -26,7 +26,7 @@ import { createBranch } from "./actions/branch.ts";
 import { createPress } from "./actions/press.ts";
 import { createDeletionEvents } from "./scheduling/deletion-events.ts";
 import { createEditEvents, createPrepareEdits } from "./scheduling/edit-events.ts";
-import { createEventIntake, type IntakeLimits, createRefusals } from "./scheduling/event-intake.ts";
+import { createEventIntake, type IntakeLimits } from "./scheduling/event-intake.ts";
 import { createRecovery } from "./scheduling/recovery.ts";
 import { createRedoTurn, createRerunTurn } from "./scheduling/rerun-turn.ts";
 import { createBatchRunner } from "./scheduling/run-batch.ts";
@@ -232,14 +232,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
     return known ?? seenNames.get(id);
   }
 
-  const refusals = createRefusals({ inbox, scheduler, now, log });
-
   const intake = createEventIntake({
     inbox,
     queue,
     scheduler,
     recovery,
-    refusals,
     platforms,
     commands,
     limits,
@@ -247,15 +244,22 @@ export function createAssistant(options: AssistantOptions): Assistant {
     traces,
     tracer,
     meter,
+    clock,
     log,
     expectAllowed,
     overBudget,
     onSeen: ({ author }) => void seenNames.set(author.id, author.name),
   });
 
-  async function receive(incoming: IncomingEvent): Promise<"accepted" | "duplicate"> {
-    if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
-    return await intake.keep(incoming, { isCounted: true });
+  async function receive(
+    incoming: IncomingEvent,
+    receiveOptions: ReceiveOptions = {},
+  ): Promise<"accepted" | "duplicate"> {
+    if (!scheduler.isStopping()) return await intake.keep(incoming, { ...receiveOptions, isCounted: true });
+    const refusal = new ParleyError("stopping", "the process is stopping");
+    // Messages are delivered again, or looked up after the next start.
+    if (incoming.kind === "message") throw refusal;
+    return await intake.keep(incoming, { ...receiveOptions, isCounted: false, refusal });
   }
 
   /** The operator's rules, then those of the place. */
@@ -296,11 +300,9 @@ export function createAssistant(options: AssistantOptions): Assistant {
     }),
     receive,
     keep: (event) => intake.keep(event, { isCounted: true }),
-    refuse: (key) => refusals.refuse(key),
     recover: (platformId) => recovery.recover(platformId),
     async stop(stopOptions) {
       const abandoned = await scheduler.stop(stopOptions);
-      refusals.close();
       budgets.close();
       return abandoned;
     },

@@ -191,10 +191,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     async refuse(key) {
       const at = entryAt.event(key);
       const change: Change = { kind: "set", at, value: toErased(key, undefined), ttlMs: answeredTtlMs };
-      accepted.delete([key]);
-      if ((await store.writeIf([at], [change])) === undefined) return "refused";
-      const record = await store.get<InboxRecord>("inbox", key);
-      return record === undefined || record.isForgotten === true ? "refused" : "accepted";
+      return (await store.writeIf([at], [change])) === undefined ? "refused" : "duplicate";
     },
     async saveTurn(turn, { isDurable = false } = {}) {
       const isSaved = await changeEvents(

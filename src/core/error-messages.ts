@@ -219,16 +219,11 @@ function toLater(ms: number | undefined): string {
 }
 
 /**
- * Notice: a command is not accepted yet. True whether or not it is later, and if the process is killed now: it is the
- * message that the answer replaces or follows.
+ * Notice: an event could not be stored so far. It is true whether the event turns out to be stored or not, also if the
+ * process is killed now.
  */
 export function acceptingNotice(): string {
   return translate("notice.accepting");
-}
-
-/** Notice: the same command was not accepted, which is certain by now. */
-export function notAcceptedNotice(): string {
-  return translate("notice.not-accepted");
 }
 
 /** Notice: the platform gives the bot no message without a mention. */

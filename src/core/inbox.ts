@@ -98,8 +98,8 @@ export interface Inbox {
    * the end of the process when it resolves; with `isDurable` a power failure too.
    */
   saveTurn(turn: TurnProgress, options?: { readonly isDurable?: boolean }): Promise<boolean>;
-  /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. `accepted`: it was known. */
-  refuse(key: string): Promise<"refused" | "accepted">;
+  /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. */
+  refuse(key: string): Promise<"refused" | "duplicate">;
   /**
    * Marks events as answered; `accept` returns `duplicate` for their keys for a day at least. They stay known as long as
    * their messages are kept, or for a day once a later message of the conversation is answered. Survives the end of the process

@@ -152,8 +152,8 @@ export interface PlatformHealth {
 
 /** Calls of the platform's API that wait for room under its limits. */
 export interface DeliveryState {
-  /** So many wait that new turns should be refused as busy. */
-  isFull(): boolean;
+  /** So many wait that a new turn whose reply goes to this address should be refused as busy. */
+  isFull(address: ReplyAddress): boolean;
   /** How many wait, by method and by what they are for; for metrics. */
   waiting(): readonly { readonly method: string; readonly urgency: string; readonly count: number }[];
 }
@@ -256,26 +256,25 @@ export interface EditedMessage {
   toAddress?(address: ReplyAddress, content: EditedContent): ReplyAddress;
 }
 
+/** How an event is received. */
+export interface ReceiveOptions {
+  /** The author sees a refusal at once and can send the same event again, so that it is not refused for good. */
+  readonly canResend?: boolean;
+}
+
 /** What every platform may ask of the assistant. */
 export interface Receiver {
   /**
    * Accepts an event. Resolves once it is durable; only then may the platform acknowledge it. It is answered in the
-   * background. `duplicate`: accepted before, nothing more happens.
-   * @throws ParleyError `store-unavailable` (do not acknowledge: the platform redelivers), `stopping`; `access-denied`,
-   *   `rate-limited` and `busy` (acknowledge, and show the words to the author alone: nothing is kept of the event)
+   * background. `duplicate`: the event is known, and nothing more happens.
+   * @throws ParleyError `access-denied`, `rate-limited`, `over-budget`, `busy`, and for a call `stopping`: the event is
+   *   refused for good, here and in every instance. Acknowledge it, and show the words to its author alone.
+   * @throws ParleyError `store-unavailable`, and for a message `stopping`: whether the event is kept is not known. Pass
+   *   it in again, or let the platform deliver it again; the only words that are true are those of `acceptingNotice`.
    */
-  receive(event: IncomingEvent): Promise<"accepted" | "duplicate">;
-  /**
-   * Like `receive`, also while this process is stopping: another instance or the next start answers then.
-   * @throws ParleyError `store-unavailable`, `busy`
-   */
+  receive(event: IncomingEvent, options?: ReceiveOptions): Promise<"accepted" | "duplicate">;
+  /** Like `receive`, also while this process is stopping: another instance or the next start answers then. */
   keep(event: IncomingEvent): Promise<"accepted" | "duplicate">;
-  /**
-   * Makes words true: the person was told that the event of this key is not taken. `refused`: it is never answered,
-   * `receive` returns `duplicate`. `accepted`: it was accepted all the same, here or by another instance, and is
-   * answered, so that the words must be taken back. Resolves when the store says which, however long that takes.
-   */
-  refuse(key: string): Promise<"refused" | "accepted">;
   /** Whether the conversation exists: it was opened, or a message of it was accepted. */
   knows(conversationId: string): Promise<boolean>;
   /**

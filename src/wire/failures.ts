@@ -39,7 +39,7 @@ const contextLength = new RegExp(
   "i",
 );
 const unknownModel =
-  /\bmodel\b.{0,200}?(?:not found|does(?:n't| not) exist|not exist|no longer|is not available|unavailable|is not a valid|not supported by any)|(?:unknown|invalid|no such|not a valid|unrecognized|unsupported) model|no endpoints found for/is;
+  /\bmodel\b.{0,100}?(?:not found|does(?:n't| not) exist|not exist|no longer|is not available|unavailable|is not a valid|not supported by any)|(?:unknown|invalid|no such|not a valid|unrecognized|unsupported) model|no endpoints found for/is;
 const refusal =
   /content[_ ](?:filter|policy|management)|content_policy|safety (?:system|filter|setting)|moderation|flagged|responsible.?ai|prohibited.?content|inappropriate content|敏感内容|不安全/i;
 const badKey = /api[ _-]?key (?:is )?(?:not valid|invalid)|(?:invalid|incorrect) api[ _-]?key/i;

@@ -175,7 +175,7 @@ describeStores("the inbox", (current) => {
       expect(entry?.event).toMatchObject({ platform: event.platform, conversationId: "test:1" });
       expect(await store.inbox.lookUp(["a"])).toEqual([]);
       expect(await store.inbox.accept(event)).toBe("duplicate");
-      expect(await store.inbox.refuse("a")).toBe("refused");
+      expect(await store.inbox.refuse("a")).toBe("duplicate");
       expect(await store.inbox.reopen("a")).toBeUndefined();
       await store.inbox.close(["a"]);
       expect(await openKeys()).toEqual([]);

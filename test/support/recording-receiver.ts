@@ -9,6 +9,8 @@ import { type FakeForms, noForms, pressForm } from "./no-forms.ts";
 export interface RecordingReceiver extends Receiver, ConversationHistory {
   /** Accepted events, each key once. */
   readonly events: IncomingEvent[];
+  /** Keys of events that an earlier process has accepted. */
+  readonly acceptedBefore: Set<string>;
   /** What `placeSettings` returns. */
   place: PlaceSettings;
   forms: FakeForms;
@@ -20,9 +22,6 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   outage: Error | undefined;
   /** `receive` waits for it. */
   gate: Promise<void> | undefined;
-  /** Keys that `refuse` was called with. */
-  readonly refused: string[];
-  refuseResult: "refused" | "accepted";
   /** What `isStopping` returns. */
   isStopped: boolean;
   /** Conversations that `knows` returns true for. */
@@ -54,6 +53,7 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
 export function createRecordingReceiver(): RecordingReceiver {
   const receiver: RecordingReceiver = {
     events: [],
+    acceptedBefore: new Set(),
     place: { answerTo: "mentions", answerIn: "thread" },
     forms: noForms,
     offeredKeys: [],
@@ -61,8 +61,6 @@ export function createRecordingReceiver(): RecordingReceiver {
     outage: undefined,
     gate: undefined,
     isStopped: false,
-    refused: [],
-    refuseResult: "refused",
     known: new Set(),
     retried: [],
     rerunResult: { kind: "done" },
@@ -82,15 +80,12 @@ export function createRecordingReceiver(): RecordingReceiver {
       receiver.offeredKeys.push(event.key);
       await receiver.gate;
       if (receiver.refusal !== undefined) throw receiver.refusal;
-      if (receiver.events.some(({ key }) => key === event.key)) return "duplicate";
+      if (receiver.acceptedBefore.has(event.key) || receiver.events.some(({ key }) => key === event.key))
+        return "duplicate";
       receiver.events.push(event);
       return "accepted";
     },
     keep: (event) => receiver.receive(event),
-    async refuse(key) {
-      receiver.refused.push(key);
-      return receiver.refuseResult;
-    },
     async knows(conversationId) {
       if (receiver.outage !== undefined) throw receiver.outage;
       return receiver.known.has(conversationId);

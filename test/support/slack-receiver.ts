@@ -30,9 +30,6 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   /** What `messageEdited` was called with. */
   readonly edits: EditedMessage[];
   editOutcome: Awaited<ReturnType<Receiver["messageEdited"]>>;
-  /** Keys that `refuse` was called with. */
-  readonly refused: string[];
-  refuseOutcome: "refused" | "accepted";
   /** This many of the next events reject with `store-unavailable`. */
   failures: number;
   /** Every event rejects with `busy`. */
@@ -63,29 +60,26 @@ export function createSlackReceiver(): SlackReceiver {
     deletions: [],
     edits: [],
     editOutcome: "edited",
-    refused: [],
-    refuseOutcome: "refused",
     failures: 0,
     isBusy: false,
     rerunResult: { kind: "done" },
     actors: [],
     receive(event) {
-      if (receiver.isBusy)
+      if (keys.has(event.key)) return Promise.resolve("duplicate");
+      if (receiver.isBusy) {
+        // A refusal is for good.
+        keys.add(event.key);
         return Promise.reject(new ParleyError("busy", "the test is busy", { detail: { waiting: 50 } }));
+      }
       if (receiver.failures > 0) {
         receiver.failures -= 1;
         return Promise.reject(new ParleyError("store-unavailable", "the test made the store unavailable"));
       }
-      if (keys.has(event.key)) return Promise.resolve("duplicate");
       keys.add(event.key);
       receiver.events.push(event);
       return Promise.resolve("accepted");
     },
     keep: (event) => receiver.receive(event),
-    refuse(key) {
-      receiver.refused.push(key);
-      return Promise.resolve(receiver.refuseOutcome);
-    },
     knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
     async answersTo(conversationId) {
       if (receiver.place.answerTo === "every-message") return "every-message";

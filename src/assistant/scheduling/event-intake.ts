@@ -1,9 +1,10 @@
 import type { Asker } from "../../core/access.ts";
 import type { Command } from "../../core/command.ts";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError, codeOf } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
-import type { Receiver, Platform } from "../../core/platform.ts";
+import type { Platform, ReceiveOptions, Receiver } from "../../core/platform.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
 import { type Log, type Meter, type Tracer, inTurn } from "../../core/telemetry.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
@@ -13,7 +14,7 @@ import { toOpenTurns, storedIn } from "./pending-turn.ts";
 import type { createRecovery } from "./recovery.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 import type { createTurnTraces } from "./turn-traces.ts";
-import { createRecent } from "../../support/recent.ts";
+import { createRecent, type Recent } from "../../support/recent.ts";
 
 /** Bounds for this process. */
 export interface IntakeLimits {
@@ -26,19 +27,25 @@ export interface IntakeLimits {
 /** Takes events in: checks whether they may be answered, accepts them durably and schedules their turns. */
 interface EventIntake {
   /**
-   * Accepts an event as the first step of its turn, also while the process stops. `isCounted`: against what its person may
-   * ask and spend.
-   * @throws ParleyError what the rules say, `busy`, `rate-limited`, `over-budget`, `store-unavailable`
+   * Accepts an event as the first step of its turn, also while the process stops.
+   * @throws ParleyError as {@link Receiver.receive} does
    */
-  keep(event: IncomingEvent, how: { readonly isCounted: boolean }): Promise<"accepted" | "duplicate">;
+  keep(event: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate">;
+}
+
+/** How an event is taken in. */
+interface IntakeOptions extends ReceiveOptions {
+  /** The event counts against what its person may ask and spend. */
+  readonly isCounted: boolean;
+  /** The error that refuses the event whatever the limits say. */
+  readonly refusal?: ParleyError;
 }
 
 interface EventIntakeOptions {
-  readonly inbox: Pick<Inbox, "accept" | "isOpen" | "knows">;
+  readonly inbox: Pick<Inbox, "accept" | "isOpen" | "knows" | "refuse">;
   readonly queue: Pick<ConversationQueue, "isShared">;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "schedule">;
   readonly recovery: Pick<ReturnType<typeof createRecovery>, "resumeFirst">;
-  readonly refusals: Pick<Refusals, "isWaiting">;
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly commands: ReadonlyMap<string, Command>;
   readonly limits: IntakeLimits;
@@ -46,6 +53,7 @@ interface EventIntakeOptions {
   readonly traces: ReturnType<typeof createTurnTraces>;
   readonly tracer: Tracer;
   readonly meter: Pick<Meter, "refused">;
+  readonly clock: Pick<Clock, "sleep">;
   readonly log: Log;
   /** The operator's rules, and those of the place. Rejects with their error. */
   expectAllowed(asker: Asker): Promise<void>;
@@ -59,14 +67,13 @@ interface EventIntakeOptions {
 export function createEventIntake(options: EventIntakeOptions): EventIntake {
   const { inbox, queue, scheduler, recovery, platforms, limits, traces, tracer, log } = options;
   const { inFlight } = scheduler;
+  /** Keys of events whose last write had no known outcome: such an event may be stored and belong to this process. */
+  const uncertain = createRecent(maxUncertain);
 
-  async function accept(
-    incoming: IncomingEvent,
-    { isCounted }: { readonly isCounted: boolean },
-  ): Promise<"accepted" | "duplicate"> {
+  async function accept(incoming: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate"> {
     await options.expectAllowed(incoming);
-    if (options.refusals.isWaiting(incoming.key)) return "duplicate";
     options.onSeen(incoming);
+    const { isCounted } = how;
     const isRedelivered = inFlight.has(incoming.key);
     const isBusyNow = !isRedelivered && isBusy(incoming);
     const event = toCallIfWritten(incoming, options.commands, platforms.get(incoming.platform));
@@ -75,24 +82,44 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
     let counted: Awaited<ReturnType<TurnRate["count"]>> | undefined;
     let result: "accepted" | "duplicate" | undefined;
     try {
-      let refusal = isBusyNow ? toBusyError(incoming) : undefined;
+      let refusal = how.refusal ?? (isBusyNow ? toBusyError(incoming) : undefined);
       if (isCounted && !isRedelivered) refusal ??= await options.overBudget(event);
       if (isCounted && !isRedelivered && refusal === undefined) {
         counted = await options.turnRate.count(event.author.id);
         refusal = counted.refusal;
       }
-      if (refusal === undefined) result = await acceptDurably(inbox, event);
-      // Accepted before, here or by another process, it is answered; refused before, its author was told. No words again.
-      else if (await inbox.knows(incoming.key)) return "duplicate";
-      else throw refusal;
+      if (refusal === undefined) result = await acceptDurably(inbox, event, uncertain);
+      else result = await refuse(event, refusal, how);
     } finally {
       if (result !== "accepted") {
         if (!isRedelivered && !isBusyNow) inFlight.delete(event.key);
         await counted?.undo();
       }
     }
-    if (result === "accepted") begin(event);
+    if (result === "accepted") {
+      uncertain.delete(event.key);
+      begin(event);
+    }
     return result;
+  }
+
+  /**
+   * Refuses an event for good before its author is told. An event that is known is answered, or its author was told
+   * before, so that there are no words.
+   */
+  async function refuse(
+    event: IncomingEvent,
+    refusal: ParleyError,
+    { canResend = false }: ReceiveOptions,
+  ): Promise<"accepted" | "duplicate"> {
+    const { key, platform } = event;
+    const isDeliveredToAll = queue.isShared && platforms.get(platform)?.deliversInOrder !== false;
+    if (isDeliveredToAll) await options.clock.sleep(othersFirstMs);
+    const isKnown = canResend ? await inbox.knows(key) : (await inbox.refuse(key)) === "duplicate";
+    if (!isKnown) throw refusal;
+    if (!(await isWritten(inbox, key, uncertain))) return "duplicate";
+    inFlight.add(event);
+    return "accepted";
   }
 
   function begin(event: IncomingEvent): void {
@@ -108,10 +135,10 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
     log.debug({ platform, kind, result, conversation: conversationId }, "event received");
   }
 
-  function isBusy({ author, platform }: IncomingEvent): boolean {
+  function isBusy({ author, platform, address }: IncomingEvent): boolean {
     if (inFlight.countOf(author.id) >= limits.eventsPerPerson || inFlight.size >= limits.events) return true;
     // An answer could not be shown for a long time.
-    return platforms.get(platform)?.delivery?.isFull() === true;
+    return platforms.get(platform)?.delivery?.isFull(address) === true;
   }
 
   function toBusyError({ author }: IncomingEvent): ParleyError {
@@ -148,95 +175,39 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
   };
 }
 
+/** How long another instance that received the same event has to accept it, in milliseconds. */
+const othersFirstMs = 1000;
+const maxUncertain = 10_000;
+
 /** Platforms want an acknowledgement within 3 s; attempts start within this time, in milliseconds. */
 const patienceMs = 1500;
 
 /**
  * Accepts an event, and tries again for a moment when the store is unavailable: a person is not told of an outage that
  * is over before they have read it.
+ * @param uncertain keys of events for which an attempt failed; this function adds to it
  * @throws ParleyError `store-unavailable`
  */
 export async function acceptDurably(
   inbox: Pick<Inbox, "accept" | "isOpen">,
   event: IncomingEvent,
+  uncertain: Pick<Recent<true>, "has" | "set">,
 ): Promise<"accepted" | "duplicate"> {
-  let hasFailed = false;
   const result = await retry(() => inbox.accept(event), {
     deadline: performance.now() + patienceMs,
     delayMs(error, attempt) {
-      hasFailed = true;
+      uncertain.set(event.key, true);
       return isParleyError(error, "store-unavailable") ? backoffMs(attempt, backoffs.moment) : undefined;
     },
   });
-  if (result === "accepted" || !hasFailed) return result;
-  // The attempt that failed may have been written: then the event is this process's, and still open.
-  return (await inbox.isOpen(event.key)) ? "accepted" : "duplicate";
+  return result === "duplicate" && (await isWritten(inbox, event.key, uncertain)) ? "accepted" : result;
 }
 
-/** Refusals that wait for the store. Past it the oldest is no longer waited for. */
-const maxWaiting = 10_000;
-
-interface RefusalOptions {
-  readonly inbox: Pick<Inbox, "refuse" | "lookUp" | "isOpen">;
-  readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
-  /** Unix milliseconds. */
-  readonly now: () => number;
-  readonly log: Log;
-}
-
-/** What people were told is not taken. */
-interface Refusals extends Pick<Receiver, "refuse"> {
-  /** Whether a refusal of this key waits for the store. */
-  isWaiting(key: string): boolean;
-  /** From now on each refusal is tried once. Those that wait reject with `stopping`. */
-  close(): void;
-}
-
-/**
- * Keeps refusals in memory until the store has them. One that comes too late, because an accept whose outcome was
- * unknown had been written, starts the turn instead.
- */
-export function createRefusals({ inbox, scheduler, now, log }: RefusalOptions): Refusals {
-  const waiting = createRecent<Promise<"refused" | "accepted">>(maxWaiting);
-
-  const closing = new AbortController();
-
-  async function settle(key: string): Promise<"refused" | "accepted"> {
-    const writing = retry(() => inbox.refuse(key), {
-      signal: closing.signal.aborted ? undefined : closing.signal,
-      delayMs: (error, attempt) =>
-        isParleyError(error, "store-unavailable") && !closing.signal.aborted
-          ? backoffMs(attempt, backoffs.shared)
-          : undefined,
-    });
-    const outcome = await writing.finally(() => waiting.delete(key));
-    if (outcome === "accepted") await startUnlessRunning(key);
-    return outcome;
-  }
-
-  async function startUnlessRunning(key: string): Promise<void> {
-    if (scheduler.inFlight.has(key) || scheduler.isStopping()) return;
-    try {
-      if (!(await inbox.isOpen(key))) return;
-      const [turn] = toOpenTurns(await inbox.lookUp([key]), now());
-      if (turn !== undefined && !scheduler.inFlight.has(key))
-        scheduler.schedule(turn, { unlessLeased: true });
-    } catch (error) {
-      log.warn({ turn: key, err: error }, "accepted event not started; recovery starts it");
-    }
-  }
-
-  return {
-    isWaiting: (key) => waiting.has(key),
-    close() {
-      closing.abort(new ParleyError("stopping", "the process is stopping"));
-    },
-    refuse(key) {
-      const known = waiting.get(key);
-      if (known !== undefined) return known;
-      const settled = settle(key);
-      waiting.set(key, settled);
-      return settled;
-    },
-  };
+/** Whether an attempt of this process that failed has been written: then the event is its own, and still open. */
+async function isWritten(
+  inbox: Pick<Inbox, "isOpen">,
+  key: string,
+  uncertain: Pick<Recent<true>, "has">,
+): Promise<boolean> {
+  return uncertain.has(key) && (await inbox.isOpen(key));
 }

@@ -79,6 +79,7 @@ export interface Reservation {
 
 /** Sends the calls of one platform under its limits, the most urgent first. Limits hold for this process. */
 export interface DeliveryScheduler extends DeliveryState {
+  isFull(): boolean;
   /**
    * Sends a call when it is its turn: the most urgent first, then the oldest. Where the platform refuses it as too many
    * (a ParleyError with `retryAfterMs`), its first lane (or `detail.lane`) is closed for that time.

@@ -1,7 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
-import type { Receiver } from "../../core/platform.ts";
-import { systemClock, inTime } from "../../support/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import { createRecent } from "../../support/recent.ts";
 
@@ -88,21 +87,6 @@ export function createRefusalSchedule(now: () => number): RefusalSchedule {
       nextAt.delete(keyOf(error, who));
     },
   };
-}
-
-/** How long the store is waited for, in milliseconds. */
-const maxWaitMs = 1000;
-
-/**
- * Refuses an event before its person is told so, which is best where the store is available. `accepted`: it was taken,
- * and nothing is to be said. Otherwise it is refused, after a second perhaps only in this process's memory so far.
- */
-export async function refuseInTime(
-  receiver: Pick<Receiver, "refuse">,
-  key: string,
-  clock: Clock = systemClock,
-): Promise<"refused" | "accepted"> {
-  return (await inTime(receiver.refuse(key), maxWaitMs, { clock })) ?? "refused";
 }
 
 /**

@@ -1,7 +1,7 @@
 import { InteractionResponseType, type APIMessage, type RawFile, type APIInteraction } from "discord.js";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
-import { acceptingNotice, toNotice } from "../../core/error-messages.ts";
+import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { InteractionAddress } from "./address.ts";
@@ -14,8 +14,6 @@ import { errorCodes, discordCode } from "./errors.ts";
  * Discord's deadline is three seconds.
  */
 const refuseAfterMs = 2000;
-/** How long the store is asked then whether another instance has accepted it, in milliseconds. */
-const maxAskMs = 300;
 
 /** Acknowledges interactions. All instances with the same token receive each one, and Discord takes one response. */
 export interface Acknowledgements {
@@ -33,15 +31,6 @@ export interface Acknowledgements {
     error: unknown,
     options?: { readonly isAtOnce?: boolean },
   ): Promise<void>;
-  /**
-   * The same for a command. `refuseKey` makes the refusal final first: where it was accepted, nothing is said, and
-   * where that is not known in time, words that are true either way. Resolves to whether Discord took those words.
-   */
-  refuseCommand(
-    interaction: Pick<APIInteraction, "id" | "token">,
-    error: unknown,
-    refuseKey: () => Promise<"refused" | "accepted">,
-  ): Promise<boolean>;
   /** Requests with this token wait until `acknowledgement` has settled. */
   expect(token: string, acknowledgement: Promise<unknown>): void;
   /** Resolves when no acknowledgement with that token is expected any more. */
@@ -80,17 +69,6 @@ export function createAcknowledgements(
     async refuse(interaction, error, { isAtOnce = false } = {}) {
       if (!isUnanimous(error) && !isAtOnce) await clock.sleep(refuseAfterMs);
       await tell(interaction, toNotice(error));
-    },
-    async refuseCommand(interaction, error, refuseKey) {
-      if (!isUnanimous(error)) {
-        await clock.sleep(refuseAfterMs);
-        const outcome = await Promise.race([refuseKey().catch(() => undefined), clock.sleep(maxAskMs)]);
-        // The instance that accepted it acknowledges it.
-        if (outcome === "accepted") return false;
-        if (outcome === undefined) return await tell(interaction, acceptingNotice());
-      }
-      await tell(interaction, toNotice(error));
-      return false;
     },
     expect(token, acknowledgement) {
       const settled = Promise.allSettled([acknowledgement]).then(() => pending.delete(token));

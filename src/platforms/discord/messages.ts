@@ -1,27 +1,20 @@
-import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
+import type { GatewayMessageCreateDispatchData } from "discord.js";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
-import { toNotice } from "../../core/error-messages.ts";
+import { acceptingNotice, toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError, isRefusal } from "../../core/errors.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { expiringBy } from "../../support/clock.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { createSlidingWindowLimiter } from "../../support/rate-limiter.ts";
-import { languages, type Language } from "../../words/languages.ts";
+import type { Language } from "../../words/languages.ts";
 import { translate, inLanguage } from "../../words/translate.ts";
-import {
-  createRefusalSchedule,
-  retryPlatformCall,
-  refuseInTime,
-  isOutage,
-  receivePatiently,
-} from "../delivery/receive-patiently.ts";
-import { toEventKey, isDirectType, isThreadType, toConversationId } from "./address.ts";
+import { createRefusalSchedule, isOutage, receivePatiently } from "../delivery/receive-patiently.ts";
+import { isDirectType, isThreadType, toConversationId } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { Directory } from "./directory.ts";
 import { toSentence } from "./content.ts";
-import { discordCode, errorCodes } from "./errors.ts";
 import { mentionsBot, type Names } from "./incoming.ts";
 import { isFromPerson, type MessageEvents } from "./message-events.ts";
 
@@ -51,8 +44,6 @@ export interface MessageIntake {
    * told before. Contract: must not throw.
    */
   take(message: GatewayMessageCreateDispatchData, options?: { readonly isMissed?: boolean }): void;
-  /** Takes back a notice of an earlier run, or of another instance, that is not true. Contract: must not throw. */
-  settleNotice(message: APIMessage): void;
   /** Resolves when the receiver has all messages of the channel that were taken before. */
   caughtUp(channelId: string): Promise<void>;
   /** Resolves when the receiver has all messages taken so far. */
@@ -72,7 +63,6 @@ const busyNoticeIntervalMs = 30_000;
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
   const refusals = createRefusalNotices(api, log, clock);
-  const notices = createOutageNotices({ api, receiver, signal: options.signal, clock, log });
   const queue = createKeyedQueue();
   const busyNotices = new LRUCache<string, true>({
     max: 1000,
@@ -82,8 +72,6 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
   /** The bot's last message that is no reply, by channel. */
   const lastAnswers = new LRUCache<string, string>({ max: 1000 });
-  /** Messages that were refused: a later delivery must not answer what the person was told is not answered. */
-  const refused = new LRUCache<string, ParleyError>({ max: 1000 });
   let enqueued = 0;
   /** How many were enqueued when missed messages of a channel were. */
   const lookedUpAt = new LRUCache<string, number>({ max: 1000 });
@@ -98,12 +86,6 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     isMissed: boolean,
   ): Promise<void> {
     const message = isMissed ? await withServer(given) : given;
-    const before = refused.get(message.id);
-    if (before !== undefined) {
-      // It may have been read as a missed one first.
-      if (!isMissed) await refusals.tell(message, before);
-      return;
-    }
     const names = options.names(message.guild_id);
     const known = { isEvent: false };
     try {
@@ -124,7 +106,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
         },
       );
     } catch (error) {
-      if (isRefusal(error)) return await refusePrivately(message, error, isMissed);
+      if (isRefusal(error)) return await tellPrivately(message, error, isMissed);
       log.error({ message: message.id, err: error }, "message not accepted");
       const isTransient = isOutage(error);
       if ((isTransient || options.signal.aborted) && receiver.isStopping()) {
@@ -142,10 +124,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       // Perhaps of a conversation that only the store knows.
       if (isForBot === undefined && isTransient) options.lookUpLater();
       if (isForBot !== true) return;
-      // Only this instance's store is unavailable. If it is not an answer to this message, the look-up finds it.
-      if (isParleyError(error, "store-unavailable") && isBeingAnswered(message)) options.lookUpLater();
-      // Discord does not deliver it again, so that the person must be told.
-      else await refuse(message, error);
+      // The look-up finds it when the store responds again.
+      if (isTransient) options.lookUpLater();
+      // Discord does not deliver it again, so that the person must be told, unless another instance has answered.
+      if (!isParleyError(error, "store-unavailable") || !isBeingAnswered(message)) await tell(message, error);
     }
   }
 
@@ -199,32 +181,24 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return result;
   }
 
-  /** Tells the person why the message is not taken, and makes that true: it is not answered later. */
-  async function refuse(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
-    if (isParleyError(error, "busy")) {
-      // The store is available: it says first whether another instance took the message.
-      const outcome = await refuseInTime(receiver, toEventKey(message.id), clock);
-      if (outcome === "accepted" || !isFirstBusyNotice(message)) return;
-    }
-    try {
-      await notices.tell(message, error);
-    } catch (untold) {
-      // Nothing was said, so that the message may still be answered.
-      if (isOutage(error)) options.lookUpLater();
-      throw untold;
-    }
+  /** Tells the person that the message is not taken, or not yet: in a reply, once for all instances. */
+  async function tell(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
+    if (isParleyError(error, "busy") && !isFirstBusyNotice(message)) return;
+    const words = isParleyError(error, "store-unavailable") ? acceptingNotice() : toNotice(error);
+    await api.createMessage(message.channel_id, {
+      ...toSentence(words),
+      message_reference: { message_id: message.id, fail_if_not_exists: false },
+      nonce: message.id,
+      enforce_nonce: true,
+    });
   }
 
-  /** What the rules refuse, they refuse whenever it is delivered; what was over a limit must not be answered later. */
-  async function refusePrivately(
+  async function tellPrivately(
     message: GatewayMessageCreateDispatchData,
     error: ParleyError,
     isMissed: boolean,
   ): Promise<void> {
-    const isForEver = isParleyError(error, "access-denied");
-    if (!isForEver && (await refuseInTime(receiver, toEventKey(message.id), clock)) === "accepted") return;
     log.info({ message: message.id, code: error.code }, "message refused");
-    refused.set(message.id, error);
     // Who did not speak to the bot is told nothing.
     const isAddressed = (await isCertainlyForBot(message, options.names(message.guild_id))) !== false;
     if (!isMissed && isAddressed) await refusals.tell(message, error);
@@ -239,10 +213,6 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   function noteAnswer(message: GatewayMessageCreateDispatchData): void {
     const isOwn = message.author.id === options.names(message.guild_id).botId;
     if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
-  }
-
-  function settleNotice(message: APIMessage): void {
-    if (message.author.id === options.names(undefined).botId) notices.settle(message);
   }
 
   /** A person who sends very many messages is told once in a while, not once a message. */
@@ -278,105 +248,12 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   return {
     take(message, { isMissed = false } = {}) {
       noteAnswer(message);
-      settleNotice(message);
       if (isMissed) noteLookUp(message.channel_id);
       enqueue(message, clock.monotonic(), isMissed);
     },
-    settleNotice,
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),
     idle: () => queue.idle(),
   };
-}
-
-/** How long taking a notice back is tried, in milliseconds. */
-const takeBackForMs = 10 * 60_000;
-const maxSettling = 1000;
-
-/** Tells people that messages are not taken for the time being, and keeps these notices true. */
-interface OutageNotices {
-  /**
-   * Replies to the message, once for all instances, then settles the notice in the background.
-   * @throws ParleyError where nothing could be said
-   */
-  tell(message: Pick<APIMessage, "id" | "channel_id">, error: unknown): Promise<void>;
-  /**
-   * Makes a notice true that the bot has posted: its message is not answered from now on; or, where it was accepted, by
-   * whichever instance, the notice is deleted. All else is ignored. Contract: must not throw.
-   * @param message by the bot
-   */
-  settle(message: APIMessage): void;
-}
-
-/**
- * Who tells a person may be cut off from the store, stopped or killed before the store has decided. So each instance
- * settles the notices that it sees, and the look-up of missed messages those of earlier runs.
- */
-function createOutageNotices(options: {
-  readonly api: Pick<DiscordApi, "createMessage" | "deleteMessage">;
-  readonly receiver: Pick<Receiver, "refuse">;
-  readonly signal: AbortSignal;
-  readonly clock: Clock;
-  readonly log: Log;
-}): OutageNotices {
-  const { api, receiver, signal, clock, log } = options;
-  /** Ids of notices that are, or were, settled here. */
-  const settling = new LRUCache<string, true>({ max: maxSettling });
-
-  async function takeBack({ id, channel_id: channelId }: APIMessage): Promise<void> {
-    try {
-      const deadline = clock.monotonic() + takeBackForMs;
-      await retryPlatformCall(() => api.deleteMessage(channelId, id), deadline, signal, clock);
-    } catch (error) {
-      // Another instance was faster.
-      if (discordCode(error) !== errorCodes.unknownMessage) throw error;
-    }
-  }
-
-  async function settle(notice: APIMessage, messageId: string): Promise<void> {
-    try {
-      if ((await receiver.refuse(toEventKey(messageId))) === "accepted") await takeBack(notice);
-    } catch (error) {
-      settling.delete(notice.id);
-      log.warn({ message: messageId, err: error }, "notice not settled");
-    }
-  }
-
-  function settleOnce(notice: APIMessage, messageId: string): void {
-    if (settling.has(notice.id)) return;
-    settling.set(notice.id, true);
-    void settle(notice, messageId);
-  }
-
-  return {
-    async tell({ id, channel_id: channelId }, error) {
-      // The nonce keeps several instances from telling it several times.
-      const notice = await api.createMessage(channelId, {
-        ...toSentence(toNotice(error)),
-        message_reference: { message_id: id, fail_if_not_exists: false },
-        nonce: id,
-        enforce_nonce: true,
-      });
-      settleOnce(notice, id);
-    },
-    settle(message) {
-      const messageId = message.message_reference?.message_id;
-      if (messageId !== undefined && isOutageText(message.content)) settleOnce(message, messageId);
-    },
-  };
-}
-
-/** As Discord shows them, in every language; written when the first message of the bot is looked at. */
-let outageTexts: ReadonlySet<string> | undefined;
-
-function isOutageText(content: string): boolean {
-  outageTexts ??= new Set(
-    languages.flatMap((language) =>
-      [new ParleyError("store-unavailable", "notice"), new Error("notice")].map((error) =>
-        inLanguage(language, () => toSentence(toNotice(error)).content),
-      ),
-    ),
-  );
-  return outageTexts.has(content);
 }
 
 /** How often a person is told in direct messages that the rules refuse what they wrote in one server. */

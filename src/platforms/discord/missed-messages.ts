@@ -114,8 +114,7 @@ export function createMissedMessages(options: {
   /** The bot's user id; called once it is connected. */
   readonly botId: () => string;
   readonly take: (message: MissedMessage) => void;
-  /** Called with each message of the bot that is read, and with each edited one of a person. */
-  readonly onOwnMessage: (message: APIMessage) => void;
+  /** Called with each edited message of a person. */
   readonly onEdited: (message: MissedMessage) => void;
   /** Whether every message of a channel is for the bot. */
   readonly isAnsweredWhole: (channelId: string, guildId: string | undefined) => Promise<boolean>;
@@ -232,25 +231,15 @@ export function createMissedMessages(options: {
   async function catchUp(gap: Gap): Promise<void> {
     const messages = await untilDone(`channel ${gap.channelId}`, () => readGap(gap));
     if (messages === undefined || signal.aborted) return;
-    for (const message of messages) if (message.author.id === options.botId()) options.onOwnMessage(message);
     const withServer = (message: APIMessage): MissedMessage =>
       gap.guildId === undefined ? message : { ...message, guild_id: gap.guildId };
-    // The bot replies to what it has answered there or has refused in words.
-    const replied = new Set(
-      messages.flatMap(({ author, message_reference: to }) =>
-        author.bot === true ? (to?.message_id ?? []) : [],
-      ),
-    );
     const isWhole = !gap.isChannel || (await isAnsweredWhole(gap));
-    const lastAnswer = messages
-      .filter(({ author, message_reference: to }) => author.id === options.botId() && to === undefined)
-      .reduce((last, { id }) => (BigInt(id) > last ? BigInt(id) : last), 0n);
+    const own = messages.filter(({ author }) => author.id === options.botId());
     const missed = messages.filter(
       (message) =>
         message.author.bot !== true &&
         BigInt(message.id) > (gap.lastSeen ?? 0n) &&
-        !replied.has(message.id) &&
-        !wasAnsweredBefore(message, lastAnswer) &&
+        !wasAnsweredBefore(message, own) &&
         (isWhole || mentionsAnyone(message)),
     );
     const found = { channel: gap.channelId, messages: missed.length };
@@ -260,16 +249,22 @@ export function createMissedMessages(options: {
   }
 
   /**
-   * Whether Discord shows that a message was taken: the bot opened its thread. Of what a restored store cannot know,
-   * also that the bot wrote later in the conversation, where turns run in order.
+   * Whether Discord shows that a message was taken: the bot opened its thread. A restored store does not know some
+   * messages; the bot has taken such a message also where it replied to it, with an answer or a refusal, or wrote later
+   * in the conversation, where turns run in order.
    */
-  function wasAnsweredBefore({ id, thread }: APIMessage, lastAnswer: bigint): boolean {
+  function wasAnsweredBefore({ id, thread }: APIMessage, own: readonly APIMessage[]): boolean {
     if (thread !== undefined && "owner_id" in thread && thread.owner_id === options.botId()) return true;
-    if (history.restored === undefined || BigInt(id) >= lastAnswer) return false;
+    if (history.restored === undefined) return false;
     const { backedUpAt, restoredAt } = history.restored;
-    return (
+    const isLost =
       BigInt(id) >= snowflakeAt(backedUpAt - clockMarginMs) &&
-      BigInt(id) <= snowflakeAt(restoredAt + clockMarginMs)
+      BigInt(id) <= snowflakeAt(restoredAt + clockMarginMs);
+    return (
+      isLost &&
+      own.some(({ id: later, message_reference: to }) =>
+        to === undefined ? BigInt(later) > BigInt(id) : to.message_id === id,
+      )
     );
   }
 

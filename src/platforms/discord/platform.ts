@@ -206,7 +206,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         return place.answerTo === "every-message";
       },
       take: (message) => messages?.take(message, { isMissed: true }),
-      onOwnMessage: (message) => messages?.settleNotice(message),
       onEdited: (message) => edits.message(message),
       botId,
       now,

@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { notAcceptedNotice } from "../../core/error-messages.ts";
+import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, isRefusal } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
@@ -12,12 +12,12 @@ const slowAfterMs = 1800;
 /** How long accepting a call is tried: the notice says two minutes. */
 const acceptForMs = 100_000;
 
-/** Passes commands to the receiver. Slack delivers each once, so what is said about one must be true for good. */
+/** Passes commands to the receiver. Slack delivers each once. */
 export interface CallIntake {
   /**
-   * Resolves within two seconds. `slow`: it is not accepted yet and a notice is to be shown; if it never is,
-   * `say` gets the words, once they are certain.
-   * @throws ParleyError where it is refused: `busy`, `stopping`
+   * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is refused
+   * later, `say` gets the words.
+   * @throws ParleyError where it is refused
    */
   take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow">;
   /** The same for a form that can be submitted again with the same key: it is tried for these seconds only. */
@@ -26,23 +26,15 @@ export interface CallIntake {
 
 /** @see {@link CallIntake} */
 export function createCallIntake(options: {
-  readonly receiver: Pick<Receiver, "receive" | "refuse">;
+  readonly receiver: Pick<Receiver, "receive">;
   readonly clock: Clock;
   readonly log: Log;
 }): CallIntake {
   const { receiver, clock, log } = options;
 
-  async function refuse(key: string, say: (text: string) => Promise<void>): Promise<void> {
-    try {
-      if ((await receiver.refuse(key)) === "refused") await say(notAcceptedNotice());
-    } catch (error) {
-      log.warn({ key, err: error }, "refused command not settled");
-    }
-  }
-
   /** `slow` where the store does not respond in time, or cannot be reached. */
-  async function acceptedSoon(acceptance: Promise<unknown>): Promise<"accepted" | "slow"> {
-    const accepted = acceptance.then(() => "accepted" as const);
+  async function acceptedSoon(receiving: Promise<unknown>): Promise<"accepted" | "slow"> {
+    const accepted = receiving.then(() => "accepted" as const);
     try {
       return (await inTime(accepted, slowAfterMs, { clock })) ?? "slow";
     } catch (error) {
@@ -53,20 +45,18 @@ export function createCallIntake(options: {
 
   return {
     async take(call, say) {
-      const acceptance = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
+      const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
       let isSlow = false;
-      acceptance.catch((error: unknown) => {
+      receiving.catch((error: unknown) => {
         if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
         else log.error({ key: call.key, err: error }, "command not accepted");
-        // The rules refuse it whenever it is delivered.
-        if (isParleyError(error, "access-denied")) return;
-        // Otherwise the caller of this function says why.
-        return refuse(call.key, isSlow ? say : () => Promise.resolve());
+        // The notice stays true where the store was not reached; what is refused at once is said by the caller.
+        return isSlow && !isParleyError(error, "store-unavailable") ? say(toNotice(error)) : undefined;
       });
-      const result = await acceptedSoon(acceptance);
+      const result = await acceptedSoon(receiving);
       isSlow = result === "slow";
       return result;
     },
-    takeForm: (call) => acceptedSoon(receiver.receive(call)),
+    takeForm: (call) => acceptedSoon(receiver.receive(call, { canResend: true })),
   };
 }

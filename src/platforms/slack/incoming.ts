@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import { isParleyError, ParleyError, isRefusal } from "../../core/errors.ts";
+import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../core/events.ts";
 import type { PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -9,7 +9,6 @@ import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import { toTitle } from "../../support/text.ts";
 import type { Language } from "../../words/languages.ts";
 import { currentLocale, inLanguage, translate } from "../../words/translate.ts";
-import { refuseInTime } from "../delivery/receive-patiently.ts";
 import {
   type SlackMessageInfo,
   teamOf,
@@ -60,8 +59,6 @@ interface IncomingOptions {
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
   readonly replaced: Pick<ReplacedMessages, "isOwn">;
-  /** Whether a channel has more answers than Slack takes posts in time. */
-  readonly isCrowded: (channel: string) => boolean;
   /** Called with the first message of a thread, by its key, before it is accepted. */
   readonly saveTitle: (key: string, title: string) => void;
   /** Default: the time of this process. */
@@ -94,17 +91,15 @@ const maxEditedMs = 10 * 60_000;
 const lateMs = 3000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, people, read, origins, refusals, replaced, isCrowded, receiver, log } = options;
+  const { api, identity, people, read, origins, refusals, replaced, receiver, log } = options;
   const { clock = systemClock } = options;
   const acceptedKeys = createRecent<"whole" | "without files">(maxAcceptedKeys);
-  /** Refused, told and acknowledged: the mention's second event must not be answered. */
-  const refusedKeys = createRecent(maxAcceptedKeys);
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
   const arrivals = createArrivals<MessageEvent["files"]>(maxAcceptedKeys, clock);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
-  const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event)) || refusedKeys.has(keyOf(event));
+  const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event));
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
 
@@ -175,7 +170,6 @@ export function createIncoming(options: IncomingOptions): Incoming {
   /** `undefined`: it is refused. */
   async function accept(event: MessageEvent, redelivery: number, edit?: MessageEdit): Promise<Accepted> {
     const key = keyOf(event);
-    if (refusedKeys.has(key)) return undefined;
     if (redelivery > 0 && !acceptedKeys.has(key) && (await isDeleted(event))) {
       log.info({ key }, "deleted message not taken in");
       return undefined;
@@ -215,8 +209,6 @@ export function createIncoming(options: IncomingOptions): Incoming {
     let outcome: Accepted;
     try {
       if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
-      // Known ones are accepted already.
-      if (isCrowded(event.channel) && !acceptedKeys.has(key)) throw tooManyReplies();
       outcome = await inLanguage(language, () => receiver.receive(message));
       // Its mention may have been accepted without them.
       if (outcome === "duplicate" && hasFiles && acceptedKeys.get(key) !== "whole")
@@ -224,7 +216,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
     } catch (error) {
       const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
       if (!isLast && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
-      await inLanguage(language, () => refuse(event, error));
+      await inLanguage(language, () => tell(event, error));
+      return undefined;
     }
     acceptedKeys.set(key, hasFiles ? "whole" : "without files");
     return outcome;
@@ -256,22 +249,11 @@ export function createIncoming(options: IncomingOptions): Incoming {
     });
   }
 
-  /**
-   * Says once that the message is not answered, and makes that true for its other deliveries. Slack must not deliver it
-   * again: that would make it worse.
-   */
-  async function refuse(event: MessageEvent, error: ParleyError): Promise<void> {
-    const key = keyOf(event);
-    if (acceptedKeys.has(key)) return;
-    // What the rules refuse, they refuse at each delivery: nothing is stored of it.
-    if (!isParleyError(error, "access-denied") && (await refuseInTime(receiver, key, clock)) === "accepted")
-      return;
-    log.info({ key, code: error.code }, "message refused");
-    if (isRefusal(error)) refusedKeys.set(key, true);
+  /** Says why the message is not answered, or that it may not be. Who did not speak to the bot is told nothing. */
+  async function tell(event: MessageEvent, error: ParleyError): Promise<void> {
+    log.info({ key: keyOf(event), code: error.code }, "message not taken");
     const { channel, ts, thread_ts: thread, user = "" } = event;
-    // Who did not speak to the bot is told nothing.
-    if (thread === undefined && !isAddressed(event)) return;
-    await refusals.tell({ channel, user, ts, thread }, error);
+    if (thread !== undefined || isAddressed(event)) await refusals.tell({ channel, user, ts, thread }, error);
   }
 
   /**
@@ -373,10 +355,6 @@ function isThreadRoot({ ts, thread_ts: thread }: MessageEvent): boolean {
 /** Slack tells of a mention again when its message is edited, also of one that was answered long ago. */
 function isLateEdit({ ts, edited }: MessageEvent): boolean {
   return edited !== undefined && toUnixMs(edited.ts) - toUnixMs(ts) > maxEditedMs;
-}
-
-function tooManyReplies(): ParleyError {
-  return new ParleyError("busy", "too many answers are being shown in one Slack channel");
 }
 
 /** What has arrived under a key, for those who wait for it. */

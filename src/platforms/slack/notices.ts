@@ -1,6 +1,6 @@
 import type { App, Context } from "@slack/bolt";
 import type { Clock } from "../../core/clock.ts";
-import { toNotice } from "../../core/error-messages.ts";
+import { acceptingNotice, toNotice } from "../../core/error-messages.ts";
 import { isRefusal, type ParleyError, isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
@@ -122,7 +122,8 @@ export function createRefusalNotices(
     async tell({ channel, thread, ts, user }, error) {
       // Of other errors each message is told: others of the same person are answered.
       if (isRefusal(error) && !schedule.isDue(error, `${channel} ${user}`, accessMs)) return;
-      const notice = toNotice(error);
+      const isUnknown = isParleyError(error, "store-unavailable");
+      const notice = isUnknown ? acceptingNotice() : toNotice(error);
       const content = { text: escapeText(notice), blocks: [toPlainSection(notice)] };
       try {
         // A refusal stays readable in direct messages; what passes, like an outage, need not.

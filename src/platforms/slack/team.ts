@@ -104,6 +104,8 @@ export interface Team {
   readonly delivery: DeliveryScheduler;
   readonly download: ReturnType<typeof createFiles>["download"];
   readonly readRoom: NonNullable<Platform["readRoom"]>;
+  /** Whether a further answer in the channel could not be posted in time. */
+  isCrowded(channel: string): boolean;
   openReply(address: SlackAddress, hooks: ReplyHooks): Reply;
   openThread(address: SlackAddress, title: string): Promise<OpenedThread>;
   /** Name of a channel. `undefined`: a direct message. */
@@ -149,7 +151,6 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   const sessions = createSessions({ calls: shownCalls, scheduler: delivery, clock, log });
   const startedAt = clock.now();
 
-  /** Whether a further answer in the channel could not be posted in time. */
   function isCrowded(channel: string): boolean {
     return load.isFull(channel) && delivery.waitMs(lanes.posts(channel), "first") > 0;
   }
@@ -206,7 +207,6 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
       origins,
       refusals,
       replaced,
-      isCrowded,
       saveTitle: (key, title) => void titles.set(key, title),
       receiver,
       clock,
@@ -237,6 +237,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
     handlers,
     delivery,
     download: (attachment, options) => files.download(attachment, options),
+    isCrowded,
     readRoom: (address, query) => withoutLookupTime(() => readRoom(address, query)),
     openReply(address, hooks) {
       if (hooks.isResumed === true) resumed.set(address.key, true);

@@ -1,4 +1,5 @@
 import type { DeliveryState } from "../../core/platform.ts";
+import { parseAddress, teamOfAddress } from "./address.ts";
 import { botScopes } from "./manifest.ts";
 import { createApiAccess, type TeamToken } from "./installations.ts";
 import { createTeam, type Team, type TeamSurroundings } from "./team.ts";
@@ -76,8 +77,10 @@ export function warnOfMissingScopes({ scopes, teamId }: Identity, { log }: TeamS
 /** All that wait in the workspaces. The bound of one workspace holds for all of them together. */
 export function deliveryOf(teams: () => readonly Team[]): DeliveryState {
   return {
-    isFull() {
+    isFull(address) {
       const all = teams();
+      const team = all.find(({ id }) => id === teamOfAddress(parseAddress(address)));
+      if (team?.isCrowded(parseAddress(address).channel) === true) return true;
       if (all.length === 1) return all[0]?.delivery.isFull() === true;
       return all.reduce((sum, { delivery }) => sum + countOf(delivery), 0) >= maxWaitingInAll;
     },

@@ -210,7 +210,7 @@ export async function receiveShown(
   }
   let outcome: "accepted" | "duplicate" | undefined;
   try {
-    outcome = await context.receiver.receive(event);
+    outcome = await context.receiver.receive(event, { canResend: true });
     return outcome;
   } finally {
     if (isNew && outcome !== "accepted") await takeBack(context, conversationId, itemId, outcome);

@@ -93,9 +93,7 @@ export const errorMessages = {
   "error.too-old": "Parley was offline when this arrived, so it was not answered automatically.",
 
   "notice.accepting":
-    "Parley's store does not respond right now. The answer appears here if your command could be kept. If there is none in two minutes, use the command again.",
-  "notice.not-accepted":
-    "Parley's store did not respond, so your command was not kept. Use it again, please.",
+    "Parley's store does not respond right now, so this is not stored yet. You may still get an answer; if there is none in two minutes, send it again.",
   "notice.hidden-content":
     "I cannot read messages here that do not mention me, because my Message Content Intent is off. Mention me in each message, or ask the admin of this bot to turn it on.",
   "notice.form-not-accepted": "Parley's store does not respond right now. Send this once more in a moment.",

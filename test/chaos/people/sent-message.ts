@@ -105,8 +105,7 @@ export function toSecret(label: string): string {
 /** Which refusal the words of a notice are. `undefined`: they refuse nothing. */
 export function toRefusal(words: string): Refusal | undefined {
   if (words.includes("Slack did not confirm")) return { reason: "unconfirmed", words, isConditional: true };
-  if (words.includes("could be kept")) return { reason: "store", words, isConditional: true };
-  if (words.includes("was not kept")) return { reason: "store", words };
+  if (words.includes("may still get an answer")) return { reason: "store", words, isConditional: true };
   if (words.includes("cannot reach its store")) return { reason: "store", words };
   if (/Parley is restarting/.test(words)) return { reason: "stopping", words };
   if (/Parley is busy|not answered yet/.test(words)) return { reason: "busy", words };
@@ -115,7 +114,7 @@ export function toRefusal(words: string): Refusal | undefined {
 
 /**
  * What a person was told at last, of everything that was said about a command: a refusal without conditions; else what
- * became of one that "could be kept"; else that it could.
+ * became of one that may still get an answer; else that it may.
  */
 export function findRefusal(said: readonly string[]): Refusal | undefined {
   const refusals = said.map((words) => toRefusal(words)).filter((refusal) => refusal !== undefined);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { acceptingNotice, notAcceptedNotice, toNotice } from "../../../src/core/error-messages.ts";
+import { acceptingNotice, toNotice } from "../../../src/core/error-messages.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
 import { findRefusal } from "../../chaos/people/sent-message.ts";
 
@@ -11,7 +11,5 @@ test("what a person was told at last counts", () => {
   expect(findRefusal([conditional])).toMatchObject({ reason: "store", isConditional: true });
   expect(findRefusal([conditional, "re #e1", unconfirmed])?.reason).toBe("unconfirmed");
   expect(findRefusal([conditional, unconfirmed, refused])?.reason).toBe("stopping");
-  expect(findRefusal([notAcceptedNotice()])).toEqual({ reason: "store", words: notAcceptedNotice() });
-  expect(findRefusal([conditional, notAcceptedNotice()])?.words).toBe(notAcceptedNotice());
   expect(findRefusal(["", "re #e1"])).toBeUndefined();
 });

@@ -24,6 +24,8 @@ async function start(
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const client = createTestClient(baseUrl, {
     retryRules: { maxAttempts: 1, baseDelayMs: 1, maxDelayMs: 1 },
+    // Server and client share one busy process.
+    timeouts: { connectMs: 10_000, firstEventMs: 10_000, idleMs: 10_000, totalMs: 50_000 },
     ...options,
   });
   closers.push(

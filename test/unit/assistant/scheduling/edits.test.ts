@@ -201,7 +201,7 @@ describe("edits of questions", () => {
     it("of which nothing is known, or that was refused, forgotten or hidden, is none", async () => {
       expect(await edit(message("never seen"), "new")).toBe("unknown");
       const refused = message("refused");
-      await world.assistant.refuse(refused.key);
+      await world.store.inbox.refuse(refused.key);
       expect(await edit(refused, "new")).toBe("unknown");
       const forgotten = await world.ask("forgotten");
       await world.store.erasure.forgetAuthor("fake:c1", "fake:ada");

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { World } from "../../../support/assistant-world.ts";
-import { message } from "../../../support/fakes.ts";
+import { call, message } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("acceptance", () => {
@@ -36,7 +37,7 @@ describe("acceptance", () => {
     expect(world.gateway.requests).toHaveLength(1);
   });
 
-  it("is answered once, by the next recovery, where its outcome was unknown and it is delivered again", async () => {
+  it("is answered once where its outcome was unknown and it is delivered again", async () => {
     acceptWith((accept) => async (...args) => {
       await accept(...args);
       throw isGone();
@@ -44,9 +45,10 @@ describe("acceptance", () => {
     const event = message("hello");
     await expect(world.assistant.receive(event)).rejects.toMatchObject({ code: "store-unavailable" });
     vi.restoreAllMocks();
+    expect(await world.assistant.receive(event)).toBe("accepted");
+    await whenAnswered();
     expect(await world.assistant.receive(event)).toBe("duplicate");
     await world.recover();
-    await whenAnswered();
     expect(world.gateway.requests).toHaveLength(1);
     expect(world.assistant.pending()).toBe(0);
   });
@@ -55,61 +57,63 @@ describe("acceptance", () => {
 describe("refusals", () => {
   const world = worldOfEachTest();
 
-  const away = () => Promise.reject(new ParleyError("store-unavailable", "away"));
-
   describe("a refusal", () => {
-    it("is for good: the same event is a duplicate from then on, also for another process", async () => {
-      const event = message("hello");
-      expect(await world.assistant.refuse(event.key)).toBe("refused");
-      expect(await world.assistant.receive(event)).toBe("duplicate");
-      expect(await world.store.inbox.accept(event)).toBe("duplicate");
-      expect(await world.store.inbox.listOpen()).toEqual([]);
-      expect(await world.assistant.refuse(event.key)).toBe("refused");
-    });
+    const refusalOf = async (event: IncomingEvent, code: string): Promise<void> =>
+      await expect(world.assistant.receive(event)).rejects.toMatchObject({ code });
 
-    it("is not made again: what is found once more, of somebody who is over a limit, is a duplicate", async () => {
+    async function beOverTheRate(): Promise<void> {
       await world.renew({ spending: { turnsPersonMinute: 1 } });
       await world.assistant.receive(message("one"));
-      const second = message("two");
-      await expect(world.assistant.receive(second)).rejects.toMatchObject({ code: "rate-limited" });
-      expect(await world.assistant.refuse(second.key)).toBe("refused");
-      expect(await world.assistant.receive(second)).toBe("duplicate");
+    }
+
+    it("is for good: the same event is a duplicate from then on, also for another process", async () => {
+      await beOverTheRate();
+      const event = message("two");
+      await refusalOf(event, "rate-limited");
+      expect(await world.assistant.receive(event)).toBe("duplicate");
+      expect(await world.store.inbox.accept(event)).toBe("duplicate");
+      expect((await world.store.inbox.listOpen()).map((one) => one.event.key)).not.toContain(event.key);
     });
 
-    it("counts from the moment it is said, although the store is unavailable until later", async () => {
-      const event = message("hello");
-      const refuse = vi.spyOn(world.store.inbox, "refuse").mockImplementation(away);
-      const refusal = world.assistant.refuse(event.key);
-      expect(await world.assistant.receive(event)).toBe("duplicate");
+    it("is not kept where its person can send the same event again", async () => {
+      await beOverTheRate();
+      const event = message("two");
+      for (let times = 0; times < 2; times++)
+        await expect(world.assistant.receive(event, { canResend: true })).rejects.toMatchObject({
+          code: "rate-limited",
+        });
+      expect(await world.store.inbox.accept(event)).toBe("accepted");
+    });
+
+    it("is none while the store cannot keep it: nobody knows yet whether it will be answered", async () => {
+      await beOverTheRate();
+      const event = message("two");
+      const refuse = vi
+        .spyOn(world.store.inbox, "refuse")
+        .mockRejectedValue(new ParleyError("store-unavailable", "away"));
+      await refusalOf(event, "store-unavailable");
       refuse.mockRestore();
-      expect(await refusal).toBe("refused");
-      expect(await world.assistant.receive(event)).toBe("duplicate");
-      expect(world.platform.replies).toEqual([]);
+      await refusalOf(event, "rate-limited");
     });
 
-    it("of an event that was written all the same is `accepted`, and the event is answered at once", async () => {
-      const event = message("hello");
+    it("is none of an event that another process has accepted: no words are said, and it is not answered twice", async () => {
+      await beOverTheRate();
+      const event = message("two");
       await world.store.inbox.accept(event);
-      expect(await world.assistant.refuse(event.key)).toBe("accepted");
-      await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished" }]));
-    });
-
-    it("of an event that was answered is `accepted`, and it is not answered again", async () => {
-      const event = message("hello");
-      await world.assistant.receive(event);
-      await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-      expect(await world.assistant.refuse(event.key)).toBe("accepted");
+      expect(await world.assistant.receive(event)).toBe("duplicate");
       await world.settled();
       expect(world.platform.replies).toHaveLength(1);
     });
 
-    it("no longer waits for the store after the process has stopped", async () => {
-      vi.spyOn(world.store.inbox, "refuse").mockImplementation(away);
-      const refusal = world.assistant.refuse("fake:1");
-      const failed = expect(refusal).rejects.toMatchObject({ code: "stopping" });
-      await world.passingTime(world.assistant.stop({ deadlineMs: 100 }));
-      await failed;
-      await expect(world.assistant.refuse("fake:2")).rejects.toMatchObject({ code: "store-unavailable" });
+    it("of a command by a process that stops is for good; a message is left to its next delivery", async () => {
+      const command = call("ask", { prompt: "why?" });
+      const question = message("hello");
+      const stopped = world.assistant.stop({ deadlineMs: 100 });
+      await refusalOf(command, "stopping");
+      await refusalOf(question, "stopping");
+      await stopped;
+      expect(await world.store.inbox.accept(command)).toBe("duplicate");
+      expect(await world.store.inbox.accept(question)).toBe("accepted");
     });
   });
 

@@ -84,7 +84,7 @@ export async function startHarness(
   });
   prepare?.(simulator);
   const { log, lines } = createListLog();
-  const start = async () => {
+  const start = async (acceptedBefore: readonly string[]) => {
     const platform = hastened(
       createDiscordPlatform({
         token: simulator.token,
@@ -98,18 +98,21 @@ export async function startHarness(
       clock,
     );
     const receiver = createRecordingReceiver();
+    for (const key of acceptedBefore) receiver.acceptedBefore.add(key);
     await clock.passing(platform.start(receiver, receiver));
     return { platform, receiver };
   };
-  const started = await start();
+  const started = await start([]);
   await until(() => simulator.world.commands.length > 0);
   const harness: Harness = {
     simulator,
     ...started,
     lines,
     async restart() {
-      await harness.platform.stop();
-      Object.assign(harness, await start());
+      const { platform, receiver: before } = harness;
+      await platform.stop();
+      const accepted = before.events.map(({ key }) => key);
+      Object.assign(harness, await start([...before.acceptedBefore, ...accepted]));
     },
     async close() {
       await harness.platform.stop();

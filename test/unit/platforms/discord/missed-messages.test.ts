@@ -23,7 +23,6 @@ describe("missed messages", () => {
     restored?: ConversationHistory["restored"],
   ) {
     const taken: string[] = [];
-    const own: string[] = [];
     const edited: string[] = [];
     const asked: string[] = [];
     const state = { storeFails: 0, discordFails: 0, concurrent: 0, maxConcurrent: 0 };
@@ -68,12 +67,11 @@ describe("missed messages", () => {
           Promise.resolve((conversations[id]?.known ?? []).map((turnKey) => ({ turnKey }) as StoredMessage)),
       },
       take: (message) => void taken.push(message.id),
-      onOwnMessage: (message) => void own.push(message.id),
       now: () => now,
       signal: stopping.signal,
       log: silentLog,
     });
-    return { missed, taken, own, edited, asked, state, stopping };
+    return { missed, taken, edited, asked, state, stopping };
   }
 
   describe("missed messages", () => {
@@ -291,12 +289,18 @@ describe("missed messages", () => {
       expect(taken).toEqual([mention, role]);
     });
 
-    it("are not those that the bot has replied to, with an answer or a refusal", async () => {
+    it("are, where the store was restored, not those that the bot has replied to", async () => {
       const [refused, missedOne] = [idAt(20 * minute), idAt(10 * minute)];
       const notice = `${BigInt(idAt(15 * minute)) / 10n}9`;
       const { missed, taken } = setUp(
         { "discord:7": { known: [], channel: [refused, notice, missedOne] } },
-        { [notice]: { message_reference: { message_id: refused } as never } },
+        {
+          [notice]: {
+            author: { id: "bot", bot: true } as never,
+            message_reference: { message_id: refused } as never,
+          },
+        },
+        { backedUpAt: now - 40 * minute, restoredAt: now - minute },
       );
       missed.start();
       await vi.advanceTimersByTimeAsync(200);

@@ -77,7 +77,6 @@ export function createFakeReceiver(): FakeReceiver {
     keep(event) {
       return this.receive(event);
     },
-    refuse: () => Promise.resolve("refused"),
     answersTo: () => Promise.resolve("every-message"),
     async knows(conversationId) {
       return this.stored.has(conversationId);
