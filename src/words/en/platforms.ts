@@ -1,4 +1,4 @@
-/** What platforms show around answers: buttons, forms, notices of their own, and how people use the bot there. */
+/** What platforms show around answers, such as buttons, forms and notices, and how people use the bot. */
 export const platformMessages = {
   "button.retry": "Retry",
   "button.correct": "Correct it",
@@ -129,7 +129,10 @@ export const platformMessages = {
   "web.command-not-edited": "Commands are not edited. Send it as a new message.",
 } as const;
 
-/** What Slack shows of the bot as an agent: sessions, App Home, shortcuts, feedback. */
+/**
+ * Discards the unread rest of a refused request, because many clients read the answer only at the end. After
+ * `maxBytes` it reads no more and closes the connection a second later, or else after `maxMs`.
+ */
 export const slackAgentMessages = {
   "slack.session-untitled": "Conversation",
   "slack.home.use": "How to use Parley",
