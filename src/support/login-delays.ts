@@ -9,7 +9,7 @@ const maxDelayMs = 60_000;
 const maxFailures = 12;
 /** After this time without a failure, an address starts anew. */
 const forgetMs = 15 * 60_000;
-/** From this many failures of all addresses in a minute, each one has fewer free ones and waits longer. */
+/** At this many failures a minute over all addresses, each one has fewer free ones and waits longer. */
 const busyFailures = 100;
 const busyWindowMs = 60_000;
 const busyFactor = 8;

@@ -129,10 +129,7 @@ export const platformMessages = {
   "web.command-not-edited": "Commands are not edited. Send it as a new message.",
 } as const;
 
-/**
- * Discards the unread rest of a refused request, because many clients read the answer only at the end. After
- * `maxBytes` it reads no more and closes the connection a second later, or else after `maxMs`.
- */
+/** What Slack shows of the bot as an agent, such as sessions, App Home, shortcuts and feedback. */
 export const slackAgentMessages = {
   "slack.session-untitled": "Conversation",
   "slack.home.use": "How to use Parley",
