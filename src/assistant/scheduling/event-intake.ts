@@ -15,20 +15,20 @@ import type { TurnScheduler } from "./turn-scheduler.ts";
 import type { createTurnTraces } from "./turn-traces.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** Bounds for this process. */
+/** Limits for this process. */
 export interface IntakeLimits {
-  /** Events accepted and not yet answered. Past it new ones are refused with `busy`. */
+  /** How many accepted events may be unanswered. Further ones are refused with `busy`. */
   readonly events: number;
-  /** The same for one person. */
+  /** The same limit for one person's events. */
   readonly eventsPerPerson: number;
 }
 
-/** Takes events in: checks whether they may be answered, accepts them durably and schedules their turns. */
+/** Checks whether events may be answered, accepts them durably and schedules their turns. */
 interface EventIntake {
   /**
-   * Accepts an event as the first step of its turn, also while the process stops. `isCounted`: against what its person may
-   * ask and spend.
-   * @throws ParleyError what the rules say, `busy`, `rate-limited`, `over-budget`, `store-unavailable`
+   * Accepts an event as the first step of its turn, also while the process stops. `isCounted` says whether it
+   * counts for its person's limits.
+   * @throws ParleyError of the rules, `busy`, `rate-limited`, `over-budget`, `store-unavailable`
    */
   keep(event: IncomingEvent, how: { readonly isCounted: boolean }): Promise<"accepted" | "duplicate">;
 }
@@ -47,15 +47,15 @@ interface EventIntakeOptions {
   readonly tracer: Tracer;
   readonly meter: Pick<Meter, "refused">;
   readonly log: Log;
-  /** The operator's rules, and those of the place. Rejects with their error. */
+  /** Rejects with the error of the operator's rules or those of the place. */
   expectAllowed(asker: Asker): Promise<void>;
-  /** The error where its person or place has spent too much. */
+  /** Returns an error if its person or place has spent too much. */
   overBudget(event: IncomingEvent): Promise<ParleyError | undefined>;
   /** Called for each event that may be answered. */
   onSeen(event: IncomingEvent): void;
 }
 
-/** @see {@link EventIntake} */
+/** Creates the {@link EventIntake}. */
 export function createEventIntake(options: EventIntakeOptions): EventIntake {
   const { inbox, queue, scheduler, recovery, platforms, limits, traces, tracer, log } = options;
   const { inFlight } = scheduler;
@@ -70,7 +70,7 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
     const isRedelivered = inFlight.has(incoming.key);
     const isBusyNow = !isRedelivered && isBusy(incoming);
     const event = toCallIfWritten(incoming, options.commands, platforms.get(incoming.platform));
-    // Counted before it is durable, so that many at once cannot pass the bounds together.
+    // It counts before it is durable, so that many events at once cannot exceed the limits together.
     if (!isBusyNow) inFlight.add(event);
     let counted: Awaited<ReturnType<TurnRate["count"]>> | undefined;
     let result: "accepted" | "duplicate" | undefined;
@@ -82,7 +82,7 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
         refusal = counted.refusal;
       }
       if (refusal === undefined) result = await acceptDurably(inbox, event);
-      // Accepted before, here or by another process, it is answered; refused before, its author was told. No words again.
+      // If it was accepted before, it is answered. If it was refused before, its author has been told.
       else if (await inbox.knows(incoming.key)) return "duplicate";
       else throw refusal;
     } finally {
@@ -148,12 +148,12 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
   };
 }
 
-/** Platforms want an acknowledgement within 3 s; attempts start within this time, in milliseconds. */
+/** Attempts start within this time, because platforms want an acknowledgement within 3 s. */
 const patienceMs = 1500;
 
 /**
- * Accepts an event, and tries again for a moment when the store is unavailable: a person is not told of an outage that
- * is over before they have read it.
+ * Accepts an event, and retries for a moment if the store is unavailable. A person should not be told of an
+ * outage that is over at once.
  * @throws ParleyError `store-unavailable`
  */
 export async function acceptDurably(
@@ -169,32 +169,32 @@ export async function acceptDurably(
     },
   });
   if (result === "accepted" || !hasFailed) return result;
-  // The attempt that failed may have been written: then the event is this process's, and still open.
+  // The failed attempt may have been written. The event then belongs to this process and is still open.
   return (await inbox.isOpen(event.key)) ? "accepted" : "duplicate";
 }
 
-/** Refusals that wait for the store. Past it the oldest is no longer waited for. */
+/** How many refusals may wait for the store. Beyond that the oldest is given up. */
 const maxWaiting = 10_000;
 
 interface RefusalOptions {
   readonly inbox: Pick<Inbox, "refuse" | "lookUp" | "isOpen">;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
   readonly log: Log;
 }
 
-/** What people were told is not taken. */
+/** The events of which people were told that they are not accepted. */
 interface Refusals extends Pick<Receiver, "refuse"> {
   /** Whether a refusal of this key waits for the store. */
   isWaiting(key: string): boolean;
-  /** From now on each refusal is tried once. Those that wait reject with `stopping`. */
+  /** Tries each later refusal only once. Refusals that wait reject with `stopping`. */
   close(): void;
 }
 
 /**
- * Keeps refusals in memory until the store has them. One that comes too late, because an accept whose outcome was
- * unknown had been written, starts the turn instead.
+ * Keeps refusals in memory until the store has them. If the event was accepted after all, by a write whose
+ * outcome was unknown, the refusal starts the turn instead.
  */
 export function createRefusals({ inbox, scheduler, now, log }: RefusalOptions): Refusals {
   const waiting = createRecent<Promise<"refused" | "accepted">>(maxWaiting);
