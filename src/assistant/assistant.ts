@@ -55,39 +55,39 @@ interface AssistantOptions {
   readonly queue: ConversationQueue;
   readonly claims: Claims;
   readonly commands: ReadonlyMap<string, Command>;
-  /** Who may use it. */
+  /** Decides who may use the bot. */
   readonly access: Access;
   readonly spending: SpendingOptions;
   readonly models: ModelSettings;
-  /** Which models may be used. */
+  /** Decides which models may be used. */
   readonly allowedModels: AllowedModels;
   readonly chat: DeploymentChat;
-  /** How much is read of a thread in which people talk with each other. Default: 100 messages of 24,000 characters. */
+  /** How much is read of a thread of people. Default: 100 messages of 24,000 characters together. */
   readonly room?: RoomBounds;
-  /** What people set with `/settings`. */
+  /** Stores what people set with `/settings`. */
   readonly settings: SettingsStore;
-  /** What is wrong with access terms that people typed, one sentence each. */
+  /** Says in one sentence each what is wrong with access terms that people typed. */
   readonly accessProblems: (terms: readonly string[]) => readonly string[];
-  /** What `/help` tells of the settings. */
+  /** The settings that `/help` shows. */
   readonly help: Omit<HelpSettings, "turnsPersonMinute">;
-  /** What differs from the defaults. */
+  /** Limits that differ from the defaults. */
   readonly limits?: Partial<AssistantLimits>;
   readonly log: Log;
   readonly meter: Meter;
-  /** Default: no traces. */
+  /** By default there are no traces. */
   readonly tracer?: Tracer;
   /** Default: the time of this process. */
   readonly clock?: Clock;
 }
 
-/** How much people may ask for and spend. */
+/** How much people may ask and spend. */
 export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "dayUsd"> {
   readonly ledger: SpendingLedger;
-  /** Requests of one person in a minute. 0: no limit. */
+  /** How many requests one person may make in a minute, where 0 means no limit. */
   readonly turnsPersonMinute: number;
 }
 
-/** Bounds for this process. */
+/** Limits for this process. */
 interface AssistantLimits extends AdmissionLimits, IntakeLimits {}
 
 const defaultLimits: AssistantLimits = {
@@ -99,7 +99,7 @@ const defaultLimits: AssistantLimits = {
   fileBytesPerPerson: 75_000_000,
 };
 
-/** What runs and what waits, in this process. */
+/** How much runs and waits in this process. */
 interface AssistantLoad {
   readonly turns: { readonly running: number; readonly waiting: number };
   readonly gatewayCalls: { readonly running: number; readonly waiting: number };
@@ -109,24 +109,24 @@ const defaultRoom: RoomBounds = { maxMessages: 100, maxChars: 24_000 };
 
 const maxSeenNames = 10_000;
 
-/** What the product does: accepts events durably and answers each once, in order. @see docs/architecture.md */
+/** The core of the bot: it accepts events durably and answers each once. @see docs/architecture.md */
 export interface Assistant extends Receiver {
-  /** Makes a platform's replies reachable. Call it before the platform starts. */
+  /** Adds a platform, whose replies can then be opened. Call it before the platform starts. */
   addPlatform(platform: Platform): void;
-  /** Resumes a platform's open turns; call it once the platform is connected. Resolves to how many. */
+  /** Resumes a platform's open turns once it is connected. Resolves to their number. */
   recover(platformId: string): Promise<number>;
-  /** Events accepted and not yet closed. */
+  /** The number of accepted events that are not closed. */
   pending(): number;
-  /** How much it has to do. */
+  /** How much runs and waits. */
   load(): AssistantLoad;
   /**
-   * Accepts nothing more, waits for active turns until the deadline, then abandons them: the next start resumes them.
-   * Resolves to how many were abandoned.
+   * Accepts nothing more, waits for active turns until the deadline, and abandons the rest for the next
+   * start. Resolves to the number of abandoned turns.
    */
   stop(options: { readonly deadlineMs: number }): Promise<number>;
 }
 
-/** @see {@link Assistant} */
+/** Creates the {@link Assistant}. */
 export function createAssistant(options: AssistantOptions): Assistant {
   const { access, gateway, conversations, archive, inbox, queue, commands, log, meter } = options;
   const { tracer = noTracer, clock = systemClock } = options;
@@ -144,7 +144,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const turnRate = createTurnRate({ ledger, max: spending.turnsPersonMinute, now });
   const models = createModelChoice(gateway, options.models, allowedModels);
   const platforms = new Map<string, Platform>();
-  /** Names of people by their id, as their events said them. */
+  /** Names of people by id, as their events gave them. */
   const seenNames = createRecent<string>(maxSeenNames);
   const settings = createLayeredSettings({
     store: options.settings,
@@ -188,7 +188,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     inbox,
     platforms,
     commands,
-    // What a command starts in its caller's name is part of the command.
+    // A message that a command starts in its caller's name is part of the command, so it is not counted.
     receive(event) {
       if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
       return intake.keep(event, { isCounted: false });
@@ -262,7 +262,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     return await intake.keep(incoming, { ...receiveOptions, isCounted: false, refusal });
   }
 
-  /** The operator's rules, then those of the place. */
+  /** Checks the operator's rules and then those of the place. */
   async function expectAllowed(asker: Asker): Promise<void> {
     access.expectAllowed(asker);
     await settings.rules.expectMayUse(asker);
@@ -311,7 +311,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     },
     pending: () => scheduler.inFlight.size,
     load: () => ({ turns: scheduler.load(), gatewayCalls: admission.load() }),
-    // A conversation whose first message is accepted has no messages yet: its turn stores them.
+    // A conversation whose first message was just accepted has no messages until its turn stores them.
     knows: async (conversationId) =>
       (await conversations.exists(conversationId)) || (await inbox.listOpenIn(conversationId)).length > 0,
     answersTo: createThreadRules({ conversations, inbox, rules: settings.rules }),
@@ -331,7 +331,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
 const maxNameChars = 100;
 
-/** @see {@link Receiver.labelConversation} */
+/** Creates {@link Receiver.labelConversation}. */
 export function createLabelConversation({
   conversations,
   expectAllowed,
@@ -354,16 +354,16 @@ export function createLabelConversation({
   };
 }
 
-/** On one line; `undefined`: there is nothing to show. */
+/** Puts the name on one line. It is `undefined` if nothing is left. */
 function toName(text: string): string | undefined {
   const line = text.replaceAll(/\s+/g, " ").trim();
   return line === "" ? undefined : Array.from(line).slice(0, maxNameChars).join("");
 }
 
-/** Most conversations that are listed at once, where nobody asks for more. */
+/** The default limit for a list of conversations. */
 const maxListed = 200;
 
-/** The history as people see it: of a retried turn only the last attempt. @see {@link ConversationHistory} */
+/** The history as people see it, with only the last attempt of each turn. @see {@link ConversationHistory} */
 export function createConversationHistory(
   conversations: Conversations,
   archive: Pick<Archive, "exportConversation">,

@@ -1,35 +1,36 @@
 import type { Author, Origin } from "./events.ts";
 
-/** Who does something: an event, a click, or whatever else a platform made the origin of. */
+/** Who does something, such as the person behind an event or a click. */
 export interface Asker {
-  /** `Platform.id` */
+  /** The {@link Platform.id} of the platform. */
   readonly platform: string;
-  /** Absent on the page, which is the operator's own, and in events stored by earlier versions. */
+  /** Absent on the page, which belongs to the operator, and in events that earlier versions stored. */
   readonly origin?: Origin | undefined;
 }
 
-/** Who uses a button: Retry, Stop, a confirmation. */
+/** The person who uses a button such as Retry, Stop or a confirmation. */
 export interface Actor extends Asker {
   readonly author: Author;
 }
 
 /**
- * Why somebody is refused. `denied`: DENY lists them or where they are. `not-listed`: ALLOW is set and lists neither.
- * `stranger`: ALLOW is empty, and they reach the bot without being a member of a server or workspace that has it.
+ * Why somebody is refused. `denied`: DENY lists them or where they are. `not-listed`: ALLOW is set and lists
+ * neither. `stranger`: ALLOW is empty, and they are no member of a server or workspace with the bot.
  */
 export type RefusalReason = "denied" | "not-listed" | "stranger";
 
-/** The access rules in force (`ALLOW`, `DENY`, `ADMINS`). Pure and fast: called for every event and every click. */
+/** The access rules in force (`ALLOW`, `DENY`, `ADMINS`). Every event and every click is checked by them. */
 export interface Access {
   /**
-   * `undefined`: allowed. DENY wins over all else; ADMINS are allowed like those that ALLOW lists. An event without an
-   * origin is allowed: the page is the operator's own, and a stored event was accepted under earlier rules.
+   * Returns `undefined` where they are allowed. DENY wins over everything else, and ADMINS are allowed like
+   * those whom ALLOW lists. An event without an origin is allowed: it comes from the operator's own page, or
+   * it was accepted under earlier rules.
    */
   refusalOf(asker: Asker): RefusalReason | undefined;
-  /** @throws ParleyError `access-denied` where {@link refusalOf} has a reason */
+  /** @throws ParleyError `access-denied` where {@link refusalOf} returns a reason */
   expectAllowed(asker: Asker): void;
-  /** Whether ADMINS lists them and DENY does not. On the page everybody is one: it is the operator's own. */
+  /** Whether ADMINS lists them and DENY does not. Everybody on the page is an admin. */
   isAdmin(asker: Asker): boolean;
-  /** The rule in force, in one line for the start message. */
+  /** Says in one line for the start message which rule is in force. */
   describe(): string;
 }

@@ -1,32 +1,34 @@
-/** How serious a finding is. `wrong`: something does not work, or data is lost by a mere restart. */
+/** How serious a finding is. `wrong` means that something does not work or that a restart loses data. */
 export type FindingLevel = "right" | "warning" | "wrong";
 
-/** One line of `npm run doctor`. Contract: neither text nor remedy contains a secret. */
+/** One line of `npm run doctor`. Neither the text nor the remedy may contain a secret. */
 export interface Finding {
-  /** What was looked at, in one or two words: `Token`. */
+  /** Names in one or two words what was checked, for example `Token`. */
   readonly subject: string;
   readonly level: FindingLevel;
-  /** What was found, in one line. */
+  /** Says in one line what was found. */
   readonly text: string;
-  /** What to do about it: present unless `right`. */
+  /** Says what to do about it. It is present unless the level is `right`. */
   readonly remedy?: string;
 }
 
-/** What a check is given. */
+/** What every check receives when it runs. */
 export interface CheckContext {
-  /** Aborts when the check's time is up. */
+  /** It aborts when the check's time is up. */
   readonly signal: AbortSignal;
-  /** Whether calls that cost money, or connections that take part in the bot's work, may be made. */
+  /** Whether a check may make calls that cost money, or open connections that take part in the bot's work. */
   readonly isLive: boolean;
-  /** Notes the `Date` header of a service's response, for the check of this machine's clock. */
+  /** Records the `Date` header of a service's response, for the check of this machine's clock. */
   readonly noteDate: (service: string, header: string | null | undefined) => void;
 }
 
 /** One check of settings against the real service. It changes nothing there. */
 export interface Check {
-  /** Shown when it fails by itself or takes too long. */
+  /** It is shown when the check itself fails or takes too long. */
   readonly subject: string;
-  /** Resolves to a finding for each thing looked at; to none where another check reports the cause. */
+  /**
+   * Resolves to one finding for each thing that was checked, or to none if another check reports the cause.
+   */
   run(context: CheckContext): Promise<readonly Finding[]>;
 }
 

@@ -12,30 +12,30 @@ import { ParleyError } from "./errors.ts";
 import type { Attachment, RawOption, CommandCall } from "./events.ts";
 import { isPublicHost } from "./settings.ts";
 
-/** What a person gave with a command, in whatever form the platform delivers it. */
+/** What a person gave with a command, however the platform delivers it. */
 export interface CommandInput {
-  /** Values by option name, where the platform has options of its own. */
+  /** The values by option name, on platforms that have command options. */
   readonly options?: Readonly<Record<string, RawOption>>;
-  /** A line of text with options in it. */
+  /** A line of text that may contain options. */
   readonly text?: string;
-  /** Files that came along; each must fit an attachment option. */
+  /** Files that were sent along. Each must fit an attachment option. */
   readonly files?: readonly Attachment[];
-  /** The message that a message command was used on. */
+  /** The message on which a message command was used. */
   readonly subject?: CommandCall["subject"];
 }
 
-/** A command's input as its call takes it. */
+/** A command's input in the form in which a call holds it. */
 export interface ResolvedInput {
-  /** Checked, and with the files and the message's parts in their options. */
+  /** They are checked, and include the files and the parts of the message. */
   readonly options: Readonly<Record<string, RawOption>>;
   /** Whether only the caller may see the reply. */
   readonly isPrivate: boolean;
 }
 
 /**
- * Decides a call's options and privacy, for every platform.
- * `isPersonal`: one person alone sees the conversation anyway (the page), so that only an explicit `private` hides.
- * @throws ParleyError `invalid-option`: an unknown, missing or wrong option, or a file that fits none
+ * Decides a call's options and privacy for every platform. `isPersonal` says that only one person sees the
+ * conversation (the page). Only an explicit `private` option then hides the reply.
+ * @throws ParleyError `invalid-option` for an unknown, missing or wrong option, or a file that fits none
  */
 export function resolveInput(
   command: Command,
@@ -48,8 +48,8 @@ export function resolveInput(
 }
 
 /**
- * Brings text, files and the message's parts into the command's options; the values stay unchecked.
- * @throws ParleyError `invalid-option`: free text or a file that fits no option
+ * Puts the text, the files and the parts of the message into the command's options, without checking them.
+ * @throws ParleyError `invalid-option` for free text or a file that fits no option
  */
 export function collectOptions(command: Command, input: CommandInput): Record<string, RawOption> {
   const options: Record<string, RawOption> = {
@@ -61,7 +61,7 @@ export function collectOptions(command: Command, input: CommandInput): Record<st
   return options;
 }
 
-/** Names of required options that are not given. */
+/** Names of the required options that are missing. */
 export function missingOptions(command: Command, options: Readonly<Record<string, RawOption>>): string[] {
   return Object.entries(command.options).flatMap(([name, option]) =>
     option.required === true && options[name] === undefined ? [name] : [],
@@ -104,7 +104,7 @@ function fillFromMessage(
   }
 }
 
-/** A file that claims to be of the kind, else one that may be. */
+/** Prefers a file whose claimed type is of the wanted kind, and else takes one that may be of that kind. */
 function firstFile(option: Option, files: readonly Attachment[]): Attachment | undefined {
   const fitting = files.filter((file) => accepts(option, file));
   const isOfKind = (file: Attachment): boolean =>
@@ -112,7 +112,7 @@ function firstFile(option: Option, files: readonly Attachment[]): Attachment | u
   return fitting.find((file) => isOfKind(file)) ?? fitting[0];
 }
 
-/** By what the sender claims; the bytes are sniffed later. Unknown types may be anything. */
+/** Judges a file by its claimed type, because its bytes are sniffed later. Unknown types may be anything. */
 function accepts(option: Option, file: Attachment): boolean {
   if (option.kind !== "attachment") return false;
   const kind = claimedKind(file);
@@ -129,8 +129,8 @@ function noun(option: Option): "text" | "audio" | "image" {
 }
 
 /**
- * A call as a person writes it: `/imagine a red fox size:1024x1024`. Values with spaces are quoted; what was not given
- * is left out.
+ * Writes a call as a person would, for example `/imagine a red fox size:1024x1024`. Values with spaces are
+ * quoted, and options without a value are left out.
  */
 export function toWrittenCall(
   name: string,
@@ -151,7 +151,7 @@ function quoteIfNeeded(text: string): string {
   return /\s/.test(text) ? `"${text}"` : text;
 }
 
-/** The call as a person would type it; files by their names. */
+/** Writes a call as a person would type it. Files appear by their names. */
 export function toCommandLine(call: CommandCall): string {
   if (call.problem !== undefined) return call.problem.written;
   const options = Object.entries(call.options).map(
@@ -162,17 +162,17 @@ export function toCommandLine(call: CommandCall): string {
 
 type Named = Pick<Command, "name">;
 
-/** What a command is called: its name stays what it is registered and written by. */
+/** The name of a command as people see it. Registration and written calls use the declared name. */
 export function commandName({ name }: Named, language: Language): string {
   return translateDeclared(language, `command.${name}.name`, name);
 }
 
-/** What an option is called. */
+/** The name of an option as people see it. */
 export function optionName(name: string, language: Language = currentLanguage()): string {
   return translateDeclared(language, `option-name.${name}`, name);
 }
 
-/** What commands and options are called in a language. */
+/** The names of commands and options in a language. */
 export function namesIn(language: Language): ShownNames {
   return {
     command: (name) => commandName({ name }, language),
@@ -180,7 +180,7 @@ export function namesIn(language: Language): ShownNames {
   };
 }
 
-/** What a command does. `language`: default the person's. */
+/** The description of a command, by default in the person's language. */
 export function commandDescription(
   { name, description }: Named & Pick<Command, "description">,
   language: Language = currentLanguage(),
@@ -188,7 +188,7 @@ export function commandDescription(
   return translateDeclared(language, `command.${name}.description`, description);
 }
 
-/** What an option of a command is. */
+/** The description of a command's option. */
 export function optionDescription(
   command: Named & Pick<Command, "options">,
   option: string,
@@ -198,7 +198,7 @@ export function optionDescription(
   return translateDeclared(language, `command.${command.name}.option.${option}`, declared);
 }
 
-/** The entry of a message command in a message's menu. Empty where the command has none. */
+/** The label of a message command in a message's menu. It is empty where the command has none. */
 export function menuLabel(
   { name, messageCommand }: Named & Pick<Command, "messageCommand">,
   language: Language = currentLanguage(),
@@ -206,7 +206,7 @@ export function menuLabel(
   return translateDeclared(language, `command.${name}.menu`, messageCommand?.label ?? "");
 }
 
-/** An option's name as a label: "Prompt". At most 32 characters. */
+/** An option's name as a label, for example "Prompt". It has at most 32 characters. */
 export function optionTitle(name: string): string {
   const words = optionName(name).replaceAll(/[-_]/g, " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
@@ -220,15 +220,15 @@ export function choiceLabel(choice: string, language: Language = currentLanguage
 const assignment = /(?:^|\s)([a-z0-9_-]{1,32}):("[^"]*"|\S+)/gi;
 
 /**
- * Reads options out of a line of text: `name:value` or `name:"several words"` anywhere, for the names the command
- * has; the rest is its free text. `image:https://…` becomes a link attachment. Values stay unchecked.
+ * Reads options out of a line of text. An option is written `name:value` or `name:"several words"` anywhere
+ * in it, and the rest is the free text. `image:https://…` becomes a link attachment. Values are not checked.
  */
 export function parseCommandText(command: Command, text: string): Record<string, RawOption> {
   const options: Record<string, RawOption> = {};
   const rest = text.replace(assignment, (whole: string, rawName: string, rawValue: string) => {
     const name = rawName.toLowerCase();
     const option = command.options[name];
-    // What must be said in words may itself contain "prompt: …"; an optional one can only be meant by its name.
+    // A required free text may itself contain "prompt: …". An optional one is only set by its name.
     if (option === undefined || (name === freeTextOption(command) && option.required === true)) return whole;
     const value = rawValue.startsWith('"') ? rawValue.slice(1, -1) : rawValue;
     options[name] = option.kind === "attachment" ? linkAttachment(value) : value;
@@ -253,7 +253,7 @@ function linkAttachment(url: string): Attachment {
 
 /**
  * Checks raw values against the declaration and gives them their types.
- * @throws ParleyError `invalid-option`; `detail.option` and `detail.problem` say which option and what to do
+ * @throws ParleyError `invalid-option`, whose `detail.option` and `detail.problem` say what is wrong
  */
 export function parseOptions(
   command: Command,
@@ -315,14 +315,14 @@ function parseOption(command: Command, name: string, option: Option, given: RawO
   }
 }
 
-/** The address is handed to a gateway, which may download it inside its own network. */
+/** The gateway receives the address and may download it from inside its own network, so it must be public. */
 function isPublicHttps(address: string): boolean {
   if (!URL.canParse(address)) return false;
   const { protocol, username, password, hostname } = new URL(address);
   return protocol === "https:" && username === "" && password === "" && isPublicHost(hostname);
 }
 
-/** The error of an option that cannot be taken; `problem` follows the option's name in a sentence. */
+/** The error for an option that cannot be used. `problem` follows the option's name in a sentence. */
 export function invalidOption(command: Command, option: string, problem: string): ParleyError {
   return new ParleyError("invalid-option", `command ${command.name}, option ${option}: ${problem}`, {
     detail: { command: command.name, option, problem, usage: usageOf(command) },

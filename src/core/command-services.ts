@@ -7,60 +7,60 @@ import type { OpenedThread, ReplyFile } from "./platform.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import type { ErasureReport } from "./storage.ts";
 
-/** Settings that `/help` tells people. */
+/** The deployment's settings that `/help` shows. */
 export interface HelpSettings {
-  /** Requests of one person in a minute. 0: no limit. */
+  /** How many requests one person may make in a minute. 0 means no limit. */
   readonly turnsPersonMinute: number;
-  /** Patterns of `MODELS_ALLOWED`. Empty: all. */
+  /** Patterns of `MODELS_ALLOWED`. An empty list allows every model. */
   readonly allowedModels: readonly string[];
   /** Terms of `ADMINS`. */
   readonly admins: readonly string[];
-  /** How long anything is kept. `undefined`: for ever. */
+  /** How many days anything is kept. `undefined` means for ever. */
   readonly retentionDays: number | undefined;
 }
 
-/** One setting of `/settings`, as `/help` explains it. `inForce`: here for the caller, in Markdown, where it is short. */
+/** A setting as `/help` explains it. `inForce` is the short Markdown of its value here for the caller. */
 export interface SettingFacts {
   readonly name: SettingName;
   readonly description: string;
   readonly group: SettingGroup;
-  /** Which layers may hold it, of those that exist on this platform. */
+  /** The layers that may hold it, of those that exist on this platform. */
   readonly layers: readonly Layer[];
   readonly inForce?: string;
 }
 
-/** What applies to the caller of `/help`, where it was used. `admins`: in words, those of this platform. */
+/** What applies to the caller of `/help` in this place. `admins` names those of this platform in words. */
 export interface HelpFacts extends HelpSettings {
-  /** Put before each command's name on this platform. Usually empty. */
+  /** The prefix before each command's name on this platform, which is usually empty. */
   readonly commandPrefix: string;
-  /** How people talk to the bot on this platform: one Markdown sentence or two each. */
+  /** How people talk to the bot on this platform. Each entry is one or two Markdown sentences. */
   readonly speaking: readonly string[];
-  /** The language in which this platform shows the caller the names of commands and options. */
+  /** The language in which this platform shows the names of commands and options to the caller. */
   readonly namesIn: Language;
   /** Whether this platform offers message commands. */
   readonly hasMessageMenus: boolean;
   readonly budgets: readonly BudgetState[];
 }
 
-/** What a model answered to {@link CommandServices.complete}. */
+/** The result of {@link CommandServices.complete}. */
 export interface Completion {
   readonly text: string;
-  /** Anything but `stop`: the text is not whole. */
+  /** Any value but `stop` means that the text is not complete. */
   readonly reason: FinishReason;
-  /** What was left out, cut or replaced, in plain sentences: also that the text is not whole, or another model's. */
+  /** Says in plain sentences what was left out, cut or replaced, also when another model answered. */
   readonly notices: readonly string[];
-  /** The other model that answered. */
+  /** The other model that answered in place of the one that was asked. */
   readonly fallback?: string;
 }
 
 /**
- * What a command may use of the assistant, bound to its call, reply and abort signal. `answer`, `draw`, `transcribe`,
- * `exportConversation` and `say` end the reply. Failures are ParleyErrors; the caller of `run` shows them.
+ * What a command may use of the assistant, bound to its call, reply and abort signal. `answer`, `draw`,
+ * `transcribe`, `exportConversation` and `say` end the reply. The caller of `run` shows failures.
  */
 export interface CommandServices {
   /**
-   * Runs a turn: asks the model with the conversation as context, and shows and stores question and answer. The message
-   * that a message command was used on is quoted. Outside a conversation the turn stands alone.
+   * Runs a turn: it asks the model with the conversation as context, and shows and stores question and
+   * answer. It quotes the message of a message command. Outside a conversation the turn stands alone.
    */
   answer(request: {
     readonly text: string;
@@ -68,18 +68,19 @@ export interface CommandServices {
     readonly model?: string | undefined;
   }): Promise<void>;
   /**
-   * Sums up what was said in the thread or channel of the call, or the conversation where only the bot and its person
-   * speak, and ends the reply. `since`: Unix ms; default the last 200 messages. Long histories are cut, and the answer
-   * says so. @throws ParleyError `platform-forbidden` where the bot may not read here
+   * Summarizes what was said in the thread or channel of the call and ends the reply. Where only the bot and
+   * one person talk, it summarizes their conversation. It reads from `since` (Unix ms), by default the last
+   * 200 messages. It cuts long histories, and the answer says so.
+   * @throws ParleyError `platform-forbidden` where the bot may not read here
    */
   summarize(request: {
     readonly what?: string | undefined;
     readonly since?: number | undefined;
   }): Promise<void>;
   /**
-   * Asks the chat model once, without the conversation. Nothing is shown or stored: the command shows the text with its
-   * notices, or says by `reason` that it is not whole. `instructions`: the system message. `model`: default the usual
-   * chat model.
+   * Asks the chat model once, without the conversation, and shows or stores nothing. The command shows the
+   * text with its notices, or says by `reason` that it is not complete. `instructions` is the system message.
+   * `model` defaults to the usual chat model.
    */
   complete(request: {
     readonly instructions: string;
@@ -94,7 +95,7 @@ export interface CommandServices {
     readonly size?: string | undefined;
     readonly count?: number | undefined;
   }): Promise<void>;
-  /** Transcribes a voice note or recording. `language`: ISO 639-1. `hint`: names and terms that occur in it. */
+  /** Transcribes a recording. `language` is an ISO 639-1 code, `hint` lists names and terms in it. */
   transcribe(request: {
     readonly file: Attachment;
     readonly language?: string | undefined;
@@ -102,33 +103,35 @@ export interface CommandServices {
     readonly model?: string | undefined;
   }): Promise<void>;
   /**
-   * Opens a thread for a new conversation and, with a message, starts it in the caller's name. In a thread: that thread,
-   * in which every message is answered from now on.
+   * Opens a thread for a new conversation and, given a message, starts it in the caller's name. Inside a
+   * thread it uses that thread, in which every message is answered from then on.
    */
   openConversation(request: {
     readonly message?: string | undefined;
     readonly model?: string | undefined;
   }): Promise<OpenedThread>;
   /**
-   * From now on the bot answers in this thread only when it is mentioned, also in a thread that it opened.
+   * Makes the bot answer only mentions in this thread, even if the bot opened the thread.
    * @throws ParleyError `invalid-option` outside of threads
    */
   leaveThread(): Promise<void>;
-  /** Models are no longer sent what was said before; people still see it. False: nothing was said. */
+  /** Hides everything said so far from models, but not from people. Returns false if nothing was said. */
   reset(): Promise<boolean>;
   /**
-   * Erases what the caller said, here or everywhere; where nobody else spoke, the whole conversation. Neither this call
-   * nor its reply is stored.
+   * Erases what the caller said, here or everywhere. A conversation in which nobody else spoke is erased as a
+   * whole. Neither this call nor its reply is stored.
    */
   forget(where: "here" | "everywhere"): Promise<ErasureReport>;
-  /** What `forget` would erase. */
+  /** Counts what `forget` would erase. */
   countForgettable(where: "here" | "everywhere"): Promise<ErasureReport>;
   /** Shows the conversation as files, pictures included. */
   exportConversation(): Promise<void>;
   /**
-   * Shows a text, Markdown. Unless the call is private it is stored for people and never sent to models, and a call
-   * that is resumed or retried shows it again; `isStored` false: it is not stored. `confirm`: label of a button that runs the call again as confirmed, for the caller only; such
-   * a text is not stored. `notices`: what it leaves out, in plain sentences. `files` are shown with it, and are not stored. `forms`: offered below it.
+   * Shows a Markdown text. Unless the call is private or `isStored` is false, the text is stored for people
+   * and never sent to models, and a call that is resumed or retried shows it again. `confirm` is the label of
+   * a button that runs the call again as confirmed, for the caller only. Such a text is not stored. `notices`
+   * say in plain sentences what the text leaves out. `files` are shown but not stored. `forms` are offered
+   * below the text.
    */
   say(
     markdown: string,
@@ -140,44 +143,46 @@ export interface CommandServices {
       readonly forms?: readonly FormOffer[];
     },
   ): Promise<void>;
-  /** Whether `ADMINS` lists the caller; on the page, everybody. */
+  /** Whether `ADMINS` lists the caller. Everybody on the page is an admin. */
   isAdmin(): boolean;
-  /** Unix milliseconds. */
+  /** The current time in Unix milliseconds. */
   now(): number;
-  /** The day, UTC, as `YYYY-MM-DD`. */
+  /** The current UTC day as `YYYY-MM-DD`. */
   today(): string;
   /**
-   * What the caller has used, or everybody: rows by day, person, channel, model and operation. Days are included.
-   * @throws ParleyError `invalid-option` where somebody else than an admin asks for everybody's
+   * Usage of the caller, or of everybody, in rows by day, person, channel, model and operation. Both days are
+   * included.
+   * @throws ParleyError `invalid-option` where anybody but an admin asks for everybody's usage
    */
   usage(query: {
     readonly fromDay: string;
     readonly toDay: string;
     readonly ofEverybody?: boolean;
   }): Promise<readonly UsageRow[]>;
-  /** The budgets that apply to the caller here. Empty: none does. */
+  /** The budgets that apply to the caller here. It may be empty. */
   budgets(): Promise<readonly BudgetState[]>;
-  /** Names of people and channels, of at most 100 ids, as far as they are known. */
+  /** Names of people and channels as far as they are known, for at most 100 ids. */
   namesOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** What `/help` explains. */
+  /** The facts that `/help` shows. */
   help(): Promise<HelpFacts>;
   /** The settings that exist on this platform, in the order of their declaration. */
   explainSettings(): Promise<readonly SettingFacts[]>;
-  /** The settings in force here, or one of them, in Markdown, and the forms that the caller may change them with. */
+  /** Describes in Markdown the settings in force here, or one of them, with the forms that change them. */
   describeSettings(name?: SettingName): Promise<{
     readonly markdown: string;
     readonly forms: readonly FormOffer[];
   }>;
   /**
-   * Sets one setting from what was typed; `default` removes it. `layer` default: the caller's own, else the smallest
-   * place. Resolves to what is in force now, in Markdown. @throws ParleyError `invalid-option`, `not-permitted`
+   * Sets one setting from typed text, where `default` removes the value. `layer` defaults to the caller's own
+   * layer, or else the smallest place. Resolves to Markdown that says what is in force now.
+   * @throws ParleyError `invalid-option`, `not-permitted`
    */
   changeSetting(request: {
     readonly name: SettingName;
     readonly value: string;
     readonly layer?: Layer | undefined;
   }): Promise<string>;
-  /** The gateway's models, and the default for each operation that a model is available for. */
+  /** The gateway's models, and the default for each operation that has an available model. */
   models(): Promise<{
     readonly all: readonly Model[];
     readonly defaults: { readonly chat?: string; readonly image?: string; readonly transcription?: string };

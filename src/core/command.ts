@@ -4,23 +4,23 @@ import type { Attachment, CommandCall } from "./events.ts";
 import type { ModelOperation } from "./gateway.ts";
 
 interface OptionBase {
-  /** Shown beside the option on every platform; 1 to 100 characters. */
+  /** It is shown beside the option on every platform and has 1 to 100 characters. */
   readonly description: string;
   readonly required?: boolean;
 }
 
-/** A command option. `parseOptions` checks every value again: platforms check less, and files by their extension only. */
+/** A command option. `parseOptions` checks every value again, because platforms check less. */
 export type Option =
   | (OptionBase & {
       readonly kind: "string";
       readonly maxChars?: number;
       readonly choices?: readonly string[];
       /**
-       * `models`: the platform completes it from {@link Receiver.suggestModels}. `setting-values`: with the values of
-       * the setting that the option `name` names.
+       * `models` makes the platform complete it from {@link Receiver.suggestModels}. `setting-values`
+       * completes it with the values of the setting that the option `name` names.
        */
       readonly completes?: "models" | "setting-values";
-      /** With `models`: what they can do. Default: anything. */
+      /** Limits `models` to those that support this operation. */
       readonly operation?: ModelOperation;
     })
   | (OptionBase & { readonly kind: "integer"; readonly min: number; readonly max: number })
@@ -40,12 +40,12 @@ export type OptionValues<O extends Readonly<Record<string, Option>>> = {
   readonly [K in keyof O]: O[K]["required"] extends true ? ValueOf<O[K]> : ValueOf<O[K]> | undefined;
 };
 
-/** What a command's `run` works with. */
+/** What a command's `run` receives. */
 interface CommandContext<Values> {
   readonly call: CommandCall;
   readonly options: Values;
   readonly services: CommandServices;
-  /** All commands, by name. */
+  /** All commands by name. */
   readonly commands: ReadonlyMap<string, Command>;
   /** Whether the caller has pressed the confirm button of {@link CommandServices.say}. */
   readonly isConfirmed: boolean;
@@ -55,29 +55,32 @@ interface CommandContext<Values> {
 interface MessageCommand {
   /** The menu entry: 1 to 24 characters on Slack, 32 on Discord. */
   readonly label: string;
-  /** Options taken from the message: `text` its words, `file` its first file of the accepted kind. */
+  /** Options taken from the message. `text` is its text, `file` its first file of the accepted kind. */
   readonly fills?: Readonly<Record<string, "text" | "file">>;
-  /** Options asked for in a form before it runs: at most 5, no attachments. None: it runs at once. */
+  /**
+   * At most five options that a form asks for first, without attachments. It is absent if nothing is asked.
+   */
   readonly asks?: readonly string[];
 }
 
-/** One command, declared once for every platform. */
+/** A command, which is declared once for every platform. */
 export interface Command<O extends Readonly<Record<string, Option>> = Readonly<Record<string, Option>>> {
-  /** 1 to 32 of a–z, 0–9, `-`, `_`. */
+  /** It has 1 to 32 of the characters a–z, 0–9, `-` and `_`. */
   readonly name: string;
-  /** 1 to 100 characters. */
+  /** It has 1 to 100 characters. */
   readonly description: string;
-  /** Required ones first; the first required string takes the free text where a platform has only text. */
+  /** Required options come first. On platforms with text only, free text is the first required string. */
   readonly options: O;
-  /** `private`: only the caller sees the reply. A `private` boolean option overrides it call by call. */
+  /** `private` shows the reply to the caller only. The boolean option `private` overrides it for one call. */
   readonly visibility: "public" | "private";
   readonly messageCommand?: MessageCommand;
   /**
-   * What it asks of a model: callers whose budget is spent are refused in private, before anything is shown. A `model`
-   * option names the model. Absent: a budget is looked at only when the command calls a model.
+   * The operation that it asks of a model. Callers whose budget is spent are refused in private before
+   * anything is shown. An option called `model` names the model. Without `spends`, budgets are checked only
+   * when a model is called.
    */
   readonly spends?: ModelOperation;
-  /** Command lines that `/help` shows, such as `/imagine a red fox count:2`. */
+  /** Example calls that `/help` shows, such as `/imagine a red fox count:2`. */
   readonly examples?: readonly string[];
   readonly run: (context: CommandContext<OptionValues<O>>) => Promise<void>;
 }
@@ -86,8 +89,8 @@ const namePattern = /^[a-z0-9_-]{1,32}$/;
 const maxAskedOptions = 5;
 
 /**
- * Declares a command. `run`'s option types follow from the declaration.
- * @throws ParleyError `config` when the declaration breaks a limit that Discord or Slack would refuse it for
+ * Declares a command. The types of `run`'s options follow from the declaration.
+ * @throws ParleyError `config` where Discord or Slack would refuse the declaration for one of their limits
  */
 export function defineCommand<const O extends Readonly<Record<string, Option>>>(
   command: Command<O>,
@@ -143,7 +146,7 @@ function problemOfMessageCommand({ options, messageCommand }: Omit<Command, "run
 
 const commandLine = /^\/([a-z0-9_-]{1,32})(?:\s([\s\S]*))?$/i;
 
-/** Reads a message that begins with `/name`; the name is in lower case. `undefined`: it is no command line. */
+/** Reads a message that begins with `/name`. The name is in lower case. Other text returns `undefined`. */
 export function parseCommandLine(
   message: string,
 ): { readonly name: string; readonly text: string } | undefined {
@@ -151,7 +154,7 @@ export function parseCommandLine(
   return name === undefined ? undefined : { name: name.toLowerCase(), text: text.trimStart() };
 }
 
-/** The option that free text goes to: the first required string, else the first option where that is a string. */
+/** The option that gets free text: the first required string, or else the first option if it is a string. */
 export function freeTextOption(command: Command): string | undefined {
   const options = Object.entries(command.options);
   const required = options.find(([, option]) => option.kind === "string" && option.required === true);
@@ -159,7 +162,7 @@ export function freeTextOption(command: Command): string | undefined {
   return options[0]?.[1].kind === "string" ? options[0][0] : undefined;
 }
 
-/** What people see a command and its options called. */
+/** The names of commands and options as people see them. */
 export interface ShownNames {
   readonly command: (name: string) => string;
   readonly option: (name: string) => string;
@@ -167,7 +170,7 @@ export interface ShownNames {
 
 const declaredNames: ShownNames = { command: (name) => name, option: (name) => name };
 
-/** One line that shows how a command is written: `/imagine <prompt> [size:…] [count:1-4]`. */
+/** One line that shows how to write a command, for example `/imagine <prompt> [size:…] [count:1-4]`. */
 export function usageOf(command: Command, names = declaredNames): string {
   const free = freeTextOption(command);
   const words = Object.entries(command.options).map(([declared, option]) => {
@@ -182,8 +185,8 @@ export function usageOf(command: Command, names = declaredNames): string {
 }
 
 /**
- * All commands by name.
- * @throws ParleyError `config` naming two commands (or two message commands) that share a name
+ * Collects all commands by name.
+ * @throws ParleyError `config` where two commands or two message commands share a name
  */
 export function createCommandSet(commands: readonly Command[]): ReadonlyMap<string, Command> {
   const byName = new Map<string, Command>();

@@ -2,13 +2,13 @@ import type { PressKind } from "./press.ts";
 import { formatUsd, translate } from "../words/translate.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
 
-/** An error in words for the person who asked: what went wrong and what to do. One or two plain sentences. */
+/** Tells the person who asked in one or two plain sentences what went wrong and what to do. */
 export function toNotice(error: unknown): string {
   if (!isParleyError(error)) return wordsOf("internal", {}, undefined);
   return wordsOf(error.code, error.detail, error.retryAfterMs);
 }
 
-/** Whether the same request may succeed later, so that a Retry button makes sense. */
+/** Whether the same request may succeed later, so that a Retry button is useful. */
 export function isWorthRetrying(error: unknown): boolean {
   if (!isParleyError(error)) return true;
   switch (error.code) {
@@ -159,7 +159,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
   }
 }
 
-/** Only the person who is refused reads them. */
+/** Only the person who is refused reads these words. */
 function refusalWords(detail: ParleyError["detail"]): string {
   const user = detail["user"] ?? translate("error.access.you");
   switch (detail["because"]) {
@@ -202,13 +202,13 @@ function invalidOptionWords(detail: ParleyError["detail"]): string {
   return usage === undefined ? sentence : `${sentence} ${translate("error.usage", { usage })}`;
 }
 
-/** A size for people: `25 MB`, `900 KB`. */
+/** A file size for people, for example `25 MB` or `900 KB`. */
 function toSize(bytes: number): string {
   if (bytes >= 1_000_000) return `${Math.round(bytes / 100_000) / 10} MB`;
   return `${Math.max(1, Math.round(bytes / 1000))} KB`;
 }
 
-/** When to try again: `in a moment`, `in 5 minutes`. */
+/** Says when to try again, for example `in a moment` or `in 5 minutes`. */
 function toLater(ms: number | undefined): string {
   if (ms === undefined) return translate("error.later.moment");
   const seconds = Math.max(1, Math.ceil(ms / 1000));
@@ -231,45 +231,45 @@ export function hiddenContentNotice(): string {
   return translate("notice.hidden-content");
 }
 
-/** Notice: a submitted form is not accepted yet. Sent again, it is answered once. */
+/** Notice that a submitted form is not accepted yet. If the form is sent again, it is answered once. */
 export function formNotAcceptedNotice(): string {
   return translate("notice.form-not-accepted");
 }
 
-/** Notice: earlier messages did not fit the model. */
+/** Notice that earlier messages did not fit into the model's context. */
 export function contextCutNotice(sent: number, cut: number | "more"): string {
   return cut === "more"
     ? translate("notice.context-cut.more", { sent })
     : translate("notice.context-cut", { sent, cut });
 }
 
-/** Notice: a file was not read. */
+/** Notice that a file was not read. */
 export function unreadNotice(name: string, reason: string): string {
   return translate("notice.unread", { name, reason });
 }
 
-/** Notice: pictures of the conversation were not sent. */
+/** Notice that pictures of the conversation were not sent to the model. */
 export function imagesLeftOutNotice(count: number, reason: string): string {
   return translate("notice.images-left-out", { count, reason });
 }
 
-/** Notice: a model that takes pictures answered in the place of one that does not. */
+/** Notice that a model that accepts pictures answered in place of one that does not. */
 export function otherModelNotice(model: string, instead: string): string {
   return translate("notice.other-model", { model, instead });
 }
 
-/** Notice: an answer ended for another reason than being complete. */
+/** Notice that an answer ended before it was complete. */
 export function endedEarlyNotice(reason: "length" | "filtered" | "other"): string {
   return translate(`notice.ended.${reason}`);
 }
 
-/** Notice: what a press is for is no longer stored. */
+/** Notice that whatever the press refers to is no longer stored. */
 export function goneNotice(kind?: PressKind): string {
   if (kind === "retry" || kind === "confirm") return translate(`press.${kind}-gone`);
   return translate("details.gone");
 }
 
-/** Notice: what is shown is the earlier answer, because a new attempt brought none. `why`: a sentence. */
+/** Notice that the earlier answer is shown because a new attempt produced none. `why` is a sentence. */
 export function earlierAnswerNotice(why: string): string {
   return translate("notice.earlier-answer", { why });
 }

@@ -1,6 +1,6 @@
 /**
- * Why something failed. Only `error-messages.ts` turns a code into words for people; a new code does not compile until
- * it has some.
+ * Why something failed. Only `error-messages.ts` turns a code into words for people, and a new code does not
+ * compile until it has words.
  */
 export type ErrorCode =
   // settings and start
@@ -51,18 +51,18 @@ export type ErrorCode =
   | "cancelled"
   | "too-old";
 
-/** What a {@link ParleyError} carries beside its code. All of it may be shown or logged: no secrets, no user text. */
+/** The facts of a {@link ParleyError}. They may be shown or logged, so they hold no secrets or user text. */
 interface ErrorOptions {
-  /** Earliest sensible retry, in milliseconds from now. */
+  /** The earliest sensible time for a retry, in milliseconds from now. */
   retryAfterMs?: number;
-  /** Facts for the error words: a limit, a model id, a file name. */
+  /** Facts for the words of the error, such as a limit, a model id or a file name. */
   detail?: Readonly<Record<string, string | number>>;
   cause?: unknown;
 }
 
 /**
- * The one error class that crosses rooms. SDK and system errors are translated into it once, where they occur. The
- * message is for the log: it holds no token, URL query or user text.
+ * The one error class that crosses rooms. SDK and system errors are translated into it where they occur. The
+ * message is for the log and holds no token, URL query or user text.
  */
 export class ParleyError extends Error {
   readonly code: ErrorCode;
@@ -78,7 +78,7 @@ export class ParleyError extends Error {
   }
 }
 
-/** Whether `error` is a {@link ParleyError}, of the given code where one is named. */
+/** Whether `error` is a {@link ParleyError} and, if a code is given, has that code. */
 export function isParleyError(error: unknown, code?: ErrorCode): error is ParleyError {
   return error instanceof ParleyError && (code === undefined || error.code === code);
 }
@@ -91,14 +91,14 @@ const refusals: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * Whether an error refuses a person: by the access rules, their rights, their rate or a budget. The event is acknowledged and not
- * kept, and the words are for this person alone.
+ * Whether an error refuses a person, by the access rules, their rights, their rate or a budget. Then the
+ * event is acknowledged but not kept, and only this person sees the words.
  */
 export function isRefusal(error: unknown): error is ParleyError {
   return isParleyError(error) && refusals.has(error.code);
 }
 
-/** The code of an error, for logs and figures; `internal` for one that is no {@link ParleyError}. */
+/** The code of an error for logs and metrics. It is `internal` for anything but a {@link ParleyError}. */
 export function codeOf(error: unknown): ErrorCode {
   return isParleyError(error) ? error.code : "internal";
 }

@@ -2,71 +2,71 @@
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
 /**
- * Who wrote a message. `id` is unique across platforms (`discord:<user>`, `slack:<team>:<user>`, `web:local`). Like all
- * ids here it is opaque to everyone but the platform that made it.
+ * Who wrote a message. `id` is unique across platforms (`discord:<user>`, `slack:<team>:<user>`,
+ * `web:local`). Like all ids here, only the platform that made it may interpret it.
  */
 export interface Author {
   readonly id: string;
-  /** Shown to people and, in conversations of several, to the model. */
+  /** It is shown to people and, in conversations of several people, to the model. */
   readonly name: string;
-  /** The language that Parley speaks to them, as the platform names it: `de`, `es-419`. Absent: it is not known. */
+  /** The language of the person as the platform names it, for example `de` or `es-419`, if it is known. */
   readonly locale?: string;
 }
 
 /**
- * Who does something and where, in the terms of the access rules (`ALLOW`, `DENY`, `ADMINS`). Made by the platform for
- * each event and each click, from what the platform itself says; never from what a person wrote.
+ * Who does something and where, in the terms of the access rules (`ALLOW`, `DENY`, `ADMINS`). The platform
+ * makes it for each event and click from its own data, never from what a person wrote.
  */
 export interface Origin {
-  /** `discord:user:<id>`, `slack:user:<id>`. */
+  /** `discord:user:<id>` or `slack:user:<id>`. */
   readonly user: string;
-  /** `discord:guild:<id>`, `slack:team:<id>`. Absent in Discord's direct messages. */
+  /** `discord:guild:<id>` or `slack:team:<id>`. It is absent in Discord's direct messages. */
   readonly server?: string;
-  /** `discord:channel:<id>`, `slack:channel:<id>`; a thread counts as its parent channel. Absent in direct messages. */
+  /** `discord:channel:<id>` or `slack:channel:<id>`. A thread has its parent's, a direct message has none. */
   readonly channel?: string;
   /**
-   * Under which settings and budgets of the channel are held, where several servers share it: `slack:channel:<team>:<id>`.
-   * Default: `channel`, where earlier versions held them.
+   * The key for the settings and budgets of a channel that several servers share:
+   * `slack:channel:<team>:<id>`. It defaults to `channel`, which earlier versions used.
    */
   readonly channelPlace?: string;
-  /** The thread, where rules can name one as if it were a channel: `discord:channel:<id>`. */
+  /** The thread as `discord:channel:<id>`, where rules can name a thread as if it were a channel. */
   readonly thread?: string;
-  /** The server that this person belongs to, where that is another one than `server`: `slack:team:<id>`. */
+  /** The server that this person belongs to, if that is not `server`: `slack:team:<id>`. */
   readonly home?: string;
   /** `discord:role:<id>` */
   readonly roles?: readonly string[];
   /**
-   * False for strangers: somebody who reaches the bot by a user install, by DM without a common server, or from another
+   * False for strangers, who reach the bot by a user install, by DM without a common server, or from another
    * workspace through a shared channel.
    */
   readonly isMember: boolean;
   /**
-   * False: the platform does not let this person see what was said here before. Then the bot does not read it for them
-   * either.
+   * False where the platform does not let this person see what was said before. Then the bot does not read
+   * it.
    */
   readonly readsHistory?: false;
   /** Whether the platform lets this person manage the server or workspace. */
   readonly isManager: boolean;
 }
 
-/** A file a person sent. Its bytes are downloaded when needed, by `Platform.download`. */
+/** A file that a person sent. `Platform.download` reads its bytes when they are needed. */
 export interface Attachment {
-  /** The platform's id of the file; stable when the event is delivered again. */
+  /** The platform's id of the file. It stays the same when the event is delivered again. */
   readonly id: string;
   readonly name: string;
-  /** As the platform or the sender claims. Never trusted: the bytes are sniffed. */
+  /** The type that the platform or the sender claims. It is never trusted, because the bytes are sniffed. */
   readonly mediaType?: string;
   readonly sizeBytes?: number;
   readonly durationMs?: number;
-  /** What the sender says that it shows, for people who cannot see it. */
+  /** The sender's description for people who cannot see the file. */
   readonly altText?: string;
-  /** What the platform needs to find the bytes after a restart: ids, not expiring URLs. */
+  /** What the platform needs to find the bytes after a restart. It holds ids, not URLs that expire. */
   readonly source: Json;
-  /** A public https image address typed by the person: passed to the gateway as it is, never fetched here. */
+  /** A public https image address that the person typed. The gateway gets it, and Parley never fetches it. */
   readonly linkUrl?: string;
 }
 
-/** A stored picture: the `number`th one of a message, from 1. */
+/** A stored picture. `number` is its position in the message, from 1. */
 export interface PictureRef {
   readonly conversationId: string;
   readonly messageId: string;
@@ -75,65 +75,65 @@ export interface PictureRef {
 
 /** A message of the bot that a person replies to. */
 interface RepliedTo {
-  /** As in {@link Platform.shownMessageKeys}. */
+  /** A key as in {@link Platform.shownMessageKeys}. */
   readonly key: string;
-  /** Its files, in case the conversation does not have them. */
+  /** The message's files, in case the conversation does not hold them. */
   readonly attachments: readonly Attachment[];
 }
 
-/** Where a reply is or will be: channel, message ids, tokens. JSON, made and read by its platform only. */
+/** Where a reply is or will be: channel, message ids, tokens. Only its platform makes and reads it. */
 export type ReplyAddress = { readonly [key: string]: Json };
 
 interface IncomingBase {
-  /** Dedupe key: the same for every delivery of the same event, unique otherwise, e.g. `slack:T1:C1:1699.01`. */
+  /** The deduplication key: every delivery of one event has the same, for example `slack:T1:C1:1699.01`. */
   readonly key: string;
-  /** `Platform.id` */
+  /** The {@link Platform.id} of the platform. */
   readonly platform: string;
-  /** The conversation it belongs to; its events are answered in order. */
+  /** The conversation to which it belongs. Events of one conversation are answered in order. */
   readonly conversationId: string;
   readonly author: Author;
   /** Unix milliseconds. */
   readonly sentAt: number;
-  /** Places that contain the conversation (server, workspace, channel): when one is deleted, so is the conversation. */
+  /** Servers, workspaces and channels that contain the conversation. It is deleted with any of them. */
   readonly within?: readonly string[];
-  /** Absent on the page, and in events stored by earlier versions. */
+  /** Absent on the page, and in events that earlier versions stored. */
   readonly origin?: Origin;
   /**
-   * In a thread in which people talk with each other: the bot answers because it was called, and reads what was said
-   * there before.
+   * Set in a thread in which people talk with each other. The bot answers because it was called, and reads
+   * what was said there before.
    */
   readonly inRoom?: true;
-  /** Present once its author has edited it; set by the inbox. */
+  /** The inbox sets it when the author has edited the message. */
   readonly edit?: MessageEdit;
-  /** They take the place of what was heard. */
+  /** Corrected words, which replace what was recognized in recordings. */
   readonly fixedWords?: readonly FixedWords[];
-  /** Where the answer goes. The platform opens a `Reply` from it at any time, also after a restart. */
+  /** Where the answer goes. The platform can open a `Reply` from it at any time, also after a restart. */
   readonly address: ReplyAddress;
 }
 
-/** The right words of a recording, as a person wrote them. */
+/** The correct words of a recording, as a person wrote them. */
 export interface FixedWords {
   readonly name: string;
-  /** Which of the message's recordings of that name, from 0: an edit may take others away. */
+  /** Its position among the message's recordings of that name, from 0. An edit may remove others. */
   readonly position: number;
   readonly text: string;
 }
 
-/** One message by a person that the bot must answer. */
+/** A message by a person that the bot must answer. */
 export interface IncomingMessage extends IncomingBase {
   readonly kind: "message";
-  /** Plain text: mentions of the bot removed, other mentions as names, platform escapes decoded. */
+  /** Plain text without mentions of the bot. Other mentions are names, and platform escapes are decoded. */
   readonly text: string;
   readonly attachments: readonly Attachment[];
-  /** The model asked for with `/chat model:`; used for the whole conversation. */
+  /** The model that `/chat model:` asks for. The whole conversation uses it. */
   readonly model?: string;
-  /** Stored pictures that belong to it as its attachments do. */
+  /** Stored pictures that belong to the message like its attachments. */
   readonly pictures?: readonly PictureRef[];
-  /** The message of the bot that it replies to: a picture there is the one that is meant. */
+  /** The message of the bot that it replies to. A picture in that message is the one that is meant. */
   readonly repliesTo?: RepliedTo;
 }
 
-/** What a message says after an edit. `attachments` absent: the same as before. */
+/** What a message says after an edit. Without `attachments` they are the same as before. */
 export interface EditedContent {
   readonly text: string;
   readonly attachments?: readonly Attachment[];
@@ -141,39 +141,39 @@ export interface EditedContent {
 
 /** The last edit of an accepted message. */
 export interface MessageEdit {
-  /** When the author made it, as the platform says: Unix milliseconds. */
+  /** When the author made it by the platform's clock, in Unix milliseconds. */
   readonly at: number;
-  /** When it was taken in. */
+  /** When Parley stored it, in Unix milliseconds. */
   readonly takenAt: number;
-  /** How many edits were taken in, this one included. */
+  /** How many edits were stored, including this one. */
   readonly count: number;
-  /** How often its turn had been started before. */
+  /** How many attempts its turn had before this edit. */
   readonly attemptsBefore: number;
 }
 
-/** A value of a command option as the platform delivers it; `parseOptions` checks it against the declaration. */
+/** A command option's value as the platform delivers it. `parseOptions` checks it against the declaration. */
 export type RawOption = string | number | boolean | Attachment;
 
 /** One use of a slash or message command. */
 export interface CommandCall extends IncomingBase {
   readonly kind: "call";
-  /** A command's `name`, without slash or prefix. */
+  /** The `name` of the command, without slash or prefix. */
   readonly name: string;
-  /** As `resolveInput` returns them. */
+  /** The options as `resolveInput` returns them. */
   readonly options: Readonly<Record<string, RawOption>>;
-  /** Stored pictures that come along: for `/imagine` the one to change. */
+  /** Stored pictures of the call. `/imagine` changes the one that is given. */
   readonly pictures?: readonly PictureRef[];
-  /** True inside a thread, direct message or page chat: question and answer become part of it. */
+  /** True inside a thread, direct message or page chat. Question and answer then become part of it. */
   readonly inConversation: boolean;
   /** True when only the author sees the reply. */
   readonly isPrivate: boolean;
-  /** True where people see the question anyway (the page). Otherwise the reply quotes it. */
+  /** True where people see the question anyway, as on the page. Otherwise the reply quotes it. */
   readonly isInputVisible?: boolean;
-  /** True where the platform shows nobody that a command was used: what the reply quotes names its author. */
+  /** True where the platform does not show who used a command. The reply's quote then names the author. */
   readonly isCallerHidden?: boolean;
-  /** What its message says since its edit: it takes the place of what is stored once the call has run, as it was. */
+  /** The text after an edit. The call runs in its old form, then this text replaces what is stored. */
   readonly editedTo?: EditedContent;
-  /** Cannot be run; its reply says why. `written`: the command as typed. `detail`: of an `invalid-option` error. */
+  /** Why it cannot run: the `detail` of an `invalid-option` error. `written` is the command as typed. */
   readonly problem?: {
     readonly written: string;
     readonly detail: Readonly<Record<string, string | number>>;
@@ -188,12 +188,12 @@ export interface CommandCall extends IncomingBase {
 
 export type IncomingEvent = IncomingMessage | CommandCall;
 
-/** Largest file that people may send, in bytes; of recordings see {@link maxRecordingBytes}. */
+/** The largest file that people may send, in bytes. Recordings have {@link maxRecordingBytes}. */
 export const maxFileBytes = 25_000_000;
-/** Largest recording, in bytes: it is transcribed in parts. An hour of MP3 at 128 kbit/s is 58 MB. */
+/** The largest recording, in bytes. It is transcribed in parts. An hour of MP3 at 128 kbit/s has 58 MB. */
 export const maxRecordingBytes = 75_000_000;
 
-/** Whether a file is a recording by what platform and sender claim, which only decides how much of it is taken. */
+/** Whether platform and sender claim that a file is a recording, which only decides how large it may be. */
 export function isClaimedSound({
   name,
   mediaType = "",

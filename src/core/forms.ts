@@ -1,20 +1,20 @@
 import type { ModelOperation } from "./gateway.ts";
 import type { Layer, SettingGroup } from "./layered-settings.ts";
 
-/** A form that may be opened. */
+/** A form that a person may open. */
 export interface FormOffer {
-  /** Opaque, at most 100 characters. */
+  /** An opaque key of at most 100 characters. */
   readonly key: string;
-  /** What it changes, at most 75 characters: "This channel: models". */
+  /** Says in at most 75 characters what it changes, for example "This channel: models". */
   readonly label: string;
-  /** What it is for: "This channel". */
+  /** Where its settings apply, for example "This channel". */
   readonly scope: string;
-  /** Which settings it changes. */
+  /** The layer whose settings it changes. */
   readonly layer: Layer;
   readonly group: SettingGroup;
 }
 
-/** A value that a field offers; `value` and `label` as long as the platform shows them, 75 characters at least. */
+/** A value that a field offers. Platforms show at least 75 characters of `value` and `label`. */
 export interface FormOption {
   readonly value: string;
   readonly label: string;
@@ -22,44 +22,44 @@ export interface FormOption {
 
 /** One input of a form. */
 export interface FormField {
-  /** At most 32 characters; the key of its value. */
+  /** The key of its value. It has at most 32 characters. */
   readonly name: string;
-  /** At most 45 characters. */
+  /** It has at most 45 characters. */
   readonly label: string;
-  /** At most 100 characters. */
+  /** It has at most 100 characters. */
   readonly description: string;
-  /** What it shows at first; empty: nothing is set. */
+  /** What the field shows at first. Empty means that nothing is set. */
   readonly value: string;
-  /** What is wrong with `value`, in a sentence; set where the form is shown again. */
+  /** Says in a sentence what is wrong with `value`, when the form is shown again. */
   readonly problem?: string;
   /**
-   * What can be chosen, besides nothing. Absent: text. A platform that cannot show that many takes text instead, and
-   * what is submitted is checked in any case.
+   * What can be chosen, besides nothing. The field takes text if it is absent. A platform that cannot show so
+   * many options takes text too, and submitted values are always checked.
    */
   readonly options?: readonly FormOption[];
   /**
-   * The options are the models that can do this: a platform that searches as people type asks
-   * {@link Receiver.suggestModels}.
+   * Set where the options are the models that support this operation. A platform with search while typing
+   * asks {@link Receiver.suggestModels}.
    */
   readonly models?: ModelOperation;
-  /** Of a text: at most 3,000 characters. */
+  /** The longest text, at most 3,000 characters. */
   readonly maxChars: number;
-  /** Whether a text has several lines. */
+  /** Whether a text may have several lines. */
   readonly isLong: boolean;
-  /** What applies while nothing is set, at most 100 characters. */
+  /** Says in at most 100 characters what applies while nothing is set. */
   readonly placeholder: string;
-  /** It cannot be left empty. Default false. */
+  /** Whether it must be filled in. Default false. */
   readonly isRequired?: boolean;
 }
 
 /** A form of one to five fields. */
 export interface Form {
   readonly key: string;
-  /** At most 24 characters. */
+  /** It has at most 24 characters. */
   readonly title: string;
-  /** Whom the changes concern, in a sentence. */
+  /** Says in a sentence whom the changes affect. */
   readonly introduction: string;
   readonly fields: readonly FormField[];
-  /** What submitting it does, at most 24 characters. Default "Save". */
+  /** The label of the submit button, at most 24 characters. Default "Save". */
   readonly submitLabel?: string;
 }

@@ -11,11 +11,11 @@ export interface ChatMessage {
   readonly content: string | readonly ContentPart[];
 }
 
-/** Request of {@link Gateway.chat}. */
+/** The request of {@link Gateway.chat}. */
 export interface ChatRequest {
   readonly model: string;
   readonly messages: readonly ChatMessage[];
-  /** Longest answer, in tokens. Default 1024. */
+  /** The longest answer in tokens. Default 1024. */
   readonly maxTokens?: number;
   /** 0 to 2. Default 1. */
   readonly temperature?: number;
@@ -26,10 +26,10 @@ export interface ChatRequest {
 /** The operations of a gateway. */
 export type Operation = "chat" | "image" | "transcription" | "models";
 
-/** The operations that are asked of one model. */
+/** The operations for which one model is chosen. */
 export type ModelOperation = Exclude<Operation, "models">;
 
-/** Tokens and cost of one call. `isEstimated`: computed here because the gateway did not report it. */
+/** Tokens and cost of one call. `isEstimated` means that Parley computed what the gateway did not report. */
 export interface Usage extends BilledAmounts {
   readonly costUsd?: number;
   readonly isEstimated: boolean;
@@ -38,26 +38,26 @@ export interface Usage extends BilledAmounts {
 /** An image in an answer. */
 export interface GeneratedImage {
   readonly bytes: Uint8Array;
-  /** Sniffed from the bytes. */
+  /** The type that was sniffed from the bytes. */
   readonly mediaType: string;
-  /** The prompt as the model revised it, where it reports that. */
+  /** The prompt as the model revised it, if the model reports that. */
   readonly revisedPrompt?: string;
 }
 
-/** Why an answer ended: complete, cut at `maxTokens`, withheld by the provider, or an unknown reason. */
+/** Why an answer ended: complete, cut at `maxTokens`, withheld by the provider, or something else. */
 export type FinishReason = "stop" | "length" | "filtered" | "other";
 
-/** A page that an answer rests on. `url` is an http(s) address. */
+/** A page that an answer cites. `url` is an http(s) address. */
 export interface AnswerSource {
   readonly url: string;
   readonly title?: string;
 }
 
-/** The events of a streamed answer. `finish` is always the last; a stream without it throws. */
+/** An event of a streamed answer. `finish` is always the last, and a stream without it throws. */
 export type ChatEvent =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "reasoning"; readonly text: string }
-  /** The text of the answer so far was the model's thoughts: the answer begins after this. */
+  /** The answer's text so far turned out to be the model's thoughts. The answer begins after this event. */
   | { readonly kind: "retract" }
   | { readonly kind: "image"; readonly image: GeneratedImage }
   | { readonly kind: "notice"; readonly text: string }
@@ -65,38 +65,37 @@ export type ChatEvent =
       readonly kind: "finish";
       readonly reason: FinishReason;
       readonly model: string;
-      /** The model that was asked instead, because the requested one did not answer. */
+      /** The model that answered in place of the requested one, which failed. */
       readonly fallback?: string;
       readonly usage: Usage;
-      /** In the order in which the answer names them, at most ten. */
+      /** At most ten sources, in the order in which the answer names them. */
       readonly sources?: readonly AnswerSource[];
     };
 
-/** Request of {@link Gateway.generateImages}. */
+/** The request of {@link Gateway.generateImages}. */
 export interface ImageRequest {
   readonly model: string;
   readonly prompt: string;
-  /** Number of images. */
   readonly count?: number;
   /** `<width>x<height>` in pixels. */
   readonly size?: string;
 }
 
-/** Result of {@link Gateway.generateImages}. `notices` are sentences for people. */
+/** The result of {@link Gateway.generateImages}. `notices` are sentences for people. */
 export interface ImageAnswer {
   readonly images: readonly GeneratedImage[];
   readonly model: string;
-  /** As in {@link ChatEvent}. */
+  /** The same as in {@link ChatEvent}. */
   readonly fallback?: string;
   readonly usage: Usage;
   readonly notices: readonly string[];
 }
 
-/** Request of {@link Gateway.transcribe}. */
+/** The request of {@link Gateway.transcribe}. */
 export interface TranscriptionRequest {
   readonly model: string;
   readonly bytes: Uint8Array;
-  /** With the extension that the sniffed container has: services choose their decoder by it. */
+  /** Its extension fits the sniffed container, because services choose their decoder by it. */
   readonly fileName: string;
   readonly mediaType: string;
   /** ISO 639-1 code of the spoken language. */
@@ -112,20 +111,20 @@ export interface TimedWords {
   readonly text: string;
 }
 
-/** Result of {@link Gateway.transcribe}. `notices` are sentences for people. */
+/** The result of {@link Gateway.transcribe}. `notices` are sentences for people. */
 export interface TranscriptionAnswer {
   readonly text: string;
-  /** The same words with times, in order, where the gateway gives them. */
+  /** The same words with times, in order, if the gateway reports times. */
   readonly timed?: readonly TimedWords[];
   readonly model: string;
-  /** As in {@link ChatEvent}. */
+  /** The same as in {@link ChatEvent}. */
   readonly fallback?: string;
   readonly language?: string;
   readonly usage: Usage;
   readonly notices: readonly string[];
 }
 
-/** What a model can do; `undefined` where neither the gateway's list nor a call has shown it. */
+/** What a model can do. A field is `undefined` until the gateway's list or a call has shown it. */
 export interface ModelCapabilities {
   readonly chats?: boolean;
   readonly seesImages?: boolean;
@@ -134,38 +133,38 @@ export interface ModelCapabilities {
   readonly transcribes?: boolean;
 }
 
-/** A record of the model list. */
+/** A model of the gateway's list. */
 export interface Model {
   readonly id: string;
   readonly ownedBy?: string;
   readonly createdAt?: number;
-  /** In tokens. */
+  /** The context window in tokens. */
   readonly contextLength?: number;
   readonly capabilities: ModelCapabilities;
-  /** One line for people, where known: "$0.10 in, $0.40 out per million tokens". */
+  /** The price in one line for people, if known: "$0.10 in, $0.40 out per million tokens". */
   readonly price?: string;
 }
 
 /**
- * The model gateway's four operations. Every failure is a ParleyError with a `gateway-…` code; an abort of
- * `signal` ends the request at the server at once and throws the signal's reason.
+ * The four operations of the model gateway. Every failure is a ParleyError with a `gateway-…` code. An abort
+ * of `signal` ends the request at the server at once and throws the signal's reason.
  */
 export interface Gateway {
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
   generateImages(request: ImageRequest, signal: AbortSignal): Promise<ImageAnswer>;
   transcribe(request: TranscriptionRequest, signal: AbortSignal): Promise<TranscriptionAnswer>;
-  /** From the cache where it is fresh. */
+  /** Uses the cache while it is fresh. */
   listModels(signal: AbortSignal): Promise<readonly Model[]>;
-  /** The cached list, maybe empty; never waits. */
+  /** Returns the cached list, which may be empty, without waiting. */
   knownModels(): readonly Model[];
   /**
-   * The most that a call can cost: the highest prices of the model and of the fallbacks that may answer in its stead.
-   * `undefined`: the price of one of them is not known. Never waits.
+   * The highest price of a call, over the model and all fallbacks that may answer for it. It is `undefined`
+   * if one of their prices is unknown. It never waits.
    */
   highestPrice(operation: ModelOperation, model: string): ModelPrice | undefined;
 }
 
-/** What keeps a gateway from answering anybody. */
+/** What can keep a gateway from answering anybody. */
 export type TroubleKind =
   | "unreachable"
   | "key-refused"
@@ -175,38 +174,38 @@ export type TroubleKind =
   | "failing"
   | "busy";
 
-/** Something that keeps the gateway from answering, not only one request. */
+/** A problem of the gateway that affects more than one request. */
 export interface GatewayTrouble {
   readonly kind: TroubleKind;
-  /** For operators, after the gateway's name: `refuses the key (401)`. No secrets. */
+  /** Tells operators the problem after the gateway's name: `refuses the key (401)`. No secrets. */
   readonly text: string;
-  /** The error that people read who ask meanwhile. */
+  /** The error that people see who ask in the meantime. */
   readonly error: ParleyError;
-  /** How long it counts where nothing else is learnt, in milliseconds. 0: it is asked for again soon. */
+  /** How long it counts without further news, in milliseconds. 0: the gateway is soon asked again. */
   readonly holdsMs: number;
 }
 
-/** Whether the gateway answers, for those who show it to people. */
+/** Tells the parts that face people whether the gateway answers. */
 export interface GatewayOutlook {
-  /** The error that keeps it from answering now. `undefined`: none that is known. */
+  /** The error that keeps it from answering now, if one is known. */
   trouble(): ParleyError | undefined;
-  /** Calls `listener` when a trouble begins, becomes another one or is over, until the returned function is called. */
+  /** Calls `listener` when a trouble begins, changes or ends. The returned function removes the listener. */
   onChange(listener: () => void): () => void;
-  /** Asks the gateway where what is known is old; the answer is a change. */
+  /** Asks the gateway if the known state is old. The answer arrives as a change. */
   look(): void;
 }
 
-/** What a model costs, in USD. A model has the fields that apply to it. */
+/** What a model costs, in USD. Only the fields that apply to the model are set. */
 export interface ModelPrice {
-  /** For a million tokens of the prompt. */
+  /** Price per million tokens of the prompt. */
   readonly inputPerMillionUsd?: number | undefined;
-  /** For a million tokens of the answer. */
+  /** Price per million tokens of the answer. */
   readonly outputPerMillionUsd?: number | undefined;
   readonly perAudioMinuteUsd?: number | undefined;
   readonly perImageUsd?: number | undefined;
 }
 
-/** The higher of two prices, field by field: no call costs more at either. */
+/** Takes the higher of two prices field by field, so that no call costs more at either. */
 export function higherPrice(one: ModelPrice, other: ModelPrice): ModelPrice {
   const highest = (field: keyof ModelPrice): number | undefined => {
     const values = [one[field], other[field]].filter((value) => value !== undefined);
@@ -220,16 +219,15 @@ export function higherPrice(one: ModelPrice, other: ModelPrice): ModelPrice {
   };
 }
 
-/** The amounts of a call that prices apply to. */
+/** The amounts of a call to which prices apply. */
 export interface BilledAmounts {
   readonly promptTokens?: number;
   readonly completionTokens?: number;
   readonly audioSeconds?: number;
-  /** Number of images. */
   readonly images?: number;
 }
 
-/** Cost of a call in USD, to a billionth. `undefined` when the price has no field for anything that was used. */
+/** Cost of a call in USD, to a billionth. It is `undefined` if the price covers nothing that was used. */
 export function costOf(price: ModelPrice, amounts: BilledAmounts): number | undefined {
   const items = [
     [price.inputPerMillionUsd, (amounts.promptTokens ?? Number.NaN) / 1e6],

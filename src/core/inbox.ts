@@ -1,39 +1,39 @@
 import type { IncomingEvent, IncomingMessage, ReplyAddress } from "./events.ts";
 import type { StoredMessage } from "./storage.ts";
 
-/** Progress of an accepted event's turn; saved before each step that a crash must not repeat. */
+/** Progress of an accepted event's turn, saved before each step that must not happen twice after a crash. */
 export interface TurnProgress {
-  /** Keys of all events answered by this turn's one reply, in order; the first is the turn's own. */
+  /** Keys of all events that this turn's reply answers, in order. The first is the turn's own. */
   readonly keys: readonly string[];
   readonly address: ReplyAddress;
-  /** How often the turn was started, the current run included. */
+  /** How many attempts were started, including the current one. */
   readonly attempts: number;
 }
 
 /** Why an answered turn runs again into the same reply. */
 export interface Redo {
   /**
-   * `regenerate`: another answer. `continue`: the rest of an answer that reached its length limit. `edit`: the answer to
-   * a question that was changed.
+   * `regenerate` asks for another answer. `continue` asks for the rest of an answer that reached its length
+   * limit. `edit` answers a question that was changed.
    */
   readonly kind: "regenerate" | "continue" | "edit";
-  /** The model to ask. Default: as for any answer. */
+  /** The model to ask. By default it is chosen as for any answer. */
   readonly model?: string;
 }
 
 /** A {@link Redo} of an open turn. */
 export interface OpenRedo extends Redo {
-  /** How often the turn was started before: answers of these attempts are the ones to be replaced. */
+  /** How many attempts there were before. Their answers are to be replaced. */
   readonly since: number;
   /** Unix milliseconds. */
   readonly requestedAt: number;
 }
 
-/** What is to be reopened. */
+/** Says what is to be reopened. */
 export interface RedoOptions {
-  /** They take the places of the turn's events of the same keys. */
+  /** Edited forms, which replace the turn's events that have the same keys. */
   readonly edited?: readonly IncomingEvent[];
-  /** How often the turn was started when a person asked for this: `open` where it was started again since. */
+  /** The number of attempts when a person asked for this. If there are more by now, the result is `open`. */
   readonly attempts?: number;
 }
 
@@ -46,11 +46,11 @@ export interface ReopenedTurn {
   readonly redo: OpenRedo;
 }
 
-/** What people saw of an answer when it was stopped. */
+/** What people saw of an answer when somebody stopped it. */
 export interface StoppedAnswer {
-  /** As the turn stores it when it ends. */
+  /** The message as the turn stores it at its end. */
   readonly message: StoredMessage;
-  /** {@link ReplyContent.lead} of the reply. */
+  /** The {@link ReplyContent.lead} of the reply. */
   readonly lead: string;
 }
 
@@ -58,92 +58,94 @@ export interface StoppedAnswer {
 export interface InboxEntry {
   readonly event: IncomingEvent;
   readonly acceptedAt: number;
-  /** On the first event of a turn only. */
+  /** It is present only on the first event of a turn. */
   readonly turn?: TurnProgress;
-  /** Its content is erased: only the reply of its turn is still to be ended. */
+  /** Its content is erased. Only the reply of its turn still has to be ended. */
   readonly isWithdrawn?: true;
-  /** Set on the first event of a turn that runs again; until it is closed. */
+  /** Present on the first event of a turn that runs again, until it is closed. */
   readonly redo?: OpenRedo;
-  /** Who stopped its turn, by name: it is not run, only its reply is still to be ended. */
+  /** The name of the person who stopped its turn. The turn does not run, only its reply must be ended. */
   readonly stoppedBy?: string;
-  /** The words of its answer when it was stopped, on the first event of its turn. Absent: none were known. */
+  /** The answer's text when it was stopped, on the first event of its turn, if the text was known. */
   readonly stoppedAnswer?: StoppedAnswer;
-  /** It is answered. */
+  /** The event is answered. */
   readonly isClosed?: true;
-  /** It had been answered when its author edited it, and is open again: the edit is still to be applied. */
+  /** It was answered before its author edited it, and is open again until the edit is applied. */
   readonly wasAnswered?: true;
 }
 
-/** An edit that is to be taken in. */
+/** An edit that is to be stored. */
 export interface NewEdit {
   /** Unix milliseconds by the platform's clock. */
   readonly at: number;
-  /** How often the turn that answers the message was started, as far as is known. */
+  /** The known number of attempts of the turn that answers the message. */
   readonly attemptsBefore: number;
-  /** Removes words of the earlier form from the address of the reply. Default: it has none. */
+  /** Removes words of the earlier form from the reply's address. It is absent if the address has none. */
   readonly toAddress?: (address: ReplyAddress) => ReplyAddress;
 }
 
-/** Durable record of accepted events. Failures throw `store-unavailable`. */
+/** The durable record of accepted events. Failures throw `store-unavailable`. */
 export interface Inbox {
-  /** Set-if-absent under `event.key`, durable when it resolves. */
+  /** Sets the event under `event.key` if the key is absent. It is durable when this resolves. */
   accept(event: IncomingEvent): Promise<"accepted" | "duplicate">;
   /**
-   * Saves the progress of a run for the first time, which claims this attempt at each of its events. False, and
-   * nothing is saved: it has been claimed, or one of the events is answered or withdrawn.
+   * Saves a run's progress for the first time, which claims this attempt at each of its events. It returns
+   * false and saves nothing if the attempt is already claimed, or one of the events is answered or withdrawn.
    */
   claimTurn(turn: TurnProgress): Promise<boolean>;
   /**
-   * Saves later progress of the run. False, and nothing is saved: another process has claimed a later attempt. Survives
-   * the end of the process when it resolves; with `isDurable` a power failure too.
+   * Saves later progress of the run. It returns false and saves nothing if another process has claimed a
+   * later attempt. The progress survives the end of the process and, with `isDurable`, a power failure.
    */
   saveTurn(turn: TurnProgress, options?: { readonly isDurable?: boolean }): Promise<boolean>;
   /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. */
   refuse(key: string): Promise<"refused" | "duplicate">;
   /**
-   * Marks events as answered; `accept` returns `duplicate` for their keys for a day at least. They stay known as long as
-   * their messages are kept, or for a day once a later message of the conversation is answered. Survives the end of the process
-   * when it resolves, a power failure 250 ms later: by then the answer is stored, and would only be shown again.
-   * False, and nothing is closed: another process has claimed an attempt after `attempts`, or an event has been edited
-   * more often than `edits` says (by key; a key that is not in it was not edited).
+   * Marks events as answered. `accept` returns `duplicate` for their keys for at least a day. They stay known
+   * as long as their messages are kept, or for a day once a later message of the conversation is answered.
+   * The mark survives the end of the process when this resolves, and a power failure 250 ms later. That
+   * suffices because the answer is stored by then and would only be shown again. It returns false and closes
+   * nothing if another process has claimed an attempt after `attempts`, or if an event was edited more often
+   * than `edits` says. A key that is missing in `edits` was not edited.
    */
   close(
     keys: readonly string[],
     options?: { readonly attempts?: number; readonly edits?: ReadonlyMap<string, number> },
   ): Promise<boolean>;
   /**
-   * Replaces an accepted event by its edited form, durably, and erases the earlier form. An answered one is open again,
-   * with `wasAnswered`. `unchanged`: this edit or a later one is known. `unknown`: the event is not known, or erased.
-   * An edited call is erased when it is closed.
+   * Durably replaces an accepted event by its edited form and erases the earlier form. An answered event
+   * opens again with `wasAnswered`. `unchanged` means that this edit or a later one is known, `unknown` that
+   * the event is not known or is erased. An edited call is erased when it is closed.
    */
   edit(event: IncomingEvent, edit: NewEdit): Promise<"edited" | "unchanged" | "unknown">;
-  /** Reopens a closed entry (Retry). `undefined`: it has expired. */
+  /** Reopens a closed entry for Retry. It returns `undefined` if the entry has expired. */
   reopen(key: string): Promise<InboxEntry | undefined>;
   /**
-   * Reopens an answered turn with all events that it answers, so that it runs again as `redo` says, here or after a
-   * restart. Of several processes that ask for it at once one gets it. `open`: it is not closed, one of its events is being
-   * edited, or another process has just changed it. `gone`: it has expired or was erased.
+   * Reopens an answered turn with all events that it answers. It then runs again as `redo` says, here or
+   * after a restart. If several processes ask at once, only one gets it. `open` means that it is not closed,
+   * that one of its events is being edited, or that another process has just changed it. `gone` means that it
+   * has expired or was erased.
    */
   redo(key: string, redo: Redo, options?: RedoOptions): Promise<ReopenedTurn | "open" | "gone">;
   /**
-   * Marks open events as stopped by that person: from now on their turn is not run again. Resolves to the keys that
-   * were open. `answer`: stored with the mark of the first one. Durable when it resolves.
+   * Marks open events as stopped by that person, so that their turn does not run again. Resolves to the keys
+   * that were open. `answer` is stored with the first of them. The mark is durable when this resolves.
    */
   stop(keys: readonly string[], by: string, answer?: StoppedAnswer): Promise<readonly string[]>;
-  /** Whether `accept` would return `duplicate`: it was accepted, refused or withdrawn. */
+  /** Whether `accept` would return `duplicate` because the event was accepted, refused or withdrawn. */
   knows(key: string): Promise<boolean>;
-  /** The known entries of these keys, answered or not. */
+  /** The known entries of these keys, whether answered or not. */
   lookUp(keys: readonly string[]): Promise<readonly InboxEntry[]>;
   /**
-   * Erases the content of events and closes them; `accept` returns `duplicate` for a day. Keys may be unknown so far. A
-   * turn that answers other open events too is theirs from then on. `keepsReplies`: of any other turn that has begun the
-   * event stays open, as withdrawn, until it is closed.
+   * Erases the content of events, known or not, and closes them. `accept` then returns `duplicate` for a day.
+   * If their turn also answers other open events, it belongs to those. With `keepsReplies`, an event of any
+   * other started turn stays open as withdrawn until it is closed.
    */
   withdraw(keys: readonly string[], options?: { readonly keepsReplies?: boolean }): Promise<void>;
-  /** Whether the event is unanswered: another process may have answered it meanwhile. */
+  /** Whether the event is unanswered. Another process may have answered it in the meantime. */
   isOpen(key: string): Promise<boolean>;
-  /** All open entries, oldest first. */
+  /** All open entries, the oldest first. */
   listOpen(): Promise<readonly InboxEntry[]>;
-  /** Those of one conversation (`event.conversationId`), oldest first; at a cost that depends on those alone. */
+  /** The open entries of one conversation, the oldest first. The cost depends on their number only. */
   listOpenIn(conversationId: string): Promise<readonly InboxEntry[]>;
 }

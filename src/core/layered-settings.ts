@@ -1,13 +1,13 @@
 import type { ModelOperation } from "./gateway.ts";
 
 /**
- * The layers that hold settings, the weakest first; below all of them are the operator's environment variables.
- * `server` is a Discord server, a Slack workspace or the whole page.
+ * The layers that hold settings, the weakest first. The operator's environment variables are below all of
+ * them. `server` is a Discord server, a Slack workspace or the whole page.
  */
 export const layers = ["server", "channel", "person", "conversation"] as const;
 export type Layer = (typeof layers)[number];
 
-/** The values of the option `for` of `/settings`. */
+/** The words for layers in the option `for` of `/settings`. */
 export const forWords: Readonly<Record<Layer, string>> = {
   server: "server",
   channel: "channel",
@@ -15,7 +15,7 @@ export const forWords: Readonly<Record<Layer, string>> = {
   conversation: "here",
 };
 
-/** The settings of a form, at most five each: the inputs of a Discord modal. */
+/** The groups of settings. Each group fits a form of five fields, which is the limit of a Discord modal. */
 export const settingGroups = {
   models: "Models",
   answers: "Answers",
@@ -23,7 +23,7 @@ export const settingGroups = {
 } as const;
 export type SettingGroup = keyof typeof settingGroups;
 
-/** A value of a `choice`, with the words that a form shows. */
+/** A value of a `choice` setting, with its label in forms. */
 export interface Choice {
   readonly value: string;
   readonly label: string;
@@ -34,26 +34,26 @@ type Kind =
   | { readonly kind: "text"; readonly maxChars: number }
   | { readonly kind: "choice"; readonly choices: readonly Choice[] }
   | { readonly kind: "number"; readonly min: number; readonly max: number }
-  /** US dollars, 0 or more. */
+  /** An amount of US dollars, at least 0. */
   | { readonly kind: "usd"; readonly max: number }
-  /** `automatic`, or the English name of a language. */
+  /** The word `automatic` or the English name of a language. */
   | { readonly kind: "language" }
   /** Terms as in `ALLOW`, such as `discord:role:123`. */
   | { readonly kind: "access"; readonly maxTerms: number };
 
-/** One setting that people change in the chat. */
+/** A setting that people change in the chat. */
 export type LayeredSetting = Kind & {
-  /** One line, at most 100 characters. */
+  /** One line of at most 100 characters. */
   readonly description: string;
   readonly group: SettingGroup;
-  /** Which layers may hold it. */
+  /** The layers that may hold it. */
   readonly layers: readonly Layer[];
   /**
-   * `override`: the strongest layer that has a value wins. `limit`: each layer that has a value applies, and a
-   * stronger one loosens nothing.
+   * `override` uses the value of the strongest layer that has one. `limit` applies the value of every layer,
+   * so that a stronger layer loosens nothing.
    */
   readonly combines: "override" | "limit";
-  /** Only where there are channels and several people: not on the page. Default false. */
+  /** Whether it needs channels and several people, which the page does not have. Default false. */
   readonly isShared?: true;
 };
 
@@ -65,7 +65,7 @@ const onOff = [
 ] as const;
 
 /**
- * Every setting that `/settings` shows and changes, declared once: forms, texts, completion and help derive from it.
+ * Every setting that `/settings` shows and changes. Forms, texts, completion and help derive from this table.
  * @see docs/settings.md
  */
 export const layeredSettings = {
@@ -192,7 +192,7 @@ export const layeredSettings = {
 
 export type SettingName = keyof typeof layeredSettings;
 
-/** Every setting's name, in the order of the declaration. */
+/** The names of all settings, in the order of their declaration. */
 export const settingNames = Object.keys(layeredSettings) as readonly SettingName[];
 
 /** Whether a text names a setting. */
@@ -224,30 +224,30 @@ export type LayerValues = { readonly [N in SettingName]?: ValueOf<(typeof layere
 /** Any value of a setting. */
 export type SettingValue = string | number | readonly string[];
 
-/** What a change sets; `undefined` removes the value from the layer. */
+/** A change of settings. `undefined` removes the value from the layer. */
 export type LayerChange = { readonly [N in SettingName]?: SettingValue | undefined };
 
-/** A value in force, and the layer that it is from. */
+/** A value in force and its layer. */
 export interface EffectiveValue<V = SettingValue> {
   readonly value: V;
   readonly from: Layer;
 }
 
-/** The values in force, of `override` settings. A setting that no layer has is absent. */
+/** The values in force of `override` settings. A setting without a value in any layer is absent. */
 export type EffectiveValues = {
   readonly [N in SettingName]?: EffectiveValue<NonNullable<LayerValues[N]>>;
 };
 
-/** The values of each layer that exists where something happens. */
+/** The values of each layer that exists in a place. */
 export type LayeredValues = Readonly<Partial<Record<Layer, LayerValues>>>;
 
-/** Resolves the layers: of each `override` setting the value of the strongest layer that has one. */
+/** Takes for each `override` setting the value of the strongest layer that has one. */
 export function resolveLayers(all: LayeredValues): EffectiveValues {
   const effective: Partial<Record<SettingName, EffectiveValue>> = {};
   for (const layer of layers) {
     for (const name of settingNames) {
       const value = all[layer]?.[name];
-      // A value of a version that allowed the layer has no effect.
+      // An earlier version may have stored a value in a layer that must not hold it. It has no effect.
       if (value === undefined || !mayHold(layer, name) || declarationOf(name).combines === "limit") continue;
       effective[name] = { value, from: layer };
     }
@@ -255,11 +255,13 @@ export function resolveLayers(all: LayeredValues): EffectiveValues {
   return effective as EffectiveValues;
 }
 
-/** What people set for servers, channels and persons; the holder's id is opaque. Failures throw `store-unavailable`. */
+/**
+ * What people set for servers, channels and persons. Holder ids are opaque. It throws `store-unavailable`.
+ */
 export interface SettingsStore {
-  /** The values of each holder, in their order; `{}` where nothing is set. One round trip. */
+  /** Reads the values of several holders in one round trip, in their order. `{}`: nothing is set. */
   read(holders: readonly string[]): Promise<readonly LayerValues[]>;
-  /** Changes some values of a holder and keeps the others. Durable when it resolves. */
+  /** Changes some values of a holder and keeps the others. The change is durable when this resolves. */
   change(holder: string, change: LayerChange): Promise<void>;
   /** Removes everything that is set for a holder. */
   erase(holder: string): Promise<void>;

@@ -1,25 +1,25 @@
 import { translate } from "../words/translate.ts";
 
-/** Longest beginning of a prompt that a notice quotes, in characters. */
+/** How many characters of a prompt a notice quotes at most. */
 const maxQuotedChars = 80;
 
-/** A picture as a notice names it. */
+/** A picture in the words of a notice. */
 export interface NamedPicture {
-  /** Its position among the pictures of its message, from 1, and how many there are. */
+  /** Its position among the pictures of its message, from 1. `of` is their number. */
   readonly number: number;
   readonly of: number;
-  /** The prompt or the alt text; of a picture at an address its host. */
+  /** The prompt or the alt text. A picture at an address has the address's host. */
   readonly prompt: string;
   /** When its message was written, in Unix milliseconds. */
   readonly at: number;
 }
 
-/** Which picture a changed one was made from. */
+/** Notice that says from which picture a changed one was made. */
 export function changedFromNotice(picture: NamedPicture): string {
   return translate("picture.changed-from", { picture: nameOf(picture) });
 }
 
-/** The last picture that a model had before it when it drew by itself. */
+/** Notice that names the last picture that the model saw when it drew a picture unasked. */
 export function lastShownNotice(picture: NamedPicture): string {
   return translate("picture.last-shown", { picture: nameOf(picture) });
 }
@@ -34,7 +34,7 @@ function nameOf({ number, of, prompt, at }: NamedPicture): string {
     : translate("picture.several", { ...named, number, count: of });
 }
 
-/** The beginning of a prompt on one line, of at most 80 characters. */
+/** The beginning of a prompt on one line, with at most 80 characters. */
 export function shortened(prompt: string): string {
   const line = prompt.replaceAll(/\s+/g, " ").trim();
   return line.length <= maxQuotedChars
@@ -42,12 +42,12 @@ export function shortened(prompt: string): string {
     : `${line.slice(0, maxQuotedChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-/** Pictures of a stored answer whose bytes are not kept any more. */
+/** Notice that the bytes of some pictures of a stored answer are gone. */
 export function picturesMissingNotice(count: number): string {
   return translate("picture.missing", { count });
 }
 
-/** The answer is complete and stored, and its pictures cannot be posted. `why`: a sentence. */
+/** Notice that the answer is complete and stored, but its pictures cannot be posted. `why` is a sentence. */
 export function picturesNotShownNotice(why: string): string {
   return translate("picture.not-shown", { why });
 }

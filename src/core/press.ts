@@ -5,26 +5,26 @@ import type { StoredMessage } from "./storage.ts";
 
 /** What is known of a stored answer when its buttons are chosen. */
 interface AnswerFacts {
-  /** The operation whose result it shows: its last request. `undefined`: it made none. */
+  /** The operation of its last request, whose result it shows. It is `undefined` if there was no request. */
   readonly operation: ModelOperation | undefined;
   readonly hasPictures: boolean;
   readonly hasVoices: boolean;
-  /** It reached its length limit or broke off. */
+  /** Whether it reached its length limit or broke off. */
   readonly isCut: boolean;
 }
 
-/** One button of a reply. */
+/** The declaration of a reply's button. */
 interface ButtonDeclaration {
-  /** The English word on it. Other programs rely on it; the other languages have `button.<kind>`. */
+  /** The English word on it, on which other programs rely. Other languages have `button.<kind>`. */
   readonly label: string;
-  /** Whether it stands below such an answer. */
+  /** Whether the button stands below such an answer. */
   readonly isOffered: (answer: AnswerFacts) => boolean;
   /**
-   * When a press changes the reply, so that one process alone must do it: at once, or when the form that it opened is
-   * submitted. Default: never, because it only tells, or opens a form or a call.
+   * When a press changes the reply, so that only one process may handle it: at once, or when its form is
+   * submitted. It is absent if the press only shows something or opens a form or a call.
    */
   readonly changesReply?: "at-once" | "by-form";
-  /** Its key names the attempt that it stands below, so that it does nothing below an answer that was replaced. */
+  /** Its key names the attempt, so that the button does nothing below an answer that was replaced. */
   readonly namesAttempt?: true;
 }
 
@@ -33,15 +33,15 @@ const hasHeard = (answer: AnswerFacts): boolean =>
   answer.hasVoices && (isWords(answer) || answer.operation === "transcription");
 
 /**
- * The buttons of replies, in the order in which they are shown. This table and the handler of a kind in
- * `assistant/actions/press.ts` are all that a button needs.
+ * The buttons of replies, in the order in which they are shown. A button needs this table and the handler of
+ * its kind in `assistant/actions/press.ts`.
  */
 export const replyButtons = {
-  /** Ends the answer that is growing; the text so far stays. It stands below no stored answer. */
+  /** Ends an answer that is growing and keeps its text. No stored answer has this button. */
   stop: { label: "Stop", isOffered: () => false, changesReply: "at-once" },
-  /** Asks for another answer in the place of this one. Pictures are messages of their own and have `again` instead. */
+  /** Asks for another answer in place of this one. Pictures are own messages and have `again` instead. */
   regenerate: { label: "Regenerate", isOffered: isWords, changesReply: "at-once", namesAttempt: true },
-  /** Asks which other model is to answer; then it does, in the place of this answer. */
+  /** Asks which other model is to answer, and then replaces this answer. */
   model: { label: "Other model", isOffered: isWords, changesReply: "by-form", namesAttempt: true },
   /** Asks for the rest of an answer that reached its length limit or broke off. */
   continue: {
@@ -50,37 +50,37 @@ export const replyButtons = {
     changesReply: "at-once",
     namesAttempt: true,
   },
-  /** Asks for the same pictures once more, as a new answer. */
+  /** Asks for the same pictures once more as a new answer. */
   again: { label: "Again", isOffered: ({ hasPictures }) => hasPictures },
-  /** Asks what should change in a picture; the changed one is a new answer. */
+  /** Asks what should change in a picture, and makes the changed one as a new answer. */
   change: { label: "Change", isOffered: ({ hasPictures }) => hasPictures },
-  /** Asks for the right words of the question's recordings; then the question is answered anew, or the transcript replaced. */
+  /** Asks for the right words of recordings, and then replaces the answer or the transcript. */
   transcript: {
     label: "Fix transcript",
     isOffered: hasHeard,
     changesReply: "by-form",
     namesAttempt: true,
   },
-  /** Shows how the answer came about, to the person alone who uses it. */
+  /** Shows how the answer was made, only to the person who presses it. */
   details: { label: "Details", isOffered: () => true },
 } as const satisfies Readonly<Record<string, ButtonDeclaration>>;
 
 export type ReplyActionKind = keyof typeof replyButtons;
 
-/** A button of a reply: a press of it has the same kind and key. */
+/** A button of a reply. A press of it has the same kind and key. */
 export interface ReplyAction {
   readonly kind: ReplyActionKind;
-  /** Opaque to platforms. Usually below 80 characters; a platform leaves out a button whose key is too long for it. */
+  /** Opaque to platforms, usually below 80 characters. A platform leaves out a button with too long a key. */
   readonly key: string;
 }
 
 /**
- * What a person can use besides {@link replyButtons}:
- * - `retry`: a failed or sealed turn runs again into the same reply, also for another person than its author.
- * - `confirm`: a command that asked for confirmation runs as confirmed, into the same reply, for its caller alone.
- * - `good` and `bad`: a rating of the answer whose `details` has the key. One rating for each person and answer counts,
- *   the last one.
- * - `settings`: the form of a {@link FormOffer}, opened or submitted.
+ * What people can press besides {@link replyButtons}:
+ * - `retry` runs a failed or sealed turn again into the same reply, for anybody who presses it.
+ * - `confirm` runs a command that asked for confirmation as confirmed, into the same reply, for its caller
+ *   only.
+ * - `good` and `bad` rate the answer whose `details` button has the key. The last rating of a person counts.
+ * - `settings` opens or submits the form of a {@link FormOffer}.
  */
 type OtherPressKind = "retry" | "confirm" | "good" | "bad" | "settings";
 
@@ -89,9 +89,9 @@ export type PressKind = ReplyActionKind | OtherPressKind;
 /** A use of a button, a menu or a form. */
 export interface Press {
   readonly kind: PressKind;
-  /** As the button, the offer or the form said it. For `stop` also a conversation: what runs there is stopped. */
+  /** The key of the button, offer or form. For `stop` it may be a conversation, which is stopped. */
   readonly key: string;
-  /** What was submitted with the form of an earlier result, by field. Absent: the button was pressed. */
+  /** The submitted values of an earlier result's form, by field. It is absent if a button was pressed. */
   readonly values?: Readonly<Record<string, string>>;
   /** Whether only one person sees the answer. Default false. */
   readonly isPrivate?: boolean;
@@ -99,12 +99,12 @@ export interface Press {
 
 /**
  * The result of {@link Receiver.press}.
- * - `told`: Markdown for the person alone.
- * - `done`: people see it in the reply, or in another one; the person is told nothing more.
- * - `gone`: what it is for is no longer stored ({@link goneNotice}).
- * - `form`: it is opened for the person; what is submitted is a press of the same kind and key with its values.
- * - `problems`: what is wrong with submitted values, a sentence for each field. Nothing is changed.
- * - `call`: the platform makes it a call of its own, with a new reply, and passes it to {@link Receiver.receive}.
+ * - `told`: Markdown that only this person sees.
+ * - `done`: people see it in a reply, and the person is told nothing more.
+ * - `gone`: what the press refers to is no longer stored ({@link goneNotice}).
+ * - `form`: the form opens for the person. Submitting it is a press of the same kind and key with its values.
+ * - `problems`: a sentence for each wrong field of the submitted values. Nothing is changed.
+ * - `call`: the platform gives the call a new reply and passes it to {@link Receiver.receive}.
  */
 export type PressResult =
   | { readonly kind: "told"; readonly markdown: string }
@@ -116,22 +116,22 @@ export type PressResult =
 
 /** What an action asks for, as parts of a command call. */
 export interface ActionCall extends Pick<CommandCall, "name" | "options" | "pictures"> {
-  /** The conversation that it becomes part of. Absent: it stands alone, like a command in a channel. */
+  /** The conversation that it joins. Without it the call stands alone, like a command in a channel. */
   readonly conversationId?: string;
-  /** As a person would write it. */
+  /** The call as a person would write it. */
   readonly written: string;
 }
 
 const declarationOf = (kind: ReplyActionKind): ButtonDeclaration => replyButtons[kind];
 
-/** Whether a word that a platform delivers is a button of this version. */
+/** Whether a word from a platform is a button of this version. */
 export function isReplyActionKind(word: string): word is ReplyActionKind {
   return Object.hasOwn(replyButtons, word);
 }
 
 /**
- * Whether a press changes the reply, so that one process alone must do it. Others only tell, or open a form or a call,
- * and every process may do them.
+ * Whether a press changes the reply, so that only one process may handle it. Other presses only show
+ * something or open a form or a call, which every process may do.
  */
 export function changesReply({ kind, values }: Press): boolean {
   if (kind === "retry" || kind === "confirm") return true;
@@ -139,12 +139,12 @@ export function changesReply({ kind, values }: Press): boolean {
   return declarationOf(kind).changesReply === (values === undefined ? "at-once" : "by-form");
 }
 
-/** The button of a reply that grows. @param turnKey key of the first event that it answers */
+/** The Stop button of a reply that grows. @param turnKey key of the first event that it answers */
 export function toStopAction(turnKey: string): ReplyAction {
   return { kind: "stop", key: turnKey };
 }
 
-/** The buttons of a stored answer. Empty: there are none for it. */
+/** The buttons of a stored answer, which may be none. */
 export function actionsOf(
   conversationId: string,
   {
@@ -156,7 +156,7 @@ export function actionsOf(
   }: Pick<StoredMessage, "id" | "receipt" | "parts" | "attempt" | "isCut">,
 ): readonly ReplyAction[] {
   if (receipt === undefined) return [];
-  // The answer to a lone command has its conversation's id in its own: whole, the key is too long for Discord.
+  // A lone command's answer has the conversation's id in its own. Only its ending fits Discord's limit.
   const ending = id.startsWith(`${conversationId}/`) ? id.slice(conversationId.length) : id;
   const key = `${conversationId} ${ending}`;
   const answer: AnswerFacts = {
@@ -171,15 +171,15 @@ export function actionsOf(
     .map(({ kind, namesAttempt }) => ({ kind, key: namesAttempt === true ? `${key} ${attempt}` : key }));
 }
 
-/** What a key of {@link actionsOf} names. */
+/** The parts of a key of {@link actionsOf}. */
 interface ActionTarget {
   readonly conversationId: string;
   readonly messageId: string;
-  /** The attempt whose answer has the button. Absent: whichever there is. */
+  /** The attempt whose answer has the button. Without it any attempt is meant. */
   readonly attempt?: number;
 }
 
-/** The answer that a key of {@link actionsOf} names. `undefined`: it is no such key. */
+/** The answer that a key of {@link actionsOf} names, or `undefined` for another text. */
 export function parseActionKey(key: string): ActionTarget | undefined {
   const [, conversationId, messageId, attempt] = /^(\S{1,500}) (\S{1,500}?)(?: (\d{1,9}))?$/.exec(key) ?? [];
   if (conversationId === undefined || messageId === undefined) return undefined;
@@ -190,7 +190,7 @@ export function parseActionKey(key: string): ActionTarget | undefined {
   };
 }
 
-/** Key of the turn that a press runs again into the same reply. `undefined`: it runs none, or one of several. */
+/** The key of the turn that a press runs again into the same reply, if it is exactly one. */
 export function changedTurnOf({ kind, key }: Press): string | undefined {
   if (kind === "confirm") return key;
   if (!isReplyActionKind(kind) || kind === "stop" || declarationOf(kind).changesReply === undefined)

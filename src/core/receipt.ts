@@ -5,58 +5,58 @@ export interface ReceiptCall {
   readonly operation: ModelOperation;
   /** The model that was asked. */
   readonly asked: string;
-  /** Set where another model was asked instead, because the first one did not answer. */
+  /** Set where another model was asked because the first one did not answer. */
   readonly fallback?: string;
-  /** The model as the gateway named it in its answer. Absent: there was no whole answer. */
+  /** The model as the gateway named it in its answer. It is absent without a whole answer. */
   readonly model?: string;
   readonly usage?: Usage;
 }
 
-/** What of the conversation a model was sent. */
+/** How much of the conversation a model was sent. */
 export interface ReceiptContext {
-  /** Messages that were sent, the question included. */
+  /** The number of messages that were sent, including the question. */
   readonly messages: number;
-  /** Earlier messages that did not fit. */
+  /** The number of earlier messages that did not fit. */
   readonly leftOut: number;
-  /** True where there are still older ones that were not considered. */
+  /** True where there are still older messages that were not considered. */
   readonly hasOlder?: true;
-  /** Estimated tokens of what was sent; the call's usage has the model's own count. */
+  /** The estimated tokens that were sent. The call's usage has the model's own count. */
   readonly estimatedTokens: number;
-  /** Pictures that were sent, and those that were not. */
+  /** The number of pictures that were sent, and below of those that were not. */
   readonly images?: number;
   readonly leftOutImages?: number;
 }
 
-/** The files of the question. Their names are in its own messages alone, so that they are erased with these. */
+/** The files of the question. Only its messages hold the names, so that both are erased together. */
 export interface ReceiptFiles {
   readonly read: number;
   readonly unread: number;
-  /** Recordings whose words a person can correct. Default 0. */
+  /** How many recordings have words that a person can correct. Default 0. */
   readonly voices?: number;
-  /** Ids of the messages that have them. */
+  /** The ids of the messages that have them. */
   readonly of: readonly string[];
 }
 
-/** How an answer came about: stored with it and shown by its Details button. Of bounded size; it has no words of people. */
+/** How an answer was made, for its Details button. It has a bounded size and contains no words of people. */
 export interface Receipt {
-  /** In order; transcriptions of voice notes come before the answer's own call. */
+  /** The calls in order. Transcriptions of voice notes come before the answer's own call. */
   readonly calls: readonly ReceiptCall[];
   readonly context?: ReceiptContext;
   readonly files?: ReceiptFiles;
-  /** Where it is not the gateway's default, 1. */
+  /** Present if it is not the gateway's default of 1. */
   readonly temperature?: number;
-  /** Longest answer in tokens, where it is not the gateway's default, 1024. */
+  /** The longest answer in tokens, if it is not the gateway's default of 1024. */
   readonly maxTokens?: number;
-  /** From the start of the turn to the first text. */
+  /** The time from the start of the turn to the first text. */
   readonly firstTextMs?: number;
-  /** From the start of the turn to the whole answer, before it is shown completely. */
+  /** The time from the start of the turn to the whole answer, before it is shown completely. */
   readonly totalMs: number;
 }
 
-/** Bounds of a {@link Receipt}; what is longer is cut. */
+/** The bounds of a {@link Receipt}. Longer parts are cut. */
 const max = { calls: 12, messages: 12, idChars: 500, modelChars: 200 } as const;
 
-/** The receipt with its lists and texts cut to their bounds, so that it stays below 20 KB. */
+/** Cuts the lists and texts of a receipt to their bounds, so that it stays below 20 KB. */
 export function boundedReceipt(receipt: Receipt): Receipt {
   const { files, calls, ...rest } = receipt;
   return {

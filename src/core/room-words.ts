@@ -2,10 +2,10 @@ import { translate } from "../words/translate.ts";
 import { toNotice } from "./error-messages.ts";
 import type { ParleyError } from "./errors.ts";
 
-/** Names of files that a notice lists. */
+/** How many file names a notice lists. */
 const maxNames = 3;
 
-/** Notice: what was said before could not be read, or not all of it. `read`: how many messages were. */
+/** Notice that earlier messages could not be read, or not all. `read` is the number of those that were. */
 export function roomFailureNotice(failure: ParleyError, read: number): string {
   if (failure.detail["because"] === "history") return toNotice(failure);
   const permission = failure.detail["permission"];
@@ -18,7 +18,7 @@ export function roomFailureNotice(failure: ParleyError, read: number): string {
   return read === 0 ? translate("room.late") : translate("room.late.part", { count: read });
 }
 
-/** Notice: files in other people's messages were not read. */
+/** Notice that files in other people's messages were not read. */
 export function roomFilesNotice(all: readonly string[]): string {
   const names = all.slice(0, maxNames).join(", ");
   return all.length <= maxNames

@@ -1,55 +1,55 @@
 import type { ParleyError } from "./errors.ts";
 import type { Attachment, Author } from "./events.ts";
 
-/** A message in a thread or channel, as context for an answer. */
+/** A message in a thread or channel that serves as context for an answer. */
 export interface RoomMessage {
-  /** The event key that the message would have: `Receiver.messagesDeleted` gets the same. */
+  /** The event key of the message. `Receiver.messagesDeleted` gets the same. */
   readonly key: string;
   readonly author: Author;
-  /** Posted by an app, a bot or a webhook. */
+  /** Whether an app, a bot or a webhook posted it. */
   readonly isApp: boolean;
-  /** Plain text, with what is quoted, forwarded or embedded. May be empty where there are files. */
+  /** Plain text, including quoted, forwarded and embedded text. It may be empty if there are files. */
   readonly text: string;
   readonly attachments: readonly Attachment[];
   /** Unix milliseconds. */
   readonly sentAt: number;
 }
 
-/** Which messages of a room are read. */
+/** Which messages of a room are to be read. */
 export interface RoomQuery {
-  /** Key of a message: only later ones. */
+  /** Reads only messages after the one with this key. */
   readonly after?: string | undefined;
-  /** Key of a message: only earlier ones. */
+  /** Reads only messages before the one with this key. */
   readonly before?: string | undefined;
-  /** Only messages since then, in Unix milliseconds. */
+  /** Reads only messages since this time, in Unix milliseconds. */
   readonly since?: number | undefined;
-  /** The newest so many. */
+  /** Reads only the newest messages, up to this number. */
   readonly maxMessages: number;
-  /** Also the bot's own messages. Default: only one that began the thread. */
+  /** Whether the bot's own messages are included. By default only one that began the thread is. */
   readonly includesOwn?: boolean;
-  /** Ends the reading: what was read until then is returned, with a `failure`. */
+  /** Ends the reading. What was read until then is returned with a `failure`. */
   readonly signal: AbortSignal;
 }
 
-/** What was read of a room. */
+/** The result of reading a room. */
 export interface RoomReading {
   /** Oldest first. */
   readonly messages: readonly RoomMessage[];
-  /** Older messages that the query asks for are left out. */
+  /** Whether older messages that match the query were left out. */
   readonly hasOlder: boolean;
   /**
-   * Why not everything was read: `platform-forbidden` with what is missing in `detail.permission`, or a failure that may
-   * pass. Messages that were read all the same are there.
+   * Why not everything was read: `platform-forbidden` with the missing permission in `detail.permission`, or
+   * a failure that may pass. The messages that could be read are included.
    */
   readonly failure?: ParleyError;
 }
 
-/** What is known of a thread in which people talk with each other. */
+/** What is known about a thread in which people talk with each other. */
 export interface RoomState {
-  /** People had it before the bot was called in: the bot answers there when it is called, unless it is given the thread. */
+  /** People had the thread first. The bot answers when it is called, unless it is given the thread. */
   readonly isPeoples?: true;
-  /** Key of the last message up to which it was read. */
+  /** The key of the last message that was read. */
   readonly readUpTo?: string;
-  /** What kept the bot from reading it, as people were told, and the turn that told it. */
+  /** The missing permission that people were told about, and the turn that told them. */
   readonly told?: { readonly permission: string; readonly turnKey: string };
 }

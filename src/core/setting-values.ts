@@ -8,7 +8,7 @@ import {
   type SettingValue,
 } from "./layered-settings.ts";
 
-/** A value read from what a person typed, or what is wrong with it, as the end of a sentence. */
+/** A value that was read from what a person typed, or what is wrong with it, as the end of a sentence. */
 type ParsedSetting =
   | { readonly kind: "value"; readonly value: SettingValue }
   | { readonly kind: "default" }
@@ -17,12 +17,12 @@ type ParsedSetting =
 const problem = (text: string): ParsedSetting => ({ kind: "problem", problem: text });
 const value = (parsed: SettingValue): ParsedSetting => ({ kind: "value", value: parsed });
 
-/** What is typed to remove a value, so that the next layer's applies. */
+/** The word that removes a value, so that the next layer's applies. */
 const defaultWord = "default";
 
 /**
- * Reads a setting's value from text. Empty and `default` remove it. Models and access terms are checked in their form
- * only: which of them exist is not known here.
+ * Reads a setting's value from text. An empty text and `default` remove it. Only the form of models and
+ * access terms is checked, because this function does not know which of them exist.
  */
 export function parseSetting(name: SettingName, typed: string): ParsedSetting {
   const text = typed.trim();
@@ -76,7 +76,7 @@ function parseUsd(text: string, max: number): ParsedSetting {
     : value(number);
 }
 
-/** Plain decimal notation, with a point or a comma, as people type it. */
+/** Reads plain decimal notation with a point or a comma, as people type it. */
 function toNumber(text: string): number | undefined {
   return /^\d{1,12}(?:[.,]\d{1,6})?$/.test(text) ? Number(text.replace(",", ".")) : undefined;
 }
@@ -85,7 +85,7 @@ function parseTerms(text: string, maxTerms: number): ParsedSetting {
   const terms = [...new Set(text.split(/[\s,]+/).filter((term) => term !== ""))];
   if (terms.length > maxTerms)
     return problem(translate("setting.problem.too-many", { count: terms.length, max: maxTerms }));
-  // Commas alone name nobody: with an empty list no one could use the bot.
+  // Commas alone would make an empty list, with which nobody could use the bot.
   const wrong = (terms.length === 0 ? [text] : terms).find(
     (term) => !/^[a-z]{1,20}:[a-z]{1,20}:[\w.-]{1,64}$/i.test(term),
   );
@@ -94,7 +94,7 @@ function parseTerms(text: string, maxTerms: number): ParsedSetting {
     : problem(translate("setting.problem.term", { entry: JSON.stringify(wrong.slice(0, 100)) }));
 }
 
-/** The value for an answer in the question's own language. */
+/** The value that makes answers follow the question's language. */
 export const automaticLanguage = "automatic";
 
 function parseLanguage(text: string): ParsedSetting {
@@ -112,7 +112,7 @@ const languageCodes =
 
 let namesByWord: ReadonlyMap<string, string> | undefined;
 
-/** English names of languages by what people may type, in lower case: code, English name, own name. */
+/** English names of languages by the words that people may type in lower case: code, English or own name. */
 function languageNames(): ReadonlyMap<string, string> {
   if (namesByWord !== undefined) return namesByWord;
   const english = new Intl.DisplayNames("en", { type: "language" });
@@ -129,8 +129,8 @@ function languageNames(): ReadonlyMap<string, string> {
 }
 
 /**
- * Values to offer while somebody types, at most 25, best match first.
- * @param suggestModels ids of models for what is typed
+ * Values to offer while somebody types, at most 25, the best match first.
+ * @param suggestModels returns ids of models for the typed text
  */
 export function suggestSettingValues(
   name: SettingName,
@@ -153,7 +153,7 @@ export function suggestSettingValues(
   return [...starting, ...containing].slice(0, 25);
 }
 
-/** A value as a person would type it: {@link parseSetting} reads it again. */
+/** A value in the form in which a person types it. {@link parseSetting} can read it again. */
 export function formatSetting(name: SettingName, stored: SettingValue): string {
   if (typeof stored === "string") return stored;
   if (typeof stored !== "number") return stored.join(", ");
@@ -169,18 +169,18 @@ function decimalsOf(number: number): number {
   );
 }
 
-/** What a setting is, in the person's language. */
+/** The description of a setting in the person's language. */
 export function settingDescription(name: SettingName): string {
   return inWords(`setting.${name}.description`, declarationOf(name).description);
 }
 
-/** A setting's name as a label: "Chat model". */
+/** A setting's name as a label, for example "Chat model". */
 export function settingLabel(name: SettingName): string {
   const words = name.replaceAll("-", " ");
   return inWords(`setting.${name}.label`, words.charAt(0).toUpperCase() + words.slice(1));
 }
 
-/** The values of a `choice`, with labels in the person's language. Empty for other settings. */
+/** The values of a `choice` with labels in the person's language. It is empty for other settings. */
 export function settingChoices(name: SettingName): readonly Choice[] {
   const setting = declarationOf(name);
   if (setting.kind !== "choice") return [];
@@ -190,7 +190,7 @@ export function settingChoices(name: SettingName): readonly Choice[] {
   }));
 }
 
-/** A group's name: alone, or after a place and a colon (`in-label`). */
+/** A group's name, as it stands alone or after a place and a colon (`in-label`). */
 export function settingGroupTitle(group: SettingGroup, where: "alone" | "in-label" = "alone"): string {
   const title = settingGroups[group];
   return where === "alone"

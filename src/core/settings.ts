@@ -2,15 +2,15 @@ import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
-/** One setting: an environment variable, its check, and its line in docs/settings-reference.md. */
+/** A setting: an environment variable with its check and its line in docs/settings-reference.md. */
 export interface Setting {
-  /** Takes the variable's text, `undefined` where it is not set. */
+  /** It receives the variable's text, or `undefined` if the variable is not set. */
   readonly schema: z.ZodType;
-  /** One line, Markdown. */
+  /** One line of Markdown. */
   readonly description: string;
-  /** Shown as the default where the schema's own says too little, such as "first able". */
+  /** The default as shown, if the schema's own says too little, such as "first able". */
   readonly shownDefault?: string;
-  /** Tokens, keys and passwords: never logged. */
+  /** Marks tokens, keys and passwords, which are never logged. */
   readonly isSecret?: true;
 }
 
@@ -20,16 +20,16 @@ export type Settings = Readonly<Record<string, Setting>>;
 /** The checked values of settings. */
 export type SettingValues<S extends Settings> = { readonly [K in keyof S]: z.output<S[K]["schema"]> };
 
-/** Any text, without white space at its ends. */
+/** A text of which white space at both ends is removed. */
 export const text = z.string().trim();
 
-/** A whole number of milliseconds: 1 to a day. */
+/** A whole number of milliseconds from 1 to one day. */
 export const milliseconds = z.coerce.number().int().min(1).max(86_400_000);
 
-/** A TCP port; 0 takes any free one. */
+/** A TCP port, where 0 takes any free one. */
 export const port = z.coerce.number().int().min(0).max(65_535);
 
-/** Values separated by commas; empty ones are dropped. */
+/** A list of values separated by commas, without empty ones. */
 export const list = text.transform((value) =>
   value
     .split(",")
@@ -44,7 +44,7 @@ export const httpUrl = text.refine(
   "must be an http:// or https:// address without a user name",
 );
 
-/** What is wrong with a setting's text, as the end of a sentence that begins with its name. Never quotes the text. */
+/** Ends a sentence that begins with a setting's name and says what is wrong. It never quotes the text. */
 export function toProblem(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "invalid_type":
@@ -62,12 +62,12 @@ export function toProblem(issue: z.core.$ZodIssue): string {
   }
 }
 
-/** All public IPv6 addresses are in it; in some of its networks there are none. */
+/** Contains all public IPv6 addresses, though some of its networks are not public. */
 const globalUnicast = ipaddr.IPv6.parseCIDR("2000::/3");
 
 /**
- * Whether an IP address is public. False for names, and for IPv6 addresses with a zone or an embedded IPv4 address.
- * Never throws.
+ * Whether an IP address is public. It is false for names, and for IPv6 addresses with a zone or an embedded
+ * IPv4 address. It never throws.
  */
 export function isPublicAddress(text: string): boolean {
   if (isIP(text) === 0 || text.includes("%")) return false;
@@ -77,8 +77,8 @@ export function isPublicAddress(text: string): boolean {
 }
 
 /**
- * Whether a host of a URL may be public: a public address, or a name with a dot that is not one of a local network.
- * Names are not resolved. Spellings such as 0x7f.1 or 2130706433 are already normalised by `URL`.
+ * Whether a URL's host may be public: a public address, or a name with a dot outside of local networks. Names
+ * are not resolved. `URL` has already normalised spellings such as 0x7f.1 or 2130706433.
  */
 export function isPublicHost(hostname: string): boolean {
   const host = hostname.replaceAll(/^\[|\]$/g, "").replace(/\.$/, "");

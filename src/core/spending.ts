@@ -2,39 +2,39 @@ import type { Asker } from "./access.ts";
 import type { ModelOperation, BilledAmounts } from "./gateway.ts";
 
 /**
- * What a budget counts. `person`: `Author.id`. `place`: a term of an {@link Origin} (its `server` or `channel`).
- * `deployment`: everything that this deployment spends.
+ * The scope of a budget. `person` has an `Author.id`. `place` has a term of an {@link Origin}, its `server`
+ * or `channel`. `deployment` covers everything that this deployment spends.
  */
 export type BudgetScope =
   | { readonly kind: "person"; readonly id: string }
   | { readonly kind: "place"; readonly id: string }
   | { readonly kind: "deployment" };
 
-/** A limit on what a scope spends in a day (UTC). */
+/** A limit on what a scope may spend in a UTC day. */
 export interface Budget {
   readonly scope: BudgetScope;
-  /** At least 0; 0 admits no call. */
+  /** At least 0, which admits no call. */
   readonly budgetUsd: number;
 }
 
-/** A budget, and what of it is spent today. */
+/** A budget with the amount that was spent today. */
 export interface BudgetState extends Budget {
   readonly spentUsd: number;
-  /** Unix ms: from then on all of it is free again. */
+  /** Unix ms when the whole budget is free again. */
   readonly renewsAt: number;
 }
 
-/** Budgets beside the deployment's own settings: those of a server, workspace or channel. */
+/** The budgets of a server, workspace or channel, which add to the deployment's own settings. */
 export interface PlaceBudgets {
-  /** Called before each gateway call, so it answers from memory where it can. @throws ParleyError `store-unavailable` */
+  /** Runs before each gateway call, so it should use memory. @throws ParleyError `store-unavailable` */
   budgetsFor(caller: Asker & { readonly personId: string }): Promise<readonly Budget[]>;
 }
 
-/** Who and what a gateway call is counted for. */
+/** The person and purpose for which a gateway call is counted. */
 export interface CallLabels {
-  /** `Author.id` */
+  /** The `Author.id` of the person. */
   readonly personId: string;
-  /** `Origin.channel`; absent in direct messages and on the page. */
+  /** The `Origin.channel`, which is absent in direct messages and on the page. */
   readonly channel?: string | undefined;
   readonly model: string;
   readonly operation: ModelOperation;
@@ -42,34 +42,34 @@ export interface CallLabels {
 
 /** Usage of one person in one channel with one model and operation on one day. */
 export interface UsageRow extends CallLabels, Required<BilledAmounts> {
-  /** `YYYY-MM-DD`, UTC. */
+  /** The UTC day as `YYYY-MM-DD`. */
   readonly day: string;
   readonly calls: number;
-  /** As the gateway reported it, or computed from the model's price. */
+  /** The cost that the gateway reported or that follows from the model's price. */
   readonly costUsd: number;
-  /** Calls whose cost is computed or whose amounts are estimated. */
+  /** The number of calls whose cost is computed or whose amounts are estimated. */
   readonly estimatedCalls: number;
-  /** Calls of models without a known price; they are not in `costUsd`. */
+  /** The number of calls whose model has no known price. They are not part of `costUsd`. */
   readonly unpricedCalls: number;
 }
 
-/** A reserve for one call. */
+/** An amount that is reserved for one call. */
 export interface Reservation {
   readonly id: string;
-  /** Where the reserve is counted until it expires. */
+  /** The scopes that count the reserve until it expires. */
   readonly scopes: readonly BudgetScope[];
   readonly reservedUsd: number;
-  /** The day that the call is charged to, `YYYY-MM-DD`. */
+  /** The day to which the call is charged, as `YYYY-MM-DD`. */
   readonly day: string;
   /** Unix ms. */
   readonly reservedAt: number;
 }
 
-/** A budget that leaves nothing for a further call. */
+/** A budget that leaves nothing for another call. */
 export interface SpentBudget {
   readonly budget: Budget;
   readonly spentUsd: number;
-  /** By calls that run now. Where `spentUsd` alone is below the budget, it is free again when they end. */
+  /** Reserved by running calls. If `spentUsd` is below the budget, a part is free again when they end. */
   readonly reservedUsd: number;
 }
 
@@ -77,58 +77,58 @@ export interface SpentBudget {
 export interface SettledCall {
   readonly labels: CallLabels;
   readonly amounts: BilledAmounts;
-  /** `undefined`: the model has no known price. */
+  /** It is `undefined` if the model has no known price. */
   readonly costUsd: number | undefined;
   readonly isEstimated: boolean;
-  /** What the budgets are charged: the cost, or a careful estimate where the price is unknown. */
+  /** The amount for the budgets: the cost, or a careful estimate if the price is unknown. */
   readonly chargedUsd: number;
-  /** The scopes that are charged, whether or not they have a budget. */
+  /** The scopes that are charged, with or without a budget. */
   readonly scopes: readonly BudgetScope[];
 }
 
-/** Which usage to read. Days are `YYYY-MM-DD`, UTC, both included. */
+/** Which usage to read. Both days are UTC, `YYYY-MM-DD`, and included. */
 export interface UsageQuery {
   readonly fromDay: string;
   readonly toDay: string;
-  /** Only this person's. */
+  /** Limits the result to this person. */
   readonly personId?: string | undefined;
 }
 
 /**
- * Counts turns and money in the store, atomically over all instances and at a cost that does not grow. What is counted
- * survives the end of the process; a power failure may lose the last moments, since counting adds no durable write to a
- * turn. Failures throw `store-unavailable`. Times are Unix ms.
+ * Counts turns and money in the store, atomically over all instances, at a cost that does not grow. Counts
+ * survive the end of the process. A power failure may lose the last moments, because counting adds no durable
+ * write to a turn. Failures throw `store-unavailable`. Times are Unix ms.
  */
 export interface SpendingLedger {
   /**
-   * Counts a turn of a person unless that would be more than `max` in a minute. `undefined`: counted; otherwise after
-   * how many milliseconds there is room again, and nothing is counted.
+   * Counts a turn of a person unless there were more than `max` in a minute. It returns `undefined` if the
+   * turn was counted, or else the number of milliseconds until there is room again.
    */
   countTurn(
     personId: string,
     options: { readonly max: number; readonly now: number },
   ): Promise<number | undefined>;
-  /** Takes a counted turn back: the event turned out to be a redelivery. */
+  /** Takes a counted turn back because the event turned out to be a redelivery. */
   uncountTurn(personId: string, now: number): Promise<void>;
   /**
-   * Reserves the most that a call can cost while every budget has something left, so that all calls together never
-   * pass a budget by more than one reserve. A reserve that is not settled is released between `ttlMs` and twice that
-   * later (a setting of the store): its process has died.
+   * Reserves the most that a call can cost if every budget has something left. All calls together can then
+   * pass a budget by one reserve at most. A reserve that is not settled belongs to a dead process. It is
+   * released after `ttlMs` (a setting of the store) to twice that time.
    */
   reserve(
     reserveUsd: number,
     options: { readonly budgets: readonly Budget[]; readonly now: number },
   ): Promise<Reservation | SpentBudget>;
-  /** Frees the reserve and counts what was used (`undefined`: nothing). Repeating it changes nothing. */
+  /** Frees the reserve and counts what was used, or nothing for `undefined`. Repeating it changes nothing. */
   settle(reservation: Reservation, used: SettledCall | undefined, now: number): Promise<void>;
   /** What a scope has spent on the day of `now`, without reserves. */
   spentUsd(scope: BudgetScope, now: number): Promise<number>;
-  /** Usage by day, person, channel, model and operation, in any order. Kept for 400 days, or the retention if shorter. */
+  /** Unordered usage by day, person, channel, model and operation, for 400 days or a shorter retention. */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
-  /** Erases a person's rows. What the person has spent today still counts against today's budgets. */
+  /** Erases a person's rows. What the person spent today still counts against today's budgets. */
   forgetPerson(personId: string): Promise<void>;
-  /** Ids of people that begin so, and for whom usage is kept. */
+  /** Ids with this prefix of the people for whom usage is kept. */
   countedPeople(idPrefix: string): Promise<readonly string[]>;
-  /** Erases everything that is counted for them, today's spending included: their server or workspace is gone. */
+  /** Erases everything counted for people whose server or workspace is gone, including today's spending. */
   forgetPeople(idPrefix: string): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Usage } from "./gateway.ts";
 
-/** Structured log. Fields hold ids, codes, counts and durations; never secrets or what people wrote. */
+/** A structured log. Fields hold ids, codes, counts and durations, never secrets or what people wrote. */
 export interface Log {
   debug(fields: Readonly<Record<string, unknown>>, message: string): void;
   info(fields: Readonly<Record<string, unknown>>, message: string): void;
@@ -16,59 +16,59 @@ export interface Meter {
     labels: { readonly platform: string; readonly kind: string; readonly outcome: string },
     seconds: number,
   ): void;
-  /** From the start of a turn until its first text is passed to the platform. */
+  /** Records the time from the start of a turn until its first text goes to the platform. */
   firstText(labels: { readonly platform: string }, seconds: number): void;
-  /** A call that shows something to people had to wait for room under the platform's limits, and was sent. */
+  /** Records how long a call that shows something waited for room under the platform's limits. */
   delivery(
     labels: { readonly platform: string; readonly method: string; readonly urgency: string },
     waitedSeconds: number,
   ): void;
-  /** The platform refused a call as too many. */
+  /** Records that the platform refused a call because there were too many. */
   platformLimited(labels: { readonly platform: string; readonly method: string }): void;
   call(
     labels: { readonly operation: string; readonly outcome: string; readonly model: string },
     usage: Usage,
   ): void;
-  /** A person has rated an answer, or changed their rating. */
+  /** Records that a person has rated an answer or changed their rating. */
   rated(labels: { readonly platform: string; readonly rating: string; readonly model: string }): void;
-  /** A request was not taken, or was given up, and the person was told why: `rate-limited`, `busy`, `too-old`, … */
+  /** Records that a request was refused or given up, and why: `rate-limited`, `busy`, `too-old`, … */
   refused(labels: { readonly platform: string; readonly code: string }): void;
 }
 
-/** Ids, codes, counts and durations; never secrets or what people wrote. */
+/** Ids, codes, counts and durations, never secrets or what people wrote. */
 export type SpanFields = Readonly<Record<string, string | number | boolean>>;
 
-/** A step of a turn, as a trace shows it. Contract: no method throws; after `end` none has an effect. */
+/** A step of a turn in a trace. No method may throw, and after `end` no method has an effect. */
 export interface Span {
-  /** The step's context as a W3C `traceparent` header. `undefined`: tracing is off. */
+  /** The step's context as a W3C `traceparent` header. It is `undefined` if tracing is off. */
   readonly traceparent: string | undefined;
   set(fields: SpanFields): void;
-  /** Something that happened at this time. */
+  /** Records something that happened at this time. */
   note(name: string, fields?: SpanFields): void;
-  /** The step failed, with the code of a ParleyError. */
+  /** Records that the step failed with the code of a ParleyError. */
   fail(error: unknown): void;
   end(): void;
 }
 
 /** How a step begins. */
 export interface SpanStart {
-  /** `undefined`: it begins a trace. */
+  /** The surrounding step. Without it a new trace begins. */
   readonly parent: Span | undefined;
-  /** Who asks whom: `consumer` takes an event, `client` waits for another service. Default: neither. */
+  /** `consumer` takes an event, `client` waits for another service. It is absent for other steps. */
   readonly kind?: "consumer" | "client";
   /** Steps of other traces that led to this one. */
   readonly links?: readonly Span[];
   readonly fields?: SpanFields;
 }
 
-/** Makes traces of turns. */
+/** Makes the traces of turns. */
 export interface Tracer {
-  /** False: every step is {@link noSpan}. */
+  /** If false, every step is {@link noSpan}. */
   readonly isOn: boolean;
   start(name: string, start: SpanStart): Span;
 }
 
-/** A step that nobody records. */
+/** A step that is not recorded. */
 export const noSpan: Span = {
   traceparent: undefined,
   set() {},
@@ -77,27 +77,27 @@ export const noSpan: Span = {
   end() {},
 };
 
-/** Tracing is off. */
+/** The tracer for deployments without tracing. */
 export const noTracer: Tracer = { isOn: false, start: () => noSpan };
 
-/** The turn that the running code belongs to. */
+/** The turn to which the running code belongs. */
 interface TurnScope {
-  /** Key of the turn's first event: the `turn` of every log line. */
+  /** The key of the turn's first event, which every log line has as `turn`. */
   readonly turn: string;
-  /** What steps of the turn are traced under. */
+  /** The parent of the turn's next steps. */
   readonly span: Span;
-  /** Called when a request of the turn is repeated only after this time, in milliseconds: the other side is busy. */
+  /** Called when a busy service makes a request of the turn wait this many milliseconds for a retry. */
   readonly onWait?: (waitMs: number) => void;
 }
 
 const scopes = new AsyncLocalStorage<TurnScope>();
 
-/** Runs `work`, and everything that it starts, as part of a turn: log lines and traces name it. */
+/** Runs `work` and everything that it starts as part of a turn, which log lines and traces then name. */
 export function inTurn<T>(scope: TurnScope, work: () => T): T {
   return scopes.run(scope, work);
 }
 
-/** `undefined` outside of turns. */
+/** The turn of the running code, or `undefined` outside of turns. */
 export function currentTurn(): TurnScope | undefined {
   return scopes.getStore();
 }

@@ -1,6 +1,6 @@
 import type { UsageRow } from "./spending.ts";
 
-/** Sums of usage rows; amounts as in {@link UsageRow}. */
+/** Sums of usage rows, with amounts as in {@link UsageRow}. */
 export type UsageSum = Pick<
   UsageRow,
   | "calls"
@@ -13,11 +13,11 @@ export type UsageSum = Pick<
   | "unpricedCalls"
 >;
 
-/** What usage can be grouped by. */
+/** The dimensions by which usage can be grouped. */
 export const usageDimensions = ["person", "channel", "model", "operation", "day"] as const;
 export type UsageDimension = (typeof usageDimensions)[number];
 
-/** Usage of one person, channel, model, operation or day. `key` is its id; empty: direct messages and the page. */
+/** Usage with one value of a dimension. `key` is its id, or empty for direct messages and the page. */
 export interface UsageGroup extends UsageSum {
   readonly key: string;
 }
@@ -33,12 +33,12 @@ const nothing: UsageSum = {
   unpricedCalls: 0,
 };
 
-/** The sum of rows or groups. */
+/** Adds up rows or groups. */
 export function sumUsage(rows: readonly UsageSum[]): UsageSum {
   return rows.reduce((sum, row) => add(sum, row), nothing);
 }
 
-/** Rows by one dimension: days in order, all else the most expensive first, then those with the most calls. */
+/** Groups rows. Days are in order. Others come by cost and then by calls, the highest first. */
 export function groupUsage(rows: readonly UsageRow[], by: UsageDimension): UsageGroup[] {
   const groups = new Map<string, UsageSum>();
   for (const row of rows) {

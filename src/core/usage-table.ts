@@ -2,10 +2,10 @@ import { formatCount, translate, formatDecimal, formatUsd } from "../words/trans
 import type { UsageRow, BudgetState } from "./spending.ts";
 import { sumUsage, type UsageDimension, type UsageGroup, type UsageSum } from "./usage-report.ts";
 
-/** Longest first cell of a table: wider tables are not aligned on Discord. */
+/** The longest first cell of a table in characters. Discord does not align wider tables. */
 const maxNameChars = 26;
 
-/** Today beside the month so far, as a Markdown table. `rows`: of the month. */
+/** A Markdown table of today and of the month so far. `rows` are those of the month. */
 export function summaryTable(rows: readonly UsageRow[], today: string): string {
   const month = sumUsage(rows);
   const day = sumUsage(rows.filter((row) => row.day === today));
@@ -15,7 +15,7 @@ export function summaryTable(rows: readonly UsageRow[], today: string): string {
   return toTable(["", translate("usage.today"), translate("usage.month")], lines);
 }
 
-/** What was used, a line each: "Calls: 12". */
+/** Lists what was used with one line each, for example "Calls: 12". */
 export function usageLines(rows: readonly UsageRow[]): string[] {
   const sum = sumUsage(rows);
   return (Object.keys(summaryLines) as (keyof typeof summaryLines)[]).map(
@@ -31,7 +31,7 @@ const summaryLines = {
   cost: costOf,
 } as const;
 
-/** Groups as a Markdown table; a line for all others, and the sum. */
+/** A Markdown table of groups, with a line for all others and the sum. */
 export function usageTable(usage: {
   readonly by: UsageDimension;
   readonly top: readonly UsageGroup[];
@@ -64,7 +64,7 @@ export function usageTable(usage: {
   );
 }
 
-/** What the marks in a table mean; empty where it has none. */
+/** Explains the marks in a table. It is empty if the table has no marks. */
 export function footnotes(rows: readonly UsageSum[]): string[] {
   const { estimatedCalls, unpricedCalls } = sumUsage(rows);
   return [
@@ -73,7 +73,7 @@ export function footnotes(rows: readonly UsageSum[]): string[] {
   ];
 }
 
-/** What is left of budgets, a list item each. */
+/** Lists what is left of budgets with one item each. */
 export function budgetLines(budgets: readonly BudgetState[]): string[] {
   if (budgets.length === 0) return [translate("budget.none")];
   return budgets.map(({ scope, budgetUsd, spentUsd, renewsAt }) => {
@@ -92,7 +92,7 @@ function costOf({ calls, costUsd, estimatedCalls, unpricedCalls }: UsageSum): st
   return `${estimatedCalls > 0 ? "~" : ""}${toUsdText(costUsd)}${unpricedCalls > 0 ? "+" : ""}`;
 }
 
-/** A name that is known; an id is shown where none is. */
+/** The name if it is known, or else the id. */
 function labelOf(key: string, by: UsageDimension, names: ReadonlyMap<string, string>): string {
   if (key === "" && by === "channel") return translate("usage.no-channel");
   const label = (names.get(key) ?? key).replaceAll(/[|`*\s\\]+/g, " ").trim();
@@ -124,8 +124,8 @@ const header = [
 ];
 
 /**
- * Usage rows as CSV (RFC 4180, UTF-8 with a byte order mark, for spreadsheets), by day and person. A cell that a
- * spreadsheet would take for a formula begins with an apostrophe. `names`: those that are known, by id.
+ * Writes usage rows as CSV (RFC 4180, UTF-8 with a byte order mark for spreadsheets), by day and person. A
+ * cell that a spreadsheet would take for a formula gets an apostrophe. `names` are known names by id.
  */
 export function toUsageCsv(rows: readonly UsageRow[], names: ReadonlyMap<string, string>): string {
   const ordered = rows.toSorted((a, b) => compare(a.day, b.day) || compare(a.personId, b.personId));
@@ -151,14 +151,14 @@ export function toUsageCsv(rows: readonly UsageRow[], names: ReadonlyMap<string,
   return `\uFEFF${[header, ...lines].map((cells) => `${cells.join(",")}\r\n`).join("")}`;
 }
 
-/** @see https://owasp.org/www-community/attacks/CSV_Injection */
+/** Protects against formulas in spreadsheets. @see https://owasp.org/www-community/attacks/CSV_Injection */
 function toCell(value: string | number): string {
   const text = typeof value === "number" ? toPlainNumber(value) : value;
   const harmless = typeof value === "string" && /^\s*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 
-/** Without an exponent, which some spreadsheets take for text. */
+/** Writes a number without an exponent, which some spreadsheets take for text. */
 function toPlainNumber(value: number): string {
   return Number.isInteger(value) ? String(value) : value.toFixed(9).replace(/\.?0+$/, "");
 }
@@ -167,12 +167,12 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** A whole number with the separators of the person's language: `12,345`. */
+/** A whole number with the separators of the person's language, for example `12,345`. */
 function toCountText(count: number): string {
   return formatCount(count);
 }
 
-/** An amount in US dollars: two decimals from a cent on, otherwise two significant digits: `$12.30`, `$0.0042`. */
+/** US dollars with two decimals, or two significant digits below a cent: `$12.30`, `$0.0042`. */
 export function toUsdText(usd: number): string {
   const places = usd === 0 ? 0 : usd >= 0.01 ? 2 : Math.min(9, 1 - Math.floor(Math.log10(usd)));
   return formatUsd(usd, { least: places, most: places });
@@ -180,7 +180,7 @@ export function toUsdText(usd: number): string {
 
 const tenths = { least: 1, most: 1 };
 
-/** A time span: `under 0.1 s`, `0.8 s`, `12 s`, `3 min 20 s`. */
+/** A duration such as `under 0.1 s`, `0.8 s`, `12 s` or `3 min 20 s`. */
 export function toSecondsText(ms: number): string {
   if (ms < 95) return translate("time.under", { seconds: formatDecimal(0.1, tenths) });
   if (ms < 9950) return `${formatDecimal(ms / 1000, tenths)} s`;
@@ -188,7 +188,7 @@ export function toSecondsText(ms: number): string {
   return seconds < 120 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-/** Minutes of a recording: `0.4`, `12`. */
+/** The minutes of a recording, for example `0.4` or `12`. */
 export function toMinutesText(seconds: number): string {
   const minutes = seconds / 60;
   if (minutes === 0) return "0";

@@ -1,24 +1,24 @@
-/** How large one chat answer may become. The bounds are generous: only an answer that ignores its limit meets them. */
+/** How large a chat answer may become. Only an answer that ignores its token limit meets these bounds. */
 export interface AnswerLimits {
-  /** Of the text that is shown. */
+  /** The limit of the text that people see. */
   readonly textChars: number;
-  /** Of reasoning, tool calls and refusals, which some services count apart from the limit. */
+  /** The limit of reasoning, tool calls and refusals, which some services count separately. */
   readonly asideChars: number;
-  /** Number of events without any content. */
+  /** The highest number of events without any content. */
   readonly silentEvents: number;
-  /** Of the whole body, as it is sent. */
+  /** The limit of the whole body as it is sent. */
   readonly wireBytes: number;
 }
 
-/** The longest tokens in use have 128 characters of white space; 64 is above any average. */
+/** The longest tokens in use have 128 characters of white space, so 64 is above any average. */
 const charsPerToken = 64;
-/** Tokens that reasoning may have beyond the limit of the answer. */
+/** How many tokens reasoning may have beyond the limit of the answer. */
 const reasoningTokens = 65_536;
-/** Of an event with one token in it. */
+/** The size of an event with one token. */
 const wireBytesPerToken = 1024;
 const spareChars = 64 * 1024;
 
-/** The limits of an answer for which `maxTokens` were requested. `imageBytes` is what its images may have on the wire. */
+/** The limits of an answer with `maxTokens`. `imageBytes` is the limit for its images on the wire. */
 export function answerLimitsOf(maxTokens: number, imageBytes: number): AnswerLimits {
   const tokens = maxTokens + reasoningTokens;
   return {
@@ -29,19 +29,19 @@ export function answerLimitsOf(maxTokens: number, imageBytes: number): AnswerLim
   };
 }
 
-/** What of an answer grows past its limits. */
+/** The parts of an answer that have limits. */
 export type AnswerPart = "text" | "aside" | "silent" | "wire";
 
 /** Adds up the parts of one answer. */
 interface AnswerMeter {
   add(part: AnswerPart, amount: number): void;
-  /** What is left for a part; 0 or less once it is used up. */
+  /** How much is left for a part. It is 0 or less once the part is used up. */
   left(part: AnswerPart): number;
   /** The first part that is over its limit. */
   exceeded(): AnswerPart | undefined;
 }
 
-/** @see {@link AnswerMeter} */
+/** Creates an {@link AnswerMeter}. */
 export function createAnswerMeter(limits: AnswerLimits): AnswerMeter {
   const left: Record<AnswerPart, number> = {
     text: limits.textChars,

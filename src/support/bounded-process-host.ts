@@ -3,15 +3,15 @@ import { constants, setPriority } from "node:os";
 import type { HostedRun, HostMessage } from "./bounded-process.ts";
 import { runBoundedWorker } from "./bounded-worker.ts";
 
-// The entry of the process that `bounded-process.ts` starts. It runs one worker thread, and ends with Parley.
+// This is the entry of the process that `bounded-process.ts` starts. It runs one thread and ends with Parley.
 process.once("disconnect", () => process.exit());
-// Ctrl+C in a terminal reaches it too, and Parley finishes its turns first.
+// Ctrl+C in a terminal reaches this process too, but Parley finishes its turns first.
 process.on("SIGINT", () => undefined);
 try {
-  // Answers come before decoders, whose processor time is bounded anyway.
+  // Answers are more urgent than decoders, whose processor time is bounded anyway.
   setPriority(constants.priority.PRIORITY_LOW);
 } catch {
-  // A sandbox may forbid it (deploy/parley.service does): it then runs as others do.
+  // A sandbox such as that of deploy/parley.service may forbid this. The priority then stays normal.
 }
 
 const send = (message: HostMessage): void => void process.send?.(message);
@@ -35,7 +35,7 @@ async function run({ module, input, sizeBytes, limits }: HostedRun): Promise<voi
     send({ posted });
     await taken;
   };
-  // The process is killed instead.
+  // This signal never aborts, because Parley kills the process instead.
   const { signal } = new AbortController();
   try {
     send({

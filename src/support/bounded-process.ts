@@ -2,18 +2,15 @@ import { fork, type ChildProcess } from "node:child_process";
 import type { runBoundedWorker, WorkerLimits } from "./bounded-worker.ts";
 
 const host = new URL("./bounded-process-host.ts", import.meta.url);
-/** The input is sent in pieces: to serialise 75 MB at once would hold up the event loop. */
+/** The input is sent in pieces, because serializing 75 MB at once would block the event loop. */
 const pieceBytes = 1_000_000;
 
-/**
- * Tokens and keys are none of the decoders' business. The settings of glibc have it give back what is freed, measured:
- * 330 MB instead of 420 for a recording.
- */
+/** It has no tokens or keys, which decoders do not need. The settings make glibc return freed memory. */
 const env = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "1048576" };
 
 type Outcome = Awaited<ReturnType<typeof runBoundedWorker>>;
 
-/** What the process is sent after its input, which comes in pieces. */
+/** What the process receives after its input, which comes in pieces. */
 export interface HostedRun {
   readonly module: string;
   readonly input: object;
@@ -21,17 +18,17 @@ export interface HostedRun {
   readonly limits: WorkerLimits;
 }
 
-/** What the process sends: a message of the worker, or how it ended. */
+/** A message of the process: one from the worker, or the worker's outcome. */
 export type HostMessage =
   | { readonly posted: unknown }
   | { readonly outcome: Outcome }
   | { readonly failure: string };
 
 /**
- * Does what {@link runBoundedWorker} does, in a process of its own. For decoders of much memory: the C library keeps what
- * is freed in this process, in pieces for each thread, and gives it back when the process ends. The next message
- * of the worker comes after "continue".
- * @throws Error when the process ends without an outcome; otherwise as runBoundedWorker
+ * Does the same as {@link runBoundedWorker} in a separate process, for decoders that need much memory. The C
+ * library keeps freed memory, and only returns it when the process ends. The worker sends its next message
+ * after "continue".
+ * @throws Error when the process ends without an outcome, and otherwise as runBoundedWorker
  */
 export async function runBoundedProcess(
   module: URL,
@@ -67,7 +64,7 @@ export async function runBoundedProcess(
   } finally {
     signal.removeEventListener("abort", abort);
     child.kill("SIGKILL");
-    // Its memory is free when the caller goes on.
+    // The caller continues only when the memory is free.
     if (child.pid !== undefined) await exited;
   }
 }

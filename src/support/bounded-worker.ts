@@ -1,23 +1,23 @@
 import { Worker } from "node:worker_threads";
 
-/** Limits of {@link runBoundedWorker}. */
+/** The limits of {@link runBoundedWorker}. */
 export interface WorkerLimits {
-  /** Until it ends, or until it posts a message whose handler returns a promise; after that promise anew. */
+  /** The time until it ends or posts a message whose handler returns a promise, and from then on anew. */
   readonly timeoutMs: number;
-  /** JavaScript heap of the worker. */
+  /** The JavaScript heap of the worker. */
   readonly maxHeapMb: number;
-  /** Growth of the whole process while the worker runs, in bytes: typed arrays are outside of the heap. */
+  /** How many bytes the whole process may grow, because typed arrays are outside of the heap. */
   readonly maxGrowthBytes: number;
 }
 
-/** How often the memory is measured: a decoder allocates a gigabyte in less than a second. */
+/** How often memory is measured. A decoder can allocate a gigabyte in less than a second. */
 const watchMs = 20;
 
 /**
- * Runs a module in a worker thread with `input` as its `workerData`. Each message it posts is passed to `onMessage`;
- * when that returns a promise, the worker gets the message "continue" once it resolves. Resolves to `done`, or to the
- * limit that it exceeded, once the thread has ended and its memory is free.
- * @throws the error that the module or `onMessage` throws; the signal's reason
+ * Runs a module in a worker thread with `input` as its `workerData`. It passes each posted message to
+ * `onMessage`. If that returns a promise, the worker gets the message "continue" when it resolves. Resolves
+ * to `done` or to the exceeded limit, once the thread has ended and its memory is free.
+ * @throws the error that the module or `onMessage` throws, or the signal's reason
  */
 export async function runBoundedWorker(
   module: URL,
@@ -33,7 +33,7 @@ export async function runBoundedWorker(
     workerData: input,
     transferList: [input.bytes.buffer],
     resourceLimits: { maxOldGenerationSizeMb: maxHeapMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
-    // Tokens and keys of the process are none of the decoders' business.
+    // Decoders do not need the tokens and keys of the process.
     env: {},
     stdout: true,
     stderr: true,
@@ -58,7 +58,7 @@ export async function runBoundedWorker(
     worker.postMessage("continue");
   };
   const watch = setInterval(() => {
-    // While it waits, others make the process grow.
+    // Other work may make the process grow while the worker waits.
     if (!isWaiting && process.memoryUsage.rss() - before > maxGrowthBytes) end("memory");
   }, watchMs);
   const abort = (): void => void worker.terminate();

@@ -6,15 +6,15 @@ export function isAddressOrNetwork(entry: string): boolean {
   return entry.includes("/") ? ipaddr.isValidCIDR(entry) : isAddress(entry);
 }
 
-/** Whether it is an IP address, in its usual form. */
+/** Whether a text is an IP address in its usual form. */
 function isAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text);
 }
 
 /**
- * The address that a request counts for: the socket's, or, where that is a trusted proxy's, the last address in
- * X-Forwarded-For that is no trusted proxy. An IPv6 address counts as its /64 network, which one person owns whole.
- * @param trustedProxies addresses and networks. Empty: X-Forwarded-For is never read.
+ * Finds the address for which a request counts: the socket's or, behind a trusted proxy, the last untrusted
+ * one in X-Forwarded-For. An IPv6 address counts as its /64 network, which belongs to one person.
+ * @param trustedProxies addresses and networks. If it is empty, X-Forwarded-For is never read.
  */
 export function createClientAddress(trustedProxies: readonly string[]): (request: IncomingMessage) => string {
   const trusted = trustedProxies.map((entry) =>
@@ -31,7 +31,7 @@ export function createClientAddress(trustedProxies: readonly string[]): (request
   return (request) => {
     let address = request.socket.remoteAddress ?? "";
     if (!isTrusted(address)) return toCounted(address);
-    // Each proxy appends the address it saw: only what is behind trusted ones is known.
+    // Each proxy appends the address it saw, so only the addresses that trusted proxies saw are reliable.
     const forwarded = request.headersDistinct["x-forwarded-for"]?.join(",").split(",") ?? [];
     for (const hop of forwarded.toReversed()) {
       if (!isAddress(hop.trim())) break;
@@ -42,7 +42,7 @@ export function createClientAddress(trustedProxies: readonly string[]): (request
   };
 }
 
-/** IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`) count as IPv4. */
+/** An IPv4 address in IPv6 form (`::ffff:192.0.2.1`) counts as IPv4. */
 function toCounted(address: string): string {
   if (!isAddress(address)) return address;
   const parsed = ipaddr.process(address);
@@ -50,13 +50,13 @@ function toCounted(address: string): string {
   return ipaddr.IPv6.networkAddressFromCIDR(`${address.split("%", 1)[0]}/64`).toString();
 }
 
-/** Whether a host name or IP address, in brackets or not, is a loopback one: reachable from this machine only. */
+/** Whether a host name or IP address, with or without brackets, is reachable from this machine only. */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
   return bare === "localhost" || bare === "::1" || /^127(\.\d{1,3}){3}$/.test(bare);
 }
 
-/** Why a server cannot listen, and what to do. `variable` names the setting of the port. */
+/** Says why a server cannot listen and what to do. `variable` names the setting of the port. */
 export function listenFailure(error: unknown, variable: string): string {
   const { code, message } = error as NodeJS.ErrnoException;
   switch (code) {

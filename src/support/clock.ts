@@ -20,7 +20,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * Like {@link sleep}, but also resolves when `signal` aborts. Never rejects.
+ * Works like {@link sleep} but also resolves when `signal` aborts. It never rejects.
  * @param clock default: the time of this process
  */
 export async function sleepUnlessAborted(
@@ -31,7 +31,7 @@ export async function sleepUnlessAborted(
   await Promise.allSettled([clock.sleep(ms, signal)]);
 }
 
-/** The time of this process. */
+/** The clock of this process. */
 export const systemClock: Clock = {
   now: () => steadyClock.now(),
   monotonic: () => performance.now(),
@@ -49,7 +49,7 @@ export const systemClock: Clock = {
   timeout: (ms) => AbortSignal.timeout(ms),
 };
 
-/** Options of {@link inTime}. */
+/** The options of {@link inTime}. */
 interface InTimeOptions {
   /** Default: the time of this process. */
   readonly clock?: Pick<Clock, "after"> | undefined;
@@ -58,8 +58,8 @@ interface InTimeOptions {
 }
 
 /**
- * What `promise` resolves to, or `undefined` when that takes more than `ms` milliseconds. Its work goes on then, and
- * nobody hears of its failure.
+ * Resolves to the result of `promise`, or to `undefined` if that takes more than `ms` milliseconds. The work
+ * then continues and its failure is ignored.
  * @throws what `promise` rejects with in time
  */
 export async function inTime<T>(
@@ -77,8 +77,8 @@ export async function inTime<T>(
 }
 
 /**
- * What `promise` resolves to. Its work goes on when the signal aborts, and nobody hears of its failure.
- * @throws what `promise` rejects with, or the reason of `signal` when it aborts first
+ * Resolves to the result of `promise`. When the signal aborts, the work continues and its failure is ignored.
+ * @throws what `promise` rejects with, or the reason of `signal` if it aborts first
  */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
@@ -92,38 +92,38 @@ export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal):
   }
 }
 
-/** How long a step of the clock must last until it counts, in milliseconds. */
+/** How many milliseconds a step of the clock must last until it counts. */
 const confirmAfterMs = 60 * 60_000;
-/** Smaller changes are corrections of a clock that runs too fast or too slow: they count at once. */
+/** Smaller changes are corrections of a clock that runs too fast or too slow, so they count at once. */
 const toleranceMs = 1000;
 
 /**
- * Wall time in Unix milliseconds, for a machine whose clock may step. A step counts after an hour: until then nobody
- * knows whether the old time or the new one is wrong. For durations and deadlines use `performance.now`.
+ * Wall time in Unix milliseconds on a machine whose clock may step. A step counts after an hour, because
+ * until then the old or the new time may be wrong. `performance.now` is for durations and deadlines.
  */
 interface SteadyClock {
-  /** Wall time without the steps of the last hour. Does not go back, except by a step that counts. */
+  /** Wall time without the steps of the last hour. Only a step that counts can make it go back. */
   now(): number;
-  /** The earlier of `now` and the system's clock: what expires by it does not expire early. */
+  /** The earlier of `now` and the system's clock, by which nothing expires too early. */
   earliest(): number;
-  /** The later one: for stored expiry times and for the beginning of what may become too old. */
+  /** The later of the two, for stored expiry times and for the start of what may become too old. */
   latest(): number;
 }
 
-/** Sources of time, in milliseconds. Defaults: `Date.now` and `performance.now`. */
+/** Sources of time in milliseconds. The defaults are `Date.now` and `performance.now`. */
 interface SteadyClockOptions {
   readonly wall?: () => number;
   readonly monotonic?: () => number;
 }
 
-/** A clock of its own; {@link steadyClock} is the process's. */
+/** Creates a separate clock. {@link steadyClock} is the one of the process. */
 export function createSteadyClock({
   wall = () => Date.now(),
   monotonic = () => performance.now(),
 }: SteadyClockOptions = {}): SteadyClock {
-  /** Wall time at which the monotonic clock was 0. */
+  /** The wall time at which the monotonic clock was 0. */
   let originMs = wall() - monotonic();
-  /** A step that does not count yet, and when it was seen. */
+  /** A step that does not count yet, with the time when it was first seen. */
   let step: { originMs: number; readonly seenAt: number } | undefined;
 
   function now(): number {
@@ -150,31 +150,31 @@ export function createSteadyClock({
   };
 }
 
-/** The wall time of this process. @see {@link SteadyClock} */
+/** The wall time of this process, as a {@link SteadyClock}. */
 export const steadyClock = createSteadyClock();
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** The day of a time in Unix ms as `YYYY-MM-DD`, in UTC. */
+/** The UTC day of a time in Unix ms as `YYYY-MM-DD`. */
 export function toUtcDay(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** When a day (`YYYY-MM-DD`, UTC) ends, in Unix ms. */
+/** The end of a UTC day (`YYYY-MM-DD`) in Unix ms. */
 export function endOfUtcDay(day: string): number {
   return Date.parse(`${day}T00:00:00Z`) + dayMs;
 }
 
-/** The day before or after by so many days. */
+/** Moves a day by a number of days, which may be negative. */
 export function addUtcDays(day: string, days: number): string {
   return toUtcDay(Date.parse(`${day}T00:00:00Z`) + days * dayMs);
 }
 
-/** Options of an `LRUCache` with a `ttl`, whose entries expire by the clock. */
+/** Options for an `LRUCache` with a `ttl` whose entries expire by the clock. */
 export function expiringBy(clock: Clock): {
   readonly perf: { readonly now: () => number };
   readonly ttlResolution: 0;
 } {
-  // To the cache, what was added at 0 never expires; and with another resolution it sets timers of its own.
+  // In the cache, entries that were added at time 0 never expire. Another resolution would set timers.
   return { perf: { now: () => clock.monotonic() + 1 }, ttlResolution: 0 };
 }

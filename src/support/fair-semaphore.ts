@@ -1,24 +1,24 @@
 interface FairSemaphoreOptions {
-  /** Units in use at once, over all keys. */
+  /** How many units may be in use at once, over all keys. */
   readonly max: number;
-  /** Units in use at once for one key. */
+  /** How many units may be in use at once for one key. */
   readonly maxPerKey: number;
 }
 
-/** Gives units back. Calling it again has no effect. */
+/** Gives units back. Another call has no effect. */
 export type Release = () => void;
 
-/** Limits what is in use at once. Waiting keys take turns, so that one key with much work does not delay the others. */
+/** Limits what is in use at once. Keys take turns, so that one busy key does not delay the others. */
 interface FairSemaphore {
   /**
-   * Resolves when `units` are available for the key; more than a limit count as the limit. First come, first served
-   * within a key.
-   * @throws the reason of `signal` when it aborts first
+   * Resolves when `units` are available for the key. More units than a limit count as the limit. Requests of
+   * one key are served in order.
+   * @throws the reason of `signal` if it aborts first
    */
   acquire(key: string, units: number, signal?: AbortSignal): Promise<Release>;
-  /** Units in use. */
+  /** The number of units in use. */
   used(): number;
-  /** Requests that wait. */
+  /** The number of requests that wait. */
   waiting(): number;
 }
 
@@ -27,10 +27,10 @@ interface Waiter {
   readonly start: () => void;
 }
 
-/** @see {@link FairSemaphore} */
+/** Creates a {@link FairSemaphore}. */
 export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): FairSemaphore {
   const usedByKey = new Map<string, number>();
-  /** In the order in which keys are served next. */
+  /** The order is that in which keys are served next. */
   const queues = new Map<string, Waiter[]>();
   let used = 0;
   let waiting = 0;
@@ -50,7 +50,7 @@ export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): F
     };
   }
 
-  /** Starts waiters as long as units are free, one of each key in turn. */
+  /** Starts waiters while units are free, one of each key in turn. */
   function serve(): void {
     for (let isServing = true; isServing;) {
       isServing = false;
@@ -58,7 +58,7 @@ export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): F
         const [first] = queue;
         if (first === undefined) continue;
         if ((usedByKey.get(key) ?? 0) + first.units > maxPerKey) continue;
-        // A large request keeps its position: smaller ones behind it would delay it for ever.
+        // A large request keeps its position, because smaller ones could otherwise delay it for ever.
         if (used + first.units > max) return;
         queue.shift();
         queues.delete(key);
@@ -100,7 +100,7 @@ export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): F
         queues.set(key, queue);
         waiting += 1;
         serve();
-        // Most begin at once.
+        // Most requests start at once and need no listener.
         if (queue.includes(waiter)) signal?.addEventListener("abort", onAbort, { once: true });
       });
     },

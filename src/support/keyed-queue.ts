@@ -1,22 +1,22 @@
 import { AsyncResource } from "node:async_hooks";
 import PQueue from "p-queue";
 
-/** Work that must not overlap, by key: in order within a key, side by side between keys. */
+/** Runs work in order within a key. Work of different keys runs in parallel. */
 export interface KeyedQueue {
   run<T>(key: string, work: () => Promise<T>): Promise<T>;
-  /** Resolves when nothing runs or waits, also what was added meanwhile. */
+  /** Resolves when nothing runs or waits, including work that is added in the meantime. */
   idle(): Promise<void>;
 }
 
 /**
- * One chain of promises a key, dropped as soon as it is empty: idle keys cost nothing, and a turn, which runs in several
- * queues, costs next to nothing.
+ * Keeps one chain of promises for each key and drops it when it is empty. Idle keys therefore cost nothing,
+ * and the several queues of a turn cost very little.
  */
 export function createKeyedQueue(): KeyedQueue {
   const ends = new Map<string, Promise<void>>();
   return {
     run(key, work) {
-      // Always later than the call, also where nothing runs: callers rely on one order.
+      // Work always starts later than the call, even if nothing runs, because callers rely on one order.
       const result = (ends.get(key) ?? Promise.resolve()).then(work);
       const end = result.then(ignore, ignore).then(() => {
         if (ends.get(key) === end) ends.delete(key);
@@ -30,20 +30,20 @@ export function createKeyedQueue(): KeyedQueue {
   };
 }
 
-/** Whoever waits for the work gets its error; the next work runs all the same. */
+/** The caller of the failed work gets its error. The next work runs all the same. */
 function ignore(): void {}
 
-/** Runs work as soon as fewer than the limit's number of others are running, in the order of the calls. */
+/** Runs work in the order of the calls, as soon as fewer others run than the limit allows. */
 type ConcurrencyLimit = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** At most `max` at the same time. @see {@link ConcurrencyLimit} */
+/** Creates a {@link ConcurrencyLimit} for `max` works at the same time. */
 export function createConcurrencyLimit(max: number): ConcurrencyLimit {
   const queue = new PQueue({ concurrency: max });
-  // The queue starts work where other work has ended: it must not count as part of that one's turn.
+  // The queue starts work where other work ended. Without this bind it would count as part of that turn.
   return (work) => queue.add(AsyncResource.bind(work));
 }
 
-/** Callers during a run share its result: many of them cost one run. */
+/** Shares one run and its result among all callers that call while it runs. */
 export function createSharedRun<T>(run: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined;
   return () =>

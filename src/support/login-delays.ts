@@ -1,42 +1,42 @@
 import { createRecent } from "./recent.ts";
 
 const maxAddresses = 10_000;
-/** Failures of an address that cost it no wait: of a person who mistypes. */
+/** How many failures of an address cause no wait, for people who mistype. */
 const freeFailures = 3;
 const baseDelayMs = 1000;
 const maxDelayMs = 60_000;
-/** Of an address that are remembered: from ten on, the delay does not grow. */
+/** How many failures of an address are remembered. The delay does not grow after ten of them. */
 const maxFailures = 12;
-/** After this long without a failure an address starts anew. */
+/** After this time without a failure, an address starts anew. */
 const forgetMs = 15 * 60_000;
-/** Failures of all addresses in a minute from which on every address has fewer free failures and longer waits. */
+/** At this many failures a minute over all addresses, each one has fewer free ones and waits longer. */
 const busyFailures = 100;
 const busyWindowMs = 60_000;
 const busyFactor = 8;
 
-/** @see {@link createLoginDelays} */
+/** The delays of {@link createLoginDelays}. */
 interface LoginDelays {
-  /** Milliseconds until the address may try again; 0: now. */
+  /** How many milliseconds the address must wait, where 0 means not at all. */
   waitMs(address: string): number;
-  /** Returns what takes this failure back, and no other: the attempt was right after all. */
+  /** Records a failure. The result takes back this failure only, because the attempt was right after all. */
   failed(address: string): () => void;
 }
 
-/** One failure, and the milliseconds that it cost. */
+/** A failure with the delay in milliseconds that it caused. */
 interface Failure {
   readonly at: number;
   readonly delayMs: number;
 }
 
 /**
- * Delays after wrong passwords: 1 s after the fourth of an address, doubled with each, at most a minute. While all
- * addresses together fail more than 100 times a minute, the first wrong password of an address costs 8 s already. An
- * address that has not failed never waits, so that others who fail cannot lock it out. What is right does not make up
- * for what was wrong: whoever guesses another's password has one of their own.
+ * Delays logins after wrong passwords. An address waits 1 s after its fourth failure, and twice as long after
+ * each further one, up to a minute. While all addresses together fail more than 100 times a minute, its first
+ * failure already costs 8 s. An address without failures never waits, so nobody else can lock it out. A right
+ * password does not cancel earlier failures, because an attacker may have an account too.
  */
 export function createLoginDelays(now: () => number = () => performance.now()): LoginDelays {
   const byAddress = createRecent<readonly Failure[]>(maxAddresses);
-  /** Of the account, which is one: a bucket that empties evenly. */
+  /** Failures for the one account of this page, as a bucket that empties evenly. */
   let recent = 0;
   let recentAt = now();
 

@@ -1,33 +1,33 @@
-/** A fenced code block that is open: what it takes to close it here and reopen it elsewhere. */
+/** An open code block with fences, with what is needed to close it here and reopen it elsewhere. */
 export interface Fence {
-  /** The run of backticks or tildes that opened it. */
+  /** The backticks or tildes that opened it. */
   readonly marker: string;
-  /** First word after the marker; empty where there is none or it is longer than 32 characters. */
+  /** The first word after the marker. It is empty if there is none or it has more than 32 characters. */
   readonly language: string;
-  /** Quote markers that its lines begin with, e.g. `> `; empty outside quotes. */
+  /** The quote markers with which its lines begin, for example `> `. It is empty outside of quotes. */
   readonly quote: string;
-  /** Columns that its lines are indented by because the block belongs to a list item. */
+  /** The number of columns by which its lines are indented, because it belongs to a list item. */
   readonly indent: number;
 }
 
-/** One line's part in code blocks. */
+/** The role of one line in code blocks. */
 interface FenceStep {
-  /** `none`: the line is outside of code blocks. */
+  /** `none` means that the line is outside of code blocks. */
   readonly role: "none" | "opener" | "code" | "closer";
   /** The block that is open after the line. */
   readonly fence: Fence | undefined;
 }
 
-/** Longer runs open no block here: nobody types them, and every message would have to repeat them. */
+/** Longer runs open no block here. Nobody types them, and every message would have to repeat them. */
 const opener = /^((?:[ \t]|>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))*)(`{3,40}(?!`)|~{3,40}(?!~))(.*)$/;
-/** Deeper nesting is no quote here: every message would have to repeat its markers. */
+/** Deeper nesting is no quote here, because every message would have to repeat its markers. */
 const quoteMarkers = /^[ \t]{0,40}((?:>[ \t]?){1,12})(?!>)/;
 const maxLanguageChars = 32;
 
 /**
- * Reads the next line of a Markdown text, given the block that is open before it. A block is opened by three or
- * more backticks or tildes at any depth of lists and quotes, and closed by as many or more of the same; the end of
- * its quote closes it too.
+ * Reads the next line of a Markdown text after a line that left the block `open`. Three or more backticks or
+ * tildes open a block, at any depth of lists and quotes. At least as many of the same characters close it,
+ * and so does the end of its quote.
  * @see https://spec.commonmark.org/0.31.2/#fenced-code-blocks
  */
 export function readFenceLine(line: string, open: Fence | undefined): FenceStep {
@@ -38,7 +38,7 @@ export function readFenceLine(line: string, open: Fence | undefined): FenceStep 
   return { role: fence === undefined ? "none" : "opener", fence };
 }
 
-/** The block that a line opens. `undefined`: it opens none. */
+/** The block that a line opens, if any. */
 export function parseFence(line: string): Fence | undefined {
   if (!line.includes("```") && !line.includes("~~~")) return undefined;
   const [, prefix = "", marker, info = ""] = opener.exec(line) ?? [];
@@ -54,19 +54,19 @@ export function parseFence(line: string): Fence | undefined {
   };
 }
 
-/** The quote markers at the start of a line, e.g. `> > `; empty where there are none. */
+/** The quote markers at the start of a line, for example `> > `, or an empty text. */
 export function quoteOf(line: string): string {
   return quoteMarkers.exec(line)?.[1] ?? "";
 }
 
-/** Closes the code block that is open at the end of a text, so that what is written below is outside of it. */
+/** Closes a code block that is open at the end of a text, so that text below it is outside. */
 export function closeFence(markdown: string): string {
   let fence: Fence | undefined;
   for (const line of markdown.split("\n")) ({ fence } = readFenceLine(line, fence));
   return fence === undefined ? markdown : `${markdown}\n${fence.quote}${fence.marker}`;
 }
 
-/** A text as a code block whose fence is longer than any run of backticks in it. */
+/** Makes a code block whose fence is longer than any run of backticks in the text. */
 export function toCodeBlock(text: string): string {
   let longest = 2;
   for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
@@ -84,14 +84,14 @@ function isCloser(line: string, fence: Fence): boolean {
   );
 }
 
-/** Text as a Markdown code block that no line of the text can close. */
+/** Makes a Markdown code block that no line of the text can close. */
 export function toFenced(text: string, language: string): string {
   const longest = text.matchAll(/`{3,}/g).reduce((most, [run]) => Math.max(most, run.length), 2);
   const marker = "`".repeat(longest + 1);
   return `${marker}${language}\n${text}\n${marker}`;
 }
 
-/** Untrusted text on one line as Markdown code, where nothing in it has an effect. */
+/** Makes one line of inline code from untrusted text, in which nothing has an effect. */
 export function toInlineCode(text: string): string {
   const line = text.replaceAll("`", "'").replaceAll(/\s+/g, " ").trim();
   return `\`${line === "" ? " " : line}\``;

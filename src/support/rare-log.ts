@@ -3,9 +3,9 @@ import type { Log } from "../core/telemetry.ts";
 const everyMs = 60_000;
 
 /**
- * Warns of what anybody can cause as often as they like: the first of each kind, then once a minute with their number.
- * @param now milliseconds on a steady clock
- * @returns `kind` is one of a few names, never what somebody sent
+ * Logs warnings that anybody can cause at any rate: the first of each kind, then one a minute with a count.
+ * @param now returns milliseconds on a steady clock
+ * @returns a function whose `kind` is one of a few names, never what somebody sent
  */
 export function createRareLog(
   log: Pick<Log, "warn">,

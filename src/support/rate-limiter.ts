@@ -1,21 +1,21 @@
 import { sleep as sleepFor } from "./clock.ts";
 import { createRecent } from "./recent.ts";
 
-/** Settings of {@link createRateLimiter}. */
+/** The settings of {@link createRateLimiter}. */
 interface RateLimiterOptions {
-  /** Keys remembered; past it the least recently used is forgotten. */
+  /** How many keys are remembered. Beyond that the least recently used one is forgotten. */
   readonly maxKeys: number;
-  /** Milliseconds on any steady clock. Default `performance.now`. */
+  /** Returns milliseconds on a steady clock. Default `performance.now`. */
   readonly now?: () => number;
 }
 
-/** A token bucket for each key: refills evenly and holds one minute's worth. Counts in this process only. */
+/** A token bucket per key, which refills evenly and holds a minute's tokens. Each process counts its own. */
 interface RateLimiter {
-  /** Takes one token. Returns 0 when it was taken, else the milliseconds until there is one. */
+  /** Takes a token and returns 0, or returns the milliseconds until there is one. */
   take(key: string, perMinute: number): number;
 }
 
-/** @see {@link RateLimiter} */
+/** Creates a {@link RateLimiter}. */
 export function createRateLimiter({
   maxKeys,
   now = () => performance.now(),
@@ -36,33 +36,33 @@ export function createRateLimiter({
 
 /** Waits until one more call is within a limit. */
 interface SlidingWindowLimiter {
-  /** Resolves when the call may be made; rejects with the reason of `signal` where that aborts first. */
+  /** Resolves when the call may be made. Rejects with the reason of `signal` if that aborts first. */
   take(signal?: AbortSignal): Promise<void>;
-  /** Whether the call may be made now; leaves a part of the limit to {@link take}. */
+  /** Whether the call may be made now. It leaves a part of the limit to {@link take}. */
   tryTake(): boolean;
 }
 
 interface SlidingWindowOptions {
-  /** Calls that are let through in any `windowMs`. */
+  /** How many calls may be made in any `windowMs`. */
   readonly max: number;
   readonly windowMs: number;
-  /** Of `max`, so many are kept for calls that must be made. */
+  /** How many of `max` are reserved for calls that must be made. */
   readonly reserved: number;
-  /** Milliseconds on any steady clock. Default `performance.now`. */
+  /** Returns milliseconds on a steady clock. Default `performance.now`. */
   readonly now?: () => number;
-  /** Ends early when the signal aborts. */
+  /** Waits, and ends early when the signal aborts. */
   readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
 /**
- * One limit for everyone who shares it, first come first served among equals. All replies of a workspace edit under
- * one of these: a 429 would hold up every call of the client, so it is better not to meet it.
+ * A limit that all users share, first come first served. All replies of a workspace edit under one such
+ * limit, because a 429 response would delay every call of the client.
  */
 export function createSlidingWindowLimiter(options: SlidingWindowOptions): SlidingWindowLimiter {
   const { max, windowMs, reserved, now = () => performance.now(), sleep = sleepFor } = options;
   const times: number[] = [];
 
-  /** Calls within the window that ends now. */
+  /** The calls within the window that ends now. */
   function recent(): number[] {
     const start = now() - windowMs;
     while (times.length > 0 && (times[0] ?? 0) <= start) times.shift();

@@ -1,14 +1,14 @@
 import { LRUCache } from "lru-cache";
 
-/** @see {@link createRecent} */
+/** The memory that {@link createRecent} makes. */
 export type Recent<V extends {}> = Pick<LRUCache<string, V>, "get" | "has" | "set" | "delete" | "clear">;
 
 /**
- * A bounded memory of this process: what was learnt, told or refused lately. The entries that were not used for longest
- * make room for new ones, so a caller must work without each of them.
- * @param max entries; nothing is allocated for them in advance
- * @param ttlMs how long an entry is remembered after it was set, in milliseconds. Default: until it makes room
- * @param now milliseconds on the clock that `ttlMs` is measured by. Default: a steady one
+ * A bounded memory in this process for what was learnt, told or refused lately. The least recently used
+ * entries make room for new ones, so a caller must also work without them.
+ * @param max the number of entries, for which no memory is reserved
+ * @param ttlMs how many milliseconds an entry lives after it was set. Default: until it makes room
+ * @param now returns milliseconds on the clock for `ttlMs`. Default: a steady clock
  */
 export function createRecent<V extends {} = true>(
   max: number,
@@ -16,11 +16,11 @@ export function createRecent<V extends {} = true>(
   now: () => number = () => performance.now(),
 ): Recent<V> {
   return new LRUCache<string, V>({
-    // Sized rather than counted: `max` would preallocate.
+    // A size is used instead of a count, because `max` would preallocate memory.
     maxSize: max,
     sizeCalculation: () => 1,
     ttl: ttlMs,
-    // To the cache, what was added at 0 never expires; and with another resolution it sets timers of its own.
+    // In the cache, entries that were added at time 0 never expire. Another resolution would set timers.
     perf: { now: () => now() + 1 },
     ttlResolution: 0,
   });

@@ -1,18 +1,18 @@
 import type { IncomingMessage } from "node:http";
 
-/** A request's JSON body, or why there is none. Each caller turns the failure into an error of its own. */
+/** A request's JSON body, or why there is none. Each caller makes its own error of the failure. */
 export type JsonBody =
   | { readonly kind: "json"; readonly value: unknown }
-  /** `contentType` is in lower case without parameters, empty when the header is missing. */
+  /** `contentType` is in lower case without parameters. It is empty if the header is missing. */
   | { readonly kind: "wrong-type"; readonly contentType: string }
   | { readonly kind: "too-large" }
   | { readonly kind: "not-utf8"; readonly cause: unknown }
-  /** Also for JSON that nests too deeply or has too many values. */
+  /** Covers also JSON that is nested too deeply or has too many values. */
   | { readonly kind: "not-json"; readonly cause: unknown };
 
 /**
- * Reads a JSON body of at most `maxBytes`; one whose announced length is larger is not read at all. The socket stays
- * open in every case, so that an answer can say what was wrong.
+ * Reads a JSON body of at most `maxBytes`. It reads nothing if the announced length is larger. The socket
+ * always stays open, so that an answer can say what was wrong.
  * @throws Error when the client disconnects before the end of the body
  */
 export async function readJsonBody(request: IncomingMessage, maxBytes: number): Promise<JsonBody> {
@@ -34,17 +34,17 @@ export async function readJsonBody(request: IncomingMessage, maxBytes: number): 
   }
 }
 
-/** The media type of a request's body: lower case, without parameters. Empty when the header is missing. */
+/** The media type of a request's body in lower case without parameters, or empty without the header. */
 export function contentTypeOf(request: IncomingMessage): string {
   return (request.headers["content-type"] ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
 }
 
-/** Whether the announced length is over `maxBytes`. False when no length is announced. */
+/** Whether the announced length is over `maxBytes`. It is false if no length is announced. */
 export function announcesMoreThan(request: IncomingMessage, maxBytes: number): boolean {
   return Number(request.headers["content-length"] ?? 0) > maxBytes;
 }
 
-/** The body as bytes, or `undefined` when it has more than `maxBytes`. `onBytes` is told of each piece that comes. */
+/** Reads the body, or returns `undefined` over `maxBytes`. `onBytes` gets the size of each piece. */
 export async function readRequestBody(
   request: IncomingMessage,
   maxBytes: number,
@@ -53,7 +53,7 @@ export async function readRequestBody(
   if (announcesMoreThan(request, maxBytes)) return undefined;
   const chunks: Buffer[] = [];
   let size = 0;
-  // Not `for await`: leaving such a loop early destroys the socket, and the answer with it.
+  // This is not a `for await` loop, because leaving one early destroys the socket and with it the answer.
   return new Promise((resolve, reject) => {
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
@@ -67,17 +67,17 @@ export async function readRequestBody(
   });
 }
 
-/** Shapes of JSON that take far more memory, stack or time than their text. */
+/** Deeper JSON takes far more memory, stack or time than its text. */
 const maxDepth = 128;
-/** Values and keys. A request of thousands of messages and hundreds of tools has half as many. */
+/** The limit for values and keys. Requests with thousands of messages and many tools have half of it. */
 const maxValuesOfRequest = 100_000;
-/** A shorter text cannot be too deep for any reader. */
+/** A shorter text cannot be too deep for any parser. */
 const harmlessChars = 1024;
 
 /**
- * Whether JSON text nests more than 128 levels or has more values and keys than `maxValues`, by default 100,000. To be
- * asked before parsing: a few megabytes of brackets become gigabytes of objects, and of keys half a second. Linear, and
- * fast over long strings.
+ * Whether JSON text nests more than 128 levels or has more values and keys than `maxValues`, by default
+ * 100,000. It must be called before parsing, because a few megabytes of brackets become gigabytes of objects.
+ * It takes linear time and is fast over long strings.
  */
 export function isExcessiveJson(text: string, maxValues = maxValuesOfRequest): boolean {
   if (text.length <= harmlessChars) return false;
@@ -108,7 +108,7 @@ export function isExcessiveJson(text: string, maxValues = maxValuesOfRequest): b
   return false;
 }
 
-/** The position of the quotation mark that ends the string which begins at `start`. */
+/** The position of the quotation mark that ends the string that begins at `start`. */
 function endOfString(text: string, start: number): number {
   const end = text.indexOf('"', start + 1);
   if (end === -1) return text.length;
@@ -130,8 +130,8 @@ interface DrainLimits {
 const lingerMs = 1000;
 
 /**
- * Discards the unread rest of a refused request, since many clients read the answer only after they have sent
- * everything. Past the bytes nothing more is read; past the time the connection is closed, a second after the bytes.
+ * Discards the unread rest of a refused request, because many clients read the answer only at the end. After
+ * `maxBytes` it reads no more and closes the connection a second later, or else after `maxMs`.
  */
 export function drainRequest(request: IncomingMessage, { maxBytes, maxMs }: DrainLimits): void {
   if (request.complete || request.destroyed) return;
@@ -146,7 +146,7 @@ export function drainRequest(request: IncomingMessage, { maxBytes, maxMs }: Drai
     if (bytes <= maxBytes || request.isPaused()) return;
     request.pause();
     clearTimeout(timer);
-    // The client still gets the answer: a reset would take it away.
+    // The client gets the answer first, which a reset of the connection would discard.
     timer = setTimeout(() => socket.destroy(), lingerMs);
     timer.unref();
   });
@@ -158,7 +158,7 @@ export function drainRequest(request: IncomingMessage, { maxBytes, maxMs }: Drai
 const http = process.getBuiltinModule("node:http");
 
 /**
- * Creates an HTTP server of Node.js. Not imported from `node:http`: to name the exports of that module for an import,
- * Node.js loads its own `fetch` with an undici, which takes 17 ms and 14 MB at a start.
+ * Creates an HTTP server of Node.js. An import from `node:http` would make Node.js load its own `fetch` at
+ * the start, in order to name the module's exports.
  */
 export const createHttpServer = http.createServer;

@@ -1,14 +1,14 @@
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "./clock.ts";
 
-/** Policy of {@link retry}. */
+/** The policy of {@link retry}. */
 interface RetryOptions {
   /**
-   * Decides after each failed attempt: milliseconds to wait before the next one, or `undefined` to give up.
-   * `attempt` is 1 after the first failure. Called only while the signal has not aborted.
+   * Called after each failed attempt while the signal has not aborted. It returns the milliseconds to wait
+   * before the next one, or `undefined` to give up. `attempt` is 1 after the first failure.
    */
   readonly delayMs: (error: unknown, attempt: number) => number | undefined;
-  /** By {@link Clock.monotonic}: no attempt but the first begins later. Default: none. */
+  /** The latest {@link Clock.monotonic} time at which a further attempt may begin. Default: none. */
   readonly deadline?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Default: the time of this process. */
@@ -16,7 +16,7 @@ interface RetryOptions {
 }
 
 /**
- * Calls `attempt` until it resolves, `delayMs` gives up, or the next one would begin after the deadline.
+ * Calls `attempt` until it resolves, `delayMs` gives up, or the next attempt would begin after the deadline.
  * @throws the error of the last attempt, or the reason of `signal` when it aborts
  */
 export async function retry<T>(
@@ -36,19 +36,19 @@ export async function retry<T>(
   }
 }
 
-/** Bounds of {@link backoffMs}, by what failed. */
+/** The limits of {@link backoffMs} for kinds of failures. */
 export const backoffs = {
   /** Another writer was faster. */
   collision: { baseMs: 5, maxMs: 200 },
-  /** The store, or another server of the operator's own, which is mostly back after a moment. */
+  /** The store or another server of the operator failed, which usually recovers in a moment. */
   moment: { baseMs: 50, maxMs: 500 },
-  /** A service that many use, or many calls that wait for the same one. */
+  /** The service has many users, or many calls wait for the same one. */
   shared: { baseMs: 500, maxMs: 10_000 },
-  /** What may be away for hours, such as a platform. */
+  /** Something such as a platform may be unreachable for hours. */
   outage: { baseMs: 1000, maxMs: 60_000 },
 } as const;
 
-/** Exponential backoff: `baseMs` doubled with each attempt, at most `maxMs`. `attempt` is 1 after the first failure. */
+/** Exponential backoff: `baseMs` doubles with each attempt up to `maxMs`. The first `attempt` is 1. */
 export function backoffMs(
   attempt: number,
   limits: { readonly baseMs: number; readonly maxMs: number },

@@ -3,38 +3,38 @@ import type { ServerResponse } from "node:http";
 /** Server-sent events to one client. The stream stops by itself when the client disconnects. */
 export interface SseWriter {
   /**
-   * Sends one event, with backpressure: returns a promise when the client reads slower than events are sent. Await it
-   * before the next event, or memory grows. It rejects when the client disconnects or does not read for `stalledMs`.
+   * Sends an event. It returns a promise if the client reads too slowly. Await it before the next event, or
+   * memory grows. It rejects if the client disconnects or does not read for `stalledMs`.
    */
   send(data: string, fields?: SseFields): Promise<void> | undefined;
-  /** Sends one event without backpressure. A client with more than `maxBufferedBytes` unread is disconnected. */
+  /** Sends an event without waiting. A client with over `maxBufferedBytes` of unread data is disconnected. */
   push(data: string, fields?: SseFields): void;
   end(): void;
 }
 
-/** Optional fields of an event: a single line each. */
+/** Optional fields of an event, each of which is a single line. */
 interface SseFields {
-  /** Sent back by browsers as `Last-Event-ID` when they reconnect. */
+  /** Browsers send it back as `Last-Event-ID` when they reconnect. */
   readonly id?: string;
-  /** Event name. Default `message`. */
+  /** The name of the event. Default `message`. */
   readonly event?: string;
 }
 
-/** Times are in milliseconds. */
+/** The options of an event stream. Times are in milliseconds. */
 interface SseWriterOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** Silence after which a comment is sent, which keeps proxies from closing the connection. Default 15 s. */
+  /** After this silence a comment is sent, so that proxies keep the connection open. Default 15 s. */
   readonly pingMs?: number;
   /** Default 60 s. */
   readonly stalledMs?: number;
   /** Default 4 MiB. */
   readonly maxBufferedBytes?: number;
-  /** Delay before browsers reconnect. Default: theirs. */
+  /** The delay before browsers reconnect. By default they choose it. */
   readonly retryMs?: number;
 }
 
 /**
- * Starts an event stream: status 200 and headers are sent at once.
+ * Starts an event stream. It sends status 200 and the headers at once.
  * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
 export function createSseWriter(response: ServerResponse, options: SseWriterOptions = {}): SseWriter {
@@ -42,7 +42,7 @@ export function createSseWriter(response: ServerResponse, options: SseWriterOpti
   response.writeHead(200, {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
-    // Stops nginx from collecting events before it passes them on.
+    // This keeps nginx from buffering events.
     "x-accel-buffering": "no",
     ...options.headers,
   });

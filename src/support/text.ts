@@ -1,14 +1,14 @@
 import { distance } from "fastest-levenshtein";
 
-/** Longer names are compared by their first characters only: the distance costs the product of both lengths. */
+/** Only these first characters are compared, because the time grows with the product of both lengths. */
 const maxComparedChars = 128;
-/** Names a prefix must have at least, in characters, to count as the beginning of another name. */
+/** The shortest prefix that can count as the beginning of another name, in characters. */
 const minPrefixChars = 3;
 
 /**
- * The name that was probably meant: the same in another case, the same without its prefix up to the last `/`, the
- * nearest by edit distance (at most a third of the name, at least two edits), or one that begins with it.
- * Returns `undefined` when none is near.
+ * Finds the name that was probably meant: the same in another case, the same without its prefix up to the
+ * last `/`, the nearest by edit distance (at most a third of the name, but at least two edits), or one that
+ * begins with it. It returns `undefined` if no name is near.
  */
 export function nearestName(wanted: string, names: readonly string[]): string | undefined {
   const others = names.filter((name) => name !== wanted);
@@ -43,19 +43,19 @@ function withoutPrefix(name: string): string {
   return name.slice(name.lastIndexOf("/") + 1);
 }
 
-/** The text, or its first `maxChars` characters and " (cut)". No character is cut in half. */
+/** The text, or its first `maxChars` characters and " (cut)". It never splits a character. */
 export function cutText(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   return `${text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, "")} (cut)`;
 }
 
 const maxChars = 60;
-/** A cut keeps whole words where at least half of the title is left. */
+/** A cut keeps whole words if at least this much of the title is left. */
 const minWordCutChars = 30;
-/** Created on first use: it costs 10 ms and 3 MB. */
+/** It is created on first use, because it costs time and memory. */
 let graphemes: Intl.Segmenter | undefined;
 
-/** A one-line title: white space folded, at most 60 characters, cut at a word with `…`. Empty for empty text. */
+/** A title of one line and at most 60 characters, cut at a word with `…`. Empty text stays empty. */
 export function toTitle(text: string): string {
   const line = text.slice(0, 1000).replace(/\s+/g, " ").trim();
   if (line.length <= maxChars) return line;
@@ -67,13 +67,13 @@ export function toTitle(text: string): string {
   return `${space > minWordCutChars ? cut.slice(0, space) : cut}…`;
 }
 
-/** Whether every percent sign of a part of a URL begins an encoded character. */
+/** Whether every percent sign in a part of a URL begins an encoded character. */
 export function isDecodable(text: string): boolean {
   try {
     decodeURIComponent(text);
     return true;
   } catch {
-    // Nothing else is said of it.
+    // The reason of the failure does not matter.
     return false;
   }
 }

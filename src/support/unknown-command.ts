@@ -1,7 +1,7 @@
 import { ParleyError } from "../core/errors.ts";
 import { nearestName } from "./text.ts";
 
-/** The error for a command that does not exist; it names the one that was probably meant. */
+/** The error for a command that does not exist, with the command that was probably meant. */
 export function unknownCommand(name: string, known: Iterable<string>): ParleyError {
   const names = [...known];
   const suggestion = nearestName(name, names);

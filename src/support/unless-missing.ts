@@ -1,4 +1,4 @@
-/** The result of file system work; `undefined` when the file or folder does not exist. Other failures throw. */
+/** The result of file system work, or `undefined` for a missing file or folder. Other failures throw. */
 export async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;

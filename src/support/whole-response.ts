@@ -1,4 +1,4 @@
-/** The part of undici's `Dispatcher` that is used. */
+/** The part of undici's `Dispatcher` that is used here. */
 interface Requester {
   request(options: {
     readonly origin: string;
@@ -17,7 +17,7 @@ interface Requester {
 
 type ReadHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** What a request is sent with. */
+/** The parts of a request. */
 interface WholeRequest {
   readonly method?: string | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -32,7 +32,7 @@ interface WholeHeaders extends Iterable<[string, string]> {
   entries(): IterableIterator<[string, string]>;
 }
 
-/** The part of fetch's `Response` that clients read. Its body has arrived, and can be read again. */
+/** The part of fetch's `Response` that clients read. Its body has arrived and can be read again. */
 interface WholeResponse {
   readonly ok: boolean;
   readonly status: number;
@@ -45,9 +45,9 @@ interface WholeResponse {
 }
 
 /**
- * Sends a request and reads the answer whole. Node's `fetch` makes streams of both, which the small calls of a platform's
- * client do not need and which took a sixth of the processor time of a turn. A redirect is an answer with its status.
- * @throws what undici throws, and the signal's reason; `TypeError` for a URL that is none
+ * Sends a request and reads the whole answer. It avoids Node's `fetch`, whose streams take much processor
+ * time and are useless for the small calls of a platform's client. A redirect is returned with its status.
+ * @throws what undici throws, the signal's reason, or `TypeError` for an invalid URL
  */
 export async function requestWhole(
   requester: Requester,
@@ -63,7 +63,7 @@ export async function requestWhole(
     body: body ?? null,
     signal: signal ?? null,
   });
-  // Also of a refusal, which a client may not read: the connection would not be free again.
+  // The body of a refusal is read too, because the connection would otherwise not become free.
   const bytes = await answer.body.bytes();
   const text = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
   const { statusCode: status } = answer;

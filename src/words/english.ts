@@ -9,8 +9,8 @@ import { settingMessages } from "./en/settings.ts";
 import { shellMessages } from "./en/shell.ts";
 
 /**
- * The English catalogue, which the other languages' files translate key by key; texts that are declared elsewhere
- * (commands, settings) are translated by keys of their own. @see docs/words.md
+ * The English catalogue, which the files of other languages translate key by key. Texts that are declared
+ * elsewhere (commands, settings) have translation keys of their own. @see docs/words.md
  */
 export const english = {
   ...commandMessages,

@@ -1,17 +1,17 @@
-/** The languages that Parley speaks. Every message exists in each of them; the first one is the default. */
+/** The languages of Parley. Every message exists in each of them, and the first one is the default. */
 export const languages = ["en", "de", "fr", "es", "ja"] as const;
 export type Language = (typeof languages)[number];
 
 export const defaultLanguage: Language = "en";
 
-/** Whether a text is the code of one of the languages. */
+/** Whether a text is the code of one of these languages. */
 function isLanguage(code: string): code is Language {
   return (languages as readonly string[]).includes(code);
 }
 
 /**
- * The language for a locale as platforms and browsers name it: `de-AT` and `de_AT` are `de`, `es-419` is `es`.
- * English where the locale is unknown or absent.
+ * The language for a locale as platforms and browsers write it. `de-AT` and `de_AT` give `de`, `es-419` gives
+ * `es`. An unknown or absent locale gives English.
  */
 export function toLanguage(locale: string | undefined): Language {
   const code = locale?.split(/[-_]/, 1)[0]?.toLowerCase() ?? "";
@@ -19,8 +19,8 @@ export function toLanguage(locale: string | undefined): Language {
 }
 
 /**
- * The first language of an `Accept-Language` header that Parley speaks, by its quality values. English where there is
- * none. @see https://www.rfc-editor.org/rfc/rfc9110#name-accept-language
+ * The first language of an `Accept-Language` header that Parley has, by its quality values, or else English.
+ * @see https://www.rfc-editor.org/rfc/rfc9110#name-accept-language
  */
 export function negotiateLanguage(header: string | undefined): Language {
   const wanted = (header ?? "")

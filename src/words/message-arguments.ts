@@ -1,10 +1,10 @@
-/** A value put into a message. Numbers are written as the language does, unless they come as text. */
+/** A value for a message. Numbers are formatted for the language unless they are given as text. */
 export type ArgumentValue = string | number;
 
-/** What stands before the text of a plural's branch. */
+/** The word before the text of a plural's branch. */
 type Branch = "zero" | "one" | "two" | "few" | "many" | "other" | `=${number}`;
 
-/** The names of a message's arguments; those of plurals and number formats take numbers. */
+/** The names of a message's arguments. Those of plurals and number formats take numbers. */
 type Found<
   Text extends string,
   Names extends string,
@@ -36,7 +36,8 @@ type ToArguments<F extends { readonly names: string; readonly numbers: string }>
 } & { readonly [N in F["numbers"]]: number };
 
 /**
- * The arguments of a message in ICU syntax, read from its text by the compiler: `{name}` takes a text or a number,
- * `{count, plural, …}` and `{count, number}` take a number. @see https://unicode-org.github.io/icu/userguide/format_parse/messages/
+ * The arguments of a message in ICU syntax, which the compiler reads from its text. `{name}` takes a text or
+ * a number, `{count, plural, …}` and `{count, number}` take a number.
+ * @see https://unicode-org.github.io/icu/userguide/format_parse/messages/
  */
 export type MessageArguments<Text extends string> = ToArguments<Found<Text, never, never>>;

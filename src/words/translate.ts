@@ -7,28 +7,28 @@ import type { ArgumentValue, MessageArguments } from "./message-arguments.ts";
 
 const scopes = new AsyncLocalStorage<Language>();
 
-/** Runs `work`, and everything that it starts, for a person of this language: {@link translate} speaks it. */
+/** Runs `work` and everything that it starts for a person of this language, which {@link translate} uses. */
 export function inLanguage<T>(language: Language, work: () => T): T {
   return scopes.run(language, work);
 }
 
-/** The language of the person that the running code works for. English outside of {@link inLanguage}. */
+/** The language of the person for whom the code runs, or English outside of {@link inLanguage}. */
 export function currentLanguage(): Language {
   return scopes.getStore() ?? defaultLanguage;
 }
 
-/** The same as the `locale` of an author; none for English, which is meant where there is none. */
+/** The current language as the `locale` of an author. It is left out for English, which is the default. */
 export function currentLocale(): { readonly locale?: Language } {
   const locale = currentLanguage();
   return locale === defaultLanguage ? {} : { locale };
 }
 
-/** The arguments of a message; none where it has none. */
+/** The arguments of a message, which may be none. */
 export type ArgumentsOf<K extends MessageKey> = keyof MessageArguments<(typeof english)[K]> extends never
   ? []
   : [values: MessageArguments<(typeof english)[K]>];
 
-/** A message of the catalogue in the language of the person that the running code works for. */
+/** A message of the catalogue in the language of the person for whom the code runs. */
 export function translate<K extends MessageKey>(key: K, ...[values]: ArgumentsOf<K>): string {
   return translateTo(currentLanguage(), key, ...([values] as ArgumentsOf<K>));
 }
@@ -36,42 +36,42 @@ export function translate<K extends MessageKey>(key: K, ...[values]: ArgumentsOf
 /** A message of the catalogue in one language. */
 function translateTo<K extends MessageKey>(language: Language, key: K, ...[values]: ArgumentsOf<K>): string {
   const message = messagesOf(language)[key];
-  // What is missing is refused by a test; a catalogue that somebody has changed still says something.
+  // A test refuses missing messages. If somebody has changed a catalogue, the English message is shown.
   const [text, spoken] = message === undefined ? [english[key], defaultLanguage] : [message, language];
   return values === undefined ? text : formatMessage(spoken, text, values);
 }
 
 /**
- * A message as `IntlMessageFormat` takes it without a parser: parsed where it has arguments, else as text.
- * @throws SyntaxError when it is not a message
+ * A message as `IntlMessageFormat` takes it without a parser. It is parsed if it has arguments.
+ * @throws SyntaxError when the text is not a message
  */
 export function compileMessage(language: Language, text: string): unknown {
   if (!text.includes("{")) return text;
   return new IntlMessageFormat(text, language, undefined, { ignoreTag: true }).getAst();
 }
 
-/** A declared text (a command's description) in the language of the person, else as it is declared. */
+/** A declared text, such as a command's description, in a language, or else as it is declared. */
 export function translateDeclared(language: Language, key: string, declared: string): string {
   return language === defaultLanguage ? declared : (messagesOf(language)[key] ?? declared);
 }
 
-/** A whole number as the language writes it: `12,345`, `12.345`. */
+/** A whole number in the format of the language, such as `12,345` or `12.345`. */
 export function formatCount(count: number): string {
   return formatDecimal(Math.round(count), { least: 0, most: 0 });
 }
 
-/** How many digits stand after the point. */
+/** The lowest and highest number of digits after the decimal point. */
 interface DecimalPlaces {
   readonly least: number;
   readonly most: number;
 }
 
-/** A number as the language writes it: `0.8`, `0,8`. */
+/** A number in the format of the language, such as `0.8` or `0,8`. */
 export function formatDecimal(value: number, places: DecimalPlaces): string {
   return numberFormat(places, {}).format(value);
 }
 
-/** An amount in US dollars as the language writes it: `$1,234.50`, `1.234,50 $`. */
+/** An amount in US dollars in the format of the language, such as `$1,234.50` or `1.234,50 $`. */
 export function formatUsd(usd: number, places: DecimalPlaces): string {
   return numberFormat(places, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol" }).format(
     usd,
@@ -96,7 +96,7 @@ function numberFormat({ least, most }: DecimalPlaces, options: Intl.NumberFormat
 
 const formats = new Map<string, IntlMessageFormat>();
 
-/** Puts values into a message in ICU syntax. Tags and apostrophes in it mean themselves. */
+/** Puts values into a message in ICU syntax. Tags and apostrophes have no special meaning in it. */
 function formatMessage(
   language: Language,
   text: string,
@@ -113,7 +113,7 @@ function formatMessage(
 
 const loaded = new Map<Language, Readonly<Record<string, string>>>([[defaultLanguage, english]]);
 
-/** All messages of a language by key. The file of another language than English is read when it is first needed. */
+/** All messages of a language by key. The file of a language other than English is read on first use. */
 export function messagesOf(language: Language): Readonly<Record<string, string>> {
   const known = loaded.get(language);
   if (known !== undefined) return known;

@@ -5,7 +5,7 @@ import { nearestName } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 
-/** Lists of access terms, such as `discord:guild:123`; each term is checked and in its normal form. */
+/** Lists of access terms such as `discord:guild:123`. Each term is checked and in its normal form. */
 interface AccessRules {
   readonly allow: readonly string[];
   readonly deny: readonly string[];
@@ -14,11 +14,11 @@ interface AccessRules {
 
 interface AccessOptions {
   readonly rules: AccessRules;
-  /** Platforms that are the operator's own (the page): everybody there is an admin. */
+  /** Platforms such as the page that the operator owns. Everybody there is an admin. */
   readonly ownPlatforms: ReadonlySet<string>;
 }
 
-/** Evaluates the rules; the terms of an event are compared as they are. @see {@link Access} */
+/** Creates an {@link Access} from the rules. The terms of an event are compared without further parsing. */
 export function createAccess({ rules, ownPlatforms }: AccessOptions): Access {
   const [allow, deny, admins] = [rules.allow, rules.deny, rules.admins].map((terms) => new Set(terms)) as [
     Set<string>,
@@ -61,8 +61,8 @@ export function createAccess({ rules, ownPlatforms }: AccessOptions): Access {
 }
 
 /**
- * Everything that a rule can list somebody by. Somebody of another workspace is listed by that one: who allows their own
- * workspace does not allow everybody that shares a channel with it.
+ * All terms by which a rule can list somebody. Somebody of another workspace is listed by that workspace, so
+ * allowing your own workspace does not allow everybody who shares a channel with it.
  */
 function termsOf({ user, server, home = server, channel, thread, roles = [] }: Origin): string[] {
   return [user, home, channel, thread, ...roles].filter((term) => term !== undefined);
@@ -72,14 +72,14 @@ function counted(count: number, one: string, many: string): string {
   return count === 1 ? `1 ${one}` : `${count} ${many}`;
 }
 
-/** The forms of ids by platform and kind, such as `discord` → `guild` → a pattern of ids. */
+/** The forms of ids by platform and kind, for example a pattern for `discord` → `guild`. */
 type AccessTerms = Readonly<Record<string, Readonly<Record<string, RegExp>>>>;
 
 const settingOf = { allow: "ALLOW", deny: "DENY", admins: "ADMINS" } as const;
 
 /**
- * What is wrong with the lists, one sentence each: terms of an unknown kind, ids of another form, and rules that
- * contradict each other. Empty: nothing.
+ * Says in one sentence each what is wrong with the lists: terms of an unknown kind, ids of another form, and
+ * rules that contradict each other. It is empty if nothing is wrong.
  */
 export function accessProblems(rules: AccessRules, terms: AccessTerms): string[] {
   const lists = Object.entries(settingOf) as [keyof AccessRules, string][];
@@ -98,7 +98,7 @@ export function accessProblems(rules: AccessRules, terms: AccessTerms): string[]
   ];
 }
 
-/** What is wrong with single terms that a person typed, as the ends of sentences. Empty: nothing. */
+/** Says how each wrong term that a person typed is wrong, as the end of a sentence. */
 export function termProblems(list: readonly string[], terms: AccessTerms): string[] {
   return list.flatMap((term) => termProblem(term, terms) ?? []);
 }
@@ -122,22 +122,22 @@ function termProblem(term: string, terms: AccessTerms): string | undefined {
   return translate("setting.problem.term-id", { term: shown, platform, kind });
 }
 
-/** Most allowed models that an error names. */
+/** How many allowed models an error names. */
 const maxNamed = 5;
 
-/** Which models may be used (`MODELS_ALLOWED`). */
+/** Decides which models may be used (`MODELS_ALLOWED`). */
 export interface AllowedModels {
   readonly isAllowed: (model: string) => boolean;
   /**
-   * @param listed ids of the gateway's models, to name some that are allowed
+   * @param listed ids of the gateway's models, from which the error names allowed ones
    * @throws ParleyError `model-not-allowed`
    */
   readonly expectAllowed: (model: string, listed: readonly string[]) => void;
 }
 
 /**
- * Compares ids with patterns in which `*` stands for any characters, `/` included; upper and lower case count.
- * Without patterns every model is allowed.
+ * Compares ids with patterns in which `*` stands for any characters, including `/`. Case matters. Without
+ * patterns every model is allowed.
  */
 export function createAllowedModels(patterns: readonly string[]): AllowedModels {
   const parts = patterns.map((pattern) => pattern.split("*"));
@@ -160,14 +160,14 @@ export function createAllowedModels(patterns: readonly string[]): AllowedModels 
   };
 }
 
-/** How many characters two ids begin with alike. */
+/** The number of characters at the start that two ids share. */
 function sharedStart(one: string, other: string): number {
   let length = 0;
   while (length < one.length && one[length] === other[length]) length++;
   return length;
 }
 
-/** Whether the parts occur in order, the first at the beginning and the last at the end. Linear: no backtracking. */
+/** Whether the parts occur in order, the first at the start and the last at the end, in linear time. */
 function matches(model: string, parts: readonly string[]): boolean {
   const first = parts[0] ?? "";
   const last = parts.at(-1) ?? "";
@@ -184,20 +184,20 @@ function matches(model: string, parts: readonly string[]): boolean {
   return true;
 }
 
-/** The conversations of people who may not see what was said before. */
+/** The conversations for people who may not see what was said before. */
 export interface WithheldHistory {
-  /** As the store has them, with `recent` of what these people said and what they were answered. */
+  /** The conversations of the store, where `recent` has only what these people said and the answers to it. */
   readonly conversations: Conversations;
-  /** Whether there is anything in a conversation that they are not to be told. */
+  /** Whether a conversation contains anything that these people must not see. */
   hasAny(conversationId: string): Promise<boolean>;
 }
 
-/** Messages that are looked through for what is withheld. */
+/** How many messages are searched for withheld ones. */
 const maxLookedAt = 200;
 
 /**
- * What is to be withheld from those who ask in these events. `undefined`: nothing, since the platform lets all of them
- * see what was said before.
+ * Returns what is withheld from the people who ask in these events, or `undefined` if the platform lets all
+ * of them see what was said before.
  * @see {@link Origin.readsHistory}
  */
 export function withheldHistory(
@@ -227,7 +227,7 @@ export function withheldHistory(
   };
 }
 
-/** Says that they may not see it. */
+/** The error for people who may not see the history. */
 export function historyWithheld(): ParleyError {
   return new ParleyError("platform-forbidden", "the person may not read the history", {
     detail: { because: "history", permission: "history-of-the-asker" },

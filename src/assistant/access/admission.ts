@@ -17,28 +17,28 @@ import {
   type WorstCase,
 } from "./budgets.ts";
 
-/** How much runs and lies in memory at once, in this process. */
+/** How much may run and be in memory at once in this process. */
 export interface AdmissionLimits {
-  /** Gateway calls at once. */
+  /** How many gateway calls may run at once. */
   readonly calls: number;
-  /** Gateway calls at once for one person. */
+  /** How many gateway calls of one person may run at once. */
   readonly callsPerPerson: number;
-  /** Bytes of files at once: downloaded, being read, or on their way to the gateway. */
+  /** How many bytes of files may be in use at once: downloaded, read, or on their way to the gateway. */
   readonly fileBytes: number;
-  /** The same for one person. */
+  /** The same limit for the files of one person. */
   readonly fileBytesPerPerson: number;
 }
 
-/** Admits what costs money or memory, fairly between people. */
+/** Admits everything that costs money or memory, fairly between people. */
 interface Admission {
   /**
-   * The gateway for one caller. Each call is checked for its model, waits for its turn, and is reserved and settled.
-   * Beside the gateway's errors it throws `model-not-allowed`, `over-budget` and `store-unavailable`.
+   * The gateway for one caller. It checks each call's model, lets the call wait for its turn, reserves its
+   * cost and settles it. It adds the errors `model-not-allowed`, `over-budget` and `store-unavailable`.
    */
   gatewayFor(caller: Caller): Gateway;
-  /** Resolves when `bytes` may be loaded. @throws the reason of `signal` when it aborts first */
+  /** Resolves when `bytes` may be loaded. @throws the reason of `signal` if it aborts first */
   admitBytes(personId: string, bytes: number, signal: AbortSignal): Promise<Release>;
-  /** Gateway calls of this process. */
+  /** The number of gateway calls of this process. */
   load(): { readonly running: number; readonly waiting: number };
 }
 
@@ -49,7 +49,7 @@ interface AdmissionOptions {
   readonly budgets: Pick<Budgets, "reserve">;
 }
 
-/** @see {@link Admission} */
+/** Creates the {@link Admission} of this process. */
 export function createAdmission({ gateway, limits, allowed, budgets }: AdmissionOptions): Admission {
   const calls = createFairSemaphore({ max: limits.calls, maxPerKey: limits.callsPerPerson });
   const bytes = createFairSemaphore({ max: limits.fileBytes, maxPerKey: limits.fileBytesPerPerson });
@@ -71,7 +71,7 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
   return {
     load: () => ({ running: calls.used(), waiting: calls.waiting() }),
     async admitBytes(personId, count, signal) {
-      // Nothing to load does not queue behind what is large.
+      // A request for nothing does not wait behind large ones.
       return count === 0 ? () => {} : await bytes.acquire(personId, count, signal);
     },
     gatewayFor(caller) {
@@ -101,7 +101,7 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
   };
 }
 
-/** A gateway whose calls are reserved before they are made, and settled on every way out. */
+/** A gateway that reserves the cost of each call before it and settles it however the call ends. */
 function createMeteredGateway(gateway: Gateway, budgets: Pick<Budgets, "reserve">, caller: Caller): Gateway {
   async function reserve(
     operation: ModelOperation,
@@ -158,7 +158,7 @@ function createMeteredGateway(gateway: Gateway, budgets: Pick<Budgets, "reserve"
         transcriptionWorstCase(request),
         signal,
         () => gateway.transcribe(request, signal),
-        // Many services answer with the words alone.
+        // Many services answer with only the words.
         (answer) =>
           answer.usage.costUsd === undefined && answer.usage.audioSeconds === undefined
             ? heardAmounts(request, answer)
@@ -170,7 +170,7 @@ function createMeteredGateway(gateway: Gateway, budgets: Pick<Budgets, "reserve"
   };
 }
 
-/** Passes events on. However it ends (finish, failure, abort, a reader that leaves), it ends when the charge is settled. */
+/** Passes events on. However the stream ends, this generator ends after the charge is settled. */
 async function* meteredEvents(
   events: AsyncIterable<ChatEvent>,
   charge: Charge,
@@ -179,7 +179,7 @@ async function* meteredEvents(
   let bytes = 0;
   let images = 0;
   let settling: Promise<void> | undefined;
-  /** Until it fails for free, a call that breaks off may have been billed. */
+  /** A call that breaks off may have been billed, unless it failed before it cost anything. */
   let due: BilledAmounts | undefined = partialAmounts(worst, bytes, images);
   try {
     for await (const event of events) {
@@ -198,7 +198,7 @@ async function* meteredEvents(
   }
 }
 
-/** Whether a call that failed may have been billed: not where the gateway was not reached, or refused the request. */
+/** Whether a failed call may have been billed. It is not if the gateway was unreachable or refused it. */
 function isBilled(error: unknown): boolean {
   if (!isParleyError(error)) return true;
   switch (error.code) {
@@ -220,17 +220,17 @@ function isBilled(error: unknown): boolean {
 interface SpentCheckOptions {
   readonly budgets: Pick<Budgets, "spentError" | "isFree">;
   readonly commands: ReadonlyMap<string, Command>;
-  /** The choice of models by the settings in force for an event. */
+  /** Chooses models by the settings in force for an event. */
   readonly modelsFor: (event: IncomingEvent) => Promise<Pick<ModelChoice, "choose">>;
 }
 
-/** How long finding the usual model may take, in milliseconds: a platform waits for its acknowledgement. */
+/** The time for finding the usual model, in milliseconds. The platform waits for its acknowledgement. */
 const choiceMs = 1000;
 
 /**
- * Returns a function that resolves to the error `over-budget` for an event that asks a model which costs something,
- * while a budget of its author is spent. It reads the store only where there are budgets. What is only reserved, and
- * what is not certain, is decided when the turn calls the gateway.
+ * Returns a function that resolves to the error `over-budget` if an event asks a model that costs something
+ * and a budget of its author is spent. It reads the store only if there are budgets. Reserves and uncertain
+ * cases are decided when the turn calls the gateway.
  */
 export function createSpentCheck({ budgets, commands, modelsFor }: SpentCheckOptions) {
   function askedOf(event: IncomingEvent): { operation: ModelOperation; model: unknown } | undefined {
@@ -239,7 +239,7 @@ export function createSpentCheck({ budgets, commands, modelsFor }: SpentCheckOpt
     return operation === undefined ? undefined : { operation, model: event.options["model"] };
   }
 
-  /** @param model asked instead of the one that the event asks for */
+  /** @param model replaces the model that the event asks for */
   return async function overBudget(event: IncomingEvent, model?: string): Promise<ParleyError | undefined> {
     const own = askedOf(event);
     if (own === undefined) return undefined;
@@ -255,7 +255,7 @@ export function createSpentCheck({ budgets, commands, modelsFor }: SpentCheckOpt
       return budgets.isFree(asked.operation, chosen) ? undefined : error;
     } catch (error) {
       if (!isParleyError(error)) throw error;
-      // Without the store, or without a model, the turn says what is wrong.
+      // Without a store or a model, the turn itself says what is wrong.
       return undefined;
     }
   };

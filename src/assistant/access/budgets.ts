@@ -33,8 +33,8 @@ import type { LayeredSettings } from "../settings/layered-settings.ts";
 import { createRecent } from "../../support/recent.ts";
 
 /**
- * What a model without a known price is taken to cost where there is a budget: more than most models do, since a
- * budget must not be passed for want of a price. MODEL_PRICES replaces it.
+ * The assumed price of models without a known one, if there is a budget. It is higher than most prices,
+ * because a missing price must not let a budget be exceeded. MODEL_PRICES replaces it.
  */
 const assumedPrice = {
   inputPerMillionUsd: 15,
@@ -42,63 +42,63 @@ const assumedPrice = {
   perImageUsd: 0.25,
   perAudioMinuteUsd: 0.02,
 } as const satisfies ModelPrice;
-/** Amounts that every price makes dearer than nothing. */
+/** Amounts that cost something at any price above zero. */
 const someOfAll: BilledAmounts = { promptTokens: 1e6, completionTokens: 1e6, audioSeconds: 60, images: 1 };
-/** When calls that run now may have ended, in milliseconds. */
+/** The time after which running calls may have ended, in milliseconds. */
 const runningMs = 15_000;
-/** Settling is repeated for about ten minutes. */
+/** With this many attempts, settling is repeated for about ten minutes. */
 const settleAttempts = 20;
 
-/** Who makes a gateway call. */
+/** The person who makes a gateway call. */
 export interface Caller extends Asker {
-  /** `Author.id` */
+  /** The `Author.id` of the person. */
   readonly personId: string;
 }
 
-/** One call that has been admitted. Contract: `settle` or `release` is called once; neither throws. */
+/** An admitted call. Exactly one of `settle` and `release` must be called, once. Neither throws. */
 export interface Charge {
-  /** The answer has come, with its usage. `model`: the one that answered. */
+  /** Charges an answer that has arrived with its usage. `model` is the one that answered. */
   settle(usage: Usage, model: string): Promise<void>;
-  /** The call broke off: what it may have been billed, estimated. `undefined`: nothing. */
+  /** Charges the estimate for a call that broke off. `undefined` means that it cost nothing. */
   release(amounts: BilledAmounts | undefined): Promise<void>;
 }
 
 export interface Budgets {
   /**
-   * Reserves the most that a call can cost.
+   * Reserves the highest cost of a call.
    * @throws ParleyError `over-budget`, `store-unavailable`
    */
   reserve(caller: Caller, operation: ModelOperation, model: string, worst: WorstCase): Promise<Charge>;
-  /** The error `over-budget` where a budget of the caller is spent, reserves apart. @throws ParleyError `store-unavailable` */
+  /** The error `over-budget` if spending alone uses up a budget. @throws ParleyError `store-unavailable` */
   spentError(caller: Caller): Promise<ParleyError | undefined>;
-  /** Whether calls of a model are known to cost nothing: no budget refuses them. */
+  /** Whether a model is known to cost nothing, so that no budget refuses its calls. */
   isFree(operation: ModelOperation, model: string): boolean;
-  /** The budgets that apply to a caller, with what is spent of them. @throws ParleyError `store-unavailable` */
+  /** The budgets of a caller with what is spent. @throws ParleyError `store-unavailable` */
   inForce(caller: Caller): Promise<readonly BudgetState[]>;
-  /** Repeats nothing more in the background: what is not settled by now stays reserved until it expires. */
+  /** Ends repetitions in the background. What is not settled by then stays reserved until it expires. */
   close(): void;
 }
 
 export interface BudgetsOptions {
   readonly ledger: SpendingLedger;
   readonly gateway: Pick<Gateway, "highestPrice" | "knownModels">;
-  /** `BUDGET_PERSON_DAY_USD` */
+  /** The value of `BUDGET_PERSON_DAY_USD`. */
   readonly personDayUsd: number | undefined;
-  /** `BUDGET_DAY_USD` */
+  /** The value of `BUDGET_DAY_USD`. */
   readonly dayUsd: number | undefined;
   readonly places: PlaceBudgets;
   readonly log: Log;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
 }
 
-/** Budgets of the deployment, of each person and of places, kept in the ledger. */
+/** Creates the budgets of the deployment, each person and places, which the ledger keeps. */
 export function createBudgets(options: BudgetsOptions): Budgets {
   const { ledger, gateway, personDayUsd, dayUsd, places, log, now } = options;
   const closing = new AbortController();
   const warned = createRecent(1000);
 
-  /** For a budget. Unknown prices are assumed, with one warning for each model. */
+  /** The amount that counts for a budget. An unknown price is assumed. */
   function toChargedUsd(operation: ModelOperation, model: string, amounts: BilledAmounts): number {
     const price = gateway.highestPrice(operation, model);
     return costOf(price !== undefined && isPriced(operation, price) ? price : assumedPrice, amounts) ?? 0;
@@ -113,7 +113,7 @@ export function createBudgets(options: BudgetsOptions): Budgets {
     );
   }
 
-  /** The ledger counts by model, so the names must be few: those of requests and of the gateway's list. */
+  /** The ledger counts by model, so it only gets the names of requests and of the gateway's list. */
   function labelOf(asked: string, answered: string): string {
     return answered === asked || gateway.knownModels().some(({ id }) => id === answered) ? answered : asked;
   }
@@ -133,7 +133,7 @@ export function createBudgets(options: BudgetsOptions): Budgets {
       await attempt();
     } catch (error) {
       log.warn({ err: error }, "a gateway call was not counted; repeated in the background");
-      // The answer does not wait for it. Repeating is safe: the ledger settles a reserve once.
+      // The answer does not wait for it. Repeating is safe, because the ledger settles a reserve once.
       void retry(attempt, {
         signal: closing.signal,
         delayMs: (failure, count) =>
@@ -214,7 +214,7 @@ export function createBudgets(options: BudgetsOptions): Budgets {
   };
 }
 
-/** Charged whether or not there is a budget, so that one that is set during the day counts all of it. */
+/** These scopes are charged even without a budget, so that one that is set later counts the whole day. */
 function scopesOf({ personId, origin }: Caller): BudgetScope[] {
   const places = [origin?.server, origin?.channelPlace ?? origin?.channel].filter((id) => id !== undefined);
   return [
@@ -224,7 +224,7 @@ function scopesOf({ personId, origin }: Caller): BudgetScope[] {
   ];
 }
 
-/** Whether everything that the operation is billed by has a price. */
+/** Whether there is a price for everything that the operation is billed by. */
 function isPriced(operation: ModelOperation, price: ModelPrice | undefined): boolean {
   if (price === undefined) return false;
   const hasTokens = price.inputPerMillionUsd !== undefined && price.outputPerMillionUsd !== undefined;
@@ -244,33 +244,33 @@ function overBudget(
   });
 }
 
-/** Tokens that a message takes beside its text. */
+/** How many tokens a message takes in addition to its text. */
 const tokensPerMessage = 16;
-/** Tokens of a picture in a prompt: at most, and as an estimate. */
+/** The highest and the estimated number of tokens for a picture in a prompt. */
 const tokensPerImage = { most: 4096, estimate: 1000 };
-/** Pictures in one chat answer, where a model draws in chat. */
+/** The highest number of pictures in a chat answer of a model that draws in chat. */
 const maxImagesPerAnswer = 10;
 /** Tokens of a drawn picture, for models that are billed by tokens. */
 const tokensPerDrawnImage = 8192;
-/** Of speech in the lowest common quality (Opus at 6 kbit/s). */
+/** The size of speech in the lowest common quality, Opus at 6 kbit/s. */
 const minAudioBytesPerSecond = 750;
-/** Of voice notes and compressed recordings: 32 kbit/s. */
+/** The usual size of voice notes and compressed recordings at 32 kbit/s. */
 const usualAudioBytesPerSecond = 4000;
-/** Of slow speech, so that words of a highly compressed recording count. */
+/** The speed of slow speech, which makes the words of a highly compressed recording count. */
 const maxCharsPerSecond = 10;
 /** Tokens of a second of audio, for models that are billed by tokens. */
 const tokensPerAudioSecond = 25;
 const defaultMaxTokens = 1024;
 
-/** What a call can cost, known before it is made. */
+/** An estimate of what a call can cost, made before the call. */
 export interface WorstCase {
-  /** The most that it can use. It is reserved. */
+  /** The most that the call can use, which is reserved. */
   readonly most: BilledAmounts;
-  /** What is charged of a call that was sent and of which nothing came back. */
+  /** What is charged if the call was sent but nothing came back. */
   readonly whenLeft: BilledAmounts;
 }
 
-/** A token for each byte of the prompt, all of `maxTokens`, and pictures where the model draws in chat. */
+/** Assumes a token per byte of the prompt, all of `maxTokens`, and pictures if the model draws in chat. */
 export function chatWorstCase(request: ChatRequest, drawsInChat: boolean): WorstCase {
   const { messages, maxTokens = defaultMaxTokens, stream = true } = request;
   const { textBytes, images } = sizeOf(messages);
@@ -281,12 +281,12 @@ export function chatWorstCase(request: ChatRequest, drawsInChat: boolean): Worst
       completionTokens: maxTokens + (drawsInChat ? tokensPerDrawnImage : 0),
       ...(drawsInChat ? { images: maxImagesPerAnswer } : {}),
     },
-    // An answer that is not streamed is completed and billed, whoever waits for it.
+    // An answer without streaming is completed and billed even if nobody waits for it.
     whenLeft: { promptTokens, completionTokens: stream ? 0 : maxTokens },
   };
 }
 
-/** All pictures: they are billed also when nobody waits for them. */
+/** Counts all pictures, because they are billed even if nobody waits for them. */
 export function imageWorstCase({ prompt, count = 1 }: ImageRequest): WorstCase {
   const most = {
     images: count,
@@ -296,7 +296,7 @@ export function imageWorstCase({ prompt, count = 1 }: ImageRequest): WorstCase {
   return { most, whenLeft: most };
 }
 
-/** By the size of the recording: the length that a sender claims is not believed. */
+/** Uses the size of the recording, because the length that a sender claims may be wrong. */
 export function transcriptionWorstCase(request: TranscriptionRequest): WorstCase {
   const { bytes, durationMs, hint = "" } = request;
   const toAmounts = (audioSeconds: number): BilledAmounts => ({
@@ -309,7 +309,7 @@ export function transcriptionWorstCase(request: TranscriptionRequest): WorstCase
   return { most: toAmounts(longest), whenLeft: toAmounts(claimed) };
 }
 
-/** A recording that was transcribed and whose length nobody said: by its size as usual speech, and by the words heard. */
+/** Estimates a transcribed recording of unknown length by its size as usual speech and by its words. */
 export function heardAmounts(
   { bytes }: TranscriptionRequest,
   { text, usage }: Pick<TranscriptionAnswer, "text" | "usage">,
@@ -324,7 +324,7 @@ export function heardAmounts(
   };
 }
 
-/** A streamed answer that ended early: the prompt, and what has arrived. */
+/** The amounts of a streamed answer that ended early: the prompt and what has arrived. */
 export function partialAmounts(worst: WorstCase, arrivedBytes: number, images: number): BilledAmounts {
   const { promptTokens = 0, completionTokens = 0 } = worst.whenLeft;
   return {
@@ -348,18 +348,18 @@ function sizeOf(messages: readonly ChatMessage[]): { textBytes: number; images: 
   return { textBytes, images };
 }
 
-/** What {@link createPersonOverview} needs. */
+/** The options of {@link createPersonOverview}. */
 interface PersonOverviewOptions {
   /** @throws ParleyError `access-denied` by the operator's rules or those of the place */
   readonly expectAllowed: (asker: Asker) => Promise<void>;
   readonly settings: Pick<LayeredSettings, "explainTo">;
   readonly ledger: Pick<SpendingLedger, "usage">;
   readonly budgets: Pick<Budgets, "inForce">;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
 }
 
-/** @see {@link Receiver.overview} */
+/** Creates {@link Receiver.overview}. */
 export function createPersonOverview(options: PersonOverviewOptions): Receiver["overview"] {
   const { expectAllowed, settings, ledger, budgets, now } = options;
   return async (by) => {

@@ -2,37 +2,37 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** A request that is counted, or is one too many. */
+/** The result of counting a request. */
 interface CountedTurn {
-  /** The error `rate-limited`: nothing is counted. */
+  /** The error `rate-limited` for one request too many, which is not counted. */
   readonly refusal: ParleyError | undefined;
-  /** Takes the count back: the request was not taken. While the store is unavailable, before the next count. */
+  /** Takes the count back because the request was not accepted. It waits for an unavailable store. */
   undo(): Promise<void>;
 }
 
-/** How often a person may ask. */
+/** Limits how often a person may ask. */
 export interface TurnRate {
   count(personId: string): Promise<CountedTurn>;
 }
 
 interface TurnRateOptions {
   readonly ledger: Pick<SpendingLedger, "countTurn" | "uncountTurn">;
-  /** In a minute. 0: no limit. */
+  /** The limit for one minute, where 0 means no limit. */
   readonly max: number;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
 }
 
-/** People whose counts wait to be taken back. */
+/** How many people's counts may wait to be taken back. */
 const maxOwing = 10_000;
-/** After so long a count no longer matters, in milliseconds. */
+/** The time after which a count no longer matters, in milliseconds. */
 const countedMs = 2 * 60_000;
 
 const notCounted: CountedTurn = { refusal: undefined, undo: () => Promise.resolve() };
 
-/** @see {@link TurnRate} */
+/** Creates the {@link TurnRate}. */
 export function createTurnRate({ ledger, max, now }: TurnRateOptions): TurnRate {
-  /** When they were counted, by person: taking them back failed. */
+  /** The times of counts that could not be taken back, by person. */
   const owed = createRecent<readonly number[]>(maxOwing, countedMs);
 
   async function undo(personId: string, countedAt: number): Promise<void> {
@@ -59,7 +59,7 @@ export function createTurnRate({ ledger, max, now }: TurnRateOptions): TurnRate 
       try {
         retryAfterMs = await ledger.countTurn(personId, { max, now: countedAt });
       } catch (error) {
-        // Accepting the request fails as well, unless the outage is over by then: it is retried for a moment.
+        // Accepting the request then fails too, unless the outage ends while that is retried.
         if (!isParleyError(error, "store-unavailable")) throw error;
         return notCounted;
       }

@@ -21,7 +21,7 @@ export interface AnswerAnewOptions {
   readonly conversations: Pick<Conversations, "recent">;
   readonly inbox: Pick<Inbox, "lookUp" | "listOpenIn">;
   readonly access: Pick<Access, "isAdmin" | "refusalOf">;
-  /** The error `over-budget` for an event whose author has spent a budget. */
+  /** Returns the error `over-budget` for an event whose author has spent a budget. */
   readonly overBudget: (event: IncomingEvent, model?: string) => Promise<ParleyError | undefined>;
   /** Whether a model is still listed and allowed. */
   readonly isAvailable: (model: string) => boolean;
@@ -29,27 +29,27 @@ export interface AnswerAnewOptions {
   readonly redo: RedoTurn;
 }
 
-/** A stored answer that a button stands below. */
+/** A stored answer with a button below it. */
 export interface Answer {
   readonly conversationId: string;
   readonly message: StoredMessage;
-  /** The attempt whose answer has the button. Absent: whichever there is. */
+  /** The attempt whose answer has the button. Without it any attempt is meant. */
   readonly attempt?: number;
 }
 
-/** Stored messages that are looked at for what was said after an answer. */
+/** How many stored messages are checked for later ones than an answer. */
 const maxLater = 20;
 
 const told = (markdown: string): PressResult => ({ kind: "told", markdown });
 
 /**
- * Runs the turn of an answer again into the same reply, where that is possible: Regenerate, Continue, and with corrected
- * words. `check`: only whether that is possible, `done` if so.
+ * Runs the turn of an answer again into the same reply, for Regenerate, Continue and corrected words. `check`
+ * only tests whether that is possible, and returns `done` if so.
  */
 export function createAnswerAnew(options: AnswerAnewOptions) {
   const { conversations, inbox, access, overBudget, isAvailable, turnRate } = options;
 
-  /** Why the answer cannot be changed now, in words. */
+  /** Says in words why the answer cannot be changed now. */
   async function obstacleOf(
     { conversationId, message }: Answer,
     ownKeys: readonly string[],
@@ -63,7 +63,7 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
       return translate("steer.busy");
     const position = recent.findIndex(({ id }) => id === message.id);
     const later = position === -1 ? [message] : recent.slice(position + 1);
-    // What people only were shown (a list of models) is no part of what was said.
+    // Messages that people only saw, such as a list of models, do not count.
     return later.some((one) => one.inContext !== false && !isOwn(one.turnKey)) || position === -1
       ? translate("steer.not-last")
       : undefined;
@@ -77,7 +77,7 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
   ): Promise<PressResult> {
     const { turnKey } = answer.message;
     const [entry] = await inbox.lookUp([turnKey]);
-    // Only the last turn of a conversation is known for long.
+    // Only the last turn of a conversation stays known for long.
     if (entry === undefined || entry.event.platform !== by.platform)
       return told((await obstacleOf(answer, [turnKey])) ?? translate("steer.too-old"));
     const keys = entry.turn?.keys ?? [turnKey];
@@ -88,10 +88,10 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
       });
     const obstacle = await obstacleOf(answer, keys);
     if (obstacle !== undefined) return told(obstacle);
-    // Otherwise the reply would only say so in the place of the answer.
+    // A refused author would get only the refusal in place of the answer.
     if (access.refusalOf(entry.event) !== undefined) return told(translate("steer.not-allowed"));
     if (wanted === "check") return { kind: "done" };
-    // What it costs is charged to the person who asked.
+    // The person who asked pays for the new answer.
     const refusal = await overBudget(entry.event, wanted.model);
     if (refusal !== undefined) throw refusal;
     const events = entries.map(({ event }) => event);
@@ -101,7 +101,7 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
     return told(outcome === "gone" ? translate("steer.too-old") : translate("steer.under-way"));
   }
 
-  /** Another model would not go on in the same words. */
+  /** A continued answer uses the same model, because another one would continue in other words. */
   function withModel(wanted: Redo, message: StoredMessage): Redo {
     const model = askedOf(message);
     if (wanted.kind !== "continue" || model === undefined || !isAvailable(model)) return wanted;
@@ -131,20 +131,20 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
   };
 }
 
-/** A form has as many fields as every platform shows. */
+/** Every platform can show a form with this many fields. */
 const maxFields = 5;
 const maxLabelChars = 45;
 
-/** The words of a recording of an answer's question. */
+/** The words of a recording in an answer's question. */
 interface HeardWords extends FixedWords {
-  /** {@link IncomingEvent.key} of the message or command that has the recording. */
+  /** The {@link IncomingEvent.key} of the message or command with the recording. */
   readonly messageKey: string;
 }
 
-/** What a person submitted: the corrected words, or the result to show instead. */
+/** The corrected words that a person submitted, or the result to show instead. */
 type SubmittedWords = { readonly fixed: readonly HeardWords[] } | { readonly result: PressResult };
 
-/** The recordings of an answer's question that are still stored and fit into a form; at most five. */
+/** At most five recordings of an answer's question that are still stored and fit into a form. */
 export async function heardWordsOf(
   conversations: Pick<Conversations, "find">,
   conversationId: string,
@@ -155,7 +155,7 @@ export async function heardWordsOf(
   );
   return questions
     .flatMap((question) =>
-      // What others said in the thread is no part of the question.
+      // What others said in the thread does not belong to the question.
       question === undefined || question.room !== undefined
         ? []
         : voicesIn(question).flatMap(({ part, position }) =>
@@ -167,7 +167,7 @@ export async function heardWordsOf(
     .slice(0, maxFields);
 }
 
-/** A form with the words that were heard. `isAnswered`: a model has answered them; otherwise they are all that is shown. */
+/** A form with the recognized words. Without `isAnswered` these words are the whole answer. */
 export function toTranscriptForm(
   key: string,
   heard: readonly HeardWords[],
@@ -191,7 +191,7 @@ export function toTranscriptForm(
   };
 }
 
-/** Checks what was submitted with a form of {@link toTranscriptForm}. A field that is missing stays as it is. */
+/** Reads the values of a form of {@link toTranscriptForm}. A missing field keeps its words. */
 export function readTranscriptForm(
   heard: readonly HeardWords[],
   values: Readonly<Record<string, string>>,
@@ -211,8 +211,8 @@ export function readTranscriptForm(
 }
 
 /**
- * Those of a turn's events whose words are corrected, with the corrections: each has its own, so that they are erased
- * with it. A later one of the same recording replaces an earlier one.
+ * Returns the events of a turn whose words are corrected. Each holds its own corrections, so that they are
+ * erased with it. A later correction of a recording replaces an earlier one.
  */
 export function withCorrections(
   events: readonly IncomingEvent[],
@@ -233,15 +233,15 @@ function toFieldName(index: number): string {
   return `words-${index + 1}`;
 }
 
-/** How long the first list of models may take, in milliseconds: platforms wait three seconds for a form. */
+/** How long the first list of models may take, in milliseconds. Platforms wait three seconds for a form. */
 const listMs = 1500;
 const fieldName = "model";
 const maxNameChars = 300;
-/** Most models that a sentence names. */
+/** How many models a sentence names. */
 const maxNamed = 5;
 const maxDescribedChars = 60;
 
-/** What {@link createOtherModels} works with. */
+/** The options of {@link createOtherModels}. */
 export interface OtherModelsOptions {
   readonly conversations: Pick<Conversations, "recent" | "settings">;
   readonly inbox: Pick<Inbox, "lookUp">;
@@ -250,35 +250,35 @@ export interface OtherModelsOptions {
   readonly budgets: Pick<Budgets, "spentError" | "isFree">;
 }
 
-/** An answer that another model may give. */
+/** An answer that another model may replace. */
 interface AnsweredTurn {
   readonly conversationId: string;
   readonly message: StoredMessage;
 }
 
-/** What a person has chosen, or why that cannot be. */
+/** The model that a person has chosen, or why it cannot answer. */
 type ChosenModel =
   | { readonly model: string }
   | { readonly problems: Readonly<Record<string, string>> }
   /** No other model can answer. */
   | { readonly none: true };
 
-/** The models that can answer a question in the place of the one that has. */
+/** The models that can answer a question in place of the one that answered. */
 interface OtherModels {
   /**
-   * A form with those that can do it, that the operator allows, and that a spent budget does not refuse. `undefined`:
-   * there are none.
+   * A form with the models that can answer, that the operator allows, and that no spent budget refuses. It is
+   * `undefined` if there are none.
    * @throws ParleyError `over-budget`, `store-unavailable`, `gateway-…`
    */
   form(key: string, answer: AnsweredTurn): Promise<Form | undefined>;
   /**
-   * The model that was chosen; of a typed one a part of the name is enough where it is the only one with it.
+   * The chosen model. A part of its name is enough if only one name contains it.
    * @throws ParleyError `over-budget`, `store-unavailable`, `gateway-…`
    */
   choose(answer: AnsweredTurn, values: Readonly<Record<string, string>>): Promise<ChosenModel>;
 }
 
-/** @see {@link OtherModels} */
+/** Creates the {@link OtherModels}. */
 export function createOtherModels(options: OtherModelsOptions): OtherModels {
   const { conversations, inbox, gateway, models, budgets } = options;
 
@@ -304,7 +304,7 @@ export function createOtherModels(options: OtherModelsOptions): OtherModels {
     return hasPictures(afterReset(log, resetAfter));
   }
 
-  /** Of the person who asked and is charged. `undefined`: none is spent. */
+  /** The error for a spent budget of the person who asked and pays, if any. */
   async function spentBudget(event: IncomingEvent | undefined): Promise<ParleyError | undefined> {
     if (event === undefined) return undefined;
     const { author, platform, origin } = event;
@@ -327,7 +327,7 @@ export function createOtherModels(options: OtherModelsOptions): OtherModels {
     return { ids: affordable.map(({ id }) => id), withPictures };
   }
 
-  /** Why a model that is written out is not among those offered. */
+  /** Says why a model that was typed is not offered. */
   async function problemOf(model: string, answer: AnsweredTurn, withPictures: boolean): Promise<string> {
     if (model === askedOf(answer.message)) return translate("other-model.unfit.same", { model });
     try {
@@ -371,7 +371,7 @@ export function createOtherModels(options: OtherModelsOptions): OtherModels {
   };
 }
 
-/** A list without any metadata still serves chat. */
+/** A model in a list without metadata still counts as a chat model. */
 function answersQuestions({ capabilities }: Model): boolean {
   const { chats, transcribes, generatesImages } = capabilities;
   return chats ?? (transcribes !== true && generatesImages !== true);
@@ -381,7 +381,7 @@ function seesPictures({ capabilities }: Model): boolean {
   return capabilities.seesImages !== false;
 }
 
-/** The model that was asked for an answer. */
+/** The model that was asked for this answer. */
 function askedOf({ receipt }: Pick<StoredMessage, "receipt">): string | undefined {
   return receipt?.calls.findLast(({ operation }) => operation === "chat")?.asked;
 }

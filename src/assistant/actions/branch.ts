@@ -17,40 +17,40 @@ import { toTitle } from "../../support/text.ts";
 import { messageIds, textOf, withoutRetriedAttempts } from "../turn/stored-messages.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** What {@link createBranch} works with. */
+/** The options of {@link createBranch}. */
 interface BranchOptions {
   readonly conversations: Conversations;
   readonly inbox: Pick<Inbox, "accept" | "claimTurn" | "close" | "lookUp">;
   readonly queue: Pick<ConversationQueue, "run">;
   /** @throws ParleyError `access-denied` */
   readonly expectAllowed: (asker: Asker) => Promise<void>;
-  /** Unix ms. */
+  /** Returns Unix ms. */
   readonly now: () => number;
-  /** What the copies of one person may have together in an hour, texts and files. Default 250 MB. */
+  /** The limit for texts and files that one person copies in an hour. Default 250 MB. */
   readonly maxBytesAnHour?: number;
 }
 
 const hourMs = 3_600_000;
-/** People whose copies are counted at once. */
+/** How many people's copies are counted at once. */
 const maxCounted = 10_000;
 
-/** Most messages that are copied: each is a write. */
+/** The highest number of copied messages, each of which is a write. */
 const maxMessages = 2000;
-/** Of all their texts together. */
+/** The limit for all their texts together. */
 const maxChars = 32_000_000;
 
 /**
- * Copies a conversation up to one of its messages into a new one, with files and settings. Nothing is asked of a model,
- * so no money is counted, but bytes are.
- * @throws ParleyError `access-denied`; `busy` past the bytes of an hour; `store-unavailable`: what was copied so far
- *   stays, and a repetition goes on
+ * Copies a conversation up to one of its messages into a new one, with files and settings. No model is asked,
+ * so bytes are counted instead of money.
+ * @throws ParleyError `access-denied`, `busy` above the hourly limit, and `store-unavailable`, after which a
+ * repetition continues the copy
  */
 export function createBranch(options: BranchOptions) {
   const { conversations, inbox, queue, expectAllowed, now, maxBytesAnHour = 250_000_000 } = options;
-  /** By `Author.id`. */
+  /** The key is the `Author.id`. */
   const copies = createRecent<{ readonly since: number; readonly bytes: number }>(maxCounted);
 
-  /** Counts what is about to be copied. @throws ParleyError `busy` */
+  /** Counts the bytes before they are copied. @throws ParleyError `busy` */
   function count(bytes: number, person: string): void {
     const known = copies.get(person);
     const current = known === undefined || now() - known.since >= hourMs ? { since: now(), bytes: 0 } : known;
@@ -73,7 +73,7 @@ export function createBranch(options: BranchOptions) {
 
   async function copyInto(request: BranchRequest, by: Actor): Promise<BranchOutcome> {
     const { from, to } = request;
-    // One more tells whether there are more.
+    // One message more shows whether there are more.
     const all = await conversations.recent(from, { maxMessages: maxMessages + 1, maxChars });
     const stored = withoutRetriedAttempts(all);
     const copied = cutAt(stored, request.until);
@@ -83,7 +83,7 @@ export function createBranch(options: BranchOptions) {
     const ids = new Map(copied.map((message) => [message.id, newIdOf(message, request)]));
     const [first] = copied;
     const isNew = !(await conversations.exists(to));
-    // What is there must have been copied from here.
+    // An existing target must be an earlier copy of this conversation.
     if (!isNew && (first === undefined || !(await hasMessage(to, ids.get(first.id) ?? "")))) return "gone";
     if (isNew) count(bytesOf(copied), by.author.id);
     for (const message of copied) {
@@ -117,7 +117,7 @@ export function createBranch(options: BranchOptions) {
     return copies;
   }
 
-  /** The events of the last turn, as answered ones: its answer can be asked for anew. */
+  /** Stores the events of the last turn as answered ones, so that the answer can be asked for anew. */
   async function makeKnown(
     copied: readonly StoredMessage[],
     { to, toKey, toAddress }: BranchRequest,
@@ -131,7 +131,7 @@ export function createBranch(options: BranchOptions) {
     const events: IncomingMessage[] = [];
     for (const key of keys) {
       const question = copied.find(({ id }) => id === messageIds.user(key));
-      // A command is run as it was written: it has no question that a model answers in this conversation.
+      // A command runs as it was written, so it has no question for a model in this conversation.
       if (question?.author === undefined || question.call !== undefined) return;
       const before = known.find(({ event }) => event.key === key)?.event;
       if (before !== undefined && before.kind !== "message") return;
@@ -157,7 +157,7 @@ export function createBranch(options: BranchOptions) {
   }
 }
 
-/** About what a copy takes in the store. A file that several messages show is stored once. */
+/** The approximate size of a copy in the store. A file that several messages show is stored once. */
 function bytesOf(messages: readonly StoredMessage[]): number {
   const parts = messages.flatMap((message) => message.parts);
   const files = new Map(
@@ -169,7 +169,7 @@ function bytesOf(messages: readonly StoredMessage[]): number {
   return texts + [...files.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** The messages up to the one that is named. `undefined`: there is no such message. */
+/** The messages up to the named one, or `undefined` if it does not exist. */
 function cutAt(
   stored: readonly StoredMessage[],
   until: BranchRequest["until"],
@@ -182,7 +182,7 @@ function cutAt(
   return index === -1 ? undefined : stored.slice(0, index + 1);
 }
 
-/** As turns make them, so that a message of the new conversation is found by its key. */
+/** Makes the same ids as turns do, so that a copied message is found by its key. */
 function newIdOf(message: StoredMessage, { toKey }: BranchRequest): string {
   const key = toKey(message.turnKey);
   if (message.role === "user") return messageIds.user(key);
@@ -198,7 +198,7 @@ interface Copy {
 }
 
 function toCopy(message: StoredMessage, { parts, ids, request }: Copy): StoredMessage {
-  // What other people think of an answer, where it was shown, and what stood in its place belongs to the original.
+  // Ratings, the messages that show an answer and its earlier versions belong only to the original.
   const { ratings: _ratings, shownAs: _shownAs, versions: _versions, call, receipt, ...rest } = message;
   const toRef = (ref: PictureRef): PictureRef => {
     const messageId = ref.conversationId === request.from ? ids.get(ref.messageId) : undefined;
@@ -208,7 +208,7 @@ function toCopy(message: StoredMessage, { parts, ids, request }: Copy): StoredMe
     ...rest,
     id: ids.get(message.id) ?? message.id,
     turnKey: request.toKey(message.turnKey),
-    // The new conversation counts its own runs.
+    // The new conversation counts its own attempts.
     ...(message.attempt === undefined ? {} : { attempt: 1 }),
     parts,
     ...(call === undefined

@@ -4,11 +4,11 @@ import { toMinutesText, toSecondsText, toUsdText } from "../../core/usage-table.
 import { toInlineCode } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
 
-/** Most files that are named, and most characters of a name: the text fits into one message of every platform. */
+/** The limits for named files and for their names, so that the text fits into one message everywhere. */
 const maxNamedFiles = 6;
 const maxNameChars = 60;
 
-/** A file of the question. `unread`: why it was not read. */
+/** A file of the question. `unread` says why it was not read. */
 export interface NamedFile {
   readonly name: string;
   readonly unread?: string;
@@ -80,7 +80,7 @@ function estimateMark({ isEstimated }: Pick<Usage, "isEstimated">): string {
   return isEstimated ? ` ${translate("details.estimated")}` : "";
 }
 
-/** Calls before the answer's own: transcriptions of voice notes, and earlier parts of an answer that was continued. */
+/** Lists earlier calls: transcriptions of voice notes, and earlier parts of a continued answer. */
 function otherCallsLine(all: readonly ReceiptCall[]): string[] {
   const parts = all.filter(({ operation }) => operation !== "transcription");
   const calls = all.filter(({ operation }) => operation === "transcription");
@@ -155,7 +155,7 @@ function filesLine({ read, unread }: ReceiptFiles, named: readonly NamedFile[]):
     unread === 0
       ? translate("details.files.read", { read })
       : translate("details.files.unread", { read, unread });
-  // What was not read comes first: it is what people look for.
+  // Unread files come first, because people look for them.
   const ordered = [...named.filter(isUnread), ...named.filter((file) => !isUnread(file))];
   const names = ordered
     .slice(0, maxNamedFiles)

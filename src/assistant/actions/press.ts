@@ -37,7 +37,7 @@ import { toWrittenCall } from "../../core/command-input.ts";
 import { picturesIn, picturePartsOf } from "../turn/stored-pictures.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
 
-/** What {@link createPress} works with. */
+/** The options of {@link createPress}. */
 interface PressOptions
   extends
     AnswerAnewOptions,
@@ -56,7 +56,7 @@ interface PressOptions
 
 type Handler = (press: Press, by: Actor) => Promise<PressResult>;
 
-/** Runs what people press. @see {@link Receiver.press} */
+/** Creates {@link Receiver.press}, which runs what people press. */
 export function createPress(options: PressOptions): Receiver["press"] {
   const { conversations, expectAllowed, rerun, forms } = options;
   const answerAnew = createAnswerAnew(options);
@@ -64,7 +64,7 @@ export function createPress(options: PressOptions): Receiver["press"] {
   const presses = createRecentPresses(options);
   const rate = createRateAnswer(options);
 
-  /** The files of the question, from its messages: those that were erased are not named. */
+  /** The files of the question that are still stored. Erased messages do not name theirs. */
   async function filesOf(conversationId: string, { files }: Receipt): Promise<NamedFile[]> {
     const questions = await Promise.all(
       (files?.of ?? []).map((id) => conversations.find(conversationId, id)),
@@ -95,7 +95,7 @@ export function createPress(options: PressOptions): Receiver["press"] {
     return isFirst ? result : { kind: "done" };
   }
 
-  /** A handler of a button below a stored answer. */
+  /** Makes the handler of a button below a stored answer. */
   function below(run: (answer: Answer, press: Press, by: Actor) => Promise<PressResult>): Handler {
     return async (press, by) => {
       const answer = await findAnswer(conversations, press.key, by);
@@ -103,7 +103,7 @@ export function createPress(options: PressOptions): Receiver["press"] {
     };
   }
 
-  /** The same for a button whose result shows something of the question: of a private one only its author sees it. */
+  /** Like `below`, for a button that shows something of the question. In private only its author may. */
   function belowQuestion(
     run: (
       answer: Answer,
@@ -144,7 +144,7 @@ export function createPress(options: PressOptions): Receiver["press"] {
       values === undefined ? forms.open(key, by) : forms.submit(key, by, values),
   };
 
-  /** A form with the words that were heard; then the question is answered anew with those of the person, or they are shown. */
+  /** Opens a form with the recognized words. Submitting it answers anew, or shows the corrected words. */
   async function fixTranscript({ key, values }: Press, answer: Answer, by: Actor): Promise<PressResult> {
     const heard = await heardWordsOf(conversations, answer.conversationId, answer.message);
     if (heard.length === 0) return { kind: "gone" };
@@ -159,7 +159,7 @@ export function createPress(options: PressOptions): Receiver["press"] {
     return await answerAnew({ kind: "edit" }, answer, by, submitted.fixed);
   }
 
-  /** A form with the models that can answer instead; then the question is answered anew by the one that was chosen. */
+  /** Opens a form with the models that can answer instead. Submitting it makes the chosen one answer. */
   async function regenerateWithOther(
     { key, values }: Press,
     answer: Answer,
@@ -179,33 +179,33 @@ export function createPress(options: PressOptions): Receiver["press"] {
   }
 
   return async (press, by) => {
-    // Who manages a place may change its rules, also those that keep the manager out.
+    // Managers of a place may change its rules, even rules that exclude them.
     if (press.kind !== "settings") await expectAllowed(by);
     return await inLanguage(toLanguage(by.author.locale), () => handlers[press.kind](press, by));
   };
 }
 
-/** The answer that a button's key names. `undefined`: it is erased, or the key is of another platform or made up. */
+/** The answer of a button's key, or `undefined` if it is erased or the key belongs to another platform. */
 async function findAnswer(
   conversations: Pick<Conversations, "find">,
   key: string,
   { platform }: Actor,
 ): Promise<Answer | undefined> {
   const target = parseActionKey(key);
-  // Ids of conversations begin with their platform, and people of one platform see nothing of another.
+  // Ids of conversations begin with the platform, and people see only conversations of their platform.
   if (target?.conversationId.startsWith(`${platform}:`) !== true) return undefined;
   const { conversationId, messageId, attempt } = target;
   const message = await conversations.find(conversationId, messageId);
   return message && { conversationId, message, ...(attempt === undefined ? {} : { attempt }) };
 }
 
-/** What {@link createRateAnswer} needs. */
+/** The options of {@link createRateAnswer}. */
 interface RateAnswerOptions {
   readonly conversations: Pick<Conversations, "rate">;
   readonly meter: Pick<Meter, "rated">;
 }
 
-/** Returns a function that keeps a person's rating of an answer. */
+/** Returns a function that stores a person's rating of an answer. */
 function createRateAnswer({ conversations, meter }: RateAnswerOptions) {
   return async ({ conversationId, message }: Answer, rating: Rating, by: Actor): Promise<PressResult> => {
     const outcome = await conversations.rate(conversationId, message.id, {
@@ -218,7 +218,7 @@ function createRateAnswer({ conversations, meter }: RateAnswerOptions) {
   };
 }
 
-/** Says who has rated only to somebody who knows the person: what is stored of an answer names its raters nowhere. */
+/** A name for the rater that does not reveal the person in the stored answer. */
 function raterOf({ author }: Actor, messageId: string): string {
   return createHash("sha256").update(`${messageId}\n${author.id}`).digest("base64url").slice(0, 16);
 }
@@ -228,26 +228,26 @@ function modelOf(message: StoredMessage): string {
   return last?.model ?? last?.asked ?? "";
 }
 
-/** Two uses of a button by one person within so many milliseconds are a double click. */
+/** Two presses of a button by one person within so many milliseconds are a double click. */
 const doubleClickMs = 1000;
 const maxRemembered = 1000;
 
-/** What {@link createRecentPresses} works with. */
+/** The options of {@link createRecentPresses}. */
 interface RecentPressesOptions {
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
   readonly claims: Claims;
-  /** Whether the presses of a platform are shared out among processes. Otherwise each process gets all of them. */
+  /** Whether processes share the presses of a platform. Otherwise each process gets all of them. */
   readonly areSharedOut: (platform: string) => boolean;
 }
 
-/** Tells double clicks from clicks that are meant. */
+/** Tells double clicks from separate presses. */
 interface RecentPresses {
-  /** Notes a use. False: the same person used the same button less than a second ago. */
+  /** Records a press. Returns false if the same person pressed the same button less than a second ago. */
   isFirst(button: string, by: { readonly platform: string; readonly personId: string }): Promise<boolean>;
 }
 
-/** Remembers the last 1,000 uses in this process, and claims those whose repetition may come to another one. */
+/** Remembers this process's last 1,000 presses, and claims those that another process may get again. */
 export function createRecentPresses({ now, claims, areSharedOut }: RecentPressesOptions): RecentPresses {
   const usedAt = createRecent<number>(maxRemembered);
   return {
@@ -257,12 +257,12 @@ export function createRecentPresses({ now, claims, areSharedOut }: RecentPresses
       // A clock that was set back must not block the button.
       if (sinceMs >= 0 && sinceMs < doubleClickMs) return false;
       usedAt.set(name, now());
-      // Where every process gets each press, another one's claim is for the same press.
+      // If every process gets each press, another process's claim is for the same press.
       if (!claims.isShared || !areSharedOut(platform)) return true;
       try {
         return await claims.claim(`press ${name}`, doubleClickMs);
       } catch (error) {
-        // Accepting the call says so.
+        // Accepting the call reports the unavailable store.
         if (isParleyError(error, "store-unavailable")) return true;
         throw error;
       }
@@ -270,23 +270,23 @@ export function createRecentPresses({ now, claims, areSharedOut }: RecentPresses
   };
 }
 
-/** The command that draws and changes pictures, and the one that asks the chat model. */
+/** The commands that draw or change pictures, and that ask the chat model. */
 const drawCommand = "imagine";
 const askCommand = "ask";
-/** Longest description of a change, in characters: what forms of all platforms take. */
+/** The longest description of a change that the forms of all platforms accept, in characters. */
 const maxChangeChars = 3000;
-/** Alt texts of pictures are cut there: a longer prompt is in its question alone. */
+/** Alt texts are cut at this length. Only the question then has the whole prompt. */
 const wholeAltTextChars = 1000;
 
-/** An answer with pictures that a button is used on. */
+/** An answer with pictures whose button was pressed. */
 interface PictureAnswer {
   readonly conversationId: string;
   readonly answer: StoredMessage;
-  /** The first message that it answers. `undefined`: erased. */
+  /** The first message that it answers, or `undefined` if that is erased. */
   readonly question: StoredMessage | undefined;
 }
 
-/** The first message that an answer answers. */
+/** Finds the first message that an answer answers. */
 function findQuestion(
   conversations: Pick<Conversations, "find">,
   conversationId: string,
@@ -295,7 +295,7 @@ function findQuestion(
   return conversations.find(conversationId, messageIds.user(turnKey));
 }
 
-/** The same prompt, model, size and count once more; what the question showed comes along. */
+/** Asks again with the same prompt, model, size, count and pictures of the question. */
 function drawAgain(target: PictureAnswer): PressResult {
   const { answer, question } = target;
   if (question === undefined) return { kind: "gone" };
@@ -306,7 +306,7 @@ function drawAgain(target: PictureAnswer): PressResult {
     call?.pictures === undefined ? refsOf(target.conversationId, question) : { pictures: call.pictures };
   const [{ altText = "" } = {}] = picturesIn(answer.parts);
   if (call !== undefined || last?.operation === "image") {
-    // Earlier versions have not stored the call.
+    // Earlier versions did not store the call.
     const { name, options } = call ?? { name: drawCommand, options: { prompt: altText } };
     const all: Readonly<Record<string, string | number | boolean>> = { ...options, ...model };
     const { prompt, ...others } = all;
@@ -324,7 +324,7 @@ function drawAgain(target: PictureAnswer): PressResult {
   });
 }
 
-/** A form for the change, or the call that makes it. */
+/** Returns a form for the change, or the call that makes it. */
 function changePicture(
   target: PictureAnswer,
   key: string,
@@ -396,7 +396,7 @@ function refsOf(
   return pictures.length === 0 ? {} : { pictures };
 }
 
-/** A lone command has a conversation of its own, named by its key: what follows from it stands alone too. */
+/** A lone command has its own conversation, named by its key. Calls that follow from it stand alone too. */
 function toCall(
   { conversationId, answer }: PictureAnswer,
   call: Omit<ActionCall, "conversationId">,

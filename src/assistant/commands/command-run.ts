@@ -8,13 +8,13 @@ import { keepAnswer, storePlaces, estimatePartsTokens, messageIds } from "../tur
 import { noteLastPicture } from "../turn/stored-pictures.ts";
 import type { Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 
-/** One run of a command: its call, where it is stored, and its reply. */
+/** One run of a command, with its call, its place in the store and its reply. */
 export interface CommandRun {
   readonly call: CommandCall;
-  /** 1 for the first run. */
+  /** The number of the run, from 1. */
   readonly attempt: number;
   readonly platform: Platform;
-  /** Where it is stored: the conversation, or one of the call's own. */
+  /** Where it is stored: the conversation of the call, or a separate one for the call. */
   readonly conversationId: string;
   readonly reply: Reply;
   readonly signal: AbortSignal;
@@ -24,11 +24,11 @@ export interface CommandRun {
   readonly receive: Receiver["receive"];
   readonly inbox: Pick<Inbox, "lookUp">;
   readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
-  /** Called with the outcome where a service has shown its own failure. */
+  /** Called with the outcome by a service that has shown its own failure. */
   ended(outcome: TurnOutcome): void;
 }
 
-/** Stores what was asked, as the caller's message. `inContext` false: models are never sent it. `call`: to be made again. */
+/** Stores the question as the caller's message. Models see it only if `inContext`. `call` can be repeated. */
 export async function storeQuestion(
   dependencies: TurnDependencies,
   run: CommandRun,
@@ -52,10 +52,10 @@ export async function storeQuestion(
   if (isOfCall) await storePlaces(dependencies, run.conversationId, within);
 }
 
-/** What a command stores of its result. */
+/** What a command stores as its result. */
 type Result = Pick<StoredMessage, "parts"> & Partial<StoredMessage>;
 
-/** A command's result as the assistant's message, as it is stored. */
+/** Makes the assistant's message from a command's result. */
 export function toResult(
   dependencies: Pick<TurnDependencies, "now">,
   run: CommandRun,
@@ -80,7 +80,7 @@ export function toResult(
   };
 }
 
-/** Stores the command's result, as the assistant's message. Resolves to it. */
+/** Stores the command's result as the assistant's message and resolves to it. */
 export async function storeResult(
   dependencies: TurnDependencies,
   run: CommandRun,

@@ -27,7 +27,7 @@ import { readFiles } from "../turn/attachments.ts";
 import { createReceiptDraft } from "../turn/receipt-draft.ts";
 import { toWrittenCall } from "../../core/command-input.ts";
 
-/** The services of one call. @see {@link CommandServices} */
+/** Creates the {@link CommandServices} of one call. */
 export function createCommandServices(dependencies: TurnDependencies, run: CommandRun): CommandServices {
   const { chat, gateway, meter, models } = dependencies;
   const { call, reply, signal } = run;
@@ -92,7 +92,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     async say(markdown, { isStored = true, confirm, notices = [], files = [], forms } = {}) {
       await reply.show();
-      // Outside a conversation it is kept apart, so that a run that was interrupted shows it and does nothing twice.
+      // Outside of conversations it is stored separately. A second run then shows it and does nothing twice.
       if (isStored && confirm === undefined && !call.isPrivate) {
         const parts = [{ kind: "text", text: markdown }] as const;
         await storeQuestion(dependencies, run, [{ kind: "text", text: toCommandLine(call) }], {
@@ -128,7 +128,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
   };
 }
 
-/** The call as a message of its conversation; the message it was used on is quoted, and its files come along. */
+/** Makes a message of the call. It quotes the message that the call was used on, and takes its files. */
 function toMessage(run: CommandRun, text: string, files: IncomingMessage["attachments"]): IncomingMessage {
   const { call } = run;
   const { subject } = call;
@@ -153,7 +153,7 @@ function toMessage(run: CommandRun, text: string, files: IncomingMessage["attach
   };
 }
 
-/** What was asked, which platforms do not show, and who asked, where they do not show that either. */
+/** Quotes the question where the platform does not show it, and names its author if that is hidden too. */
 function toLead(call: CommandCall, text: string): string {
   if (call.isInputVisible === true || text === "") return "";
   return call.isCallerHidden === true
@@ -171,7 +171,7 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
   const { archive, conversations, models, queue } = dependencies;
   const { call, reply } = run;
 
-  /** Stores what was said in people's thread before it was given to the bot. */
+  /** Stores what people said in their thread before the bot was given the thread. */
   async function keepRoom({ conversationId, address }: OpenedThread): Promise<void> {
     const { platform, signal } = run;
     const { key } = call;
@@ -185,7 +185,7 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
       await reply.show();
       if (model !== undefined) await models.choose("chat", model, run.signal);
       const firstKey = `${call.key}/first`;
-      // After a restart the platform may no longer know which thread it opened for the call; its first message does.
+      // After a restart the platform may not know the thread that it opened. The first message does.
       const [first] = message === undefined ? [] : await run.inbox.lookUp([firstKey]);
       if (first !== undefined)
         return { conversationId: first.event.conversationId, address: first.event.address };
@@ -240,7 +240,7 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
       if (where === "here") assertInConversation(call);
       const target = where === "here" ? call.conversationId : undefined;
       const forget = () => archive.forgetAuthor(target, call.author.id);
-      // A turn that runs there would store what is being erased. This call may hold the conversation itself.
+      // A turn that runs there would store what is being erased. This call may itself hold the conversation.
       return target === undefined || target === run.conversationId
         ? await forget()
         : await queue.run(target, forget);
@@ -265,7 +265,7 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
   };
 }
 
-/** Whether a call in a conversation is in a thread of a channel: not in direct messages or on the page. */
+/** Whether a call is in a thread of a channel, which direct messages and the page do not have. */
 function isThread({ origin }: CommandCall): boolean {
   return origin?.channel !== undefined;
 }
@@ -280,14 +280,14 @@ function assertInConversation(call: CommandCall): void {
   });
 }
 
-/** Most files that `/export` shows: platforms limit the files of a message. */
+/** How many files `/export` shows, because platforms limit the files of a message. */
 const maxFiles = 20;
-/** Largest archive in an answer, which is in memory as a whole. */
+/** The largest archive in an answer, which is in memory as a whole. */
 const maxArchiveBytes = 32_000_000;
-/** `conversation.md` and `conversation.json`, which come first. */
+/** `conversation.md` and `conversation.json` are the first files. */
 const textFiles = 2;
 
-/** Shows the files of an export in the reply of the call. Resolves to what is left out, in words, if anything is. */
+/** Shows the files of an export in the call's reply. Resolves to words about what is left out, if any. */
 async function showExport(
   files: readonly ExportedFile[],
   { platform, reply }: Pick<CommandRun, "platform" | "reply">,
@@ -310,7 +310,7 @@ async function showExport(
   return undefined;
 }
 
-/** The archive of all files. `undefined`: it is too large. */
+/** Packs all files into an archive. It is `undefined` if the archive is too large. */
 async function packWithin(files: readonly ExportedFile[]): Promise<Uint8Array | undefined> {
   const pieces: Uint8Array[] = [];
   let size = 0;
@@ -322,7 +322,7 @@ async function packWithin(files: readonly ExportedFile[]): Promise<Uint8Array | 
   return Buffer.concat(pieces);
 }
 
-/** Most admins whose names are looked up. */
+/** How many admins' names are looked up. */
 const maxAdmins = 20;
 
 /** The service of one call that `/help` uses. */
@@ -349,14 +349,14 @@ function createHelpServices(
   };
 }
 
-/** A person by name; of a role, channel or server, everybody in it. */
+/** The name of a person, or "everybody of" a role, channel or server. */
 function toAdmin(term: string, name: string | undefined): string {
   const [, kind = "", id = ""] = term.split(":");
   const shown = name ?? `${kind} ${id}`;
   return kind === "user" ? shown : translate("help.everybody-of", { name: shown });
 }
 
-/** Most names that are looked up for one report: some platforms limit such requests. */
+/** How many names are looked up for a report, because some platforms limit such requests. */
 const maxNames = 100;
 
 type UsageServices = Pick<CommandServices, "isAdmin" | "today" | "usage" | "budgets" | "namesOf">;
@@ -392,7 +392,7 @@ function createUsageServices(dependencies: TurnDependencies, { call }: CommandRu
   };
 }
 
-/** Transcribes the file of a command, shows the words and stores both. @see {@link CommandServices.transcribe} */
+/** Implements {@link CommandServices.transcribe}: it transcribes the file, and shows and stores the words. */
 async function transcribeFile(
   dependencies: TurnDependencies,
   run: CommandRun,
@@ -449,7 +449,7 @@ async function transcribeFile(
   await reply.finish({ notices, actions: actionsOf(run.conversationId, stored) });
 }
 
-/** Shows the words that a person has corrected, and stores them in the place of those heard. False: there are none. */
+/** Shows and stores the words that a person has corrected. Returns false if there are none. */
 async function showCorrected(
   dependencies: TurnDependencies,
   run: CommandRun,

@@ -16,12 +16,12 @@ import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 import { toWrittenCall } from "../../core/command-input.ts";
 import { translate } from "../../words/translate.ts";
 
-/** Longest alternative text of a picture, in characters. */
+/** The longest alternative text of a picture, in characters. */
 const maxAltTextChars = 1000;
 
 type DrawRequest = Parameters<CommandServices["draw"]>[0];
 
-/** The picture to change. `named`: it is one of the conversation; otherwise it was given with the command. */
+/** The picture to change. `named` is set if it is one of the conversation and not of the command. */
 interface SourceImage {
   readonly part: PicturePart;
   readonly named?: NamedPicture;
@@ -36,7 +36,7 @@ interface DrawnImages {
   readonly usage: Usage;
 }
 
-/** Draws, or changes the picture of the request; shows the pictures below `lead` and stores them. */
+/** Draws pictures or changes the request's picture, shows the result below `lead` and stores it. */
 export async function drawImages(
   dependencies: TurnDependencies,
   run: CommandRun,
@@ -123,7 +123,7 @@ async function readSource(
   });
 }
 
-/** An edit is asked of an image-capable chat model, with the picture in the message. */
+/** Asks a chat model that makes pictures for the change, with the picture in the message. */
 async function editImage(
   dependencies: TurnDependencies,
   run: CommandRun,
@@ -152,20 +152,20 @@ async function editImage(
   return { ...answer, notices };
 }
 
-/** Many models that draw cannot change pictures: another one did then. */
+/** Many models that draw cannot change pictures. This notice then says that another model did. */
 async function switchNotice(
   models: LayeredModelChoice,
   taken: string,
   signal: AbortSignal,
 ): Promise<string[]> {
-  // A set model that was not taken is explained already.
+  // The notices already explain a chosen model that could not be used.
   const explained = models.takeNotices();
   if (explained.length > 0) return explained;
   try {
     const usual = await models.choose("image", undefined, signal);
     return usual === taken ? [] : [translate("drawn.other-model", { usual, taken })];
   } catch (error) {
-    // None draws.
+    // No model draws.
     if (!isParleyError(error, "gateway-unsupported")) throw error;
     return [];
   }

@@ -22,7 +22,7 @@ type Failed = CommandRun & { readonly commands: ReadonlyMap<string, Command> };
 type NewRun = Omit<CommandRun, "ended"> & { readonly isConfirmed: boolean };
 
 /**
- * Runs one call of a command until its reply has ended. Failures are shown in the reply and, in a conversation, stored.
+ * Runs a command's call until its reply has ended. The reply shows failures, and a conversation stores them.
  * @throws ParleyError `stopping` and `store-unavailable`, so that the call stays open for recovery
  */
 export async function runCommand(
@@ -56,7 +56,7 @@ function findCommand(commands: ReadonlyMap<string, Command>, call: CommandCall):
   return command;
 }
 
-/** What is wrong with an option, by the names that the caller sees. What is written is written in English. */
+/** Explains a wrong option with the names that the caller sees. Written commands use English names. */
 function withShownNames(error: unknown, { call, platform, commands }: Failed): unknown {
   const command = commands.get(call.name);
   if (!isParleyError(error, "invalid-option") || command === undefined) return error;
@@ -91,7 +91,7 @@ async function concludeFailure(
       return isParleyError(error, "cancelled") ? "cancelled" : "failed";
   }
   if (call.inConversation && !call.isPrivate && !isParleyError(error, "store-unavailable")) {
-    // Changes nothing where the command has stored its question already. A Retry stores it in its better form.
+    // This changes nothing if the command has stored its question. A Retry stores it in a better form.
     if (!isWorthRetrying(error))
       await storeQuestion(dependencies, run, [{ kind: "text", text: toCommandLine(call) }], {
         inContext: false,
@@ -103,7 +103,7 @@ async function concludeFailure(
     await reply.finish({ notices: [text] });
     return "cancelled";
   }
-  // Shown as failed, and left open: recovery runs it again once there is a store.
+  // The reply shows the failure, but the event stays open. Recovery runs it again when there is a store.
   const isTemporary = isParleyError(error, "store-unavailable");
   await reply.fail({ text, ...(isWorthRetrying(error) ? { retryKey: call.key } : {}), isTemporary });
   if (isTemporary) throw error;
@@ -111,9 +111,9 @@ async function concludeFailure(
 }
 
 /**
- * A message that is written as a command (`/imagine a red fox`) becomes that command's call in its conversation:
- * some platforms take no slash commands inside threads, and people type them after a mention anywhere. A call that cannot be
- * run says so in its reply. Everything else stays what it is.
+ * Turns a message that is written as a command (`/imagine a red fox`) into a call in its conversation. Some
+ * platforms have no slash commands inside threads, and people type them after a mention anywhere. A call that
+ * cannot run says so in its reply. Other events stay as they are.
  */
 export function toCallIfWritten(
   event: IncomingEvent,

@@ -15,25 +15,25 @@ import { createReceiptDraft } from "../turn/receipt-draft.ts";
 import { estimateTokens, messageIds, textOf } from "../turn/stored-messages.ts";
 import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
 
-/** Messages that are read where the caller does not say since when. */
+/** How many messages are read if the caller names no start. */
 const usualMessages = 200;
 const maxMessages = 1000;
-/** For reading them. */
+/** The time for reading them, in milliseconds. */
 const readForMs = 30_000;
-/** Parts that are summed up one by one before the whole. What does not fit is left out, the oldest first. */
+/** How many parts are summarized one by one before the whole. Older parts that do not fit are left out. */
 const maxParts = 8;
 const partsAtOnce = 3;
-/** Of the model's context window, for one part; the rest is for instructions and misjudged tokens. */
+/** The share of the model's context window for one part. The rest is for instructions and wrong estimates. */
 const usualShare = 0.8;
 const shrunkShare = 0.35;
 
 interface SummaryRequest {
   readonly what?: string | undefined;
-  /** Unix milliseconds. */
+  /** The start in Unix milliseconds. */
   readonly since?: number | undefined;
 }
 
-/** One message, as the model reads it. */
+/** A message as the model reads it. */
 interface Said {
   readonly author: string;
   readonly isApp: boolean;
@@ -43,13 +43,13 @@ interface Said {
 }
 
 interface Reading {
-  /** Oldest first. */
+  /** The messages, oldest first. */
   readonly said: readonly Said[];
   readonly hasOlder: boolean;
   readonly notices: readonly string[];
 }
 
-/** Sums up a thread, channel or conversation of the bot. Ends the reply. @see CommandServices.summarize */
+/** Implements {@link CommandServices.summarize} for a thread, a channel or a conversation of the bot. */
 export async function summarize(
   dependencies: TurnDependencies,
   run: CommandRun,
@@ -112,7 +112,7 @@ export async function summarize(
   await reply.finish({ notices: answer.notices, actions: actionsOf(run.conversationId, stored) });
 }
 
-/** What people said here, or the conversation where only the bot and its person speak. */
+/** Reads what people said here, or the conversation where only the bot and one person talk. */
 async function readSaid(
   dependencies: TurnDependencies,
   run: CommandRun,
@@ -131,7 +131,7 @@ async function readSaid(
   if (reading === undefined) return await readConversation(dependencies, run, since);
   const { failure, hasOlder } = reading;
   if (failure !== undefined && reading.messages.length === 0) throw failure;
-  // The call itself, and the beginning of its answer.
+  // The call itself and the beginning of its answer are left out.
   const ownKeys = new Set([call.key, ...run.shownMessageKeys()]);
   const messages = reading.messages.filter(({ key }) => !ownKeys.has(key));
   return {
@@ -175,15 +175,15 @@ async function readConversation(
 interface SumUp {
   readonly request: SummaryRequest;
   readonly reading: Reading;
-  /** Of the context window, 0 to 1. */
+  /** A share of the context window, from 0 to 1. */
   readonly share: number;
   readonly answer: PartialAnswer;
   readonly receipt: ReturnType<typeof createReceiptDraft>;
-  /** Stores the question: before any words of the answer are shown. */
+  /** Stores the question before any words of the answer are shown. */
   readonly question: () => Promise<void>;
 }
 
-/** Long histories are summed up in parts first, and the parts together then. */
+/** Summarizes the parts of a long history first, and then their summaries. */
 async function sumUp(
   dependencies: TurnDependencies,
   run: CommandRun,
@@ -268,7 +268,7 @@ interface Part {
   readonly text: string;
 }
 
-/** Parts of whole messages that each fit the budget, oldest first. A message that alone is too long is cut. */
+/** Makes parts of whole messages that each fit the budget, oldest first, and cuts too long messages. */
 function toParts(said: readonly Said[], budgetTokens: number): Part[] {
   const parts: { said: Said[]; texts: string[]; tokens: number }[] = [];
   for (const one of said) {
@@ -325,20 +325,20 @@ function instructionsFor(caller: string, what: string | undefined): string {
 const partInstructions =
   "This is one part of a longer history. Write notes on it, at most 300 words; they are put together later.";
 
-/** What a summary is based on. Times in Unix ms. */
+/** What a summary is based on, with times in Unix ms. */
 interface SummaryBasis {
   readonly messages: number;
   readonly people: number;
   readonly apps: number;
   readonly from: number;
   readonly to: number;
-  /** How many that were read did not fit. */
+  /** The number of messages that were read but did not fit. */
   readonly leftOut: number;
-  /** There are older ones that were asked for and not read. */
+  /** Whether there are older messages that were requested but not read. */
   readonly hasOlder: boolean;
 }
 
-/** Notices: how much a summary is based on, and what it does not cover. */
+/** Notices that say what a summary is based on and what it does not cover. */
 function summaryNotices({ apps, leftOut, hasOlder, ...basis }: SummaryBasis): string[] {
   const values = {
     messages: basis.messages,

@@ -13,22 +13,22 @@ interface DeletionOptions {
   readonly archive: Archive;
   readonly queue: ConversationQueue;
   readonly scheduler: Pick<TurnScheduler, "activeIn" | "schedule">;
-  /** What people set for places. */
+  /** Erases what people set for places. */
   readonly settings: { erase(place: string): Promise<void> };
   readonly spending: Pick<SpendingLedger, "countedPeople" | "forgetPeople">;
   readonly log: Log;
 }
 
 /**
- * Deletes here what people delete on a platform. The event is withdrawn first, so that nothing is answered from then
- * on, then what is stored is erased. Both are idempotent: an interrupted deletion is finished when it is delivered again.
+ * Deletes here what people delete on a platform. It first withdraws the event, so that nothing is answered
+ * any more, and then erases the data. Both are idempotent, so a redelivery finishes an interrupted deletion.
  */
 export function createDeletionEvents(
   options: DeletionOptions,
 ): Pick<Receiver, "messagesDeleted" | "conversationDeleted" | "placeDeleted" | "peopleDeleted"> {
   const { inbox, conversations, archive, queue, scheduler, settings, spending, log } = options;
 
-  /** Keys by conversation: those the platform names, where they exist, and those the inbox knows. */
+  /** Groups keys by conversation: those that the platform names and that exist, and those of the inbox. */
   async function findConversations(
     named: ReadonlyMap<string, readonly string[]>,
     keys: readonly string[],
@@ -50,7 +50,7 @@ export function createDeletionEvents(
     const isCancelled = scheduler.activeIn(conversationId)?.deleteMessages(keys) === true;
     await archive.removeMessages(conversationId, { ids, shownAs: keys });
     if (!isCancelled) return;
-    // The cancelled turn may still store a file or the reply's address: they are erased when it has ended.
+    // The cancelled turn may still store a file or the reply's address, which are erased after its end.
     queue
       .run(conversationId, async () => {
         await inbox.withdraw(keys, { keepsReplies: true });
@@ -62,8 +62,8 @@ export function createDeletionEvents(
   }
 
   /**
-   * Open turns that have begun, whose reply is to be ended: their process may have died. Other messages of a batch are
-   * answered in its reply.
+   * Finds open turns that have started and whose reply must be ended, because their process may have died. A
+   * turn that also answers other open messages is left out.
    */
   async function findBegun(keys: readonly string[]): Promise<PendingTurn[]> {
     const begun: PendingTurn[] = [];
@@ -100,13 +100,13 @@ export function createDeletionEvents(
       const begun = await findBegun(withdrawn);
       await inbox.withdraw(withdrawn, { keepsReplies: true });
       for (const [id, theirs] of found) await deleteFrom(id, theirs);
-      // After a run that goes on, here or in another process: it ends its reply itself. Recovery finds it too.
+      // A turn that still runs here or in another process ends its reply itself first. Recovery finds it too.
       for (const turn of begun) scheduler.schedule(turn);
     },
     conversationDeleted,
     async placeDeleted(place) {
       await settings.erase(place);
-      // The places of a conversation are stored when its first turn has ended.
+      // The places of a conversation are stored only when its first turn has ended.
       const [stored, open] = await Promise.all([conversations.listWithin(place), inbox.listOpen()]);
       const begun = open.flatMap(({ event }) =>
         event.within?.includes(place) === true ? [event.conversationId] : [],
@@ -114,7 +114,7 @@ export function createDeletionEvents(
       for (const conversationId of new Set([...stored, ...begun])) await conversationDeleted(conversationId);
     },
     async peopleDeleted(idPrefix) {
-      // Settings first: a repetition finds nobody who is counted any more.
+      // Settings are erased first, because a repetition would find no counted people.
       const people = await spending.countedPeople(idPrefix);
       for (const person of people) await settings.erase(person);
       await spending.forgetPeople(idPrefix);

@@ -11,10 +11,10 @@ import { messageIds, textOf } from "../turn/stored-messages.ts";
 import { storedIn, editsOf, eventsOf, type PendingTurn, toEditedError } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
-/** People correct a message several times in a row: it is answered anew when they have stopped for so long. */
+/** People often correct a message several times, so it is answered anew only after this quiet time. */
 const quietMs = 1000;
 
-/** What {@link createEditEvents} works with. */
+/** The options of {@link createEditEvents}. */
 interface EditOptions {
   readonly inbox: Inbox;
   readonly conversations: Conversations;
@@ -27,8 +27,8 @@ interface EditOptions {
 type Outcome = "edited" | "unchanged" | "unknown";
 
 /**
- * Takes in edits. The accepted event is replaced first, durably; a turn that runs is aborted; then the turn waits for its
- * conversation like any other, and `prepareEdits` decides what is to be done.
+ * Stores edits. It durably replaces the accepted event and aborts a running turn. Then the turn waits for its
+ * conversation like any other, and `prepareEdits` decides what to do.
  */
 export function createEditEvents(options: EditOptions): Pick<Receiver, "messageEdited"> {
   const { inbox, conversations, archive, scheduler, log } = options;
@@ -44,7 +44,7 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     const toAddress = (address: typeof event.address) => edited.toAddress?.(address, content) ?? address;
     const { fixedWords, ...before } = event;
     const { attachments = event.attachments } = content;
-    // Those of a recording that was taken away go with it.
+    // Corrections of a recording that the edit removed are dropped.
     const left = fixedWords?.filter((fixed) => attachments.some(({ name }) => name === fixed.name));
     const message: IncomingMessage = {
       ...before,
@@ -61,7 +61,7 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     log.info({ isRunning, attemptsBefore }, "message edited");
     const hasBegun = attemptsBefore > 0 ? ({ isEdited: true } as const) : {};
     const turn = isRunning ? await runningTurn(running?.keys ?? []) : undefined;
-    // After what runs, which does not end its reply: the next run does.
+    // The abandoned run does not end its reply, because the next run does.
     if (isRunning) running?.abandon(toEditedError());
     scheduler.schedule(
       { ...(turn ?? { event: message, progress: undefined, others: [] }), ...hasBegun },
@@ -70,7 +70,7 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     return "edited";
   }
 
-  /** The turn that answers an event, where it has begun: here, in another process, or long ago. */
+  /** The started turn that answers an event, whether it runs here or in another process, or ran long ago. */
   async function startedTurn(
     entry: InboxEntry,
     event: IncomingMessage,
@@ -85,7 +85,7 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     return open.find(({ turn }) => turn?.keys.includes(event.key))?.turn;
   }
 
-  /** The turn that runs here, as it is to run again: the address of its reply may be about to be saved. */
+  /** The turn that runs here, as it must run again. The address of its reply may not be saved yet. */
   async function runningTurn(keys: readonly string[]): Promise<PendingTurn | undefined> {
     const [first, ...others] = await inbox.lookUp(keys);
     if (first === undefined) return undefined;
@@ -102,11 +102,11 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     return "edited";
   }
 
-  /** A command has run, or runs, as it was written: only what is stored of it changes. */
+  /** A command runs as it was written, so an edit only changes what is stored of it. */
   async function editCall(entry: InboxEntry, call: CommandCall, edited: EditedMessage): Promise<Outcome> {
     if (entry.isClosed === true) {
       const outcome = await editStored([storedIn(call)], edited);
-      // Also where an earlier delivery of the edit came no further.
+      // An earlier delivery of the edit may not have reached this step.
       await inbox.withdraw([call.key]);
       return outcome;
     }
@@ -121,12 +121,12 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     const outcome = await inbox.edit(changed, { at: edited.editedAt, attemptsBefore, toAddress });
     if (outcome !== "edited") return outcome;
     log.info({ turn: call.key }, "message of a command edited");
-    // The run applies it when it ends. It may have ended meanwhile: then the event is open again.
+    // The run applies the edit at its end. If it has already ended, the event is open again.
     scheduler.schedule({ event: changed, progress: entry.turn, others: [] });
     return "edited";
   }
 
-  /** Of a message that was answered so long ago that only its conversation knows it. */
+  /** Edits a message that was answered so long ago that only its conversation knows it. */
   async function editStored(conversationIds: readonly string[], edited: EditedMessage): Promise<Outcome> {
     for (const conversationId of conversationIds) {
       const stored = await conversations.find(conversationId, messageIds.user(edited.key));
@@ -169,22 +169,22 @@ function isEmpty({ text, attachments }: IncomingMessage): boolean {
   return text === "" && attachments.length === 0;
 }
 
-/** What {@link createPrepareEdits} works with. */
+/** The options of {@link createPrepareEdits}. */
 interface PrepareEditsOptions {
   readonly inbox: Inbox;
   readonly conversations: Conversations;
   readonly archive: Archive;
   readonly turnRate: TurnRate;
-  /** @throws ParleyError where the rules do not allow its author to use the bot there */
+  /** @throws ParleyError where the rules do not allow the author to use the bot there */
   readonly expectAllowed: (message: IncomingMessage) => Promise<void>;
-  /** What is to be run after all: an edit came while another one was applied. */
+  /** Schedules a turn again because an edit came while another one was applied. */
   readonly schedule: (turn: PendingTurn) => void;
   readonly log: Log;
 }
 
 /**
- * Returns a function that applies the edits of a batch to what is stored, before it runs: in the conversation's queue,
- * where nothing else writes. An answered question is answered anew if it is the last of its conversation.
+ * Returns a function that applies the edits of a batch to the store before it runs. It works in the
+ * conversation's queue, where nothing else writes. The last question of a conversation is then answered anew.
  */
 export function createPrepareEdits(options: PrepareEditsOptions) {
   const { inbox, conversations, archive, turnRate, log } = options;
@@ -197,7 +197,7 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
     return turn.isEdited === true ? await count(turn) : turn;
   }
 
-  /** Only the stored words change where the message is not the last one, or nothing in it changes after all. */
+  /** If the message is not the last one or says the same as before, only the stored text changes. */
   async function prepareAnswered(turn: PendingTurn): Promise<PendingTurn | undefined> {
     const { event } = turn;
     if (event.kind === "call") return await endEditedCall(turn, event);
@@ -209,7 +209,7 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
     const isApplied = before?.editedAt === event.edit?.at;
     const isLast = answered?.isLast === true && (isChanged || isApplied) && (await isAllowed(event));
     const attempts = answered?.progress.attempts ?? 0;
-    // The process that answered it anew has died: its reply may show half of the new answer.
+    // The process that answered it anew has died, and its reply may show half of the new answer.
     const hasBegun = attempts > (event.edit?.attemptsBefore ?? attempts);
     const again = isLast || hasBegun ? await reopen(answered?.progress.keys ?? [], turn) : undefined;
     if (again === undefined || answered === undefined) {
@@ -228,7 +228,7 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
     return await count(redone);
   }
 
-  /** It was edited when it had just run. */
+  /** Applies an edit that arrived just after the call had run. */
   async function endEditedCall(turn: PendingTurn, call: CommandCall): Promise<undefined> {
     await applyCallEdit(options, storedIn(call), call);
     if (!(await inbox.close([call.key], { edits: editsOf(turn) }))) options.schedule(turn);
@@ -244,7 +244,7 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
     }
   }
 
-  /** The events of an answered turn, open again. */
+  /** Reopens the events of an answered turn. */
   async function reopen(
     keys: readonly string[],
     turn: PendingTurn,
@@ -258,7 +258,7 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
     return event === undefined ? undefined : { event, others };
   }
 
-  /** Attempts that failed before the edit say what the earlier question was about. */
+  /** Erases attempts that failed before the edit, because they reveal the earlier question. */
   async function eraseFailures({ event, progress, redo }: PendingTurn): Promise<void> {
     const attempts = Math.min(progress?.attempts ?? 0, redo?.since ?? 0);
     const ids = Array.from({ length: attempts }, (_, index) => messageIds.assistant(event.key, index + 1));
@@ -283,20 +283,20 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
   };
 }
 
-/** Stored messages that are looked at for the turn of a message and for what was said after it. */
+/** How many stored messages are searched for a message's turn and for what was said after it. */
 const maxLater = 200;
 
-/** The turn that has answered a message. */
+/** The turn that answered a message. */
 interface AnsweredTurn {
   readonly progress: TurnProgress;
-  /** Those of its events that are known, in order. */
+  /** Its events that are still known, in order. */
   readonly entries: readonly InboxEntry[];
-  /** Whether nobody has said anything since, and nobody has reset the conversation. */
+  /** Whether nobody has said anything or reset the conversation since. */
   readonly isLast: boolean;
 }
 
 /**
- * Finds the turn whose reply answers a message, alone or together with others. `undefined`: it is not known any more.
+ * Finds the turn whose reply answers a message, alone or with others. It is `undefined` if it is too old.
  * @throws ParleyError `store-unavailable`
  */
 async function findAnsweredTurn(

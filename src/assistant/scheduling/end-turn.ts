@@ -16,15 +16,15 @@ type Ended = Pick<
   Turn,
   "key" | "attempt" | "conversationId" | "reply" | "lead" | "redo" | "shownMessageKeys"
 > & {
-  /** Who stopped it. `undefined`: it is too old, or failed too often, to run again. */
+  /** The name of the person who stopped it. Without one it is too old, or failed too often, to run again. */
   readonly stoppedBy: string | undefined;
-  /** What people saw of its answer then. */
+  /** What people saw of its answer when it was stopped. */
   readonly stoppedAnswer?: StoppedAnswer | undefined;
 };
 
 /**
- * Ends the reply of a turn that is not run: the earlier answer where there is one, and why there is none. The end is the
- * turn's answer from then on; one that nobody stopped can be retried.
+ * Ends the reply of a turn that does not run. It shows the earlier answer if there is one, and why there is
+ * no new one. This end is the turn's answer. If nobody stopped the turn, it can be retried.
  */
 export async function endUnanswered(
   dependencies: Pick<TurnDependencies, "conversations" | "archive" | "now" | "log">,
@@ -61,7 +61,7 @@ export async function endUnanswered(
   return "failed";
 }
 
-/** The words stay where people saw them, and are the answer. */
+/** Keeps the words that people saw as the answer. */
 async function endWithAnswer(
   dependencies: Pick<TurnDependencies, "conversations" | "archive" | "log">,
   turn: Ended,
@@ -81,14 +81,14 @@ async function endWithAnswer(
   await noteLastPicture(conversations, turn.conversationId, answer);
   const stored = kept === "stored" ? answer : await conversations.find(turn.conversationId, answer.id);
   if (stored !== undefined) await showStored(dependencies, { ...turn, lead }, stored);
-  // Its author has removed it meanwhile.
+  // Its author has removed the answer in the meantime.
   else await reply.finish({ notices: message.notices ?? [] });
   return "cancelled";
 }
 
 /**
- * Ends the reply of a turn whose messages were deleted, and erases what is left of them. During an outage they stay
- * open, as withdrawn, to be ended later.
+ * Ends the reply of a turn whose messages were deleted, and erases what is left of them. During an outage
+ * they stay open as withdrawn, to be ended later.
  */
 export async function endWithdrawn(
   turn: PendingTurn,
@@ -129,8 +129,8 @@ export async function endWithdrawn(
 }
 
 /**
- * Ends a stored turn whose author the access rules refuse by now, and closes it. A reply that is visible already says
- * so; otherwise only the author is told, where the platform has a way. During an outage the turn stays open.
+ * Ends and closes a stored turn whose author the access rules now refuse. A visible reply says so. Otherwise
+ * only the author is told, if the platform can do that. During an outage the turn stays open.
  */
 export async function refuseTurn(
   turn: PendingTurn,
@@ -162,14 +162,12 @@ export async function refuseTurn(
   await inbox.close(keysOf(turn));
 }
 
-/** Stored messages that are looked at for those of other turns. */
+/** How many stored messages are searched for those of other turns. */
 const maxRecentAnswers = 50;
 
 /**
- * Finds the messages that show other turns of the conversation than the one of these inbox keys, to which `event`
- * belongs.
- *
- * @see {@link ReplyHooks.otherTurnsShow}
+ * Finds the messages that show other turns of the conversation than the one with these inbox keys and
+ * `event`. @see {@link ReplyHooks.otherTurnsShow}
  */
 export function createOtherTurns(
   inbox: Pick<Inbox, "listOpenIn">,
@@ -185,7 +183,7 @@ export function createOtherTurns(
     const shown = others.flatMap(({ turn }) =>
       turn === undefined ? [] : platform.shownMessageKeys(turn.address),
     );
-    // Another process may have begun and ended one meanwhile.
+    // Another process may have started and ended a turn in the meantime.
     const stored = await conversations.recent(storedIn(event), { maxMessages: maxRecentAnswers });
     for (const { turnKey, shownAs = [] } of stored) if (!keys.includes(turnKey)) shown.push(...shownAs);
     return wanted.filter((key) => shown.includes(key));

@@ -16,15 +16,15 @@ import type { TurnScheduler } from "./turn-scheduler.ts";
 import type { createTurnTraces } from "./turn-traces.ts";
 import { createRecent, type Recent } from "../../support/recent.ts";
 
-/** Bounds for this process. */
+/** Limits for this process. */
 export interface IntakeLimits {
-  /** Events accepted and not yet answered. Past it new ones are refused with `busy`. */
+  /** How many accepted events may be unanswered. Further ones are refused with `busy`. */
   readonly events: number;
-  /** The same for one person. */
+  /** The same limit for one person's events. */
   readonly eventsPerPerson: number;
 }
 
-/** Takes events in: checks whether they may be answered, accepts them durably and schedules their turns. */
+/** Checks whether events may be answered, accepts them durably and schedules their turns. */
 interface EventIntake {
   /**
    * Accepts an event as the first step of its turn, also while the process stops.
@@ -55,15 +55,15 @@ interface EventIntakeOptions {
   readonly meter: Pick<Meter, "refused">;
   readonly clock: Pick<Clock, "sleep">;
   readonly log: Log;
-  /** The operator's rules, and those of the place. Rejects with their error. */
+  /** Rejects with the error of the operator's rules or those of the place. */
   expectAllowed(asker: Asker): Promise<void>;
-  /** The error where its person or place has spent too much. */
+  /** Returns an error if its person or place has spent too much. */
   overBudget(event: IncomingEvent): Promise<ParleyError | undefined>;
   /** Called for each event that may be answered. */
   onSeen(event: IncomingEvent): void;
 }
 
-/** @see {@link EventIntake} */
+/** Creates the {@link EventIntake}. */
 export function createEventIntake(options: EventIntakeOptions): EventIntake {
   const { inbox, queue, scheduler, recovery, platforms, limits, traces, tracer, log } = options;
   const { inFlight } = scheduler;
@@ -77,7 +77,7 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
     const isRedelivered = inFlight.has(incoming.key);
     const isBusyNow = !isRedelivered && isBusy(incoming);
     const event = toCallIfWritten(incoming, options.commands, platforms.get(incoming.platform));
-    // Counted before it is durable, so that many at once cannot pass the bounds together.
+    // It counts before it is durable, so that many events at once cannot exceed the limits together.
     if (!isBusyNow) inFlight.add(event);
     let counted: Awaited<ReturnType<TurnRate["count"]>> | undefined;
     let result: "accepted" | "duplicate" | undefined;

@@ -3,33 +3,33 @@ import type { IncomingEvent, IncomingMessage } from "../../core/events.ts";
 import type { StoppedAnswer, OpenRedo, TurnProgress, InboxEntry } from "../../core/inbox.ts";
 import type { Reply } from "../../core/platform.ts";
 
-/** A turn that is waiting to run: its event, and how far an earlier run came. */
+/** A turn that waits to run, with the progress of an earlier run. */
 export interface PendingTurn {
   readonly event: IncomingEvent;
   readonly progress: TurnProgress | undefined;
-  /** The other events answered by the same reply, in a resumed batch. */
+  /** In a resumed batch, the other events that the same reply answers. */
   readonly others: readonly IncomingMessage[];
-  /** It is too old or failed too often to run by itself: its reply only ends, with a Retry button. */
+  /** It is too old or failed too often to run by itself. Its reply only ends, with a Retry button. */
   readonly isSealed?: true;
-  /** Its messages were deleted: its reply only ends. */
+  /** Its messages were deleted, so its reply only ends. */
   readonly isWithdrawn?: true;
-  /** It was answered before, and runs again into the same reply. */
+  /** It was answered before and runs again into the same reply. */
   readonly redo?: OpenRedo;
-  /** Its one message was edited after it had been answered: the edit is still to be applied. */
+  /** Its only message was edited after the answer, and the edit is not applied yet. */
   readonly wasAnswered?: true;
-  /** It runs again because a message of it was edited: that counts for its author. Not stored. */
+  /** It runs again because a message of it was edited, which counts for its author. It is not stored. */
   readonly isEdited?: true;
-  /** Why it must not be answered again: its reply ends with these words. Not stored. */
+  /** Why it must not be answered again. Its reply ends with these words. It is not stored. */
   readonly refusal?: ParleyError;
-  /** Who stopped it, by name: its reply only ends. */
+  /** The name of the person who stopped it, so that its reply only ends. */
   readonly stoppedBy?: string;
-  /** What people saw of its answer then: it is shown and kept. */
+  /** What people saw of its answer when it was stopped, which is shown and kept. */
   readonly stoppedAnswer?: StoppedAnswer;
-  /** The caller has confirmed the command. Not stored: after a crash the command asks again. */
+  /** The caller has confirmed the command. It is not stored, so the command asks again after a crash. */
   readonly isConfirmed?: true;
 }
 
-/** The conversation in which an event is stored. A private or standalone command has its own, named by its key. */
+/** The conversation that stores an event. A private or lone command has its own, named by its key. */
 export function storedIn(event: IncomingEvent): string {
   if (event.kind === "message") return event.conversationId;
   return event.inConversation && !event.isPrivate ? event.conversationId : event.key;
@@ -40,12 +40,12 @@ export function eventsOf(turn: PendingTurn): IncomingEvent[] {
   return [turn.event, ...turn.others];
 }
 
-/** Their keys. */
+/** The keys of all events that a turn answers. */
 export function keysOf(turn: PendingTurn): string[] {
   return eventsOf(turn).map(({ key }) => key);
 }
 
-/** Removes the next batch from the front: a command or resumed turn alone, else all new messages up to the next of those. */
+/** Takes the next batch: a command or resumed turn alone, or all new messages up to the next of those. */
 export function takeBatch(turns: PendingTurn[]): PendingTurn[] {
   const isNewMessage = (turn: PendingTurn | undefined) =>
     turn?.event.kind === "message" && turn.progress === undefined;
@@ -55,9 +55,9 @@ export function takeBatch(turns: PendingTurn[]): PendingTurn[] {
 }
 
 /**
- * Merges the pending turns of a conversation with its open turns in the inbox, which other processes share: what they
- * accepted earlier comes first, what they started is resumed, what they answered is dropped.
- * @param open the conversation's open turns, in order of acceptance
+ * Merges the pending turns of a conversation with its open turns in the inbox, which processes share. What
+ * others accepted earlier comes first, what they started is resumed, and what they answered is dropped.
+ * @param open the conversation's open turns in the order in which they were accepted
  */
 export function reconcile(pending: readonly PendingTurn[], open: readonly PendingTurn[]): PendingTurn[] {
   const ours = new Set(pending.flatMap(keysOf));
@@ -70,13 +70,13 @@ export function reconcile(pending: readonly PendingTurn[], open: readonly Pendin
   });
 }
 
-/** A pending turn with what is stored of it: its messages may have been edited. */
+/** Adds what is stored to a pending turn, because its messages may have been edited. */
 function toMerged(own: PendingTurn, stored: PendingTurn): PendingTurn {
   if (stored.isWithdrawn === true || stored.wasAnswered === true || stored.stoppedBy !== undefined)
     return stored;
   const attempts = stored.progress?.attempts ?? 0;
   const { event, redo } = stored;
-  // Another process has begun it, perhaps with messages that this one did not know then.
+  // Another process has started it, maybe with messages that this process did not know.
   const isBehind = attempts > (own.progress?.attempts ?? 0);
   if (own.progress === undefined) return attempts === 0 ? { ...own, event } : stored;
   // A Retry that a person asked for is not sealed for its age.
@@ -91,7 +91,7 @@ function toMerged(own: PendingTurn, stored: PendingTurn): PendingTurn {
   };
 }
 
-/** How often each edited event of a turn was edited, by key. */
+/** The number of edits of each edited event of a turn, by key. */
 export function editsOf(turn: PendingTurn): ReadonlyMap<string, number> {
   return new Map(
     eventsOf(turn).flatMap((event) =>
@@ -100,7 +100,7 @@ export function editsOf(turn: PendingTurn): ReadonlyMap<string, number> {
   );
 }
 
-/** What is left to answer of a cancelled batch after some of its messages were deleted; `undefined`: nothing. */
+/** What a cancelled batch still has to answer after some of its messages were deleted, if anything. */
 export function withoutDeleted(
   batch: readonly PendingTurn[],
   isDeleted: (key: string) => boolean,
@@ -111,41 +111,41 @@ export function withoutDeleted(
   return { event, progress: undefined, others: others.filter((other) => other.kind === "message") };
 }
 
-/** The same turn with a new reply. Its attempts go on counting, so that no answer replaces an earlier one. */
+/** Gives the turn a new reply. The attempts continue, so that no answer replaces an earlier one. */
 export function withNewReply(turn: PendingTurn, attempts: number): PendingTurn {
   const { address } = turn.others.at(-1) ?? turn.event;
   return { ...turn, progress: { keys: keysOf(turn), address, attempts } };
 }
 
-/** A turn that is running. */
+/** A turn that runs. */
 export interface ActiveTurn {
   readonly signal: AbortSignal;
-  /** Set once the reply is open. One that is set after the turn was abandoned is abandoned at once. */
+  /** The reply once it is open. If it is set after the turn was abandoned, it is abandoned at once. */
   reply: Reply | undefined;
-  /** Set while an answer grows. Returns it as it is stored if a person stops it now. */
+  /** Set while an answer grows. It returns the answer to store if a person stops the turn now. */
   soFar: ((by: string) => StoppedAnswer | undefined) | undefined;
-  /** Keys of the events that it answers. */
+  /** The keys of the events that it answers. */
   readonly keys: readonly string[];
-  /** A person stopped it: partial text is the answer. `by`: the name that is shown; empty: none. */
+  /** Stops the turn for a person. The partial text is the answer. `by` is the shown name, or empty. */
   stop(by: string): void;
-  /** These messages were deleted: the turn is cancelled where it answers one of them. Returns whether it does. */
+  /** Cancels the turn if it answers one of these deleted messages, and returns whether it does. */
   deleteMessages(keys: readonly string[]): boolean;
   /** Whether a message that the turn answers was deleted while it ran. */
   isDeleted(key: string): boolean;
-  /** Whether it shows nothing more. */
+  /** Whether the turn shows nothing more. */
   isAbandoned(): boolean;
-  /** Another process, or this one after a restart, resumes it: nothing more is shown from now on. */
+  /** Makes the turn show nothing more, because another process or the next start resumes it. */
   abandon(reason: ParleyError): void;
 }
 
-/** The error `cancelled` of a turn that a person has stopped. */
+/** The error `cancelled` for a turn that a person has stopped. */
 export function toStopped(by: string): ParleyError {
   return new ParleyError("cancelled", "stopped by a person", {
     detail: { because: "stopped", ...(by === "" ? {} : { by }) },
   });
 }
 
-/** @param keys of the events that the turn answers */
+/** @param keys the keys of the events that the turn answers */
 export function createActiveTurn(keys: readonly string[]): ActiveTurn {
   const controller = new AbortController();
   const deleted = new Set<string>();
@@ -184,7 +184,7 @@ export function createActiveTurn(keys: readonly string[]): ActiveTurn {
   };
 }
 
-/** Why a turn ends without an end of its reply: it runs again, since a question of it was edited. */
+/** The error of a run that leaves its reply open, because an edited question makes the turn run again. */
 export function toEditedError(): ParleyError {
   return new ParleyError("stopping", "its question was edited", { detail: { because: "edited" } });
 }
@@ -194,19 +194,20 @@ export function isEditedError(error: unknown): boolean {
   return isParleyError(error, "stopping") && error.detail["because"] === "edited";
 }
 
-/** Older events are not answered unasked after a restart, in milliseconds. */
+/** A restart does not answer events by itself that are older than this, in milliseconds. */
 const maxAgeMs = 60 * 60_000;
-/** Runs that may end the process before a turn is no longer resumed by itself. */
+/** After this many attempts a turn is not resumed by itself, because they may have ended the process. */
 const maxAttempts = 4;
 
 /**
- * The turns of open entries, in order of acceptance; messages beside each other, in the order of their sending. Entries that share a reply become one turn.
+ * Makes turns of open entries, in the order of acceptance. Adjacent messages are in their sending order.
+ * Entries that share a reply become one turn.
  */
 export function toOpenTurns(accepted: readonly InboxEntry[], now: number): PendingTurn[] {
   const open = inSendingOrder(accepted);
   const byKey = new Map(open.map((entry) => [entry.event.key, entry]));
   const joined = new Set<string>();
-  // Two processes may each have started with both of two messages: they belong to the first turn.
+  // Two processes may each have started with both of two messages, which then belong to the first turn.
   for (const { event, turn } of open)
     if (!joined.has(event.key)) for (const key of turn?.keys.slice(1) ?? []) joined.add(key);
   return open.flatMap((entry): PendingTurn[] => {
@@ -217,7 +218,7 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
       return other?.kind === "message" ? [other] : [];
     });
     const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
-    // A turn that people asked for again, or whose messages they edited, begins anew.
+    // Attempts count anew for a turn that people asked for again or whose messages they edited.
     const redo = latestRedo([event, ...others], entry.redo);
     const { requestedAt, since } = redo ?? { requestedAt: entry.acceptedAt, since: 0 };
     const isSealed = now - requestedAt > maxAgeMs || progress.attempts - since >= maxAttempts;
@@ -237,7 +238,7 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
   });
 }
 
-/** What a turn runs again for: what people asked for, or an edit of its messages after it had begun. */
+/** The reason for the turn's rerun: a person's request, or an edit of its messages after it had started. */
 function latestRedo(events: readonly IncomingEvent[], asked: OpenRedo | undefined): OpenRedo | undefined {
   const edits = events.flatMap((event) => (event.kind === "message" ? (event.edit ?? []) : []));
   const since = Math.max(0, ...edits.map(({ attemptsBefore }) => attemptsBefore));
@@ -246,8 +247,8 @@ function latestRedo(events: readonly IncomingEvent[], asked: OpenRedo | undefine
 }
 
 /**
- * Several processes may have accepted messages in another order than they were sent. What has begun comes first: its
- * reply is shown already.
+ * Restores the sending order, because several processes may have accepted messages in another order. Started
+ * turns come first, because their reply is visible.
  */
 function inSendingOrder(open: readonly InboxEntry[]): InboxEntry[] {
   const runs: InboxEntry[][] = [];
@@ -260,7 +261,7 @@ function inSendingOrder(open: readonly InboxEntry[]): InboxEntry[] {
   return runs.flatMap((run) => run.toSorted((a, b) => rank(a) - rank(b) || compareSending(a.event, b.event)));
 }
 
-/** Platforms number the messages of a millisecond in their ids, with which the keys end. */
+/** Platforms number the messages of one millisecond in their ids, which end the keys. */
 function compareSending(a: IncomingEvent, b: IncomingEvent): number {
   if (a.sentAt !== b.sentAt) return a.sentAt - b.sentAt;
   const [one, two] = [a.key, b.key].map((key) => /(?<![\d.])[\d.]+$/.exec(key)?.[0] ?? "");

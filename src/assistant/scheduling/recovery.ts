@@ -9,7 +9,7 @@ import { throwIfAbandoned } from "../turn/turn.ts";
 import { type ActiveTurn, storedIn, type PendingTurn, toOpenTurns } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
-/** Conversations whose turns are resumed at once: what people ask now must not wait for all of them. */
+/** How many conversations are resumed at once, so that new questions need not wait for all of them. */
 const maxConversations = 16;
 
 interface RecoveryOptions {
@@ -18,17 +18,17 @@ interface RecoveryOptions {
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
 }
 
-/** Resumes open turns, of an earlier run or of another process. */
+/** Resumes open turns of an earlier run or of another process. */
 interface Recovery {
-  /** Finds a platform's open turns and resumes them, a few conversations at a time. Resolves to how many it found. */
+  /** Finds a platform's open turns and resumes a few conversations at a time. Resolves to their number. */
   recover(platformId: string): Promise<number>;
-  /** Schedules what a conversation still has to resume now, so that a new turn does not run before it. */
+  /** Schedules a conversation's turns that still have to be resumed, so that they run before a new turn. */
   resumeFirst(conversationId: string): void;
 }
 
-/** Turns that are too old or failed too often are sealed. @see {@link Recovery} */
+/** Creates the {@link Recovery}, which seals turns that are too old or failed too often. */
 export function createRecovery({ inbox, now, scheduler }: RecoveryOptions): Recovery {
-  /** Found and not scheduled yet, by conversation. */
+  /** Turns that were found but not scheduled yet, by conversation. */
   const found = new Map<string, PendingTurn[]>();
   const limit = createConcurrencyLimit(maxConversations);
 
@@ -62,9 +62,9 @@ export function createRecovery({ inbox, now, scheduler }: RecoveryOptions): Reco
 }
 
 /**
- * Ends the reply of a turn that is not resumed, with a Retry button, and closes the turn. During an outage the turn
- * stays open, to be sealed later. `isAnswered`: whether a process that lost the turn has stored its answer meanwhile;
- * then the turn stays open too, for the answer to be shown.
+ * Ends the reply of a turn that is not resumed, with a Retry button, and closes the turn. During an outage
+ * the turn stays open to be sealed later. It also stays open if `isAnswered` says that a process that lost
+ * the turn has stored its answer, so that the answer is shown.
  */
 export async function sealReply(
   { event, progress }: PendingTurn,
@@ -84,10 +84,10 @@ export async function sealReply(
   const { keys } = progress;
   const attempts = progress.attempts + 1;
   try {
-    // A lease may be lost: of several processes that seal or run it, one goes on.
+    // The lease may be lost. Only one of several processes that seal or run the turn continues.
     if (!(await inbox.claimTurn({ ...progress, attempts }))) return;
     const reply = platform.openReply(progress.address, {
-      // What the runs before have posted without saving its address is found and edited.
+      // Messages that earlier runs posted without saving their address are found and edited.
       isResumed: true,
       otherTurnsShow,
       isEndOnly: true,
@@ -95,7 +95,7 @@ export async function sealReply(
         await inbox.saveTurn({ ...progress, address, attempts }, how);
       },
     });
-    // A process that loses the lease meanwhile shows nothing more: another one may have answered.
+    // A process that loses the lease shows nothing more, because another process may have answered.
     active.reply = reply;
     await reply.show();
     await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
@@ -104,7 +104,7 @@ export async function sealReply(
       "turn sealed: too old, or failed too often",
     );
     meter.refused({ platform: platform.id, code: "too-old" });
-    // What people say in its thread is for the bot, although nothing of the turn is stored.
+    // Messages in its thread are for the bot although nothing of the turn is stored.
     if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
       await conversations.savePlaces(event.conversationId, event.within);
     if (await isAnswered()) return;
@@ -117,7 +117,7 @@ export async function sealReply(
   await inbox.close(keys, { attempts });
 }
 
-/** Whether the same turn may succeed later: the store, the platform or this process was unavailable. */
+/** Whether the turn may succeed later, because store, platform or process were unavailable. */
 export function isOutage(error: unknown): boolean {
   return (
     isParleyError(error, "stopping") ||

@@ -16,22 +16,22 @@ interface RerunOptions {
   readonly log: Log;
 }
 
-/** Runs an ended turn again into the same reply. `key`: of its first event. */
+/** Runs an ended turn again into the same reply. `key` is that of its first event. */
 export interface RerunTurn {
-  /** After a failure, for whoever asks. @throws ParleyError `rate-limited`, `stopping`, `store-unavailable` */
+  /** Retries a failed turn for anybody. @throws ParleyError `rate-limited`, `stopping` `store-unavailable` */
   retry(key: string, by: Actor): Promise<PressResult>;
-  /** As confirmed, for the caller of the command alone. @throws ParleyError `stopping`, `store-unavailable` */
+  /** Runs a command as confirmed, for its caller. @throws ParleyError `stopping`, `store-unavailable` */
   confirm(key: string, by: Actor): Promise<PressResult>;
 }
 
-/** @see {@link RerunTurn} */
+/** Creates {@link RerunTurn}. */
 export function createRerunTurn(options: RerunOptions): RerunTurn {
   const { inbox, scheduler, turnRate, log } = options;
 
   async function rerun(key: string, how: { readonly isConfirmed?: true }): Promise<PressResult> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
     if (scheduler.inFlight.has(key)) {
-      // The button is visible before the turn is closed. The click is acknowledged now and runs then.
+      // The button is visible before the turn is closed. The press is acknowledged now and runs afterwards.
       const later = scheduler.inFlight.whenDone(key).then(() => rerun(key, how));
       later.catch((error: unknown) => {
         log.warn({ turn: key, err: error }, "turn not run again");
@@ -72,14 +72,14 @@ export function createRerunTurn(options: RerunOptions): RerunTurn {
   };
 }
 
-/** How long a turn may take to close after its reply has ended, in milliseconds: the buttons are visible before. */
+/** How many milliseconds a turn may take to close after its reply, because buttons are visible earlier. */
 const closingMs = 1000;
 const tryAgainMs = 100;
 
 /**
- * Runs an answered turn again into the same reply; the new answer takes the place of the stored one. It survives a restart
- * from the moment this resolves. `open`: it runs or waits already, or has run since. `gone`:
- * it is not the last turn of its conversation and was answered more than a day ago, or it was erased.
+ * Runs an answered turn again into the same reply. The new answer replaces the stored one. The rerun survives
+ * a restart once this resolves. `open` means that it runs, waits, or has run since. `gone` means that it was
+ * erased, or that it was answered over a day ago and is not its conversation's last turn.
  * @throws ParleyError `store-unavailable`, `stopping`
  */
 export type RedoTurn = (
@@ -88,7 +88,7 @@ export type RedoTurn = (
   options?: RedoOptions,
 ) => Promise<"accepted" | "open" | "gone">;
 
-/** @see {@link RedoTurn} */
+/** Creates {@link RedoTurn}. */
 export function createRedoTurn({
   inbox,
   scheduler,

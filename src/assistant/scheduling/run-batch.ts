@@ -37,7 +37,7 @@ import { endUnanswered, endWithdrawn, refuseTurn, createOtherTurns } from "./end
 import { withheldHistory } from "../access/access.ts";
 import { isOutage, sealReply } from "./recovery.ts";
 
-/** Runs of a turn whose answer is stored, until it is sealed all the same. */
+/** After this many attempts, even a turn with a stored answer is sealed. */
 const maxShownAttempts = 20;
 
 interface BatchRunnerOptions {
@@ -55,27 +55,27 @@ interface BatchRunnerOptions {
   readonly schedule: (turn: PendingTurn) => void;
 }
 
-/** One run of a batch. */
+/** One run of a batch of turns. */
 interface BatchRun {
   readonly conversationId: string;
   readonly batch: readonly PendingTurn[];
   readonly active: ActiveTurn;
   readonly platform: Platform;
-  /** 1 for the first run. */
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
   readonly reply: Reply;
-  /** In force for its first event. */
+  /** The settings in force for its first event. */
   readonly settings: TurnSettings;
-  /** What Parley itself says in it. */
+  /** The language of Parley's own words in it. */
   readonly language: Language;
   readonly shownMessageKeys: () => readonly string[];
-  /** What {@link shownMessageKeys} returned last: what is stored of them. */
+  /** The last result of {@link shownMessageKeys}, which is what the store has. */
   readonly storedMessageKeys: () => readonly string[];
 }
 
 /**
- * Returns a function that runs a batch: opens its reply, runs the turn or command, and closes its inbox entries. A
- * batch that failed without anything shown or stored stays open.
+ * Returns a function that runs a batch. It opens the reply, runs the turn or command, and closes the inbox
+ * entries. A batch that failed before anything was shown or stored stays open.
  */
 export function createBatchRunner(options: BatchRunnerOptions) {
   const { dependencies, inbox, platforms } = options;
@@ -139,7 +139,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       if (isEditedError(error))
         log.info({ platform: event.platform }, "turn runs again: its question was edited");
       else log.error({ platform: event.platform, err: error }, "turn left open");
-      // A permanent failure (missing permission, deleted channel) would fail again on every recovery.
+      // A permanent failure, such as a missing permission, would fail again on every recovery.
       if (!isOutage(error)) await inbox.close(allowed.flatMap(keysOf));
     }
     const seconds = (performance.now() - startedAt) / 1000;
@@ -151,7 +151,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     return outcome === "left-open" ? "left-open" : "ended";
   };
 
-  /** The rules may have changed since the event was accepted: before a restart, or before a Retry. */
+  /** The rules may have changed since the event was accepted, before a restart or a Retry. */
   function isAllowed(event: IncomingEvent): boolean {
     return dependencies.access.refusalOf(event) === undefined;
   }
@@ -176,16 +176,17 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       if (!(await (isClaimed ? inbox.saveTurn(progress, how) : inbox.claimTurn(progress)))) {
         active.abandon(new ParleyError("stopping", "another process runs this turn"));
       }
-      // The lease may be lost meanwhile.
+      // The lease may have been lost while the address was saved.
       throwIfAbandoned(active.signal);
       isClaimed = true;
-      // Before a message of an earlier attempt is removed: its deletion must not look like that of the answer.
+      // The keys are stored before a message of an earlier attempt is removed, so that its deletion does not
+      // look like that of the answer.
       const now = platform.shownMessageKeys(grown);
       if (storedKeys.some((known) => !now.includes(known)))
         await storeShown(storedIn(first.event), first.event.key, attempt, (storedKeys = now));
     };
-    // A first attempt at one event is recorded when its reply begins; batches and retries must be known before. Where
-    // another process may run it too, nothing is posted before it is claimed: nobody would end that reply.
+    // A first attempt at one event is recorded when its reply begins, batches and retries before. If another
+    // process may run the turn too, it must be claimed first, or nobody would end its reply.
     if (dependencies.queue.isShared || first.progress !== undefined || keys.length > 1)
       await saveAddress(address);
     if (attempt > 1) log.info({ platform: platform.id, attempt }, "turn resumed");
@@ -220,7 +221,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     };
   }
 
-  /** Messages that were posted after the answer was stored show it too: who deletes one deletes the answer. */
+  /** Stores messages that were posted after the answer, so that deleting one deletes the answer. */
   async function storeShownMessages(run: BatchRun): Promise<void> {
     const before = run.storedMessageKeys();
     const now = run.shownMessageKeys();
@@ -250,7 +251,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
         stoppedBy,
         stoppedAnswer,
       });
-    // Before anything else is stored of it: a stored conversation without the mark is answered whole.
+    // This is stored first, because a conversation without the mark is answered whole.
     if (event.inRoom === true && run.conversationId === event.conversationId)
       await markPeoplesThread(dependencies.conversations, run.conversationId);
     const common = {
@@ -288,7 +289,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     });
   }
 
-  /** What the run's person is admitted to. */
+  /** The dependencies with the limits and rights of the run's person. */
   function dependenciesFor(run: BatchRun): TurnDependencies {
     const { admission } = options;
     const events = run.batch.flatMap(eventsOf);
@@ -308,7 +309,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     };
   }
 
-  /** After a crash between storing the answer and closing the turn, the stored answer is shown; nothing is asked again. */
+  /** Shows an answer that was stored before a crash could close its turn, so that no model is asked again. */
   async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<boolean> {
     if (run.attempt === 1) return false;
     const stored = await findCompleteAnswer(event);
@@ -317,13 +318,13 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const lead = await findShownLead(conversations, run.conversationId, run.batch.flatMap(eventsOf));
     await run.reply.show();
     await showStored(dependencies, { ...run, lead }, stored);
-    // The earlier run may have ended before it had stored them.
+    // The earlier run may have ended before it stored the places.
     if (run.conversationId === event.conversationId)
       await storePlaces(dependencies, run.conversationId, event.within);
     return true;
   }
 
-  /** Whether a turn that failed too often only has to show its answer. Not for ever: showing it may be what fails. */
+  /** Whether a turn that failed too often only has to show its answer. Showing it may be what fails. */
   async function canShowAnswer({ event, progress, redo }: PendingTurn): Promise<boolean> {
     const attempts = progress?.attempts ?? 0;
     const isFew = attempts - (redo?.since ?? 0) < maxShownAttempts;
@@ -333,11 +334,11 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   async function findCompleteAnswer(event: IncomingEvent): Promise<StoredMessage | undefined> {
     const { conversations } = dependencies;
     const stored = await conversations.find(storedIn(event), messageIds.complete(event.key));
-    // A run in the place of an earlier answer leaves its failure there.
+    // A rerun that failed leaves its failure with the earlier answer.
     return stored?.failure === undefined ? stored : undefined;
   }
 
-  /** Closes what was answered. Messages of a batch that was cancelled because others were deleted run again. */
+  /** Closes what was answered. Messages of a batch that was cancelled for deleted ones run again. */
   async function closeEvents(run: BatchRun, outcome: TurnOutcome | "shown"): Promise<void> {
     const rest =
       outcome === "cancelled" ? withoutDeleted(run.batch, (key) => run.active.isDeleted(key)) : undefined;
@@ -351,7 +352,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     if (rest !== undefined) options.schedule(withNewReply(rest, run.attempt));
   }
 
-  /** A call runs as it was written; then an edit of its message takes the place of what is stored. */
+  /** Applies an edit of a call's message after the call has run as it was written. */
   async function closeCall(run: BatchRun, call: CommandCall): Promise<void> {
     const { key } = call;
     for (let latest = call; ;) {
@@ -365,7 +366,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     }
   }
 
-  /** A run that cannot close its events has lost them to another process, or to an edit: then it runs again. */
+  /** Reruns events that could not be closed because of an edit. Otherwise another process has them. */
   async function closeChanged(
     keys: readonly string[],
     how: { readonly attempts: number; readonly edits: ReadonlyMap<string, number> },
@@ -376,13 +377,13 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       options.schedule({ event, progress: undefined, others: [], isEdited: true });
       throw toEditedError();
     }
-    // Some were erased while they were being closed.
+    // Some events were erased while they were being closed.
     if (known.length < keys.length && (await inbox.close(keys, how))) return;
     throw new ParleyError("stopping", "another process runs this turn");
   }
 }
 
-/** Whether people see that something is under way: a message that waits shows nothing. */
+/** Whether people see a reply already. A message that waits shows nothing. */
 function hasReply({ event, progress }: PendingTurn): boolean {
   return event.kind === "call" || (progress?.attempts ?? 0) > 0;
 }

@@ -18,18 +18,18 @@ interface StopTurnOptions {
   readonly inbox: Pick<Inbox, "lookUp" | "listOpenIn" | "stop">;
   readonly scheduler: Pick<TurnScheduler, "activeIn" | "schedule" | "stopTurn">;
   readonly access: Pick<Access, "isAdmin">;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
 }
 
 /**
- * Stops a turn, in whichever process it runs. `key`: of one of its events, or the conversation that it runs in. Durable
- * when it resolves: no process runs it again. `ended`: it is answered.
+ * Stops a turn in any process. `key` is that of one of its events, or the conversation in which it runs. When
+ * it resolves, no process runs the turn again, and this is durable. `ended` means that it is answered.
  * @throws ParleyError `not-permitted`, `store-unavailable`
  */
 export type StopTurn = (key: string, by: Actor) => Promise<"stopped" | "ended">;
 
-/** Whether somebody may steer the turn of these events: one of those who asked, or a moderator. */
+/** Whether somebody may control the turn of these events, as one of its askers or as a moderator. */
 export function maySteer(
   by: Actor,
   entries: readonly Pick<InboxEntry, "event">[],
@@ -39,7 +39,7 @@ export function maySteer(
   return isAsker || by.origin?.isManager === true || access.isAdmin(by);
 }
 
-/** @see {@link StopTurn} */
+/** Creates {@link StopTurn}. */
 export function createStopTurn({ inbox, scheduler, access, now }: StopTurnOptions): StopTurn {
   async function stopTurnOf(key: string, by: Actor): Promise<"stopped" | "ended"> {
     const [entry] = await inbox.lookUp([key]);
@@ -52,13 +52,13 @@ export function createStopTurn({ inbox, scheduler, access, now }: StopTurnOption
       throw new ParleyError("not-permitted", "somebody else's turn", {
         detail: { problem: translate("steer.not-yours-to-stop") },
       });
-    // On the operator's own page there is one person.
+    // The operator's own page has one person, who needs no name.
     const name = by.origin === undefined ? "" : by.author.name;
-    // The words that people see are stored with the mark: this process may end before the turn has stored its answer.
+    // The visible words are stored too, because this process may end before the turn stores its answer.
     const stopped = await inbox.stop(keys, name, running?.soFar?.(name));
     if (stopped.length === 0) return "ended";
     if (scheduler.stopTurn(keys, name)) return "stopped";
-    // It runs in another process, which ends its reply itself; or in none, and its reply is ended here.
+    // Another process that runs it ends its reply. If none does, the reply is ended here.
     const turns = toOpenTurns(await inbox.lookUp(stopped), now());
     for (const turn of turns) scheduler.schedule(turn);
     return "stopped";
@@ -72,14 +72,14 @@ export function createStopTurn({ inbox, scheduler, access, now }: StopTurnOption
   };
 }
 
-/** How often the store is asked whether a running turn was stopped, or its question edited, elsewhere; in milliseconds. */
+/** How often the store is asked whether another process stopped or edited a running turn, in milliseconds. */
 const intervalMs = 700;
 
 type RunBatch = (batch: readonly PendingTurn[], active: ActiveTurn) => Promise<"ended" | "left-open">;
 
 /**
- * Runs each batch so that it ends soon after a person has stopped it, or edited its question, through another process. One read for all turns of
- * this process together, while some run.
+ * Ends each running batch soon after another process has stopped it or edited its question. While turns run,
+ * one read at a time covers all turns of this process.
  */
 export function withStopWatch(
   runBatch: RunBatch,
@@ -97,7 +97,7 @@ export function withStopWatch(
       for (const { event, stoppedBy } of await inbox.lookUp(turns.flatMap(({ active }) => active.keys))) {
         const turn = turns.find(({ active }) => active.keys.includes(event.key));
         if (stoppedBy !== undefined && turn?.active.keys[0] === event.key) turn.active.stop(stoppedBy);
-        // The process that took in the edit runs it again.
+        // The process that stored the edit runs it again.
         const edits = event.kind === "message" ? (event.edit?.count ?? 0) : 0;
         if (edits > (turn?.edits.get(event.key) ?? 0)) turn?.active.abandon(toEditedError());
       }

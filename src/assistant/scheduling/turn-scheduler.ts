@@ -19,40 +19,39 @@ import {
 import { createRecent } from "../../support/recent.ts";
 import { inTime } from "../../support/clock.ts";
 
-/** How long abandoned turns may take to end, in milliseconds. */
+/** How many milliseconds abandoned turns may take to end. */
 const abortGraceMs = 2000;
-/** How long a turn waits at most for people who go on changing its question, in milliseconds. */
+/** How many milliseconds a turn waits at most for people who keep changing its question. */
 const maxQuietMs = 10_000;
-/** Time before a conversation whose turn was left open runs it again. */
 
-/** @see {@link TurnScheduler.schedule} */
+/** The options of {@link TurnScheduler.schedule}. */
 interface ScheduleOptions {
   readonly unlessLeased?: boolean;
   readonly mayBeLater?: "always" | "when-slow" | undefined;
   readonly quietMs?: number;
 }
 
-/** Runs turns: one at a time in a conversation, in the order of acceptance, many conversations side by side. */
+/** Runs turns one at a time and in order within a conversation. Conversations run in parallel. */
 export interface TurnScheduler {
   /**
-   * Queues a turn. `unlessLeased`: skipped where another process holds the conversation, which may be running this
-   * very turn; the next recovery looks again. `mayBeLater`: other processes may be about to accept messages that were
-   * sent before; it waits for them for a moment, `when-slow` only where its own acceptance was slow. `quietMs`: it waits until people have changed nothing for so long; a
-   * turn that waits already waits on.
+   * Queues a turn. `unlessLeased` skips it if another process holds the conversation and may run this turn.
+   * The next recovery looks again. `mayBeLater` waits a moment for earlier messages that other processes are
+   * accepting, with `when-slow` only if its own acceptance was slow. `quietMs` waits until people have
+   * changed nothing for this time, and prolongs the wait of a turn that is waiting.
    */
   schedule(turn: PendingTurn, options?: ScheduleOptions): void;
   /**
-   * Stops the turn that answers one of these events here, now or where it is just about to begin. `by`: the name that is
-   * shown. Returns whether it was running.
+   * Stops the turn that answers one of these events here, or that is about to. `by` is the shown name. It
+   * returns whether the turn was running.
    */
   stopTurn(keys: readonly string[], by: string): boolean;
   /** The turn that runs in a conversation. */
   activeIn(conversationId: string): ActiveTurn | undefined;
   readonly inFlight: InFlightEvents;
-  /** Turns that run and turns that wait for their conversation. */
+  /** The number of turns that run and that wait for their conversation. */
   load(): { readonly running: number; readonly waiting: number };
   isStopping(): boolean;
-  /** Starts no more turns, waits for active ones until the deadline, then abandons them. Resolves to how many it abandoned. */
+  /** Starts no more turns, and abandons those that run after the deadline. Resolves to their number. */
   stop(options: { readonly deadlineMs: number }): Promise<number>;
 }
 
@@ -60,32 +59,31 @@ interface TurnSchedulerOptions {
   readonly inbox: Pick<Inbox, "isOpen" | "listOpenIn">;
   readonly queue: ConversationQueue;
   readonly log: Log;
-  /** Unix milliseconds. */
   readonly clock: Clock;
   /**
-   * Called before a batch with edited messages runs: applies the edits to what is stored. Resolves to what is to be run
-   * then. Contract: rejects only when the batch stays open.
+   * Called before a batch with edited messages runs. It applies the edits to the store and resolves to the
+   * turns to run then. It may reject only if the batch stays open.
    */
   prepare(batch: readonly PendingTurn[]): Promise<readonly PendingTurn[]>;
-  /** Runs one batch. `left-open`: it is to run again. Contract: rejects only when the batch stays open. */
+  /** Runs a batch. `left-open` means that it must run again. It may reject only if the batch stays open. */
   runBatch(batch: readonly PendingTurn[], active: ActiveTurn): Promise<"ended" | "left-open">;
 }
 
-/** @see {@link TurnScheduler} */
+/** Creates the {@link TurnScheduler}. */
 export function createTurnScheduler(options: TurnSchedulerOptions): TurnScheduler {
   const { inbox, queue, log, clock } = options;
   const pending = new Map<string, PendingTurn[]>();
   const active = new Map<string, ActiveTurn>();
   const inFlight = createInFlightEvents();
-  /** How many batches in a row were left open, by conversation. */
+  /** The number of batches in a row that were left open, by conversation. */
   const failures = createRecent<number>(1000);
-  /** When what other processes accept at the moment is known, by conversation, in `monotonic` time. */
+  /** The `monotonic` time at which events that other processes now accept are known, by conversation. */
   const settled = createRecent<number>(1000);
-  /** Since when turns wait for people to have changed everything, by conversation. The same time. */
+  /** The `monotonic` time since when turns have waited for people to finish their edits, by conversation. */
   const quietSince = createRecent<number>(1000);
   const settleTime = createSettleTime();
   const stopping = new AbortController();
-  /** Names of people who stopped turns that were not running, by the keys of their events. */
+  /** Names of people who stopped turns that were not running, by event key. */
   const stopped = createRecent<string>(1000);
 
   function schedule(
@@ -97,7 +95,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       const waitMs = settleTime.after(clock.now() - turn.event.sentAt, mayBeLater === "when-slow");
       if (waitMs > 0) settled.set(conversationId, clock.monotonic() + waitMs);
     }
-    // It may have been stopped in an earlier run.
+    // An earlier run of it may have been stopped.
     if (turn.stoppedBy === undefined) for (const key of keysOf(turn)) stopped.delete(key);
     if (quietMs !== undefined) {
       keepQuiet(conversationId, quietMs);
@@ -118,7 +116,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     settled.set(conversationId, Math.min(now + quietMs, since + maxQuietMs));
   }
 
-  /** Queues one run of the conversation; it takes whichever turn is first by then. */
+  /** Queues one run of the conversation, which takes the first turn of that time. */
   function enqueue(turn: PendingTurn, unlessLeased: boolean): void {
     const conversationId = storedIn(turn.event);
     const work = (lease: AbortSignal): Promise<void> => runNext(conversationId, lease);
@@ -140,7 +138,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     );
   }
 
-  /** Forgets a turn that could not start (no lease, no store): recovery finds it in the inbox again. */
+  /** Forgets a turn that could not start without lease or store. Recovery finds it in the inbox again. */
   function drop(conversationId: string, turn: PendingTurn): void {
     const turns = pending.get(conversationId);
     const index = turns?.findIndex(({ event }) => event.key === turn.event.key) ?? -1;
@@ -150,17 +148,17 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     for (const key of keysOf(dropped)) inFlight.delete(key);
   }
 
-  /** Updates the pending turns with what an outage left open here, and what other processes have accepted, started and answered. */
+  /** Updates the pending turns with what was left open here and with what other processes have done. */
   async function reconcileWithInbox(conversationId: string): Promise<void> {
     const turns = pending.get(conversationId);
     if (turns === undefined) return;
     const before = [...turns];
-    // A call outside a conversation is stored apart from the conversation under which the inbox lists it.
+    // The inbox lists a lone call under its conversation, although it is stored separately.
     const listedIn = before[0]?.event.conversationId ?? conversationId;
     const open = (await inbox.listOpenIn(listedIn)).filter(({ event }) => storedIn(event) === conversationId);
     const merged = reconcile(before, toOpenTurns(open, clock.now()));
     const mergedKeys = new Set(merged.flatMap(keysOf));
-    // Turns scheduled while the inbox was read may be missing from what was read.
+    // Turns that were scheduled during the read may be missing in its result.
     const isNew = (turn: PendingTurn) => !before.includes(turn) && !mergedKeys.has(turn.event.key);
     const now = [...merged, ...turns.filter(isNew)];
     const known = new Set(turns.map(({ event }) => event.key));
@@ -171,11 +169,11 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   }
 
   async function waitBefore(conversationId: string, lease: AbortSignal): Promise<void> {
-    // What was left open runs again before all else: not in a busy loop.
+    // Turns that were left open run again first, but not in a busy loop.
     const failed = failures.get(conversationId) ?? 0;
     const startedAt = clock.monotonic();
     const failedMs = failed === 0 ? 0 : backoffMs(failed, backoffs.moment);
-    // What it waits for may go on meanwhile.
+    // The time to wait for may move while this waits.
     for (;;) {
       const until = Math.max(startedAt + failedMs, settled.get(conversationId) ?? 0);
       const waitMs = until - clock.monotonic();
@@ -189,7 +187,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
     await waitBefore(conversationId, lease);
     await reconcileWithInbox(conversationId);
-    // Meanwhile another process may have the conversation.
+    // Another process may have the conversation by now.
     lease.throwIfAborted();
     const turns = pending.get(conversationId) ?? [];
     const taken = takeBatch(turns);
@@ -203,7 +201,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       current.abandon(new ParleyError("stopping", "lease lost", { cause: lease.reason }));
     };
     lease.addEventListener("abort", onLeaseLost);
-    // While edits were applied.
+    // The lease may have been lost while edits were applied.
     if (lease.aborted) onLeaseLost();
     active.set(conversationId, current);
     for (const key of keys) if (stopped.has(key)) current.stop(stopped.get(key) ?? "");
@@ -222,7 +220,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     }
   }
 
-  /** Applies edits. What is left to answer then may have other events. */
+  /** Applies edits. The turns that are left may then have other events. */
   async function prepare(taken: readonly PendingTurn[]): Promise<readonly PendingTurn[]> {
     let batch: readonly PendingTurn[] = [];
     try {
@@ -234,7 +232,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     return batch;
   }
 
-  /** Drops what another process has answered, and what was deleted, since it was scheduled. */
+  /** Drops events that were deleted, or that another process answered, since they were scheduled. */
   async function withoutClosed(batch: readonly PendingTurn[]): Promise<PendingTurn[]> {
     const isOpen = await Promise.all(batch.map(({ event }) => inbox.isOpen(event.key)));
     const open = batch.filter((_, index) => isOpen[index]);
@@ -285,19 +283,19 @@ function needsPreparing(turn: PendingTurn): boolean {
   return turn.isEdited === true || editsOf(turn).size > 0;
 }
 
-/** The events that this process has accepted or resumed and not yet closed, by key. */
+/** The events, by key, that this process has accepted or resumed but not closed. */
 interface InFlightEvents {
   has(key: string): boolean;
   add(event: { readonly key: string; readonly author: { readonly id: string } }): void;
   delete(key: string): void;
   readonly size: number;
-  /** Events in flight of one person. */
+  /** The number of one person's events in flight. */
   countOf(authorId: string): number;
-  /** Resolves when the key is no longer in flight; at once where it is not. */
+  /** Resolves when the key is not in flight, which may be at once. */
   whenDone(key: string): Promise<void>;
 }
 
-/** @see {@link InFlightEvents} */
+/** Creates {@link InFlightEvents}. */
 export function createInFlightEvents(): InFlightEvents {
   const authors = new Map<string, string>();
   const counts = new Map<string, number>();
@@ -338,26 +336,26 @@ export function createInFlightEvents(): InFlightEvents {
 const minMs = 150;
 const maxMs = 1500;
 const factor = 4;
-/** So much longer than the quickest, in milliseconds, an acceptance is slow: instances may have tried at different times. */
+/** An acceptance that took this much longer than the quickest is slow, because instances may have retried. */
 const slowMs = 500;
 /** How many acceptances are compared. */
 const windowSize = 100;
 
 /**
- * How long a message waits, once accepted, for earlier ones that other processes are accepting. What makes one acceptance
- * slow (a busy machine, a slow store, lookups) makes others slower still: it waits a multiple of the time by which its own
- * took longer than the quickest of late. That is compared, and not taken as it is, since the platform's clock may differ.
+ * Says how long an accepted message waits for earlier ones that other processes are accepting. Whatever makes
+ * one acceptance slow makes others even slower. So the wait is a multiple of the time by which this one took
+ * longer than the quickest recent one. Only differences count, because the platform's clock may differ.
  */
 interface SettleTime {
   /**
-   * @param tookMs from its sending to its acceptance
-   * @param isInOrder each process receives all messages in their order: only a slow acceptance changes that
-   * @returns milliseconds, from 150 to 1500; 0 for one in order that was not slow
+   * @param tookMs the time from sending to acceptance
+   * @param isInOrder whether each process gets all messages in order, which only a slow acceptance changes
+   * @returns milliseconds from 150 to 1500, or 0 for a message in order that was not slow
    */
   after(tookMs: number, isInOrder?: boolean): number;
 }
 
-/** @see {@link SettleTime} */
+/** Creates {@link SettleTime}. */
 export function createSettleTime(): SettleTime {
   const recent: number[] = [];
   return {

@@ -5,20 +5,20 @@ import { toLanguage } from "../../words/languages.ts";
 import { inLanguage } from "../../words/translate.ts";
 import { type ActiveTurn, eventsOf, type PendingTurn } from "./pending-turn.ts";
 
-/** Events whose traces are open at once; older ones are ended. */
+/** How many traces of events are open at once. Older ones are ended. */
 const maxOpen = 2000;
 
-/** The traces of events, from their arrival until they are answered. */
+/** The traces of events from their arrival until they are answered. */
 interface TurnTraces {
-  /** Begins the trace of an event. It stays open until `end`. */
+  /** Begins the trace of an event, which stays open until `end`. */
   arrived(event: IncomingEvent): Span;
-  /** Begins one run of a turn: part of its first event's trace, or a trace of its own after a restart. */
+  /** Begins a run of a turn as part of its first event's trace, or as a new trace after a restart. */
   run(events: readonly IncomingEvent[], attempt: number): Span;
-  /** Ends the traces of events that this process began. Others are ignored. */
+  /** Ends the traces of events that this process began, and ignores others. */
   end(keys: readonly string[], outcome: string): void;
 }
 
-/** @see {@link TurnTraces} */
+/** Creates {@link TurnTraces}. */
 export function createTurnTraces(tracer: Tracer): TurnTraces {
   if (!tracer.isOn) return { arrived: () => noSpan, run: () => noSpan, end() {} };
   const open = new LRUCache<string, Span>({ max: maxOpen, dispose: (span) => span.end() });
@@ -59,8 +59,8 @@ export function createTurnTraces(tracer: Tracer): TurnTraces {
 type RunBatch = (batch: readonly PendingTurn[], active: ActiveTurn) => Promise<"ended" | "left-open">;
 
 /**
- * Runs each batch in the scope of its turn: its log lines name it, it is one step of a trace, and it speaks the language
- * of the person who asked first.
+ * Runs each batch in the scope of its turn. Its log lines name the turn, it is one step of a trace, and it
+ * uses the language of the person who asked first.
  */
 export function withTurnScope(runBatch: RunBatch, traces: TurnTraces): RunBatch {
   return async (batch, active) => {

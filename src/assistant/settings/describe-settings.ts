@@ -22,13 +22,13 @@ import {
 import { isApplicable, isOnePlace, wordsOf } from "./settings-reader.ts";
 import { currentLanguage, translate } from "../../words/translate.ts";
 
-/** What applies where no layer has a value, in words. */
+/** The values that apply where no layer has one, in words. */
 export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
-/** Longest value in a list, in characters: prompts have thousands. */
+/** The longest value in a list, in characters, because prompts may have thousands. */
 const maxShownChars = 80;
 
-/** The settings in force, one line each with the layer that they are from, in Markdown. */
+/** Lists in Markdown the settings in force, with a line and the layer for each. */
 export function describeSettings(all: LayeredValues, defaults: Defaults, asker: Asker): string {
   const groups = Object.keys(settingGroups) as SettingGroup[];
   return groups
@@ -42,7 +42,7 @@ export function describeSettings(all: LayeredValues, defaults: Defaults, asker: 
     .join("\n\n");
 }
 
-/** One setting: what it is, what is in force, what each layer has, and what can be typed. */
+/** Describes one setting: its meaning, the value in force, the value of each layer, and what can be typed. */
 export function describeSetting(
   name: SettingName,
   all: LayeredValues,
@@ -67,7 +67,7 @@ export function describeSetting(
 /** Values of these kinds can be as long as a message. */
 const longKinds: ReadonlySet<string> = new Set(["text", "access"]);
 
-/** What `/help` explains of the settings. On the page, whose one person is the operator, nobody else has any. */
+/** The facts about settings for `/help`. The page has one person, the operator, and no `person` layer. */
 export function explainSettings(all: LayeredValues, defaults: Defaults, asker: Asker): SettingFacts[] {
   const existing = layers.filter((layer) => !isOnePlace(asker) || layer !== "channel");
   const meant = existing.filter((layer) => asker.origin !== undefined || layer !== "person");
@@ -85,7 +85,7 @@ export function explainSettings(all: LayeredValues, defaults: Defaults, asker: A
     });
 }
 
-/** A setting in force and from where: "`gpt-4o` (from this channel)". */
+/** A setting in force with its layer, for example "`gpt-4o` (from this channel)". */
 function inForce(name: SettingName, all: LayeredValues, defaults: Defaults, asker: Asker): string {
   const from = (layer: Layer) => wordsOf(layer, asker, "from");
   if (declarationOf(name).combines === "limit") {
@@ -105,7 +105,7 @@ function inForce(name: SettingName, all: LayeredValues, defaults: Defaults, aske
     : `${shown(name, effective.value)} (${from(effective.from)})`;
 }
 
-/** The same without Markdown: "gpt-4o (from this channel)". */
+/** The same without Markdown, for example "gpt-4o (from this channel)". */
 export function describeInForce(
   name: SettingName,
   all: LayeredValues,
@@ -119,20 +119,20 @@ function shown(name: SettingName, value: SettingValue): string {
   return `${inline(formatSetting(name, value), maxShownChars)}${meaningOf(name, value)}`;
 }
 
-/** What a value that is typed in English means, in the person's language: " = Aus". */
+/** The meaning of a value that is typed in English, in the person's language, for example " = Aus". */
 function meaningOf(name: SettingName, value: SettingValue | undefined): string {
   if (currentLanguage() === "en") return "";
   const label = settingChoices(name).find((choice) => choice.value === value)?.label;
   return label === undefined || label.toLowerCase() === value ? "" : ` = ${label}`;
 }
 
-/** What applies where nobody has set it. */
+/** The value that applies if nobody has set one. */
 function byDefault(name: SettingName, defaults: Defaults): string {
   const value = defaults[name] ?? translate("settings.not-set");
   return translate("settings.default", { value: `${value}${meaningOf(name, value.replaceAll("`", ""))}` });
 }
 
-/** A value as code, on one line. */
+/** A value as inline code on one line. */
 function inline(text: string, maxChars: number): string {
   const line = text.replaceAll(/\s+/g, " ").replaceAll("`", "'").trim();
   return `\`${line.length <= maxChars ? line : `${line.slice(0, maxChars - 1).trimEnd()}…`}\``;
@@ -146,7 +146,7 @@ function whereAndWhat(name: SettingName): string {
   return translate("settings.can-be-set.choices", { layers: where, choices });
 }
 
-/** Whether a layer that may hold it exists here. */
+/** Whether a layer exists here that may hold the setting. */
 function hasLayer(name: SettingName, all: LayeredValues, asker: Asker): boolean {
   return isApplicable(name, asker) && declarationOf(name).layers.some((layer) => all[layer] !== undefined);
 }

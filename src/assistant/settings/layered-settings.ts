@@ -70,39 +70,39 @@ interface LayeredSettingsOptions extends SettingsReaderOptions {
   readonly chat: DeploymentChat;
 }
 
-/** The settings in force for one turn or command. */
+/** The settings in force for a turn or command. */
 export interface TurnSettings {
   readonly chat: ChatSettings;
   readonly models: LayeredModelChoice;
-  /** Nothing is shown before the answer is complete. */
+  /** Whether nothing is shown before the answer is complete. */
   readonly isCalm: boolean;
-  /** The language that Parley itself speaks, where a setting names one of its languages. */
+  /** The language of Parley's own words, if a setting names one of its languages. */
   readonly language: Language | undefined;
 }
 
 type SettingServices = Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
 
-/** Everything that the settings of `/settings` do. Failures of the store are `store-unavailable`. */
+/** Everything behind `/settings`. Failures of the store are `store-unavailable`. */
 export interface LayeredSettings {
   readonly rules: ReturnType<typeof createPlaceRules>;
   readonly forms: SettingsForms;
-  /** What is in force for an event. While the store is unavailable, a choice of models that fails with that. */
+  /** The settings in force for an event. If the store is unavailable, choosing a model fails. */
   forTurn(event: IncomingEvent): Promise<TurnSettings>;
   /** The services of a command call. */
   servicesFor(call: CommandCall): SettingServices;
-  /** The settings in force for a person outside of conversations, in the language that Parley speaks with them. */
+  /** The settings in force for a person outside of conversations, in the person's language. */
   explainTo(by: Actor): Promise<Pick<PersonOverview, "language" | "settings">>;
   /** Removes what is set for a place or person. */
   erase(holder: string): Promise<void>;
 }
 
 /**
- * How long the gateway may take to list its models or to find the default ones, in milliseconds: platforms want a
- * form's answer within 3 s.
+ * How many milliseconds the gateway may take to list its models or find the defaults, because platforms want
+ * a form's answer within 3 s.
  */
 const modelListMs = 1500;
 
-/** @see {@link LayeredSettings} */
+/** Creates {@link LayeredSettings}. */
 export function createLayeredSettings(options: LayeredSettingsOptions): LayeredSettings {
   const { access, chat, gateway, models, isModelAllowed } = options;
   const reader = createSettingsReader(options);
@@ -170,7 +170,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
     };
   }
 
-  /** The layer that is meant where none is named. */
+  /** The layer that is meant if the caller names none. */
   function usualLayer(scene: Scene, name: Parameters<typeof mayHold>[1]): Layer {
     const holders = holdersOf(scene, access);
     if (scene.origin === undefined && holders.server !== undefined) return "server";
@@ -208,7 +208,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
   };
 }
 
-/** A call outside a conversation has an id of its own there, which holds no settings. */
+/** A call outside of conversations has a separate id as its conversation, which holds no settings. */
 function toScene(event: IncomingEvent): Scene {
   const { platform, author, origin, conversationId } = event;
   const isInside = event.kind === "message" || event.inConversation;
@@ -224,27 +224,27 @@ interface SettingsDeskOptions {
   readonly defaults: () => Promise<Defaults>;
 }
 
-/** In the order in which people want them. */
+/** The layers are in the order in which people want them. */
 const offered: readonly Layer[] = ["person", "conversation", "channel", "server"];
 const groups = Object.keys(settingGroups) as SettingGroup[];
 const maxKeyChars = 100;
 const maxPlaceholderChars = 100;
 const keyPrefix = "settings";
 
-/** The forms of `/settings`: one for each layer and group. Rights are checked at each step. */
+/** The forms of `/settings`, one for each layer and group. Rights are checked at each step. */
 export interface SettingsForms {
-  /** What the caller may change in a conversation, and around it. */
+  /** What the caller may change in a conversation and around it. */
   offers(caller: Actor, conversationId: string | undefined): readonly FormOffer[];
-  /** @throws ParleyError `not-permitted`; `store-unavailable` */
+  /** Opens a form. @throws ParleyError `not-permitted`, `store-unavailable` */
   open(key: string, caller: Actor): Promise<PressResult>;
   /**
-   * Saves all fields, or none where one is wrong. Fields that are missing stay as they are; empty ones are reset.
-   * @throws ParleyError `not-permitted`; `store-unavailable`
+   * Saves all fields, or none if one is wrong. Missing fields stay as they are, and empty ones are reset.
+   * @throws ParleyError `not-permitted`, `store-unavailable`
    */
   submit(key: string, caller: Actor, values: Readonly<Record<string, string>>): Promise<PressResult>;
 }
 
-/** @see {@link SettingsForms} */
+/** Creates {@link SettingsForms}. */
 function createSettingsDesk(options: SettingsDeskOptions): SettingsForms {
   const { reader, changer, access } = options;
 
@@ -293,7 +293,7 @@ function createSettingsDesk(options: SettingsDeskOptions): SettingsForms {
       const scene = toScene(caller, conversationId);
       return (
         offered
-          // On the page, whose one person is the operator, "me" and "this page" are the same.
+          // On the page, whose only person is the operator, "me" and "this page" are the same.
           .filter(
             (layer) => (layer !== "person" || scene.origin !== undefined) && mayChange(layer, scene, access),
           )
@@ -334,7 +334,7 @@ function createSettingsDesk(options: SettingsDeskOptions): SettingsForms {
       const scene = toScene(caller, conversationId);
       expectMayChange(layer, scene, access);
       const before = (await reader.read(scene))[layer] ?? {};
-      // What stays as it is need not be valid any more: a model that is gone must not keep the rest from being saved.
+      // Unchanged fields are not checked, so that a model that is gone does not block the rest.
       const typed = namesIn(layer, group, scene).flatMap((name) => {
         const stored = before[name];
         const text = values[name]?.trim();
@@ -370,7 +370,7 @@ interface Target {
   readonly conversationId: string | undefined;
 }
 
-/** @throws ParleyError `not-permitted`: a form of another version, or a made up one */
+/** Reads a form's key. @throws ParleyError `not-permitted` for a form that this version does not have */
 function parseKey(key: string): Target {
   const [prefix, layer, group, ...rest] = key.split("/");
   const found = { layer: offered.find((one) => one === layer), group: groups.find((one) => one === group) };
@@ -409,14 +409,14 @@ interface SettingsChangerOptions {
   readonly reader: SettingsReader;
   readonly access: Pick<Access, "isAdmin">;
   readonly models: Pick<ModelChoice, "choose">;
-  /** What is wrong with access terms, one sentence each. */
+  /** Says in one sentence each what is wrong with access terms. */
   readonly accessProblems: (terms: readonly string[]) => readonly string[];
 }
 
-/** What is wrong with single values, as the ends of sentences that begin with the setting's name. */
+/** What is wrong with values, as the ends of sentences that begin with the setting's name. */
 type SettingProblems = { readonly [N in SettingName]?: string };
 
-/** Saves what a person typed for a layer: all of it, or nothing where something is wrong. */
+/** Saves what a person typed for a layer, or nothing if a part of it is wrong. */
 type SettingsChanger = (
   layer: Layer,
   scene: Scene,
@@ -424,8 +424,8 @@ type SettingsChanger = (
 ) => Promise<SettingProblems | undefined>;
 
 /**
- * Returns a function that checks and saves a change. It resolves to what is wrong, `undefined`: saved.
- * @throws ParleyError from the function: `not-permitted`, `store-unavailable`
+ * Returns a function that checks and saves a change. It resolves to what is wrong, or to `undefined` if it
+ * was saved. It throws ParleyErrors `not-permitted` and `store-unavailable`.
  */
 function createSettingsChanger(options: SettingsChangerOptions): SettingsChanger {
   const { reader, access, models } = options;
@@ -450,7 +450,7 @@ function createSettingsChanger(options: SettingsChangerOptions): SettingsChanger
       try {
         await models.choose(setting.operation, value, AbortSignal.timeout(modelListMs));
       } catch (error) {
-        // A gateway that is down must not keep people from their settings; the model is checked when it is used.
+        // A gateway that is down must not block settings. The model is checked when it is used.
         if (isParleyError(error, "gateway-unknown-model") || isParleyError(error, "model-not-allowed"))
           return translate("setting.problem.model-refused", { why: toNotice(error) });
       }
@@ -478,7 +478,7 @@ function createSettingsChanger(options: SettingsChangerOptions): SettingsChanger
   };
 }
 
-/** Values of one layer that cannot both be meant; told at the one that was changed. */
+/** Finds values of one layer that contradict each other, and reports them at the changed one. */
 function contradictionIn(
   { "person-budget": person, "place-budget": place }: LayerValues,
   change: Readonly<Partial<Record<SettingName, unknown>>>,

@@ -10,13 +10,13 @@ import { channelHolderOf, type Place, type SettingsReader } from "./settings-rea
 
 /** The rules that the managers of a server, workspace or channel made with `/settings`. */
 interface PlaceRules extends PlaceBudgets {
-  /** Which messages are for the bot, and where it answers. @throws ParleyError `store-unavailable` */
+  /** Which messages are for the bot and where it answers. @throws ParleyError `store-unavailable` */
   settingsOf(place: Place): Promise<PlaceSettings>;
-  /** @throws ParleyError `access-denied`: a list of `who-may-use` leaves them out; `store-unavailable` */
+  /** @throws ParleyError `access-denied` if a `who-may-use` list leaves them out, or `store-unavailable` */
   expectMayUse(asker: Asker): Promise<void>;
 }
 
-/** @see {@link PlaceRules} */
+/** Creates {@link PlaceRules}. */
 export function createPlaceRules(
   reader: Pick<SettingsReader, "readPlaces">,
   access: Pick<Access, "isAdmin">,
@@ -31,7 +31,7 @@ export function createPlaceRules(
     },
     async expectMayUse(asker) {
       const { origin } = asker;
-      // Those who make the list are never locked out by it.
+      // The list never locks out the people who may change it.
       if (origin === undefined || origin.isManager || access.isAdmin(asker)) return;
       const { server, channel } = await reader.readPlaces(origin);
       const terms = termsOf(origin);
@@ -43,7 +43,7 @@ export function createPlaceRules(
       }
     },
     async budgetsFor({ platform, origin, personId }) {
-      // On the page, the operator's own platform, the place is the page.
+      // The page, which is the operator's own platform, is its own place.
       const place: Place = origin ?? { server: platform };
       const places = await reader.readPlaces(place);
       const ids = { server: place.server, channel: channelHolderOf(place) };
@@ -68,8 +68,8 @@ function termsOf({ user, server, channel, roles = [] }: Origin): ReadonlySet<str
 }
 
 /**
- * Returns {@link Receiver.answersTo}. Conversations of versions that did not mark people's threads have no mark: what was
- * answered whole then still is, until `/dismiss`.
+ * Creates {@link Receiver.answersTo}. Earlier versions did not mark people's threads, so their conversations
+ * have no mark. Those are still answered whole until `/dismiss`.
  */
 export function createThreadRules(options: {
   readonly conversations: Pick<Conversations, "settings" | "exists">;
@@ -85,7 +85,7 @@ export function createThreadRules(options: {
     if (room?.isPeoples === true) return undefined;
     const isStored = Object.keys(stored).length > 0 || (await conversations.exists(conversationId));
     if (isStored) return "every-message";
-    // Its first message is accepted, and its turn has not stored anything yet.
+    // Its first message is accepted, but its turn has stored nothing yet.
     const open = await inbox.listOpenIn(conversationId);
     return open.some(({ event }) => event.inRoom !== true) ? "every-message" : undefined;
   };

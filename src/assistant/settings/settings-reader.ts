@@ -15,31 +15,31 @@ import { ParleyError } from "../../core/errors.ts";
 import type { Author, Origin } from "../../core/events.ts";
 import { translate } from "../../words/translate.ts";
 
-/** How long a value that was read counts as current: a change in another process shows after that, in milliseconds. */
+/** How many milliseconds a value counts as current. A change in another process shows after that. */
 const freshMs = 2000;
-/** Servers, channels and persons whose settings are remembered. */
+/** How many servers, channels and persons have their settings remembered. */
 const maxHolders = 5000;
 
 export interface SettingsReaderOptions {
   readonly store: SettingsStore;
   readonly conversations: Pick<Conversations, "settings" | "saveSettings">;
   readonly access: Pick<Access, "isAdmin">;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
 }
 
-/** Reads and writes the layers. Failures are `store-unavailable`, never a lack of settings. */
+/** Reads and writes the layers. Failures throw `store-unavailable` and never look like missing settings. */
 export interface SettingsReader {
-  /** The values of every layer of a scene: one read of the store for all that are not remembered, and none otherwise. */
+  /** The values of every layer of a scene. One read of the store gets all that are not remembered. */
   read(scene: Scene): Promise<LayeredValues>;
   /**
-   * The values of places. While the store is unavailable, the last known ones: whether a message is for
-   * the bot at all must not depend on it.
+   * The values of places. If the store is unavailable, it returns the last known ones, because they decide
+   * whether a message is for the bot at all.
    */
   readPlaces(place: Place): Promise<LayeredValues>;
-  /** Changes a layer; the scene has it. */
+  /** Changes a layer, which must exist in the scene. */
   change(layer: Layer, scene: Scene, change: LayerChange): Promise<void>;
-  /** Removes the settings of a place that was deleted, or of a person. */
+  /** Removes the settings of a deleted place or of a person. */
   erase(holder: string): Promise<void>;
 }
 
@@ -48,12 +48,12 @@ interface Remembered {
   readonly readAt: number;
 }
 
-/** @see {@link SettingsReader} */
+/** Creates a {@link SettingsReader}. */
 export function createSettingsReader(options: SettingsReaderOptions): SettingsReader {
   const { store, conversations, access, now } = options;
   const remembered = createRecent<Remembered>(maxHolders);
   const writers = createKeyedQueue();
-  /** Counts the changes of this process: a read that one of them overtook is not remembered. */
+  /** The number of changes in this process. A read during a change is not remembered. */
   let changes = 0;
 
   async function readHolders(holders: readonly string[]): Promise<ReadonlyMap<string, LayerValues>> {
@@ -145,14 +145,14 @@ function toLayerValues({ model, chosen = {} }: ConversationSettings): LayerValue
   return model === undefined ? chosen : { ...chosen, "chat-model": model };
 }
 
-/** Who does something and where; every event is one. */
+/** Who does something and where. Every event is a scene. */
 export interface Scene extends Asker {
   readonly author: Author;
-  /** Absent outside conversations. */
+  /** It is absent outside of conversations. */
   readonly conversationId?: string | undefined;
 }
 
-/** Who or what holds the settings of each layer that exists in a scene. Ids of the store. */
+/** The store's ids of the holders of each layer that exists in a scene. */
 type LayerHolders = Readonly<Partial<Record<Layer, string>>>;
 
 /** @param access tells the operator's own platform, which is one place, from an event of an unknown place */
@@ -168,25 +168,25 @@ export function holdersOf(scene: Scene, access: Pick<Access, "isAdmin">): LayerH
   };
 }
 
-/** Where somebody is, as far as settings are concerned. */
+/** The part of an origin that matters for settings. */
 export type Place = Pick<Origin, "server" | "channel" | "channelPlace">;
 
-/** Who holds the settings and budgets of the channel. */
+/** The holder of the settings and budgets of the channel. */
 export function channelHolderOf({ channel, channelPlace }: Place): string | undefined {
   return channelPlace ?? channel;
 }
 
-/** Whether the platform is one place by itself, as the page is: without channels, and nobody is with others there. */
+/** Whether the whole platform is one place, like the page, without channels or other people. */
 export function isOnePlace({ origin, platform }: Asker): boolean {
   return origin === undefined || origin.server === platform;
 }
 
-/** Whether a setting means anything in a scene: on the page there are no channels and no other people. */
+/** Whether a setting applies in a scene. The page has no channels and no other people. */
 export function isApplicable(name: SettingName, asker: Asker): boolean {
   return !isOnePlace(asker) || declarationOf(name).isShared !== true;
 }
 
-/** A layer in words. `for`: after "for" ("this channel"). `from`: as an origin. `title`: alone. */
+/** A layer in words: `for` follows "for" ("this channel"), `from` is an origin, `title` stands alone. */
 export function wordsOf(layer: Layer, asker: Asker, role: "for" | "from" | "title" = "for"): string {
   return translate(`layer.${kindOf(layer, asker)}.${role}`);
 }
@@ -204,7 +204,7 @@ export function mayChange(layer: Layer, scene: Scene, access: Pick<Access, "isAd
   return scene.origin?.isManager === true || access.isAdmin(scene);
 }
 
-/** @throws ParleyError `not-permitted`, with the reason: no such layer here, or no right to change it */
+/** @throws ParleyError `not-permitted` with the reason: the layer does not exist here, or no right to it */
 export function expectMayChange(layer: Layer, scene: Scene, access: Pick<Access, "isAdmin">): void {
   if (mayChange(layer, scene, access)) return;
   const problem =

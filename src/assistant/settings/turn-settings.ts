@@ -9,13 +9,13 @@ import { wordsOf } from "./settings-reader.ts";
 import type { Language } from "../../words/languages.ts";
 import { translate } from "../../words/translate.ts";
 
-/** How the chat model is asked where `/settings` says nothing. */
+/** How the chat model is asked where `/settings` has no value. */
 export interface DeploymentChat extends ChatSettings {
   /** The part of the system message that no setting replaces. Default: all of it. */
   readonly identity?: string;
 }
 
-/** How much longer a long answer may be. */
+/** The factor by which a long answer may be longer. */
 const longFactor = 4;
 
 const lengthInstructions = {
@@ -24,7 +24,7 @@ const lengthInstructions = {
   long: "Answer in detail: explain, and give examples where they help.",
 } as const;
 
-/** The languages of the catalogue by the names that the setting `language` has. */
+/** The languages of the catalogue by their names in the setting `language`. */
 const spoken: Readonly<Record<string, Language>> = {
   English: "en",
   German: "de",
@@ -34,15 +34,15 @@ const spoken: Readonly<Record<string, Language>> = {
 };
 
 /**
- * The language that Parley itself speaks where a person has set that of answers, for themselves or for the conversation.
- * What a place sets is about answers alone. `undefined`: the person's locale decides.
+ * The language of Parley's own words, if a person has set a language for themselves or for the conversation.
+ * A place's setting affects only answers. `undefined` means that the person's locale decides.
  */
 export function toSpokenLanguage({ language }: EffectiveValues): Language | undefined {
   const isOwn = language?.from === "person" || language?.from === "conversation";
   return isOwn ? spoken[language.value] : undefined;
 }
 
-/** How the chat model is asked, with the settings in force. */
+/** How the chat model is asked with the settings in force. */
 export function toChatSettings(chat: DeploymentChat, effective: EffectiveValues): ChatSettings {
   const length = effective["answer-length"]?.value ?? "normal";
   const language = effective.language?.value ?? automaticLanguage;
@@ -67,8 +67,8 @@ const settingOf = {
 } as const;
 
 /**
- * The model asked for, else the one that the settings in force name, else the deployment's. A set model that is no
- * longer listed or allowed is replaced by the deployment's, and a notice says so.
+ * Chooses the requested model, or else the one in the settings, or else the deployment's. If the set model is
+ * not listed or allowed any more, the deployment's replaces it, with a notice.
  */
 export function layerModels(
   models: ModelChoice,
@@ -80,7 +80,7 @@ export function layerModels(
   async function choose(...[operation, asked, signal]: Parameters<ModelChoice["choose"]>): Promise<string> {
     const set: EffectiveValue<string> | undefined = effective[settingOf[operation]];
     if (asked !== undefined || set === undefined) return models.choose(operation, asked, signal);
-    // A model that draws need not be one that changes pictures.
+    // A model that draws may not be able to change pictures.
     if (operation === "image-edit" && models.find(set.value)?.capabilities.drawsInChat === false)
       return models.choose(operation, undefined, signal);
     try {
@@ -106,7 +106,7 @@ export function layerModels(
   };
 }
 
-/** For a turn whose settings could not be read: it fails with `error` where it asks for a model. */
+/** Models for a turn whose settings could not be read. Choosing one fails with `error`. */
 export function unreadableModels(models: ModelChoice, error: unknown): LayeredModelChoice {
   return { ...models, choose: () => Promise.reject(error), takeNotices: () => [] };
 }

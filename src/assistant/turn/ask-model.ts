@@ -20,32 +20,32 @@ import { afterReset, hasPictures, textOf, withoutRetriedAttempts } from "./store
 import { keepPicture, type PartialAnswer, streamAnswer, type AnswerEnd } from "./stream-answer.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
-/** Most messages of a conversation that are considered for one answer. */
+/** How many messages of a conversation are considered for an answer. */
 export const maxHistory = 200;
-/** Share of a prompt that is sent after the gateway has refused it as too long without naming a limit. */
+/** The share of a prompt that is sent after the gateway has refused it as too long without a limit. */
 const shrunkShare = 0.4;
 
 interface Question {
   readonly read: Awaited<ReturnType<typeof readMessages>>;
-  /** Markdown before the answer. Empty: none. */
+  /** Markdown before the answer, or an empty text. */
   readonly lead: string;
   /** Resolves when the reply has begun and its address is saved. */
   readonly shown: Promise<void>;
-  /** When the turn began, as `performance.now()` counts. */
+  /** The start of the turn on the clock of `performance.now()`. */
   readonly startedAt: number;
   readonly receipt: ReceiptDraft;
-  /** The answer whose rest is asked for. */
+  /** The answer that is to be continued. */
   readonly continued: StoredMessage | undefined;
 }
 
 interface ModelAnswer extends AnswerEnd {
-  /** The conversation's settings as they were when the model was asked. */
+  /** The conversation's settings at the time when the model was asked. */
   readonly settings: ConversationSettings;
 }
 
 /**
- * Asks the model with as much of the conversation as fits, and streams its answer into the reply and into `answer`.
- * A prompt that the gateway refuses as too long is cut and sent once more.
+ * Asks the model with as much of the conversation as fits, and streams its answer into the reply and into
+ * `answer`. A prompt that the gateway refuses as too long is shortened and sent once more.
  * @throws ParleyError as {@link streamAnswer} does
  */
 export async function askModel(
@@ -102,27 +102,27 @@ export async function askModel(
     if (!isParleyError(error) || !mayTakeLess(error, contents)) throw error;
     const refused = contents;
     const end = await attempt(lessThan(refused, error, tolerance.of(model))).catch((again: unknown) => {
-      // Less was refused as well: what the gateway said first is about the request that people meant.
+      // The smaller request was refused too. The first error is about the request that people meant.
       throw isParleyError(again) && mayTakeLess(again, refused) ? error : again;
     });
     const cause = tolerance.learn(model, refused, error);
-    // Of pictures, and of a length that the gateway has named, the notices of what was left out say enough.
+    // Notices of what was left out already explain pictures, and a length that the gateway has named.
     if (cause !== "pictures" && error.code !== "gateway-context-length")
       answer.notices.push(translate(`notice.sent-less.${cause}`));
     return { ...end, settings };
   }
 }
 
-/** What is sent, and what is left out of it. */
+/** Limits what is sent to the model. */
 interface HowToAsk {
   readonly tolerance: Tolerance;
   readonly isLean: boolean;
 }
 
-/** Most of a prompt that is sent after a refusal whose reason is not known, in estimated tokens beside the question. */
+/** The size of a prompt after a refusal for an unknown reason, in estimated tokens beside the question. */
 const leanTokens = 2000;
 
-/** Whether a smaller request may be answered where this one was refused. Words are no help: servers have dozens. */
+/** Whether a smaller request may succeed. Codes decide, because servers use dozens of different words. */
 function mayTakeLess({ code, detail }: ParleyError, contents: RefusedRequest): boolean {
   const hasPictures = contents.pictures.length > 0 || contents.links > 0;
   switch (code) {
@@ -139,11 +139,11 @@ function mayTakeLess({ code, detail }: ParleyError, contents: RefusedRequest): b
   }
 }
 
-/** A request that leaves out what may be the reason of a refusal: all of it, because it is made once. */
+/** A request without anything that may have caused the refusal, because it is made only once. */
 function lessThan(refused: RefusedRequest, error: ParleyError, known: Tolerance): HowToAsk {
   if (error.code === "gateway-context-length") {
     const contextLength = namedContextLength(error);
-    // A named limit is in the model's own tokens: what was refused is shortened in any case.
+    // A named limit is in the model's own tokens, so the refused prompt is shortened in any case.
     const share = contextLength === undefined ? shrunkShare : 0.8;
     const maxTokens = Math.floor(refused.estimatedTokens * share);
     return { isLean: false, tolerance: { ...known, contextLength, maxTokens } };
@@ -160,7 +160,7 @@ interface Attempt extends Question {
   readonly history: readonly StoredMessage[];
   readonly meant: MeantPictures | undefined;
   readonly how: HowToAsk;
-  /** Called with what the request contains, before it is sent. */
+  /** Called with the contents of the request before it is sent. */
   readonly onContents: (contents: RefusedRequest) => void;
 }
 
@@ -218,14 +218,14 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
   return end;
 }
 
-/** How many times more room an answer gets whose first try was spent on thoughts. */
+/** How many times more tokens an answer gets if the first attempt had only thoughts. */
 const thinkingFactor = 4;
 
 function maxTokensFor(continued: StoredMessage | undefined, maxTokens: number): number {
   return continued !== undefined && textOfAnswer(continued) === "" ? maxTokens * thinkingFactor : maxTokens;
 }
 
-/** Makes the change that the answer asks for, or says what a model that drew by itself had before it. */
+/** Makes the change that the answer asks for, or notes the last picture seen by a model that drew unasked. */
 async function endWithPictures(
   dependencies: TurnDependencies,
   turn: Turn,
@@ -240,7 +240,7 @@ async function endWithPictures(
     answer.notices.push(lastShownNotice(last.named));
 }
 
-/** The pictures that may be meant, where one of them could be changed. */
+/** The pictures that may be meant, if one of them can be changed. */
 async function findMeant(
   dependencies: TurnDependencies,
   { conversationId, messages, signal }: Turn,
@@ -253,7 +253,7 @@ async function findMeant(
   return meant !== undefined && (await canChangePictures(dependencies, signal)) ? meant : undefined;
 }
 
-/** Memory that the pictures of a prompt take, in bytes: as base64, in the request's JSON, and in its encoded body. */
+/** The bytes of memory for a prompt's pictures: as base64, in the request's JSON and in its encoded body. */
 function imageBytesOf(history: readonly StoredMessage[]): number {
   const sizes = history
     .flatMap((message) => message.parts)
@@ -261,20 +261,20 @@ function imageBytesOf(history: readonly StoredMessage[]): number {
   return Math.ceil(sizes.slice(-maxImages).reduce((sum, size) => sum + size, 0) * (4 / 3) * 3);
 }
 
-/** The log up to the turn's own messages: later ones belong to the next turn. */
+/** The log up to the turn's own messages, because later ones belong to the next turn. */
 function upToTurn(log: readonly StoredMessage[], own: readonly StoredMessage[]): readonly StoredMessage[] {
   const lastId = own.at(-1)?.id;
   const end = log.findIndex((message) => message.id === lastId);
   if (end !== -1) return log.slice(0, end + 1);
-  // They are still being stored, some of them perhaps already.
+  // The turn's messages are still being stored, and some may already be.
   const ownIds = new Set(own.map(({ id }) => id));
   return [...log.filter(({ id }) => !ownIds.has(id)), ...own];
 }
 
-/** The name under which a change is stored, to be made again: that of the command which makes one. */
+/** A change is stored, for repetition, under the name of the command that makes changes. */
 const drawCommand = "imagine";
 
-/** Whether a model can change pictures, as far as is known. What that says of models is said when one is asked. */
+/** Whether a known model can change pictures. Notices about models follow when one is asked. */
 async function canChangePictures(
   { models }: Pick<TurnDependencies, "models">,
   signal: AbortSignal,
@@ -291,7 +291,7 @@ async function canChangePictures(
 }
 
 /**
- * Makes the change that the chat model has asked for, in the place of its answer.
+ * Makes the change that the chat model has asked for, in place of its answer.
  * @throws ParleyError as {@link requestChange} does
  */
 async function changeMeantPicture(
@@ -329,9 +329,9 @@ async function changeMeantPicture(
   reply.write({ lead, text: answer.text });
 }
 
-/** Most pictures that a model is told about, newest first. */
+/** How many pictures a model is told about, newest first. */
 const maxListed = 8;
-/** Longest instruction for a change, in characters. */
+/** The longest instruction for a change, in characters. */
 const maxInstructionChars = 4000;
 
 const tag = "change_picture";
@@ -340,7 +340,7 @@ const whole = new RegExp(`^\\s*<${tag} number="(\\d{1,3})">([\\s\\S]{1,${maxInst
 /** Pictures of a conversation that a request may mean, in the order of their numbers from 1. */
 interface MeantPictures {
   readonly pictures: readonly TakenPicture[];
-  /** Tells the model about them, and how it asks for a change of one. */
+  /** Tells the model about the pictures and how to ask for a change of one. */
   readonly note: string;
 }
 
@@ -351,17 +351,17 @@ interface AskedChange {
 }
 
 /**
- * The pictures that can be meant: the newest of the history, the last one of the conversation where that is older than
- * the history, and those of the message that the person replies to, which come last. `undefined`: there is none.
+ * Finds the pictures that may be meant: the newest of the history, the last one of the conversation if that
+ * is older, and those of the message that the person replies to, which come last.
  * @throws ParleyError `store-unavailable`
  */
 export async function findMeantPictures(
   conversations: Pick<Conversations, "find">,
   conversationId: string,
   known: {
-    /** Oldest first. */
+    /** The history, oldest first. */
     readonly history: readonly StoredMessage[];
-    /** @see ConversationSettings.lastPicture */
+    /** The value of {@link ConversationSettings.lastPicture}. */
     readonly lastPicture: string | undefined;
     /** A key of {@link StoredMessage.shownAs}. */
     readonly repliesTo: string | undefined;
@@ -402,14 +402,14 @@ function toNote(pictures: readonly TakenPicture[], replied: number): string {
   ].join("\n");
 }
 
-/** Whether an answer so far may become a request for a change: it is not shown until that is known. */
+/** Whether a partial answer may become a request for a change. It is not shown until that is known. */
 export function mayAskForChange(text: string): boolean {
   const start = text.trimStart();
   const opening = `<${tag} `;
   return start.length < opening.length ? opening.startsWith(start) : start.startsWith(opening);
 }
 
-/** The change that a whole answer asks for. A number that is not listed stands for the last picture. */
+/** The change that a whole answer asks for. An unlisted number stands for the last picture. */
 export function parseAskedChange(text: string, { pictures }: MeantPictures): AskedChange | undefined {
   const [, number = "", instruction = ""] = whole.exec(text) ?? [];
   const picture = pictures[Number(number) - 1] ?? pictures.at(-1);

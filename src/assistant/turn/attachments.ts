@@ -19,23 +19,23 @@ import type { TurnDependencies } from "./turn.ts";
 
 type Transcription = Awaited<ReturnType<typeof transcribe>>;
 
-/** Longest text file that is quoted to the model, in characters. */
+/** The longest text file that is quoted to the model, in characters. */
 const maxQuotedChars = 100_000;
-/** Most attachments of one message that are read, three at a time. */
+/** How many attachments of a message are read, three at a time. */
 const maxAttachments = 10;
-/** Longest alt text that is kept, in characters: platforms take about as much. */
+/** The longest alt text that is kept, in characters. Platforms accept about as much. */
 const maxAltTextChars = 2000;
 const imageLimits = { maxEdgePx: 2048, maxBytes: 5_000_000 };
 
 export interface AttachmentReader {
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
   transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<Transcription>;
-  /** Names and terms that guide the recognition, as the person gave them. */
+  /** Names and terms from the person that guide the recognition. */
   readonly hint?: string | undefined;
   readonly clock: Clock;
   readonly conversations: Pick<Conversations, "putBlob">;
   readonly conversationId: string;
-  /** Whose files they are: people take turns. */
+  /** The person whose files they are. People take turns. */
   readonly personId: string;
   /** Resolves when so many bytes may be loaded. */
   admitBytes(bytes: number, signal: AbortSignal): Promise<Release>;
@@ -47,16 +47,16 @@ export interface AttachmentReader {
 interface ReadAttachments {
   readonly parts: readonly MessagePart[];
   readonly notices: readonly string[];
-  /** The transcriptions made. */
+  /** The calls of the transcriptions. */
   readonly calls: readonly ReceiptCall[];
-  /** The words of voice notes with their times, by voice part; where they are known. */
+  /** The words of voice notes with their times, by voice part, if the times are known. */
   readonly timed?: ReadonlyMap<MessagePart, readonly TimedWords[]>;
 }
 
 /**
- * Reads a message's files: images are scaled to what models take, voice is transcribed, text and the text of documents
- * are quoted, anything else becomes an `unread` part with its reason. The order is kept.
- * @throws ParleyError `store-unavailable`, `gateway-…` (a voice note that could not be transcribed)
+ * Reads a message's files and keeps their order. Images are scaled to what models accept, voice is
+ * transcribed, and the text of documents is quoted. Anything else becomes an `unread` part with its reason.
+ * @throws ParleyError `store-unavailable`, or `gateway-…` for a voice note that could not be transcribed
  */
 export async function readAttachments(
   attachments: readonly Attachment[],
@@ -116,7 +116,7 @@ async function readOne(
     signal.throwIfAborted();
     if (isParleyError(error) && error.code.startsWith("attachment-")) return unread(name, toReason(error));
     if (isParleyError(error, "platform-forbidden")) return unread(name, toReason(error));
-    // Only a recording is sent to the gateway here: nothing was said in it.
+    // Only a recording is sent to the gateway here, so nothing was said in it.
     if (isParleyError(error, "gateway-empty-answer")) return unread(name, translate("file.no-words"));
     if (isParleyError(error, "gateway-unsupported")) return unread(name, translate("file.no-transcription"));
     throw error;
@@ -162,7 +162,7 @@ async function readVoice(
   signal: AbortSignal,
 ): Promise<ReadAttachments> {
   const { name } = attachment;
-  // A store keeps a file as one value.
+  // A larger file does not fit the store, which keeps a file as one value.
   const isKept = bytes.length <= maxFileBytes;
   const blob = isKept
     ? await reader.conversations.putBlob(reader.conversationId, bytes, sniffed.mediaType)
@@ -207,7 +207,7 @@ function toCall({ asked, model, fallback, usage }: Transcription): ReceiptCall {
   };
 }
 
-/** Services choose their decoder by the name's ending, so it must be the sniffed container's. */
+/** Gives the name the ending of the sniffed container, by which services choose their decoder. */
 function withExtension(name: string, extension: string): string {
   const stem = name.replace(/\.[^.]*$/, "").replace(/[^\w.-]+/g, "_") || "audio";
   return `${stem.slice(0, 60)}.${extension}`;
@@ -239,16 +239,16 @@ function readText(name: string, bytes: Uint8Array): ReadAttachments {
   };
 }
 
-/** Where the files of a turn or command come from and go to. */
+/** The source and the target of the files of a turn or command. */
 interface AttachmentTarget {
   readonly platform: Pick<Platform, "download">;
-  /** The conversation that keeps the files. */
+  /** The conversation that stores the files. */
   readonly conversationId: string;
   readonly reply: Pick<Reply, "status">;
   readonly signal: AbortSignal;
 }
 
-/** What a person asked of the transcription. */
+/** What a person wants from the transcription. */
 interface TranscriptionChoice extends Pick<TranscriptionRequest, "language" | "hint"> {
   readonly model?: string | undefined;
 }
@@ -279,15 +279,15 @@ export function readFiles(
   );
 }
 
-/** Sheets that are named of those that were cut. */
+/** How many of the cut sheets are named. */
 const maxNamedSheets = 5;
 
-/** Why a document was not read, and what to do: the second half of "Not read: report.pdf (…)". */
+/** Says why a document was not read and what to do: the second half of "Not read: report.pdf (…)". */
 function documentProblem(problem: DocumentProblem): string {
   return translate(`document.${problem}`);
 }
 
-/** Kinds that are known and not read, by sniffed media type. */
+/** Known kinds that are not read, by sniffed media type. */
 const unreadKinds = {
   "application/x-encrypted-office": "document.encrypted",
   "application/msword": "document.old-word",
@@ -295,14 +295,14 @@ const unreadKinds = {
   "application/vnd.ms-powerpoint": "document.old-powerpoint",
 } as const satisfies Readonly<Record<string, MessageKey>>;
 
-/** Why a file that is no picture, recording, text or document was not read. */
+/** Says why a file that is no picture, recording, text or document was not read. */
 function unreadKind(mediaType: string): string {
   return Object.hasOwn(unreadKinds, mediaType)
     ? translate(unreadKinds[mediaType as keyof typeof unreadKinds])
     : translate("file.other-type", { type: mediaType });
 }
 
-/** What was left out of a document, a sentence each. */
+/** Says in one sentence each what was left out of a document. */
 function omissionNotices(name: string, omissions: readonly Omission[]): string[] {
   return omissions.map((omission) => toSentence(name, omission));
 }

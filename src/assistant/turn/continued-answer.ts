@@ -9,7 +9,7 @@ import { messageIds, textOf, estimateTokens } from "./stored-messages.ts";
 import { showPictures } from "./stored-pictures.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
-/** The answer that a turn continues. `undefined`: it continues none. */
+/** The answer that a turn continues, if any. */
 export async function findContinued(
   dependencies: Pick<TurnDependencies, "conversations">,
   turn: Pick<Turn, "conversationId" | "key" | "attempt" | "redo">,
@@ -17,9 +17,9 @@ export async function findContinued(
   return turn.redo?.kind === "continue" ? await findEarlier(dependencies, turn) : undefined;
 }
 
-/** What a model is sent after the conversation, so that it writes the rest of its answer. Not stored. */
+/** What a model is sent after the conversation so that it continues its answer. It is not stored. */
 export function toContinuationRequest(answer: StoredMessage): StoredMessage[] {
-  // The model has only thought: the question is asked again, with more room for the answer.
+  // The model has only thought so far. The question is asked again, with more tokens for the answer.
   if (textOfAnswer(answer) === "") return [];
   const text = [
     "Your last answer broke off before its end. Write the rest of it.",
@@ -37,12 +37,12 @@ export function toContinuationRequest(answer: StoredMessage): StoredMessage[] {
   return [answer, request];
 }
 
-/** The words of an answer exactly as they came, with the whitespace at their end. */
+/** The words of an answer exactly as they arrived, including the white space at the end. */
 export function textOfAnswer({ parts }: StoredMessage): string {
   return parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n") || textOf(parts);
 }
 
-/** What an answer and its continuation used together. */
+/** The usage of an answer and its continuation together. */
 export function addUsage(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   const sum = (a: number | undefined, b: number | undefined) => (a ?? 0) + (b ?? 0);
@@ -59,7 +59,7 @@ export function addUsage(one: Usage | undefined, other: Usage | undefined): Usag
   };
 }
 
-/** How an answer and its continuation came about together. */
+/** The receipt of an answer and its continuation together. */
 export function addReceipt(one: Receipt | undefined, other: Receipt | undefined): Receipt | undefined {
   if (one === undefined || other === undefined) return one ?? other;
   return boundedReceipt({
@@ -71,12 +71,12 @@ export function addReceipt(one: Receipt | undefined, other: Receipt | undefined)
   });
 }
 
-/** Whether a run that brings no answer leaves the earlier one as it is. An edited question has none. */
+/** Whether a run without an answer keeps the earlier one. An edited question has none to keep. */
 export function keepsEarlier(redo: OpenRedo | undefined): redo is OpenRedo {
   return redo !== undefined && redo.kind !== "edit";
 }
 
-/** Shows a stored answer as its reply's end. */
+/** Shows a stored answer as the end of its reply. */
 export async function showStored(
   dependencies: Pick<TurnDependencies, "conversations" | "log">,
   turn: Pick<Turn, "conversationId" | "reply" | "lead">,
@@ -87,7 +87,7 @@ export async function showStored(
   await showEnd(dependencies, turn, stored, notices);
 }
 
-/** Shows what comes below the text of a stored answer: its pictures, notices and buttons. */
+/** Shows what is below the text of a stored answer: its pictures, notices and buttons. */
 export async function showEnd(
   dependencies: Pick<TurnDependencies, "conversations" | "log">,
   { conversationId, reply }: Pick<Turn, "conversationId" | "reply">,
@@ -98,7 +98,7 @@ export async function showEnd(
   await reply.finish({ notices: [...notices, ...unshown], actions: actionsOf(conversationId, stored) });
 }
 
-/** The answer of the last attempt before this one, also one that broke off. `undefined`: none is stored. */
+/** The answer of the last attempt before this one, even if it broke off, or `undefined`. */
 export async function findEarlier(
   { conversations }: Pick<TurnDependencies, "conversations">,
   { conversationId, key, attempt }: Pick<Turn, "conversationId" | "key" | "attempt">,
@@ -111,7 +111,7 @@ export async function findEarlier(
   return whole;
 }
 
-/** Ends a run without an answer: shows the earlier one again, and why there is no new one. False: there is none. */
+/** Ends a run without an answer: it shows the earlier one again and why. False: there is no earlier one. */
 export async function showEarlier(
   dependencies: Pick<TurnDependencies, "conversations" | "log">,
   turn: Pick<Turn, "conversationId" | "reply" | "lead" | "key" | "attempt">,
@@ -125,14 +125,14 @@ export async function showEarlier(
   return true;
 }
 
-/** Most characters of an answer that its continuation is asked to begin with. */
+/** How many of an answer's last characters its continuation is asked to repeat. */
 const maxAnchorChars = 80;
-/** How far a continuation is looked at for words that it repeats, in characters. */
+/** How many characters of a continuation are searched for repeated words. */
 const lookChars = 240;
-/** Repeated words elsewhere than in the middle of a line are taken for a repetition when they are so many. */
+/** Outside of the middle of a line, only this many equal words count as a repetition. */
 const minRepeatedWords = 5;
 
-/** The last characters of an answer, from the beginning of a word, that its continuation is asked to repeat. */
+/** The end of an answer, from the beginning of a word, which its continuation is asked to repeat. */
 export function anchorOf(before: string): string {
   const tail = before.slice(-maxAnchorChars);
   if (tail.length === before.length) return tail;
@@ -140,17 +140,17 @@ export function anchorOf(before: string): string {
   return start === -1 ? tail.replace(/^[\uDC00-\uDFFF]/, "") : tail.slice(start + 1);
 }
 
-/** Joins the pieces of a continuation to the answer before it, without a seam. */
+/** Joins the parts of a continuation to the answer without a seam. */
 interface Joiner {
-  /** The whole answer so far; `undefined` while it may still turn out that the piece repeats words. */
+  /** Returns the whole answer so far, or `undefined` while the part may still turn out to repeat words. */
   add(piece: string): string | undefined;
-  /** The whole answer, when nothing more comes. `undefined`: nothing came. */
+  /** Returns the whole answer at the end, or `undefined` if nothing came. */
   end(): string | undefined;
 }
 
 /**
- * What is repeated of the answer is left out, as is a code fence that is opened again. All else is joined as it is: models
- * put the whitespace that belongs between words in front of them.
+ * Leaves out what repeats the answer, and a code fence that opens again. Everything else is joined as it is,
+ * because models put the white space between words in front of them.
  */
 export function createJoiner(before: string): Joiner {
   let head = "";
@@ -166,7 +166,7 @@ export function createJoiner(before: string): Joiner {
   };
 }
 
-/** How many of the first characters of a continuation repeat the end of what it continues. */
+/** How many of the first characters of a continuation repeat the end of the answer. */
 function repeatedChars(before: string, head: string): number {
   const blank = head.length - head.trimStart().length;
   const starts = [0, ...(blank === 0 ? [] : [blank])];
@@ -179,12 +179,12 @@ function repeatedChars(before: string, head: string): number {
   return opened;
 }
 
-/** Length of the line that opens the code block again which is open at the end of `before`. */
+/** The length of the line that opens the code block again that is open at the end of `before`. */
 function reopenedChars(before: string, head: string): number {
   const line = /^\s*(\S.*)\n/.exec(head);
   const opened = line === null ? undefined : parseFence(line[1] ?? "");
   if (line === null || opened === undefined) return 0;
-  // A bare fence on a line of its own closes the block.
+  // A bare fence on its own line closes the block.
   if (opened.language === "" && (before.endsWith("\n") || head.startsWith("\n"))) return 0;
   let fence: Fence | undefined;
   for (const each of before.split("\n")) ({ fence } = readFenceLine(each, fence));
@@ -200,7 +200,7 @@ function overlapOf(before: string, head: string, start: number): number {
   return 0;
 }
 
-/** Whether equal characters are a repetition, not a line of code or a list item that is like the one before. */
+/** Whether equal characters are a repetition, and not a line of code or a list item like the one before. */
 function isRepetition(before: string, rest: string, chars: number): boolean {
   const text = rest.slice(0, chars);
   if (chars >= anchorOf(before).length && /\w/.test(text)) return true;
@@ -208,7 +208,7 @@ function isRepetition(before: string, rest: string, chars: number): boolean {
     !isWithinWord(before.at(before.length - chars - 1), text.at(0)) &&
     !isWithinWord(text.at(-1), rest.at(chars));
   if (!isWholeWords) return false;
-  // Joined as they are, two words would become one: "foxfox jumps".
+  // Joining them as they are would make one word of two, such as "foxfox jumps".
   if (isWithinWord(before.at(-1), rest.at(0))) return true;
   return (text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0) >= minRepeatedWords;
 }

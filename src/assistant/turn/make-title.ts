@@ -9,14 +9,14 @@ import type { TurnDependencies } from "./turn.ts";
 
 const prompt =
   "Write a title for this conversation: at most six words, in its language, without quotation marks. Reply with the title only.";
-/** Of the question and of the answer, in characters. */
+/** How many characters of the question and of the answer are quoted. */
 const maxQuotedChars = 800;
-/** Models that think need room for it before the title. */
+/** Models that think need many tokens before the title. */
 const maxTokens = 400;
 const maxMessages = 6;
 const timeoutMs = 30_000;
 
-/** Where the platform shows titles. Nobody waits for it. */
+/** Makes a title if the platform shows titles. Nobody waits for it. */
 export function giveTitle(
   dependencies: TurnDependencies,
   platform: Pick<Platform, "titled">,
@@ -31,8 +31,9 @@ export function giveTitle(
 }
 
 /**
- * Has the model that answered a conversation's first question make a title of the two, and stores it. False: there is a
- * title or name already, more was said, or the model wrote none. The call is admitted and counted like that of the answer.
+ * Asks the model that answered a conversation's first question for a title of the two, and stores it. It
+ * returns false if there is a title or name, more was said, or the model wrote none. The call is admitted and
+ * counted like that of the answer.
  * @throws ParleyError `gateway-…`, `store-unavailable`, `over-budget`
  */
 async function makeTitle(
@@ -59,7 +60,7 @@ async function makeTitle(
   const { text, reason, model: answered, usage } = await collectAnswer(events);
   meter.call({ operation: "chat", outcome: reason, model: answered }, usage);
   const title = parseTitle(text);
-  // A title says what was said: where that has been deleted or edited meanwhile there is none.
+  // A title reveals what was said, so there is none if that was deleted or edited in the meantime.
   const isCurrent = async () => {
     const now = await conversations.find(conversationId, question.id);
     return now !== undefined && now.editedAt === question.editedAt;
@@ -71,7 +72,7 @@ async function makeTitle(
   return false;
 }
 
-/** The title in what a model wrote; empty: there is none. */
+/** The title in a model's answer, or an empty text. */
 export function parseTitle(text: string): string {
   const line = text
     .replace(/<think>[^]*?(?:<\/think>|$)/g, "")
@@ -86,7 +87,7 @@ export function parseTitle(text: string): string {
   );
 }
 
-/** The only question and its complete answer, both in words. `undefined`: nothing of that kind, or more. */
+/** The only question and its complete answer, both in words, or `undefined` if there is anything else. */
 async function readFirstExchange(
   conversations: Pick<TurnDependencies["conversations"], "recent">,
   conversationId: string,

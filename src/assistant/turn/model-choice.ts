@@ -7,7 +7,7 @@ import { createRecent } from "../../support/recent.ts";
 
 type Operation = ModelOperation | "image-edit";
 
-/** The models an admin set; where one is missing the first of the gateway's list that can do it is taken. */
+/** The models that the operator set. Without one, the first listed model that is able is used. */
 export interface ModelSettings {
   readonly chat: string | undefined;
   readonly image: string | undefined;
@@ -16,25 +16,26 @@ export interface ModelSettings {
 
 export interface ModelChoice {
   /**
-   * The model for an operation: the one asked for, else the one set, else the first listed and allowed that can do it.
-   * @throws ParleyError `model-not-allowed` and `gateway-unknown-model` (each with suggestions), `gateway-unsupported`
-   *   when none can do it
+   * Chooses the model for an operation: the one asked for, else the one set, else the first listed and
+   * allowed one that is able.
+   * @throws ParleyError `model-not-allowed` or `gateway-unknown-model`, both with suggestions, or
+   * `gateway-unsupported` if no model is able
    */
   choose(operation: Operation, asked: string | undefined, signal: AbortSignal): Promise<string>;
   /**
-   * An allowed chat model that takes pictures, in the place of one that is known not to: the first listed, one that
-   * answers in words where there is one. `undefined`: the given model may take them, or no other does.
+   * An allowed chat model that accepts pictures, for one that is known not to. It is the first listed, if
+   * possible one that answers in words. It is `undefined` if the model may accept them or no other does.
    */
   insteadForPictures(model: string, signal: AbortSignal): Promise<string | undefined>;
-  /** The models that may be used. */
+  /** Selects the models that may be used. */
   allowed(models: readonly Model[]): readonly Model[];
-  /** What is known of a model; `undefined` when it is not listed. */
+  /** What is known of a model, or `undefined` if it is not listed. */
   find(id: string): Model | undefined;
 }
 
 /** A choice of models by the settings in force. */
 export interface LayeredModelChoice extends ModelChoice {
-  /** Sentences on models that are set and were not taken, each once. */
+  /** Returns sentences about set models that could not be used, each once. */
   takeNotices(): string[];
 }
 
@@ -45,7 +46,7 @@ const capabilityOf: Record<Operation, keyof ModelCapabilities> = {
   transcription: "transcribes",
 };
 
-/** @see {@link ModelChoice} */
+/** Creates {@link ModelChoice}. */
 export function createModelChoice(
   gateway: Pick<Gateway, "listModels" | "knownModels">,
   settings: ModelSettings,
@@ -98,8 +99,8 @@ export function createModelChoice(
 }
 
 /**
- * A list without any metadata still serves chat: the first model that is not known to be something else. A model
- * listed with words and pictures as output is an image-capable one, which image generation takes as well.
+ * A list without metadata still serves chat with the first model that is not known to be something else. A
+ * model that is listed with words and pictures as output can also generate images.
  */
 function fallback(operation: Operation, models: readonly Model[]): Model | undefined {
   if (operation === "image") {
@@ -128,11 +129,11 @@ function checkListed(id: string, models: readonly Model[]): void {
 interface ModelSuggestions {
   /** Default 25. */
   readonly max?: number | undefined;
-  /** Those that can do it come first, then those of which nothing is known. Default: all. */
+  /** Models that support it come first, then unknown ones. Default: all. */
   readonly operation?: ModelOperation | undefined;
 }
 
-/** Ids for an autocomplete: those that start with the query, then those that contain it. */
+/** Ids for an autocomplete: first those that start with the query, then those that contain it. */
 export function suggestModels(
   models: readonly Model[],
   query: string,
@@ -147,7 +148,7 @@ export function suggestModels(
   return [...starting, ...containing].slice(0, max);
 }
 
-/** Many gateways say of no model what it can do. */
+/** Puts able models first. Many gateways say of no model what it can do. */
 function ableFirst(models: readonly Model[], operation: ModelOperation): readonly Model[] {
   const isUnknown = ({ capabilities }: Model): boolean =>
     Object.values(capabilities).every((value) => value === undefined);
@@ -161,27 +162,27 @@ const abilities: Readonly<Record<ModelOperation, (can: ModelCapabilities) => boo
   transcription: (can) => can.transcribes === true,
 };
 
-/** Whether a model can do something, as far as its gateway says. */
+/** Whether a model supports an operation, as far as its gateway says. */
 export function canDo({ capabilities }: Model, operation: ModelOperation): boolean {
   return abilities[operation](capabilities);
 }
 
-/** What a request leaves out or sends otherwise because the model was found not to take it. */
+/** What a request leaves out or sends differently because the model refused it before. */
 export interface Tolerance {
   readonly takesPictures: boolean;
-  /** False: the instructions are sent in the first message of a person. */
+  /** If false, the instructions are part of a person's first message. */
   readonly takesSystem: boolean;
-  /** Most estimated tokens of a prompt. `undefined`: as many as the context window holds. */
+  /** The highest number of estimated tokens in a prompt, if it is below the context window. */
   readonly maxTokens: number | undefined;
-  /** In tokens, as the gateway named it in a refusal. */
+  /** The context length in tokens that the gateway named in a refusal. */
   readonly contextLength: number | undefined;
   /** Whether a picture was refused before. */
   refusedPicture(hash: string): boolean;
 }
 
-/** What a refused request contained, and what the one contained that was answered in its place. */
+/** What a refused request contained, and what the answered one in its place contained. */
 export interface RefusedRequest {
-  /** Hashes of its pictures. */
+  /** The hashes of its pictures. */
   readonly pictures: readonly string[];
   readonly links: number;
   readonly messages: number;
@@ -189,25 +190,25 @@ export interface RefusedRequest {
   readonly hadSystem: boolean;
 }
 
-/** Remembers for each model what it does not take, for a day, so that a refused request is not repeated with each question. */
+/** Remembers for a day what each model refuses, so that not every question repeats a refused request. */
 interface ModelTolerance {
   of(model: string): Tolerance;
-  /** Notes that less was answered than was refused. Returns what was the cause, as far as that can be known. */
+  /** Records that a smaller request succeeded. It returns the cause of the refusal as far as it is known. */
   learn(model: string, refused: RefusedRequest, error: ParleyError): RefusalCause;
-  /** Notes what a model has taken. */
+  /** Records what a model has accepted. */
   took(model: string, pictures: readonly string[]): void;
 }
 
 /** What made a gateway refuse a request. */
 type RefusalCause = "pictures" | "length" | "system";
 
-/** In milliseconds. A model is tried anew after it: servers are mended and replaced. */
+/** After this time, in milliseconds, a model is tried anew, because servers are repaired and replaced. */
 const rememberedMs = 24 * 60 * 60 * 1000;
 const maxModels = 500;
 const maxPictures = 2000;
-/** Refused pictures, none of them taken in between, after which a model counts as one that reads only text. */
+/** After this many refused pictures without an accepted one, a model counts as one for text only. */
 const picturesUntilTextOnly = 2;
-/** A prompt below this is not taken for too long, in estimated tokens. */
+/** A prompt with fewer estimated tokens is not considered too long. */
 const shortTokens = 3000;
 
 interface Known {
@@ -226,7 +227,7 @@ const takesAll: Known = {
   contextLength: undefined,
 };
 
-/** @see {@link ModelTolerance} */
+/** Creates {@link ModelTolerance}. */
 export function createModelTolerance(now: () => number): ModelTolerance {
   const models = createRecent<Known>(maxModels, rememberedMs, now);
   const pictures = createRecent(maxPictures, rememberedMs, now);
@@ -273,7 +274,7 @@ export function createModelTolerance(now: () => number): ModelTolerance {
   };
 }
 
-/** The context length that a refusal names: "maximum context length is 8,192 tokens", "should be [1, 30720]". */
+/** The context length in a refusal, as in "context length is 8,192 tokens" or "should be [1, 30720]". */
 export function namedContextLength({ detail }: ParleyError): number | undefined {
   const words = String(detail["gatewayMessage"] ?? "").replace(/(?<=\d),(?=\d{3}\b)/g, "");
   const found =

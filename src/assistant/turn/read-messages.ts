@@ -11,29 +11,29 @@ import { noteLastPicture, picturePartsOf, takePicture } from "./stored-pictures.
 import { toQuotedTranscript, toShownTranscript } from "./transcribe-recording.ts";
 import type { TurnDependencies, Turn } from "./turn.ts";
 
-/** Stored messages among which the one that a person replies to is looked for. */
+/** How many stored messages are searched for the one that a person replies to. */
 const maxRepliedTo = 200;
 
-/** The messages of a turn, with their files read. */
+/** The messages of a turn, whose files were read. */
 interface ReadMessages {
-  /** As they are stored once `whenStored` resolves; in between, what was said in the room before each. */
+  /** The messages as stored when `whenStored` resolves, with what was said in the room between them. */
   readonly stored: readonly StoredMessage[];
-  /** The model may be asked before; nothing of its answer may be shown. Rejects with `store-unavailable`. */
+  /** The model may be asked before, but nothing may be shown. Rejects with `store-unavailable`. */
   readonly whenStored: Promise<void>;
   /** The parts of the turn's own messages, in order. */
   readonly parts: readonly MessagePart[];
   readonly notices: readonly string[];
-  /** The transcriptions made now. */
+  /** The transcriptions that were made now. */
   readonly calls: readonly ReceiptCall[];
   /** Transcripts that are too long for a message. */
   readonly files: readonly ReplyFile[];
-  /** The words of voice notes as a Markdown quote, shown before the answer so that people see what was misheard. */
+  /** The words of voice notes as a Markdown quote before the answer, so that people can check them. */
   readonly quoted: string;
 }
 
 /**
- * Reads the files of a turn's messages and stores the messages. What an earlier attempt stored is taken from there.
- * @throws ParleyError `store-unavailable`, `gateway-…` (a voice note that could not be transcribed)
+ * Reads the files of a turn's messages and stores the messages. It uses what an earlier attempt stored.
+ * @throws ParleyError `store-unavailable`, or `gateway-…` for a voice note that could not be transcribed
  */
 export async function readMessages(dependencies: TurnDependencies, turn: Turn): Promise<ReadMessages> {
   const { conversations } = dependencies;
@@ -44,9 +44,9 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
   const timed = new Map<MessagePart, readonly TimedWords[]>();
   const within = turn.messages[0]?.within;
   const store = (message: StoredMessage, noted: NotedWithMessage = {}): void => {
-    // Not waited for: the log keeps the order of the calls.
+    // This does not wait, because the log keeps the order of the calls.
     writes.push(conversations.append(turn.conversationId, message, { within, ...noted }));
-    // A later message may fail to be read first; then nobody waits.
+    // Nobody waits for the writes if reading a later message fails first.
     void Promise.allSettled(writes);
     stored.push(message);
   };
@@ -60,7 +60,7 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
     const known = turn.attempt > 1 ? await applyEdit(dependencies, turn.conversationId, message) : undefined;
     if (known !== undefined) {
       const fixed = withFixedWords(known, message.fixedWords);
-      // Waited for: the history that the model is sent is read from the store.
+      // This waits, because the model's history is read from the store.
       if (fixed !== known) await conversations.replace(turn.conversationId, fixed);
       stored.push(fixed);
       questions.push(fixed);
@@ -89,8 +89,8 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
 }
 
 /**
- * What was said in people's thread before the turn's messages. Nothing where all of them are stored: it was read before
- * the last one was.
+ * Reads what was said in people's thread before the turn's messages. If all of them are stored, it reads
+ * nothing, because an earlier attempt did.
  */
 async function readRoomBefore(
   dependencies: TurnDependencies,
@@ -138,7 +138,7 @@ async function readMessage(
   };
 }
 
-/** The files of the bot's message that a person replies to, where the conversation does not have them. */
+/** The files of the bot's message that a person replies to, if the conversation does not have them. */
 async function picturesRepliedTo(
   { conversations }: TurnDependencies,
   { conversationId }: Turn,
@@ -150,12 +150,12 @@ async function picturesRepliedTo(
   return shown !== undefined && picturePartsOf(shown).length > 0 ? [] : repliesTo.attachments;
 }
 
-/** Whether there is anything to answer: not only files that could not be read. */
+/** Whether there is something to answer besides files that could not be read. */
 export function isAnswerable(parts: readonly MessagePart[]): boolean {
   return parts.some((part) => part.kind !== "unread");
 }
 
-/** A stored question after an edit: with the new words, without the files that were taken away, and no longer a call. */
+/** A stored question after an edit, with the new words, without removed files, and not as a call. */
 export function toEditedQuestion(
   stored: StoredMessage,
   { text, attachments }: EditedContent,
@@ -175,7 +175,7 @@ export function toEditedQuestion(
 }
 
 /**
- * Stores the edit of a call's message in the place of what it said before, which is erased. Can be repeated.
+ * Stores the edit of a call's message, which replaces and erases what it said before. It can be repeated.
  * @throws ParleyError `store-unavailable`
  */
 export async function applyCallEdit(
@@ -190,8 +190,8 @@ export async function applyCallEdit(
 }
 
 /**
- * Stores the edit of a question in the place of what it said before, which is erased. Resolves to the question as it is
- * stored then; `undefined`: it is not stored. Can be repeated.
+ * Stores the edit of a question, which replaces and erases what it said before. Resolves to the question as
+ * it is then stored, or to `undefined` if it is not stored. It can be repeated.
  * @throws ParleyError `store-unavailable`
  */
 export async function applyEdit(

@@ -14,24 +14,24 @@ import { readFiles } from "./attachments.ts";
 import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
 import type { RoomBounds, TurnDependencies } from "./turn.ts";
 
-/** For the messages themselves; the platform ends in this time, or is not waited for much longer. */
+/** The time for reading messages, in milliseconds. The platform must end in it, with little grace. */
 const readForMs = 8000;
 const graceMs = 1000;
-/** For their files. */
+/** The time for reading their files, in milliseconds. */
 const filesForMs = 20_000;
-/** Files of one reading, the newest. */
+/** How many files are read, newest first. */
 const maxFiles = 8;
-/** Stored messages that are compared with what is read. */
+/** How many stored messages are compared with what is read. */
 const maxCompared = 200;
 
 /** Whose room is read, and where. */
 export interface RoomTarget {
-  /** Of the turn: a permission that is missing is told once, and again where its turn runs again. */
+  /** The key of the turn. A missing permission is told once, and again if its turn runs again. */
   readonly key: string;
   readonly platform: Pick<Platform, "readRoom" | "download">;
   readonly conversationId: string;
   readonly address: ReplyAddress;
-  /** Key of the message that is answered. Absent: everything until now is read. */
+  /** The key of the message that is answered. Without it everything until now is read. */
   readonly before?: string;
   readonly reply: Pick<Reply, "status">;
   readonly signal: AbortSignal;
@@ -39,18 +39,18 @@ export interface RoomTarget {
 
 /** What was said in a room, ready to be stored. */
 interface ReadRoom {
-  /** Oldest first, without those that are stored. */
+  /** The messages that are not stored yet, oldest first. */
   readonly messages: readonly StoredMessage[];
   readonly notices: readonly string[];
-  /** The transcriptions made. */
+  /** The calls of the transcriptions. */
   readonly calls: readonly ReceiptCall[];
-  /** How far it was read: to be noted when the messages are stored. `undefined`: nothing new. */
+  /** How far it was read, to be saved with the messages. It is `undefined` if nothing is new. */
   readonly state: RoomState | undefined;
 }
 
 /**
- * Reads what people and apps said in a thread since it was read last. What cannot be read, or is withheld from who asks,
- * is said in `notices`.
+ * Reads what people and apps said in a thread since the last reading. `notices` tell what cannot be read or
+ * is withheld from the asker.
  * @throws ParleyError `store-unavailable`, or the signal's reason
  */
 export async function readRoom(dependencies: TurnDependencies, target: RoomTarget): Promise<ReadRoom> {
@@ -64,7 +64,7 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
       : { messages: [], hasOlder: false, failure: historyWithheld() };
   target.signal.throwIfAborted();
   if (reading === undefined) return nothing;
-  // Mostly nobody said anything: then nothing is compared.
+  // Usually nobody said anything, so there is nothing to compare.
   const recent =
     reading.messages.length === 0
       ? []
@@ -105,7 +105,7 @@ async function readInTime(
   after: string | undefined,
 ): Promise<RoomReading | undefined> {
   const { promise: givenUp, resolve } = Promise.withResolvers<RoomReading>();
-  // Made where it is needed: an error costs a stack, and this runs with every turn in a thread.
+  // The error is made only when needed, because it needs a stack and this runs with every turn in a thread.
   const toFailure = () => new ParleyError("platform-unreachable", "the room could not be read in time");
   const giveUp = (): void => resolve({ messages: [], hasOlder: false, failure: toFailure() });
   const reading = new AbortController();
@@ -132,7 +132,7 @@ function wasTold({ told }: RoomState, permission: string, turnKey: string): bool
   return told?.permission === permission && told.turnKey !== turnKey;
 }
 
-/** What was not read now is read with the next question, once it can be. */
+/** How far the room counts as read. What was not read now is read with the next question. */
 function readUpTo({ messages, failure }: RoomReading, before: string | undefined): RoomState {
   const last = messages.at(-1)?.key;
   if (failure === undefined) {
@@ -142,7 +142,7 @@ function readUpTo({ messages, failure }: RoomReading, before: string | undefined
   return failure.code === "platform-forbidden" || last === undefined ? {} : { readUpTo: last };
 }
 
-/** The newest messages whose texts fit. One that is alone too long is cut. */
+/** The newest messages whose texts fit. A single message that is too long is cut. */
 function fitChars(messages: readonly RoomMessage[], maxChars: number): RoomMessage[] {
   const fitting: RoomMessage[] = [];
   let room = maxChars;
@@ -170,14 +170,14 @@ function toStored(message: RoomMessage, files: readonly MessagePart[]): StoredMe
 }
 
 interface ReadParts {
-  /** Of each message. */
+  /** The parts of each message. */
   readonly parts: readonly (readonly MessagePart[])[];
   /** Names of files that were not read. */
   readonly unread: readonly string[];
   readonly calls: readonly ReceiptCall[];
 }
 
-/** Reads the newest files. One that fails is named; it does not keep the person from an answer. */
+/** Reads the newest files. A file that fails is named, but the person still gets an answer. */
 async function readParts(
   dependencies: TurnDependencies,
   target: RoomTarget,

@@ -6,7 +6,7 @@ import { isFixable } from "./stored-messages.ts";
 /** The gateway's defaults, which a receipt does not repeat. */
 const defaults = { temperature: 1, maxTokens: 1024 } as const;
 
-/** What a gateway answered, as far as a receipt keeps it. */
+/** The part of a gateway's answer that a receipt keeps. */
 interface AnsweredCall {
   readonly model: string;
   readonly fallback?: string;
@@ -15,21 +15,21 @@ interface AnsweredCall {
 
 /** Collects the receipt of an answer while the answer is made. */
 export interface ReceiptDraft {
-  /** A model is asked. A call of the same operation that was asked before without an answer is replaced. */
+  /** Records a call of a model. It replaces an earlier call of the same operation without an answer. */
   asks(operation: ModelOperation, asked: string): void;
-  /** The last model asked has answered. */
+  /** Records the answer of the last model that was asked. */
   answered(answer: AnsweredCall): void;
-  /** Calls that have ended, in order. */
+  /** Records calls that have ended, in order. */
   add(calls: readonly ReceiptCall[]): void;
-  /** What the chat model is sent. */
+  /** Records what the chat model is sent. */
   sends(
     context: ReceiptContext,
     settings: { readonly temperature: number; readonly maxTokens: number },
   ): void;
-  /** The messages of the question: the files among their parts are counted. */
+  /** Counts the files among the parts of the question's messages. */
   reads(messages: readonly Pick<StoredMessage, "id" | "parts" | "room">[]): void;
   firstText(): void;
-  /** The receipt so far. `undefined`: no model was asked. */
+  /** The receipt so far, or `undefined` if no model was asked. */
   toReceipt(): Receipt | undefined;
 }
 
@@ -38,7 +38,7 @@ export function isFile(part: MessagePart): part is Extract<MessagePart, { readon
   return "name" in part;
 }
 
-/** An empty draft. `startedAt`: when the turn began, as `performance.now()` counts. */
+/** Creates an empty draft. `startedAt` is the start of the turn on the clock of `performance.now()`. */
 export function createReceiptDraft(startedAt = performance.now()): ReceiptDraft {
   const calls: ReceiptCall[] = [];
   let details: Omit<Receipt, "calls" | "totalMs"> = {};

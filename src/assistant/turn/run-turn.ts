@@ -24,7 +24,7 @@ import type { AnswerEnd, PartialAnswer } from "./stream-answer.ts";
 import { translate } from "../../words/translate.ts";
 
 /**
- * Runs a turn from its messages to the shown answer. Failures are shown in the reply, with Retry where it makes sense.
+ * Runs a turn from its messages to the visible answer. The reply shows failures, with Retry if that may help.
  * @throws ParleyError `stopping` and `store-unavailable`, so that the turn stays open for recovery
  */
 export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promise<TurnOutcome> {
@@ -36,10 +36,10 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     if (continued !== undefined) turn.reply.write({ lead: before, text: textOfAnswer(continued) });
   };
   let { lead } = turn;
-  // Its words stay where they are; a reply without any shows that there will be another answer.
+  // Text stays where it is. A reply without text shows that another answer is coming.
   showBefore(lead);
   const shown = turn.reply.show();
-  // Awaited below and in `streamAnswer`; until then a rejection must not count as unhandled.
+  // It is awaited below and in `streamAnswer`. Until then a rejection must not count as unhandled.
   void Promise.allSettled([shown]);
   let isStored = false;
   turn.offerSoFar((why) => {
@@ -71,14 +71,14 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     }
     const question = { read, lead, shown, startedAt, receipt, continued };
     const end = await askModel(dependencies, turn, question, answer);
-    // A limit that was reached while the model thought is said by the gateway's client.
+    // If the model reached a limit while it thought, the gateway's client says so.
     if (end.reason !== "stop" && answer.text !== "") answer.notices.push(endedEarlyNotice(end.reason));
     throwIfAbandoned(turn.signal);
     const [stored] = await Promise.all([
       storeAnswer(dependencies, turn, answer, { outcome: "complete", end, receipt, continued }),
       end.whenSettled,
     ]);
-    // A process that was paused learns at the latest here that another one has resumed the turn.
+    // Here at the latest, a process that was paused learns that another one has resumed the turn.
     throwIfAbandoned(turn.signal);
     const placesStored = storePlaces(
       dependencies,
@@ -98,8 +98,8 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
 }
 
 /**
- * An earlier attempt, of a process that had lost the conversation, has stored its answer while this one asked: people
- * see the one that is stored.
+ * Shows the stored answer of an earlier attempt, whose process had lost the conversation and stored its
+ * answer while this one asked.
  */
 async function showOthers(
   dependencies: TurnDependencies,
@@ -110,7 +110,7 @@ async function showOthers(
   const stored = await conversations.find(turn.conversationId, messageIds.complete(turn.key));
   log.info({ attempt: turn.attempt }, "another attempt has stored its answer");
   if (stored !== undefined) await showStored(dependencies, { ...turn, lead }, stored);
-  // Its author has removed it meanwhile.
+  // Its author has removed it in the meantime.
   else await turn.reply.finish({ notices: answer.notices });
 }
 
@@ -126,17 +126,17 @@ async function refuse(
 }
 
 interface AnswerResult {
-  /** A person has stopped it: this is the answer of the turn. */
+  /** Whether a person has stopped it, so that this is the answer of the turn. */
   readonly isStopped?: boolean;
   readonly outcome: NonNullable<StoredMessage["outcome"]>;
   readonly failure?: string;
   readonly end?: AnswerEnd;
   readonly receipt?: ReceiptDraft;
-  /** The answer whose continuation this is: the two are one from now on. */
+  /** The answer that this continues. The two become one. */
   readonly continued?: StoredMessage | undefined;
 }
 
-/** The answer as it is stored. */
+/** The answer in the form in which it is stored. */
 function toAnswer(
   dependencies: TurnDependencies,
   turn: Turn,
@@ -191,7 +191,7 @@ interface Failure {
   readonly lead: string;
   readonly shown: Promise<void>;
   readonly continued: StoredMessage | undefined;
-  /** The whole answer is stored; what failed is showing it. */
+  /** Whether the whole answer is stored, so that only showing it has failed. */
   readonly isStored: boolean;
 }
 
@@ -213,7 +213,7 @@ async function concludeFailure(
   }
   const text = toNotice(error);
   const notices = [...answer.notices];
-  // It is left open and runs again. What it answers may not be stored yet, and comes first.
+  // The turn stays open and runs again. Its question may not be stored yet, and must come first.
   const isOutage = isParleyError(error, "store-unavailable");
   const isNothing = isOutage && (outcome === "failed" || keepsEarlier(turn.redo));
   const isStopped = isCancelled && error.detail["because"] === "stopped";
@@ -255,7 +255,7 @@ async function concludeFailure(
     await turn.reply.finish({ notices: [...notices, text], actions });
     return outcome;
   }
-  // Shown as failed, and left open: recovery runs it again once there is a store.
+  // The reply shows the failure, but the turn stays open. Recovery runs it again when there is a store.
   const isTemporary = isOutage;
   const retry = isWorthRetrying(error) ? { retryKey: turn.key } : {};
   await turn.reply.fail({ text, notices, ...retry, isTemporary });
@@ -263,7 +263,7 @@ async function concludeFailure(
   return outcome;
 }
 
-/** What an attempt before a Retry has said, where this one brought nothing: it stays. An edited question has another answer. */
+/** The answer before a Retry that produced nothing, which stays. An edited question gets another answer. */
 async function findKept(
   dependencies: TurnDependencies,
   turn: Turn,

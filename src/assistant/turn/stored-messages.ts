@@ -10,17 +10,17 @@ import {
 } from "../../core/storage.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
-/** Estimated tokens of a picture: the upper middle of what vision models charge. */
+/** The estimated tokens of a picture, in the upper middle of what vision models charge. */
 export const tokensPerImage = 1000;
 
 const encoder = new TextEncoder();
 
-/** Rough tokens of a text: `ceil(utf8 bytes / 4)`. Exact tokenizers are slow on hostile input and wrong for other models. */
+/** A rough token count, `ceil(utf8 bytes / 4)`. Exact tokenizers are slow on hostile input. */
 export function estimateTokens(text: string): number {
   return Math.ceil(encoder.encode(text).byteLength / 4);
 }
 
-/** Rough tokens of a whole message. */
+/** A rough token count of a whole message. */
 export function estimatePartsTokens(parts: readonly MessagePart[]): number {
   return parts.reduce((sum, part) => sum + estimatePartTokens(part), 0);
 }
@@ -40,18 +40,18 @@ function estimatePartTokens(part: MessagePart): number {
   }
 }
 
-/** Ids of a turn's messages, made from the event's key so that storing one twice is detected. */
+/** Ids of a turn's messages, made from the event's key so that a message is not stored twice. */
 export const messageIds = {
   user: (key: string): string => `${key}/user`,
   assistant: (key: string, attempt: number): string => `${key}/assistant/${attempt}`,
-  /** The complete answer has the same id in every attempt, so that a turn has one. */
+  /** The complete answer has the same id in every attempt, so that a turn has only one. */
   complete: (key: string): string => `${key}/answer`,
 };
 
 /**
- * Keeps only the last attempt of each turn: earlier attempts stay in the log, and a process that was paused may add its own
- * after another has resumed the turn. The last attempt takes the position of the first. Where an attempt failed before its question could
- * be stored, it comes after the question all the same.
+ * Keeps only the last attempt of each turn, at the position of the first. The log holds earlier attempts, and
+ * a paused process may add its own after another has resumed the turn. An attempt that failed before its
+ * question could be stored still comes after the question.
  */
 export function withoutRetriedAttempts(messages: readonly StoredMessage[]): StoredMessage[] {
   const kept: (StoredMessage | undefined)[] = [];
@@ -82,7 +82,7 @@ export function withoutRetriedAttempts(messages: readonly StoredMessage[]): Stor
   return kept.filter((message) => message !== undefined);
 }
 
-/** What people are shown of a log: the last attempt of each turn, with what earlier ones have said as its versions. */
+/** The log as people see it: the last attempt of each turn, with the text of earlier ones as versions. */
 export function toShownMessages(messages: readonly StoredMessage[]): StoredMessage[] {
   const attempts = Map.groupBy(
     messages.filter(({ attempt }) => attempt !== undefined),
@@ -95,7 +95,7 @@ export function toShownMessages(messages: readonly StoredMessage[]): StoredMessa
     if (earlier.length === 0) return message;
     const own = message.versions ?? [];
     const texts = [...earlier, ...own, message].map(({ parts }) => textOf(parts));
-    // What a later attempt has gone on with, or kept as it was, is in that one.
+    // Text that a later attempt continued or kept is already part of that attempt.
     const others = earlier.filter(
       ({ parts }, index) => hasImage(parts) || !texts[index + 1]?.startsWith(texts[index] ?? ""),
     );
@@ -116,7 +116,7 @@ export function textOf(parts: readonly MessagePart[]): string {
     .trim();
 }
 
-/** Whether people have shown pictures. Those that models drew are described in words as well. */
+/** Whether people have shown pictures. Pictures that models drew are described in words anyway. */
 export function hasPictures(history: readonly StoredMessage[]): boolean {
   return history.some(
     ({ role, parts }) =>
@@ -124,7 +124,7 @@ export function hasPictures(history: readonly StoredMessage[]): boolean {
   );
 }
 
-/** What was said since `/reset`; all of it where the reset lies before the messages at hand. */
+/** What was said since `/reset`, or everything if the reset is older than these messages. */
 export function afterReset(
   log: readonly StoredMessage[],
   resetAfter: string | undefined,
@@ -133,8 +133,8 @@ export function afterReset(
 }
 
 /**
- * Stores in which places a conversation lies, so that it is erased with them, where its first message has not done so. Must
- * not throw: a failure is logged, and the next turn tries again. `settings`: as they were; read where they lack places.
+ * Stores the places of a conversation, with which it is erased, if its first message has not done so. It must
+ * not throw: a failure is logged, and the next turn tries again. `settings` without places are read again.
  */
 export async function storePlaces(
   { conversations, log }: Pick<TurnDependencies, "conversations" | "log">,
@@ -151,15 +151,15 @@ export async function storePlaces(
   }
 }
 
-/** Marks a thread that people had before the bot was called in. Changes nothing where the conversation is known. */
+/** Marks a thread that people had before the bot came. It changes nothing for a known conversation. */
 export async function markPeoplesThread(conversations: Conversations, conversationId: string): Promise<void> {
   const { room } = await conversations.settings(conversationId);
-  // What was stored by versions without the mark stays what it is.
+  // Conversations that were stored without the mark stay as they are.
   if (room !== undefined || (await conversations.exists(conversationId))) return;
   await conversations.saveSettings(conversationId, { room: { isPeoples: true } });
 }
 
-/** Changes what is known of a room and keeps the rest. Only the conversation's own turns do so, one at a time. */
+/** Changes what is known of a room and keeps the rest. Only the conversation's turns do so, one by one. */
 export async function changeRoomState(
   conversations: Pick<Conversations, "settings" | "noteSettings">,
   conversationId: string,
@@ -170,10 +170,10 @@ export async function changeRoomState(
 }
 
 /**
- * Stores an answer. In a turn that runs again it takes the place of the earlier one, which is a version of it from then on
- * where people can look at it, and otherwise gone. The answer to words that were edited is gone as well, with its versions
- * and files: it may quote them.
- * `duplicate`: the answer of another attempt is stored, or it was erased.
+ * Stores an answer. In a turn that runs again it replaces the earlier answer. That becomes a version if
+ * people can look at versions, and is erased otherwise. After an edit the earlier answer is always erased
+ * with its versions and files, because it may quote the old words. `duplicate` means that another attempt's
+ * answer is stored, or that it was erased.
  */
 export async function keepAnswer(
   { conversations, archive }: Pick<TurnDependencies, "conversations" | "archive">,
@@ -183,7 +183,7 @@ export async function keepAnswer(
   if (redo === undefined) {
     if ((await conversations.append(conversationId, message)) === "appended") return "stored";
     const known = await conversations.find(conversationId, message.id);
-    // A run that failed in the place of an earlier answer left its failure there.
+    // A rerun that failed left its failure with the earlier answer.
     if (known?.failure === undefined || message.failure !== undefined) return "duplicate";
   }
   const before = await conversations.find(conversationId, message.id);
@@ -195,7 +195,7 @@ export async function keepAnswer(
   return "stored";
 }
 
-/** Longest words of one recording that fit into a form of every platform, in characters. */
+/** The longest words of a recording that fit into a form on every platform, in characters. */
 export const maxFixableChars = 3000;
 
 /** A recording in a stored message. */
@@ -211,7 +211,7 @@ export function isFixable(part: MessagePart): part is VoicePart {
   return part.kind === "voice" && part.text.length <= maxFixableChars;
 }
 
-/** The recordings of a message, in order, each with its position among those of its name. */
+/** The recordings of a message in order. `position` counts those with the same name. */
 export function voicesIn({ parts }: Pick<StoredMessage, "parts">): NumberedVoice[] {
   const voices = parts.filter((part) => part.kind === "voice");
   return voices.map((part, index) => ({
@@ -220,7 +220,7 @@ export function voicesIn({ parts }: Pick<StoredMessage, "parts">): NumberedVoice
   }));
 }
 
-/** The message with corrected words in the place of those heard; the same object where nothing changes. */
+/** The message with corrected words. It returns the same object if nothing changes. */
 export function withFixedWords(message: StoredMessage, fixed: readonly FixedWords[] = []): StoredMessage {
   const voices = voicesIn(message);
   const parts = message.parts.map((part) => {

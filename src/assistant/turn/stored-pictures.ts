@@ -22,7 +22,7 @@ export type PicturePart = Extract<MessagePart, { kind: "image" | "image-link" }>
 export interface TakenPicture {
   readonly part: PicturePart;
   readonly named: NamedPicture;
-  /** Of the message that has it. */
+  /** The id of the message that has it. */
   readonly messageId: string;
 }
 
@@ -31,7 +31,7 @@ export function picturePartsOf({ parts }: Pick<StoredMessage, "parts">): Picture
   return parts.filter((part) => part.kind === "image" || part.kind === "image-link");
 }
 
-/** The `number`th picture of a message, from 1. `undefined`: it has fewer. */
+/** The `number`th picture of a message, from 1, or `undefined` if it has fewer. */
 export function pictureOf(message: StoredMessage, number: number): TakenPicture | undefined {
   const pictures = picturePartsOf(message);
   const part = pictures[number - 1];
@@ -45,8 +45,8 @@ export function pictureOf(message: StoredMessage, number: number): TakenPicture 
 }
 
 /**
- * A stored picture for a message of the conversation `into`, which gets its bytes where it is another one.
- * @throws ParleyError `attachment-gone`: it is no longer stored; `store-unavailable`
+ * A stored picture for a message of the conversation `into`, to which its bytes are copied if needed.
+ * @throws ParleyError `attachment-gone` if it is no longer stored, `store-unavailable`
  */
 export async function takePicture(
   conversations: Pick<Conversations, "find" | "getBlob" | "putBlob">,
@@ -67,13 +67,13 @@ export async function takePicture(
   };
 }
 
-/** Remembers the last message with a picture: it can be meant when the context has it no more. */
+/** Remembers the last message with a picture, because people may mean it after it has left the context. */
 export async function noteLastPicture(
   conversations: Pick<Conversations, "noteSettings">,
   conversationId: string,
   { id, turnKey, parts }: Pick<StoredMessage, "id" | "turnKey" | "parts">,
 ): Promise<void> {
-  // A lone command has a conversation of its own, without a later message.
+  // A lone command has a separate conversation without later messages.
   if (turnKey === conversationId || picturePartsOf({ parts }).length === 0) return;
   await conversations.noteSettings(conversationId, { lastPicture: id });
 }
@@ -82,7 +82,7 @@ function gone(name: string): ParleyError {
   return new ParleyError("attachment-gone", "a stored picture is missing", { detail: { name } });
 }
 
-/** A change that is asked of an image-capable chat model. */
+/** A picture change for an image-capable chat model. */
 interface ChangeRequest {
   readonly model: string;
   readonly prompt: string;
@@ -93,7 +93,7 @@ interface ChangeRequest {
 
 /**
  * Asks a model to change one picture, without the conversation.
- * @throws ParleyError `gateway-…`; `attachment-gone`: the picture is no longer stored
+ * @throws ParleyError `gateway-…`, or `attachment-gone` if the picture is no longer stored
  */
 export async function requestChange(
   { gateway, conversations, meter, chat }: TurnDependencies,
@@ -113,7 +113,7 @@ export async function requestChange(
   ];
   receipt.asks("image", model);
   const { maxTokens, temperature } = chat;
-  // Not streamed: nothing can be shown before the picture is complete.
+  // The answer is not streamed, because nothing can be shown before the picture is complete.
   const events = gateway.chat({ model, messages, maxTokens, temperature, stream: false }, signal);
   const answer = await collectAnswer(events);
   receipt.answered(answer);
@@ -136,7 +136,7 @@ async function urlOf(
 /** A picture in a stored message. */
 type StoredPicture = Extract<MessagePart, { kind: "image" }>;
 
-/** Failures after which the turn runs again: it shows the pictures then. */
+/** After these failures the turn runs again and then shows the pictures. */
 const outages = ["stopping", "platform-unreachable", "store-unavailable"] as const;
 
 /** The pictures among the parts of a message, in order. */
@@ -145,8 +145,8 @@ export function picturesIn(parts: readonly MessagePart[]): StoredPicture[] {
 }
 
 /**
- * Shows all pictures of a stored answer together, so that they are one message. They are stored first: what a crash
- * leaves unshown is shown by the next run, and nothing is drawn twice.
+ * Shows all pictures of a stored answer in one message. They are stored first, so that the next run shows
+ * what a crash left out, and nothing is drawn twice.
  * @returns why pictures are not shown, one sentence each
  * @throws ParleyError `stopping`, `platform-unreachable`, `store-unavailable`
  */

@@ -13,17 +13,17 @@ import { currentTurn, inTurn, type Span, type Tracer } from "../../core/telemetr
 import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
 import type { createJoiner } from "./continued-answer.ts";
 
-/** Most characters of a model's thoughts that are kept. */
+/** How many characters of a model's thoughts are kept. */
 const maxThoughtChars = 20_000;
-/** Longest alternative text of a picture, in characters. */
+/** The longest alternative text of a picture, in characters. */
 const maxAltTextChars = 1000;
 
-/** An answer as far as it has arrived. The caller stores it also when the stream breaks off. */
+/** The part of an answer that has arrived. The caller stores it even if the stream breaks off. */
 export interface PartialAnswer {
   text: string;
-  /** What the model thought before the text. Default: nothing is known of it. */
+  /** The model's thoughts before the text, if they are known. */
   thoughts?: string;
-  /** The text is not shown: it may be no words for people. */
+  /** Whether the text is not shown, because it may be no words for people. */
   isHeldBack?: boolean;
   readonly images: Extract<MessagePart, { kind: "image" }>[];
   readonly notices: string[];
@@ -35,10 +35,10 @@ export interface PartialAnswer {
 export interface AnswerEnd {
   readonly reason: FinishReason;
   readonly model: string;
-  /** As in {@link ChatEvent}. */
+  /** The same as in {@link ChatEvent}. */
   readonly fallback?: string;
   readonly usage: Usage;
-  /** Resolves when the call is counted. The answer is stored meanwhile, in the same transaction. */
+  /** Resolves when the call is counted. The answer is stored at the same time, in the same transaction. */
   readonly whenSettled: Promise<void>;
 }
 
@@ -46,24 +46,24 @@ interface StreamOptions {
   readonly gateway: Pick<Gateway, "chat">;
   readonly request: ChatRequest;
   readonly reply: Reply;
-  /** Resolves when the turn is claimed and its question stored. The request is sent meanwhile. */
+  /** Resolves when the turn is claimed and its question stored. The request is sent at the same time. */
   readonly ready: Promise<unknown>;
-  /** Markdown before the answer. Empty: none. */
+  /** Markdown before the answer, or an empty text. */
   readonly lead: string;
   readonly conversations: Pick<Conversations, "putBlob">;
   readonly conversationId: string;
-  /** Alternative text for pictures of this answer. */
+  /** The alternative text for pictures of this answer. */
   readonly altText: string;
-  /** Joins the text to that of an earlier answer. Default: it begins a new one. */
+  /** Joins the text to an earlier answer. Without it a new answer begins. */
   readonly joiner?: ReturnType<typeof createJoiner> | undefined;
-  /** Whether a text so far is not shown yet: it may be no words for people. Default: all is shown. */
+  /** Whether a partial text is not shown yet, because it may be no words for people. Default: never. */
   isHeldBack?(text: string): boolean;
   onFirstText(): void;
 }
 
 /**
- * Streams one chat answer into the reply and into `answer`, which holds what arrived also when this throws.
- * @throws ParleyError `gateway-…`, `store-unavailable`, a platform's, or the signal's reason
+ * Streams a chat answer into the reply and into `answer`, which holds what arrived even if this throws.
+ * @throws ParleyError `gateway-…`, `store-unavailable`, one of the platform, or the signal's reason
  */
 export async function streamAnswer(
   options: StreamOptions,
@@ -75,7 +75,7 @@ export async function streamAnswer(
     const { thoughts } = answer;
     reply.write({ lead, text, ...(thoughts === undefined ? {} : { thoughts }) });
   };
-  /** Shows what was held back until it was known how it is joined. */
+  /** Shows text that was held back until its joint was known. */
   const endText = (): void => {
     const text = joiner?.end();
     if (text === undefined || text === answer.text) return;
@@ -83,14 +83,14 @@ export async function streamAnswer(
     write(text);
   };
   const events = options.gateway.chat(options.request, signal)[Symbol.asyncIterator]();
-  // The request is sent before the reply has begun: the two waits overlap.
+  // The request is sent before the reply has begun, so that the two waits overlap.
   const firstEvent = events.next();
-  // Awaited below; until then a rejection must not count as unhandled.
+  // It is awaited below. Until then a rejection must not count as unhandled.
   void Promise.allSettled([firstEvent]);
   try {
     await options.ready;
   } catch (error) {
-    // Not waited for: a slow gateway would keep the failure from its person.
+    // This does not wait, because a slow gateway would delay the failure for the person.
     void Promise.allSettled([events.return?.()]);
     throw error;
   }
@@ -137,7 +137,7 @@ export async function streamAnswer(
     throw new Error("the gateway port ended an answer without a finish event");
   } catch (error) {
     endText();
-    // Half of what is no words for people is not shown as the answer.
+    // A partial text that is no words for people is not shown as the answer.
     if (options.isHeldBack?.(answer.text) === true) answer.text = "";
     throw error;
   } finally {
@@ -150,7 +150,7 @@ function addThoughts(before: string | undefined, more: string): string {
   return ((before ?? "") + more).slice(0, maxThoughtChars);
 }
 
-/** Keeps a picture: it is shown once the whole answer is stored, with the others in one message. */
+/** Keeps a picture, which is shown in one message with the others when the whole answer is stored. */
 export async function keepPicture(
   {
     conversations,
@@ -165,7 +165,7 @@ export async function keepPicture(
   answer.images.push({ kind: "image", blob, name, altText: altText.slice(0, maxAltTextChars) });
 }
 
-/** A plain file name for a picture that a model made: `picture-1.png`. */
+/** A plain file name for a picture that a model made, for example `picture-1.png`. */
 export function imageFileName(number: number, mediaType: string): string {
   const extension = /^image\/(png|jpeg|webp|gif|avif)$/.exec(mediaType)?.[1] ?? "img";
   return `picture-${number}.${extension === "jpeg" ? "jpg" : extension}`;
@@ -178,7 +178,7 @@ export interface CollectedAnswer {
   readonly notices: readonly string[];
   readonly reason: FinishReason;
   readonly model: string;
-  /** As in {@link ChatEvent}. */
+  /** The same as in {@link ChatEvent}. */
   readonly fallback?: string;
   readonly usage: Usage;
 }
@@ -248,15 +248,13 @@ export function createTracedReply(reply: Reply, tracer: Tracer, parent: Span): R
   };
 }
 
-/** A shorter wait is not worth words. */
+/** A shorter wait needs no words. */
 const minShownMs = 2000;
 const tickMs = 1000;
-/** Until then the seconds are counted in fives: each change may be an edit of a message. */
+/** Above this the seconds count in fives, because each change may be an edit of a message. */
 const fromSecondsBySecond = 10;
 
-/**
- * Does the work of a turn; while the gateway has asked for a pause, the reply says how long it lasts, counted down.
- */
+/** Does the work of a turn. While the gateway asks for a pause, the reply counts its seconds down. */
 export async function showingWaits<T>(
   reply: Pick<Reply, "status">,
   clock: Pick<Clock, "monotonic" | "every">,

@@ -16,20 +16,20 @@ import type { TurnDependencies } from "./turn.ts";
 export interface DownloadedRecording {
   readonly bytes: Uint8Array;
   readonly name: string;
-  /** For the gateway: with the extension of the sniffed container. */
+  /** The name for the gateway, with the extension of the sniffed container. */
   readonly fileName: string;
   readonly mediaType: string;
   readonly container: string;
-  /** As the platform says. Not trusted. */
+  /** The length that the platform claims, which is not trusted. */
   readonly durationMs: number | undefined;
 }
 
-/** What a recording is transcribed with. */
+/** What transcribing a recording needs. */
 interface RecordingTranscriber {
   transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<Transcription>;
-  /** The words that guide the recognition, as the person gave them. */
+  /** Words from the person that guide the recognition. */
   readonly hint?: string | undefined;
-  /** Who waits in turn for long recordings. */
+  /** The person who waits in turn for long recordings. */
   readonly key: string;
   status(text: string, options?: { readonly isLong?: boolean }): void;
   readonly clock: Clock;
@@ -40,29 +40,30 @@ interface RecordingTranscriber {
 /** The words of a recording. */
 interface TranscribedRecording {
   readonly text: string;
-  /** The same words with their times, where they are known. */
+  /** The same words with their times, if these are known. */
   readonly timed: readonly TimedWords[];
   readonly notices: readonly string[];
   readonly answers: readonly Transcription[];
 }
 
-/** A shorter recording of unknown length is not measured: 20 minutes at 8 kbit/s. */
+/** A shorter recording of unknown length is not measured. It has 20 minutes at 8 kbit/s. */
 const surelyShortBytes = 1_200_000;
-/** Of compressed speech. What can be longer for its size is never sent whole. */
+/** The size of compressed speech. A recording that can be longer for its size is never sent whole. */
 const minSpeechBytesPerSecond = 750;
 const alwaysCut = { ...cutLimits, wholeSeconds: 0, wholeBytes: 0 };
-/** Words of the part before that guide the next one, in characters. */
+/** How many characters of a part's last words guide the next part. */
 const maxHintChars = 200;
 const retryAfterMs = 1000;
 const maxRetryAfterMs = 15_000;
-/** A part that is still refused as too large is not halved further. */
+/** A smaller part that is refused as too large is not halved. */
 const minPartBytes = 500_000;
 
 /**
- * Transcribes a recording: whole where the gateway takes it, otherwise in parts that are cut where it is quiet, one after
- * another. A part that fails is tried once more, then left out, with a notice and a mark in the text.
- * @throws ParleyError `gateway-…` when there are no words at all, and what the admission of a call throws; the signal's
- *   reason
+ * Transcribes a recording, as a whole if the gateway accepts it. Otherwise it is cut where it is quiet, and
+ * the parts are transcribed one by one. A part that fails is retried once and then left out, with a notice
+ * and a mark in the text.
+ * @throws ParleyError `gateway-…` if there are no words at all, and what the admission of a call throws, or
+ * the signal's reason
  */
 export async function transcribeRecording(
   recording: DownloadedRecording,
@@ -71,7 +72,7 @@ export async function transcribeRecording(
 ): Promise<TranscribedRecording> {
   const { bytes, name, durationMs } = recording;
   transcriber.status(translate("status.listening", { name }));
-  // Its bytes say nothing of its length: parts of a known length are paid for one by one.
+  // Its size does not show its length, so it is paid for in parts of known length.
   if (isSparse(bytes.length, bytes, minSpeechBytesPerSecond))
     return await inParts(recording, transcriber, alwaysCut, signal, cannotCut(recording));
   const isLong = bytes.length > cutLimits.wholeBytes || (durationMs ?? 0) > cutLimits.wholeSeconds * 1000;
@@ -80,7 +81,7 @@ export async function transcribeRecording(
   return await inParts(recording, transcriber, cutLimits, signal);
 }
 
-/** Whole; in parts, when the gateway says that it is too large. */
+/** Sends the whole recording, or parts if the gateway says that it is too large. */
 async function wholeOrParts(
   recording: DownloadedRecording,
   transcriber: RecordingTranscriber,
@@ -109,7 +110,7 @@ async function wholeOrParts(
 
 type Limits = { readonly [name in keyof typeof cutLimits]: number };
 
-/** @param refusal why it cannot be sent whole */
+/** @param refusal says why it cannot be sent as a whole */
 async function inParts(
   recording: DownloadedRecording,
   transcriber: RecordingTranscriber,
@@ -120,7 +121,7 @@ async function inParts(
   const { bytes, mediaType, container, name } = recording;
   const { cut = cutRecording, key } = transcriber;
   const joined = createJoinedParts(name, transcriber);
-  // Its memory is a message's own buffer: the worker gets a copy.
+  // Its memory is a message's own buffer, so the worker gets a copy.
   const input = { bytes: bytes as Uint8Array<ArrayBuffer>, mediaType, container, ...limits };
   const outcome = await cut(input, key, (part) => joined.add(part, signal), signal);
   if (outcome.kind === "whole") {
@@ -128,7 +129,7 @@ async function inParts(
   }
   if (outcome.kind !== "cut" && joined.isEmpty()) {
     if (refusal !== undefined) throw refusal;
-    // A format that cannot be cut here may still be one that the gateway takes.
+    // The gateway may accept a format that cannot be cut here.
     return await wholeWithout(recording, transcriber, signal);
   }
   return joined.result(leftOutNotices(name, outcome));
@@ -163,7 +164,7 @@ function leftOutNotices(name: string, outcome: CutOutcome): string[] {
   return [translate("recording.rest-unread", { name })];
 }
 
-/** Transcribes parts one after another and joins their words. */
+/** Transcribes parts one by one and joins their words. */
 function createJoinedParts(name: string, transcriber: RecordingTranscriber) {
   const texts: string[] = [];
   const timed: TimedWords[] = [];
@@ -171,7 +172,7 @@ function createJoinedParts(name: string, transcriber: RecordingTranscriber) {
   const answers: Transcription[] = [];
   let lastWords = "";
   let lastError: unknown;
-  /** A refusal (a budget is spent) holds for the parts after it. */
+  /** A refusal, such as for a spent budget, also holds for the parts after it. */
   let isRefused = false;
 
   function hintFor(): string | undefined {
@@ -179,7 +180,7 @@ function createJoinedParts(name: string, transcriber: RecordingTranscriber) {
     return hint === "" ? undefined : hint;
   }
 
-  /** One part; in halves, when the gateway says that it is too large. */
+  /** Transcribes a part, in halves if the gateway says that it is too large. */
   async function transcribe(
     bytes: Uint8Array,
     seconds: number,
@@ -244,12 +245,12 @@ function createJoinedParts(name: string, transcriber: RecordingTranscriber) {
         }
       } catch (error) {
         signal.throwIfAborted();
-        // The store says that nothing can be counted: the turn ends, and runs again.
+        // The store cannot count anything, so the turn ends and runs again.
         if (!isParleyError(error) || error.code === "store-unavailable") throw error;
         leaveOut(part, error);
       }
     },
-    /** @throws what the last part failed with, when there are no words at all */
+    /** @throws the failure of the last part if there are no words at all */
     result(further: readonly string[]): TranscribedRecording {
       if (answers.length === 0) {
         throw (
@@ -277,7 +278,7 @@ function partStatus({ number, count }: RecordingPart, step?: "again"): string {
   return translate(step === undefined ? "status.part-of" : "status.part-of-again", numbers);
 }
 
-/** Gateways say it by status 413 or in words. */
+/** Gateways report this by status 413 or in words. */
 function isTooLarge(error: unknown): boolean {
   if (!isParleyError(error)) return false;
   if (error.code === "gateway-context-length") return true;
@@ -291,13 +292,13 @@ function isTooLarge(error: unknown): boolean {
   );
 }
 
-/** Words of a recording. `asked`: the model that was asked. */
+/** The words of a recording. `asked` is the model that was asked. */
 interface Transcription extends TranscriptionAnswer {
   readonly asked: string;
 }
 
 /**
- * Transcribes one recording with the model asked for, or the default one.
+ * Transcribes a recording with the requested model or the default one.
  * @throws ParleyError `gateway-…`
  */
 export async function transcribe(
@@ -313,19 +314,19 @@ export async function transcribe(
   return { ...answer, asked: chosen };
 }
 
-/** The longest transcript that is shown in a message: what Discord takes in one, with its quote marks. */
+/** The longest transcript in a message, which Discord accepts together with its quote marks. */
 const maxShownTranscriptChars = 1500;
 
-/** What of a transcript is shown in a message, and the file that has all of it. */
+/** The part of a transcript that a message shows, and the file with all of it. */
 interface ShownTranscript {
   readonly text: string;
-  /** Absent: all of it is shown. */
+  /** It is absent if the message shows everything. */
   readonly file?: ReplyFile;
 }
 
 /**
- * A transcript for people: whole in the message, or its beginning there and all of it in a text file, with times where
- * they are known. @param name of the recording
+ * A transcript for people, which is either all in the message, or begins there and is complete in a text
+ * file, with times if they are known. @param name the name of the recording
  */
 export function toShownTranscript(
   name: string,
@@ -356,7 +357,7 @@ export function toQuotedTranscript(text: string): string {
   return quote(translate("transcript.quoted", { text }));
 }
 
-/** Shows the files. One that the platform does not take is no failure of the answer: the notices say so. */
+/** Shows the files. If the platform refuses one, the answer does not fail, and the notices say so. */
 export async function attachTranscripts(
   reply: Pick<Reply, "attach">,
   files: readonly ReplyFile[],
@@ -376,7 +377,7 @@ export async function attachTranscripts(
   );
 }
 
-/** A time in a recording: `1:05`, `1:00:00`. */
+/** A time in a recording, for example `1:05` or `1:00:00`. */
 export function toClock(seconds: number): string {
   const whole = Math.floor(seconds);
   const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
@@ -385,8 +386,8 @@ export function toClock(seconds: number): string {
 }
 
 /**
- * What the reply to these events quotes before its answer, made again from what is stored of them: the words of voice
- * notes, and the question of a command where people do not see it otherwise. Empty: nothing.
+ * Makes again from the store what the reply to these events quotes before its answer: the words of voice
+ * notes, and a command's question if people do not see it otherwise. It is empty if nothing is quoted.
  */
 export async function findShownLead(
   conversations: Pick<Conversations, "find">,
@@ -410,12 +411,12 @@ function quotedQuestion(event: IncomingEvent, { parts, call }: StoredMessage): s
   const prompt = call?.options["prompt"];
   if (typeof prompt === "string") return quote(prompt);
   const text = textOf(parts.filter(({ kind }) => kind === "text"));
-  // Stored as the command that it is: its reply quotes nothing.
+  // A question that is stored as the command itself is not quoted in the reply.
   return text === "" || text.startsWith(`/${event.name}`) ? "" : quote(text);
 }
 
 function quotedVoices(event: IncomingEvent, { parts }: StoredMessage): string {
-  // The words are the answer.
+  // The words are the answer itself.
   if (event.kind === "call" && event.name === "transcribe") return "";
   return parts
     .flatMap((part) =>

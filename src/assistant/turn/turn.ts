@@ -15,21 +15,21 @@ import type { WithheldHistory } from "../access/access.ts";
 import type { createTokenFactors } from "./context-window.ts";
 import type { createModelTolerance, LayeredModelChoice } from "./model-choice.ts";
 
-/** What turns and commands are run with. */
+/** What turns and commands need to run. */
 export interface TurnDependencies {
   /** Each call waits until it is admitted for the person of the turn. */
   readonly gateway: Gateway;
-  /** `Author.id` of the person whose turn it is. */
+  /** The `Author.id` of the person whose turn it is. */
   readonly personId: string;
-  /** Set where the person may not see what was said before. */
+  /** Set if the person may not see what was said before. */
   readonly withheld: Pick<WithheldHistory, "hasAny"> | undefined;
-  /** Resolves when so many bytes of files may be loaded; `release` them when they are no longer in memory. */
+  /** Resolves when so many bytes of files may be loaded. Release them when they leave the memory. */
   readonly admitBytes: (bytes: number, signal: AbortSignal) => Promise<Release>;
   readonly access: Access;
   readonly ledger: SpendingLedger;
   readonly help: HelpSettings;
   readonly budgets: Pick<Budgets, "inForce">;
-  /** The name of a person or channel that an id stands for, on whichever platform. `undefined`: not known. */
+  /** The name of a person or channel on any platform by its id, if it is known. */
   readonly nameOf: (id: string) => Promise<string | undefined>;
   readonly conversations: Conversations;
   readonly archive: Archive;
@@ -42,63 +42,63 @@ export interface TurnDependencies {
   readonly chat: ChatSettings;
   /** How much is read of a thread in which people talk with each other. */
   readonly room: RoomBounds;
-  /** Unix milliseconds. */
+  /** Returns Unix milliseconds. */
   readonly now: () => number;
   readonly clock: Clock;
 }
 
 /** How much of a room is read for one turn. */
 export interface RoomBounds {
-  /** Newest messages. 0: rooms are not read. */
+  /** How many of the newest messages are read. 0 means that rooms are not read. */
   readonly maxMessages: number;
-  /** Of their texts together, and of the text files in them together. */
+  /** The limit for their texts together, and for the text files in them together. */
   readonly maxChars: number;
 }
 
 /** How the chat model is asked. */
 export interface ChatSettings {
-  /** Longest answer, in tokens. */
+  /** The longest answer in tokens. */
   readonly maxTokens: number;
-  /** 0 to 2. */
+  /** A value from 0 to 2. */
   readonly temperature: number;
   readonly systemPrompt: string;
 }
 
-/** One turn: the messages to answer, where, and in which attempt. */
+/** One turn, with the messages to answer, the place and the attempt. */
 export interface Turn {
-  /** Key of its first event. */
+  /** The key of its first event. */
   readonly key: string;
-  /** 1 for the first run; each retry or restart counts one more. */
+  /** The number of the attempt, from 1. Each retry or restart counts one more. */
   readonly attempt: number;
   readonly platform: Platform;
   readonly conversationId: string;
   readonly messages: readonly IncomingMessage[];
   readonly reply: Reply;
-  /** Markdown before the answer: the question, where people do not see it otherwise. Empty: none. */
+  /** Markdown before the answer: the question, if people do not see it otherwise, or an empty text. */
   readonly lead: string;
-  /** The model asked for in these messages. */
+  /** The model that these messages ask for. */
   readonly model: string | undefined;
   readonly signal: AbortSignal;
-  /** Why it must not be answered: the reply ends with these words. */
+  /** Why it must not be answered. The reply ends with these words. */
   readonly refusal?: ParleyError | undefined;
-  /** It was answered before: its answer is replaced. */
+  /** Set if it was answered before, so that its answer is replaced. */
   readonly redo: OpenRedo | undefined;
   /** Keys of the platform's messages that show the reply so far. */
   readonly shownMessageKeys: () => readonly string[];
-  /** Called once, before the answer grows. */
+  /** Called once before the answer grows. */
   readonly offerSoFar: (soFar: AnswerSoFar) => void;
 }
 
 /**
- * Returns the answer so far as the turn stores it when a person stops it now; `why`: the notice that says so.
- * `undefined`: people see no words of it yet, or the whole is stored.
+ * Returns the answer to store if a person stops the turn now. `why` is the notice that says so. It is
+ * `undefined` if people see no words yet, or if the whole answer is stored.
  */
 export type AnswerSoFar = (why: string) => StoppedAnswer | undefined;
 
-/** How a turn ended. `failed` and `interrupted` have been shown to the person. */
+/** How a turn ended. The person has seen the words of `failed` and `interrupted`. */
 export type TurnOutcome = "complete" | "interrupted" | "failed" | "cancelled";
 
-/** Throws `stopping` where another process or the next start resumes the turn. A cancellation does not throw. */
+/** Throws `stopping` if another process or the next start resumes the turn, but not for a cancellation. */
 export function throwIfAbandoned(signal: AbortSignal): void {
   if (signal.aborted && isParleyError(signal.reason, "stopping")) throw signal.reason;
 }

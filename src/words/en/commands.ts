@@ -1,4 +1,4 @@
-/** What commands say, and what is wrong with how one was written. */
+/** What commands tell people, also about how a command was written wrongly. */
 export const commandMessages = {
   "option.no-free-text": "this command takes no text",
   "option.unknown": "there is no such option",

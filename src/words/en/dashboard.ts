@@ -1,4 +1,4 @@
-/** The dashboard of operators. The server puts these messages into its document, in the language of the browser. */
+/** The operators' dashboard. The server puts these into its document, in the language of the browser. */
 export const dashboardMessages = {
   "dashboard.title": "Parley dashboard",
   "dashboard.to-page": "To the chats",

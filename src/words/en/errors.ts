@@ -1,4 +1,4 @@
-/** What went wrong and what to do, by error code; and notices of what was left out. */
+/** Says by error code what went wrong and what to do. The notices say what was left out. */
 export const errorMessages = {
   "error.model": "The model",
   "error.model-named": "The model {model}",
@@ -120,7 +120,7 @@ export const errorMessages = {
   "notice.ended.other": "The model ended this answer for an unknown reason; it may be unfinished.",
 } as const;
 
-/** Reading documents and recordings: steps, what was left out, and why something was not read. */
+/** Steps of reading documents and recordings, what was left out, and why something was not read. */
 export const fileMessages = {
   "status.reading": "Reading {name}",
   "status.part": "Transcribing part {part}",

@@ -1,4 +1,4 @@
-/** The interface of the page. The server puts them into its documents, in the language of the browser. */
+/** The interface of the page. The server puts these into its documents, in the language of the browser. */
 export const pageMessages = {
   "page.starting": "Parley is starting…",
   "page.needs-javascript": "Parley's page needs JavaScript.",

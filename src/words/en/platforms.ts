@@ -1,4 +1,4 @@
-/** What platforms show around answers: buttons, forms, notices of their own, and how people use the bot there. */
+/** What platforms show around answers, such as buttons, forms and notices, and how people use the bot. */
 export const platformMessages = {
   "button.retry": "Retry",
   "button.correct": "Correct it",
@@ -129,7 +129,7 @@ export const platformMessages = {
   "web.command-not-edited": "Commands are not edited. Send it as a new message.",
 } as const;
 
-/** What Slack shows of the bot as an agent: sessions, App Home, shortcuts, feedback. */
+/** What Slack shows of the bot as an agent, such as sessions, App Home, shortcuts and feedback. */
 export const slackAgentMessages = {
   "slack.session-untitled": "Conversation",
   "slack.home.use": "How to use Parley",

@@ -1,4 +1,4 @@
-/** Usage, budgets and `/help`. */
+/** The messages about usage and budgets, and those of `/help`. */
 export const reportMessages = {
   "usage.today": "Today",
   "usage.month": "This month",

@@ -1,6 +1,6 @@
 /**
- * `/settings` and its forms. Names and descriptions of single settings are declared in `core/layered-settings.ts`.
- * Places stand after "for" (`.for`), as an origin (`.from`) and alone (`.title`).
+ * The messages of `/settings` and its forms. Names and descriptions of single settings are declared in
+ * `core/layered-settings.ts`. Places stand after "for" (`.for`), as an origin (`.from`) and alone (`.title`).
  */
 export const settingMessages = {
   "settings.hint":

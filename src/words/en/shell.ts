@@ -1,4 +1,4 @@
-/** The frame of the page: header, list of chats, search, shortcuts. As those of `page.ts`. */
+/** The frame of the page: header, list of chats, search and shortcuts. They work like those of `page.ts`. */
 export const shellMessages = {
   "page.model": "Model of this chat",
   "page.model.is": "Model: {model}",

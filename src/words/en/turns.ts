@@ -1,4 +1,4 @@
-/** What an answer says of itself: steps, endings, notices, its receipt. */
+/** What an answer says about itself, such as steps, endings, notices and its receipt. */
 export const turnMessages = {
   "status.thinking": "Thinking it through",
   "status.gateway-busy": "The gateway is busy; trying again in {count} s",
@@ -134,7 +134,7 @@ export const fixMessages = {
   "fix.unchanged": "Nothing was changed, so the answer stays as it is.",
 } as const;
 
-/** The form that has another model answer. */
+/** The form that makes another model answer. */
 export const otherModelMessages = {
   "other-model.title": "Another model",
   "other-model.introduction": "The model that you choose answers the question again, in the same place.",
@@ -151,7 +151,7 @@ export const otherModelMessages = {
   "other-model.unfit.same": "This answer is already by {model}. Use Regenerate for another one from it.",
 } as const;
 
-/** Pictures of answers: which one was taken, and the form that changes one. */
+/** Pictures of answers: which one was used, and the form that changes one. */
 export const pictureMessages = {
   "picture.one": "the picture “{prompt}” ({at} UTC)",
   "picture.several": "picture {number} of {count} “{prompt}” ({at} UTC)",
