@@ -28,16 +28,16 @@ import { readMessage, toAuthor, type Names } from "./incoming.ts";
 
 /** When a call that is not accepted yet is acknowledged with words. Discord's deadline is three seconds. */
 const slowAfterMs = 2000;
-/** How long accepting a call is tried: the notice says two minutes. */
+/** How long accepting a call is tried. The notice says two minutes. */
 const acceptForMs = 100_000;
 
 type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
 
 /**
- * Returns a function that passes a call to the receiver and acknowledges it, within Discord's deadline: deferred once
- * it is durable, so that a crash in between leaves no placeholder. Requests of its reply wait for that. A response,
- * which may be another instance's, is edited only when it is certain that nobody answers the call. `spentMs`: of the
- * deadline, before.
+ * Returns a function that passes a call to the receiver and acknowledges it within Discord's deadline. The
+ * response is deferred once the call is durable, so that a crash in between leaves no placeholder. Requests
+ * of its reply wait for that. A response may be another instance's, so it is edited only when it is certain
+ * that nobody answers the call. `spentMs` is the part of the deadline that is already over.
  */
 export function createCallIntake(options: {
   readonly api: Pick<DiscordApi, "editFollowUp">;
@@ -67,7 +67,7 @@ export function createCallIntake(options: {
     }
     if (result.status === "rejected")
       return await acknowledgements.refuseCommand(interaction, result.reason, () => receiver.refuse(key));
-    // Also for a duplicate: the instance that accepted it may have crashed before it acknowledged it.
+    // A duplicate is acknowledged too: the instance that accepted it may have crashed before it could.
     await acknowledgements.send(interaction, {
       type: ResponseType.DeferredChannelMessageWithSource,
       ...(isPrivate ? { data: { flags: MessageFlags.Ephemeral } } : {}),
@@ -75,7 +75,7 @@ export function createCallIntake(options: {
     return false;
   }
 
-  /** The call is not answered from now on, unless it was accepted all the same: then the answer replaces what was said. */
+  /** Makes the refusal final and says so, unless the call was accepted all the same. */
   async function refuse(
     interaction: Interaction,
     { key }: CommandCall,
@@ -92,7 +92,7 @@ export function createCallIntake(options: {
     const acknowledgement = acknowledge(interaction, call, acceptance, spentMs);
     acknowledgements.expect(interaction.token, acknowledgement);
     await acknowledgement;
-    // Not waited for: the platform stops when the acknowledgements are sent.
+    // Nobody waits for this: the platform stops once the acknowledgements are sent.
     acceptance.catch(async (error: unknown) => {
       if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
       else log.error({ key: call.key, err: error }, "command not accepted");
@@ -112,19 +112,19 @@ type Subject = NonNullable<CommandCall["subject"]>;
 const maxEntries = 500;
 
 /**
- * Messages that a modal was opened for: Discord sends the message with the message command, but not with the
- * submitted modal.
+ * Remembers the messages that a modal was opened for. Discord sends the message with the message command, but
+ * not with the submitted modal.
  */
 export interface ModalTargetCache {
   set(messageId: string, subject: Subject): void;
   /**
-   * From memory, else from Discord. `undefined`: it was deleted, or the bot may not read it.
+   * Returns the message from memory, else from Discord. Returns `undefined` where it was deleted, or the bot
+   * may not read it.
    * @throws ParleyError `platform-unreachable`
    */
   find(target: ModalTarget, names: Names): Promise<Subject | undefined>;
 }
 
-/** @see {@link ModalTargetCache} */
 export function createModalTargetCache(api: Pick<DiscordApi, "getMessage">): ModalTargetCache {
   const subjects = new LRUCache<string, Subject>({ max: maxEntries });
   return {
@@ -158,13 +158,14 @@ interface ModalTarget {
 /** What a person submitted with a modal. */
 interface ModalAnswer extends ModalTarget {
   readonly commandName: string;
-  /** Values by option name; options left empty are absent. */
+  /** Holds values by option name. An option that was left empty is absent. */
   readonly options: Readonly<Record<string, RawOption>>;
 }
 
 /**
- * The modal of a message command: one input for each option it asks for. Its custom id holds the command and the
- * message. @see https://docs.discord.com/developers/components/using-modal-components
+ * Returns the modal of a message command, with one input for each option that it asks for. Its custom id
+ * holds the command and the message.
+ * @see https://docs.discord.com/developers/components/using-modal-components
  */
 export function toAskModal(
   command: Command,
@@ -181,7 +182,7 @@ export function toAskModal(
   };
 }
 
-/** Whether a modal with this custom id is one of {@link toAskModal}. */
+/** Whether a modal with this custom id was made by {@link toAskModal}. */
 export function isAskModal(customId: string): boolean {
   return customId.startsWith(prefix);
 }

@@ -25,18 +25,18 @@ import { discordCode, errorCodes } from "./errors.ts";
 import { mentionsBot, type Names } from "./incoming.ts";
 import { isFromPerson, type MessageEvents } from "./message-events.ts";
 
-/** What {@link createMessageIntake} works with. */
+/** The options of {@link createMessageIntake}. */
 interface MessageOptions {
   readonly api: DiscordApi;
   readonly receiver: Receiver;
   readonly channels: Directory;
   readonly names: (guildId: string | undefined) => Names;
   readonly events: MessageEvents;
-  /** What the author of a message is told something in. */
+  /** Returns the language in which the author of a message is told something. */
   readonly languageOf: (message: GatewayMessageCreateDispatchData) => Language;
   /** Looks for missed messages once the store is available. */
   readonly lookUpLater: () => void;
-  /** Whether a look-up that waited for the store was made now: it has taken earlier messages of the channel. */
+  /** Makes a look-up that waited for the store. Returns whether it did, and so took the earlier messages. */
   readonly lookUpFirst: (channelId: string) => Promise<boolean>;
   /** Aborts when the platform stops. */
   readonly signal: AbortSignal;
@@ -47,11 +47,11 @@ interface MessageOptions {
 /** Handles MESSAGE_CREATE events, those of one channel one after another. */
 export interface MessageIntake {
   /**
-   * `isMissed`: sent while the bot was offline, or earlier; a refusal of it is silent, since the person may have been
-   * told before. Contract: must not throw.
+   * Takes a message. `isMissed` means that it was sent while the bot was offline, or earlier. It is refused
+   * silently, since the person may have been told before. Contract: must not throw.
    */
   take(message: GatewayMessageCreateDispatchData, options?: { readonly isMissed?: boolean }): void;
-  /** Takes back a notice of an earlier run, or of another instance, that is not true. Contract: must not throw. */
+  /** Takes back a notice of another run or instance that is not true. Contract: must not throw. */
   settleNotice(message: APIMessage): void;
   /** Resolves when the receiver has all messages of the channel that were taken before. */
   caughtUp(channelId: string): Promise<void>;
@@ -59,16 +59,15 @@ export interface MessageIntake {
   idle(): Promise<void>;
 }
 
-/** How long accepting a message is tried before its author is told: Discord has no deadline for it. */
+/** How long accepting a message is tried before its author is told. Discord has no deadline for it. */
 const acceptForMs = 5000;
 /** How long Discord is asked who wrote a message and where. Later messages of the channel wait. */
 const askDiscordForMs = 60_000;
-/** While this process stops: time for another instance to take a message, which answers it sooner. */
+/** While this process stops, another instance has this long to take a message, and answers it sooner. */
 const keepAfterMs = 2000;
 /** How often one person is told in one channel that the bot is busy. */
 const busyNoticeIntervalMs = 30_000;
 
-/** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
   const refusals = createRefusalNotices(api, log, clock);
@@ -82,14 +81,14 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
   /** The bot's last message that is no reply, by channel. */
   const lastAnswers = new LRUCache<string, string>({ max: 1000 });
-  /** Messages that were refused: a later delivery must not answer what the person was told is not answered. */
+  /** The refused messages. Their authors were told, so that a later delivery must not answer them. */
   const refused = new LRUCache<string, ParleyError>({ max: 1000 });
   let enqueued = 0;
-  /** How many were enqueued when missed messages of a channel were. */
+  /** The position in the queue at which missed messages of a channel were looked up. */
   const lookedUpAt = new LRUCache<string, number>({ max: 1000 });
-  /** How many were enqueued when a missed message of a channel was left to another look-up, which takes those after it too. */
+  /** The position at which a channel was left to another look-up, which takes all later messages too. */
   const leftAt = new LRUCache<string, number>({ max: 1000 });
-  /** Channels with messages that this process, which stops, has left to the next look-up. */
+  /** Channels with messages that this process, which is stopping, has left to the next look-up. */
   const left = new Set<string>();
 
   async function handle(
@@ -115,7 +114,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
           enqueue(message, takenAt, isMissed);
           return "duplicate";
         },
-        // A process that stops leaves it to the next look-up.
+        // A process that is stopping leaves the message to the next look-up.
         {
           forMs: acceptForMs,
           whileUnreachableForMs: receiver.isStopping() ? 0 : askDiscordForMs,
@@ -129,27 +128,27 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       const isTransient = isOutage(error);
       if ((isTransient || options.signal.aborted) && receiver.isStopping()) {
         left.add(message.channel_id);
-        // This process cannot learn any more whether it was accepted. Its next start, or another instance, looks it up.
+        // This process cannot learn whether it was accepted. Its next start or another instance looks it up.
         return log.info({ message: message.id }, "message left for the next look-up");
       }
       // Its author may have been told or answered long ago.
       if (isTransient && isMissed) {
-        // Once a later one is stored, a look-up does not go back to this one.
+        // Once a later message is stored, a look-up does not go back to this one.
         leftAt.set(message.channel_id, enqueued);
         return options.lookUpLater();
       }
       const isForBot = known.isEvent ? true : await isForBotIfKnown(message, names);
-      // Perhaps of a conversation that only the store knows.
+      // Perhaps the message belongs to a conversation that only the store knows.
       if (isForBot === undefined && isTransient) options.lookUpLater();
       if (isForBot !== true) return;
-      // Only this instance's store is unavailable. If it is not an answer to this message, the look-up finds it.
+      // Only our store is unavailable. If that answer is for another message, the look-up finds this one.
       if (isParleyError(error, "store-unavailable") && isBeingAnswered(message)) options.lookUpLater();
-      // Discord does not deliver it again, so that the person must be told.
+      // Discord does not deliver it again, so the person must be told.
       else await refuse(message, error);
     }
   }
 
-  /** Messages that are read later do not name their server. It is known of channels whose conversations are stored with it. */
+  /** Adds the server to a message that was read later and so does not name it, where it is known. */
   async function withServer(
     message: GatewayMessageCreateDispatchData,
   ): Promise<GatewayMessageCreateDispatchData> {
@@ -159,7 +158,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return guildId === undefined ? message : { ...message, guild_id: guildId };
   }
 
-  /** Missed messages may be in the queue by now: live ones that are before them have to go behind. */
+  /** Notes that missed messages may be queued by now. Live ones before them have to go behind. */
   function noteLookUp(channelId: string): void {
     lookedUpAt.set(channelId, (enqueued += 1));
   }
@@ -181,7 +180,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
   }
 
-  /** While this process stops, another instance takes it first; otherwise the next start answers it. */
+  /** Accepts a message. A process that is stopping lets another instance go first, or the next start. */
   async function accept(
     message: GatewayMessageCreateDispatchData,
     names: Names,
@@ -199,23 +198,23 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return result;
   }
 
-  /** Tells the person why the message is not taken, and makes that true: it is not answered later. */
+  /** Tells the person why the message is not taken, and makes sure that it is not answered later. */
   async function refuse(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
     if (isParleyError(error, "busy")) {
-      // The store is available: it says first whether another instance took the message.
+      // The store is available, and first says whether another instance took the message.
       const outcome = await refuseInTime(receiver, toEventKey(message.id), clock);
       if (outcome === "accepted" || !isFirstBusyNotice(message)) return;
     }
     try {
       await notices.tell(message, error);
     } catch (untold) {
-      // Nothing was said, so that the message may still be answered.
+      // Nothing was said, so the message may still be answered.
       if (isOutage(error)) options.lookUpLater();
       throw untold;
     }
   }
 
-  /** What the rules refuse, they refuse whenever it is delivered; what was over a limit must not be answered later. */
+  /** Refuses for good what was over a limit. What the rules forbid is refused at every delivery anyway. */
   async function refusePrivately(
     message: GatewayMessageCreateDispatchData,
     error: ParleyError,
@@ -225,7 +224,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     if (!isForEver && (await refuseInTime(receiver, toEventKey(message.id), clock)) === "accepted") return;
     log.info({ message: message.id, code: error.code }, "message refused");
     refused.set(message.id, error);
-    // Who did not speak to the bot is told nothing.
+    // Whoever did not speak to the bot is told nothing.
     const isAddressed = (await isCertainlyForBot(message, options.names(message.guild_id))) !== false;
     if (!isMissed && isAddressed) await refusals.tell(message, error);
   }
@@ -245,7 +244,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     if (message.author.id === options.names(undefined).botId) notices.settle(message);
   }
 
-  /** A person who sends very many messages is told once in a while, not once a message. */
+  /** Limits the notices to a person who sends very many messages to one in a while. */
   function isFirstBusyNotice({ author, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
     const who = `${channelId} ${author.id}`;
     const isFirst = !busyNotices.has(who);
@@ -253,7 +252,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return isFirst;
   }
 
-  /** Whether it is for the bot, as far as is known without the store. `undefined`: in a thread that people opened. */
+  /** Whether it is for the bot, as far as is known without the store. `undefined`: in people's thread. */
   async function isCertainlyForBot(
     message: GatewayMessageCreateDispatchData,
     names: Names,
@@ -266,7 +265,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return (await events.isOwnThread(channelId)) ? true : undefined;
   }
 
-  /** The same while Discord may be unreachable too. */
+  /** Answers {@link isCertainlyForBot} even while Discord is unreachable, then with `undefined`. */
   async function isForBotIfKnown(
     message: GatewayMessageCreateDispatchData,
     names: Names,
@@ -300,16 +299,17 @@ interface OutageNotices {
    */
   tell(message: Pick<APIMessage, "id" | "channel_id">, error: unknown): Promise<void>;
   /**
-   * Makes a notice true that the bot has posted: its message is not answered from now on; or, where it was accepted, by
-   * whichever instance, the notice is deleted. All else is ignored. Contract: must not throw.
-   * @param message by the bot
+   * Makes a notice true that the bot has posted. Its message is not answered from now on. Where any instance
+   * has accepted it, the notice is deleted. Other messages are ignored. Contract: must not throw.
+   * @param message a message of the bot
    */
   settle(message: APIMessage): void;
 }
 
 /**
- * Who tells a person may be cut off from the store, stopped or killed before the store has decided. So each instance
- * settles the notices that it sees, and the look-up of missed messages those of earlier runs.
+ * Creates the notices of one instance. The instance that tells a person may lose the store, stop or be killed
+ * before the store has decided. So each instance settles the notices that it sees, and the look-up of missed
+ * messages settles those of earlier runs.
  */
 function createOutageNotices(options: {
   readonly api: Pick<DiscordApi, "createMessage" | "deleteMessage">;
@@ -319,7 +319,7 @@ function createOutageNotices(options: {
   readonly log: Log;
 }): OutageNotices {
   const { api, receiver, signal, clock, log } = options;
-  /** Ids of notices that are, or were, settled here. */
+  /** The ids of notices that are, or were, settled here. */
   const settling = new LRUCache<string, true>({ max: maxSettling });
 
   async function takeBack({ id, channel_id: channelId }: APIMessage): Promise<void> {
@@ -365,7 +365,7 @@ function createOutageNotices(options: {
   };
 }
 
-/** As Discord shows them, in every language; written when the first message of the bot is looked at. */
+/** The texts of notices in every language, as Discord shows them. They are made on first use. */
 let outageTexts: ReadonlySet<string> | undefined;
 
 function isOutageText(content: string): boolean {
@@ -379,9 +379,9 @@ function isOutageText(content: string): boolean {
   return outageTexts.has(content);
 }
 
-/** How often a person is told in direct messages that the rules refuse what they wrote in one server. */
+/** How often a person is told by direct message that the rules refuse what they wrote in one server. */
 const accessInServerMs = 24 * 60 * 60_000;
-/** The same for what they wrote in direct messages. */
+/** How often a person is told so about what they wrote in direct messages. */
 const accessInDirectMs = 10 * 60_000;
 /** Discord suspects bots that open many direct messages. */
 const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
@@ -390,20 +390,20 @@ const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
 interface RefusedMessage {
   readonly id: string;
   readonly channel_id: string;
-  /** Absent in direct messages. */
+  /** This is absent in direct messages. */
   readonly guild_id?: string;
   readonly author: { readonly id: string };
 }
 
 /** Tells people that their messages are refused. */
 interface RefusalNotices {
-  /** Answers in direct messages, and nowhere else; not again for a while. Contract: must not throw. */
+  /** Answers only in direct messages, and not again for a while. Contract: must not throw. */
   tell(message: RefusedMessage, error: ParleyError): Promise<void>;
 }
 
 /**
- * What others wrote in a channel is no place for a refusal, and Discord has private answers to interactions only: so
- * the person gets a direct message. Where they take none, nothing is said.
+ * Creates the notices. A channel is no place for a refusal, and Discord has private answers only to
+ * interactions. So the person gets a direct message. Where they take none, nothing is said.
  */
 function createRefusalNotices(
   api: Pick<DiscordApi, "openDirectChannel" | "createMessage">,
