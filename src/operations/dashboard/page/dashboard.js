@@ -207,8 +207,8 @@ function showCosts({ usage, names, time: now }) {
 }
 
 /**
- * Leaves out unused columns. @param {string} caption @param {readonly Sum[]} sums @param {Data["names"]}
- * names
+ * Leaves out unused columns.
+ * @param {string} caption @param {readonly Sum[]} sums @param {Data["names"]} names
  */
 function usageTable(caption, sums, names) {
   /** @type {[string, (sum: Sum) => string, (sum: Sum) => number][]} */
