@@ -48,13 +48,13 @@ describe("message events", () => {
         harness.receiver.known.add(`discord:${root.id}`);
         ada.sends({ channel: thread!, text: "four" });
         ada.sends({ channel: thread!, text: "five", mentionBot: true });
-        // It also looks through the bot's threads for missed messages; a store would know "three".
+        // It also looks through the bot's threads for missed messages. A real store would know "three".
         await until(() => harness.receiver.events.length === 2);
         expect(receiver.events.map((event) => event.kind === "message" && event.text)).toEqual([
           "begin",
           "three",
         ]);
-        // Its store is empty: it may look up what the first process has answered.
+        // Its store is empty, so it may look up what the first process has answered.
         const later = harness.receiver.events.map((event) => event.kind === "message" && event.text);
         expect(later.filter((text) => text !== "three" && text !== "begin")).toEqual(["five"]);
         expect(thread!.fromBot()).toHaveLength(1);
@@ -89,7 +89,7 @@ describe("message events", () => {
       const roleId = simulator.botRole();
       const general = simulator.channel("general");
       const thread = simulator.thread(general, ada);
-      // Stored without its places, by an earlier version.
+      // An earlier version stored it without its places.
       receiver.known.add(`discord:${thread.id}`);
       simulator.gateway.invalidateSession(false);
       await until(() => !simulator.gateway.isConnected());
@@ -201,7 +201,7 @@ describe("refusal notices", () => {
         explain: () => harness.lines,
       });
 
-    /** Resolves when all earlier messages of a channel are handled: its next one is accepted. */
+    /** Resolves when all earlier messages of a channel are handled, because its next one is accepted. */
     async function settled(
       channel: { readonly id: string },
       person: Person = harness.simulator.person("Zoe"),
