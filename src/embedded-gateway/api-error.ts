@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createSseWriter, type SseWriter } from "../support/sse-writer.ts";
 
-/** Optional fields of an {@link ApiError}. */
+/** The optional fields of an {@link ApiError}. */
 interface ApiErrorOptions {
   /** The invalid parameter, e.g. `messages[0].content[1].image_url.url`. */
   readonly param?: string;
@@ -22,8 +22,9 @@ interface ErrorEnvelope {
 }
 
 /**
- * An error response to the HTTP client: status, additional headers and the envelope `{error:{message,type,param,code}}`.
- * It is not a ParleyError since it never leaves the server in another form; the gateway client creates that one.
+ * An error response to the HTTP client: status, additional headers and the envelope
+ * `{error:{message,type,param,code}}`. It is no ParleyError, since it never leaves the server in another
+ * form. The gateway client creates that one.
  */
 export class ApiError extends Error {
   readonly status: number;
@@ -49,12 +50,12 @@ export class ApiError extends Error {
   }
 }
 
-/** 400: the request is invalid. */
+/** Makes a 400: the request is invalid. */
 export function invalidRequest(message: string, options: ApiErrorOptions = {}): ApiError {
   return new ApiError(400, "invalid_request_error", message, options);
 }
 
-/** 404: unknown model, with a suggestion where there is one. */
+/** Makes a 404: the model is unknown. It has a suggestion where there is one. */
 export function unknownModel(model: string, suggestion?: string): ApiError {
   const hint =
     suggestion === undefined
@@ -66,7 +67,7 @@ export function unknownModel(model: string, suggestion?: string): ApiError {
   });
 }
 
-/** 403: the caller's key does not allow the model. */
+/** Makes a 403: the caller's key does not allow the model. */
 export function modelNotAllowed(model: string): ApiError {
   return new ApiError(403, "permission_error", `This key does not allow the model '${clip(model)}'.`, {
     param: "model",
@@ -74,7 +75,7 @@ export function modelNotAllowed(model: string): ApiError {
   });
 }
 
-/** 400: the model exists and does not support the operation. */
+/** Makes a 400: the model exists and does not support the operation. */
 export function unsupportedModel(model: string, cannot: string): ApiError {
   return invalidRequest(`The model '${clip(model)}' cannot ${cannot}.`, {
     param: "model",
@@ -82,7 +83,7 @@ export function unsupportedModel(model: string, cannot: string): ApiError {
   });
 }
 
-/** 413: `what` is larger than the limit. */
+/** Makes a 413: `what` is larger than the limit. */
 export function tooLarge(what: string, maxBytes: number, param?: string): ApiError {
   const message = `${what} is larger than the limit of ${maxBytes} bytes.`;
   return new ApiError(413, "invalid_request_error", message, {
@@ -91,7 +92,7 @@ export function tooLarge(what: string, maxBytes: number, param?: string): ApiErr
   });
 }
 
-/** Client text for an error message, cut at `maxChars`. */
+/** Returns a client's text for an error message, cut at `maxChars`. */
 export function clip(text: string, maxChars = 120): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`;
 }
@@ -99,7 +100,7 @@ export function clip(text: string, maxChars = 120): string {
 /** One HTTP request and its response. */
 export interface Exchange {
   readonly request: IncomingMessage;
-  /** Sent back as `x-request-id` and forwarded to upstreams. */
+  /** It is sent back as `x-request-id` and forwarded to upstreams. */
   readonly requestId: string;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
@@ -117,15 +118,15 @@ export interface Exchange {
   openStream(headers?: Readonly<Record<string, string>>): SseWriter;
 }
 
-/** Times of a stream, in milliseconds. */
+/** The times of a stream, in milliseconds. */
 interface StreamTimes {
-  /** Silence after which a comment is sent. */
+  /** The silence after which a comment is sent. */
   readonly pingMs: number;
-  /** A client that reads nothing for so long is disconnected. */
+  /** A client that reads nothing for this long is disconnected. */
   readonly stalledMs: number;
 }
 
-/** Sends the last event of a stream and ends it. The client may be gone already, and then nothing is left to do. */
+/** Sends the last event of a stream and ends it. If the client has gone, nothing is left to do. */
 export function sendLast(stream: SseWriter, data: string): void {
   stream.send(data)?.catch(() => {});
   stream.end();

@@ -6,23 +6,23 @@ import { ApiError, invalidRequest, tooLarge } from "./api-error.ts";
 
 /** Bodies up to this size are not counted, and wait for nothing. */
 const smallBytes = 256 * 1024;
-/** Of the memory, what the bodies of one key may take: others must have room too. */
+/** The part of the memory that the bodies of one key may take, so that others have room too. */
 const maxShareOfKey = 2 / 3;
-/** How long a body may take to arrive while those of other keys wait for its memory. */
+/** How long a body may take to arrive while bodies of other keys wait for its memory. */
 const unhurriedMs = 10_000;
 
 /** Who sends a body, and what happens to it. */
 export interface BodySender {
-  /** What its share of the memory counts for. */
+  /** The key that its share of the memory counts for. */
   readonly key: string;
   readonly maxBodyBytes: number;
   /** Aborts when the client leaves. */
   readonly signal: AbortSignal;
-  /** The body has not arrived in ten seconds, and others wait for its memory: it is to be given up. */
+  /** Gives up a body that has not arrived in ten seconds while others wait for its memory. */
   readonly giveUp: () => void;
 }
 
-/** Bounds the JSON bodies that are in memory at once; requests past the bound wait, keys in turn. */
+/** Limits the JSON bodies that are in memory at once. Further requests wait, and keys take turns. */
 interface BodyMemory {
   /**
    * Waits until the request's body may be read. Without a Content-Length it counts as the largest one.
@@ -38,7 +38,7 @@ interface Arriving {
   readonly giveUp: () => void;
 }
 
-/** @param maxBytes of all bodies; one that is larger than a key's share counts as the share */
+/** @param maxBytes the limit of all bodies; one that is larger than a key's share counts as the share */
 export function createBodyMemory(maxBytes: number, clock: Clock): BodyMemory {
   const semaphore = createFairSemaphore({ max: maxBytes, maxPerKey: Math.floor(maxBytes * maxShareOfKey) });
   const arriving = new Set<Arriving>();
@@ -96,7 +96,7 @@ export function createBodyMemory(maxBytes: number, clock: Clock): BodyMemory {
 }
 
 /**
- * The JSON body of a request.
+ * Reads the JSON body of a request.
  * @throws ApiError 415 (another content type), 413 (over `maxBytes`), 400 (not UTF-8 or not JSON)
  */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {

@@ -17,35 +17,35 @@ import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
 
 type Operations = Awaited<ReturnType<typeof createOperations>>;
 
-/** Settings of {@link createEmbeddedGateway}. */
+/** The options of {@link createEmbeddedGateway}. */
 interface EmbeddedGatewayOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** Keys without restriction. Until a first key exists no request needs one, and only this machine is served. */
+  /** Keys without restriction. Before a first key exists, requests need none, but only from this machine. */
   readonly apiKeys?: readonly string[];
-  /** From {@link parseGatewayConfig}. Default: the sandbox alone. */
+  /** The settings from {@link parseGatewayConfig}. The default is the sandbox alone. */
   readonly config?: GatewayConfig;
-  /** Store of issued keys and their usage. See {@link createKeyRing}. */
+  /** Stores issued keys and their usage. See {@link createKeyRing}. */
   readonly keyStore?: KeyValue;
   readonly log: Log;
-  /** Largest JSON body. Default 32 MiB. */
+  /** The largest JSON body. Default 32 MiB. */
   readonly maxJsonBytes?: number;
-  /** Largest audio upload. Default 25 MiB. */
+  /** The largest audio upload. Default 25 MiB. */
   readonly maxUploadBytes?: number;
-  /** Default: the system's. */
+  /** The default is the system's clock. */
   readonly clock?: Clock;
-  /** Silence in a stream after which a comment is sent. Default 10 s. */
+  /** The silence in a stream after which a comment is sent. Default 10 s. */
   readonly pingMs?: number;
-  /** A client that reads nothing of its answer for so long is disconnected. Default 60 s. */
+  /** A client that reads nothing of its answer for this long is disconnected. Default 60 s. */
   readonly stalledClientMs?: number;
-  /** Pause between two words of a sandbox answer. Default 10 ms, at most 5 s an answer. */
+  /** The pause between two words of a sandbox answer. Default 10 ms, at most 5 s an answer. */
   readonly sandboxWordDelayMs?: number;
-  /** Open connections; past it new ones are closed. Default 4096. */
+  /** The most open connections. Further ones are closed. Default 4096. */
   readonly maxConnections?: number;
-  /** A client that has not sent all its headers after so long is disconnected. Default 10 s. */
+  /** A client that has not sent all its headers in this time is disconnected. Default 10 s. */
   readonly headersTimeoutMs?: number;
-  /** Likewise for the whole request with its body. Default 300 s. */
+  /** The same limit for the whole request with its body. Default 300 s. */
   readonly requestTimeoutMs?: number;
   /** How long {@link EmbeddedGateway.close} waits for running requests. Default 10 s. */
   readonly drainMs?: number;
@@ -62,17 +62,17 @@ interface EmbeddedGateway {
   close(): Promise<void>;
 }
 
-/** JSON bodies in memory at once. Parsing and forwarding one takes several times its size. */
+/** The most JSON bodies in memory at once. Parsing and forwarding one takes several times its size. */
 const maxBodyMemoryBytes = 48 * 1024 * 1024;
 
-/** What is discarded of a refused request's body: much for callers with a key, little for strangers. */
+/** How much of a refused request's body is discarded: much for callers with a key, little for strangers. */
 const maxDrainBytes = 128 * 1024 * 1024;
 const maxDrainMs = 60_000;
 const strangerDrain = { maxBytes: 256 * 1024, maxMs: 5000 };
 
 /**
- * Parley's own gateway: sandbox models, and the upstreams of the settings. Every answer has `x-request-id`, every error
- * the usual envelope. Modules are loaded with their first use.
+ * Creates Parley's own gateway, with sandbox models and the upstreams of the settings. Every answer has
+ * `x-request-id`, and every error the usual envelope. Modules are loaded on first use.
  */
 export function createEmbeddedGateway(options: EmbeddedGatewayOptions): EmbeddedGateway {
   const { log } = options;
@@ -110,7 +110,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       const found = Object.hasOwn(routes, path) ? routes[path] : undefined;
       if (found === undefined) throw unknownPath(request);
       if (request.method !== found.method) throw wrongMethod(request, path, found.method);
-      // Recordings are streamed to their upstream, all other bodies are parsed as a whole.
+      // Recordings are streamed to their upstream, and all other bodies are parsed as a whole.
       const isParsed = found.method === "POST" && found.handle !== "transcribe";
       const release = isParsed
         ? await bodies.admit(request, {
@@ -292,16 +292,16 @@ function toUrl(address: AddressInfo, host: string): string {
 /** Decides who may use the gateway. */
 interface Admission {
   /**
-   * The permissions of a request's caller. Reads headers only.
-   * @throws ApiError 401 (no key, or an unknown one), 403 (no key exists, and the request is not from this machine),
-   * 402 and 429 (limits of the key)
+   * Returns the permissions of a request's caller. It reads only headers.
+   * @throws ApiError 401 (no key, or an unknown one), 403 (no key exists, and the request is not from this
+   *   machine), 402 and 429 (limits of the key)
    */
   admit(request: IncomingMessage): Promise<Access>;
   /** Whether a key was ever configured or issued. From then on every request needs one. */
   needsKey(): Promise<boolean>;
 }
 
-/** Settings of {@link createAdmission}. */
+/** The options of {@link createAdmission}. */
 interface AdmissionOptions {
   /** Hashes of the keys without restriction. */
   readonly keyHashes: readonly Buffer[];
@@ -310,7 +310,6 @@ interface AdmissionOptions {
   readonly host: string;
 }
 
-/** @see {@link Admission} */
 function createAdmission({ keyHashes, ring, host }: AdmissionOptions): Admission {
   let hasKeys = keyHashes.length > 0;
   // Keys are never deleted, so one positive answer of the store is enough.
@@ -332,8 +331,9 @@ function createAdmission({ keyHashes, ring, host }: AdmissionOptions): Admission
 }
 
 /**
- * Whether both ends of the connection are loopback addresses, and no proxy forwarded the request. The Host header
- * grants nothing. A foreign one is refused too: through DNS rebinding a web page reaches loopback by a name of its own.
+ * Whether both ends of the connection are loopback addresses, and no proxy forwarded the request. The Host
+ * header grants nothing. A foreign one is refused too, since DNS rebinding lets a web page reach loopback by
+ * its own name.
  */
 function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
   const isForwarded = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
@@ -341,22 +341,22 @@ function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
   return isLocal && !isForwarded && isLoopback(hostOf(headers.host ?? ""));
 }
 
-/** Also for an IPv4 address that is mapped into IPv6. */
+/** Whether an address is loopback, even an IPv4 address that is mapped into IPv6. */
 function isLoopbackAddress(address: string | undefined): boolean {
   return address !== undefined && isLoopback(address.replace(/^::ffff:/i, ""));
 }
 
-/** The name or address in a Host header, without its port. */
+/** Returns the name or address in a Host header, without its port. */
 function hostOf(header: string): string {
   return /^(\[[^\]]*\]|[^:]*)(?::\d+)?$/.exec(header)?.[1] ?? "";
 }
 
-/** SHA-256 of a key; only hashes are stored and compared. */
+/** Returns the SHA-256 of a key. Only hashes are stored and compared. */
 export function hashKey(key: string): Buffer {
   return createHash("sha256").update(key).digest();
 }
 
-/** The bearer token of an Authorization header, `undefined` without one. */
+/** Returns the bearer token of an Authorization header, or `undefined` without one. */
 function bearerToken(header: string | undefined): string | undefined {
   return /^bearer +(\S+) *$/i.exec(header ?? "")?.[1];
 }
@@ -369,7 +369,7 @@ function isOneOf(token: string, hashes: readonly Buffer[]): boolean {
   return isKnown;
 }
 
-/** 401 for a missing or unknown key. The key is not part of the message. */
+/** Makes a 401 for a missing or unknown key. The key is not part of the message. */
 function unauthorized(hasToken: boolean): ApiError {
   const message = hasToken
     ? "The API key is not valid."
@@ -381,8 +381,9 @@ function unauthorized(hasToken: boolean): ApiError {
 }
 
 /**
- * Resolves when the whole answer has reached the socket or the client has disconnected. A client that reads nothing
- * for `stalledMs` is disconnected: it would keep the connection open and block a graceful stop.
+ * Resolves when the whole answer has reached the socket or the client has disconnected. A client that reads
+ * nothing for `stalledMs` is disconnected, because it would keep the connection open and block a graceful
+ * stop.
  */
 async function flushResponse(response: ServerResponse, stalledMs: number): Promise<void> {
   if (response.writableFinished || response.destroyed) return;
@@ -397,8 +398,9 @@ async function flushResponse(response: ServerResponse, stalledMs: number): Promi
 }
 
 /**
- * Refuses requests that a browser sent for another web site. Such a request needs no preflight when it is a form, so
- * that every site could drive a gateway without keys. There are no CORS headers: no site may read an answer.
+ * Refuses requests that a browser sent for another web site. Such a request needs no preflight when it is a
+ * form, so every site could use a gateway without keys. There are no CORS headers, so no site may read an
+ * answer.
  * @throws ApiError 403 `origin_not_allowed` for another `Origin`, or a `Sec-Fetch-Site` of another site
  */
 function refuseForeignOrigin({ headers }: IncomingMessage): void {

@@ -76,8 +76,8 @@ const fileSchema = z.strictObject({
 type FileUpstream = z.infer<typeof upstreamSchema>;
 
 /**
- * Parses the file that `GATEWAY_CONFIG` names: JSON with comments (docs/gateway.example.jsonc). API keys are read from
- * the environment variables that it names.
+ * Parses the file that `GATEWAY_CONFIG` names: JSON with comments (docs/gateway.example.jsonc). API keys are
+ * read from the environment variables that it names.
  * @throws ParleyError `config` with every problem on a line of its message
  */
 export function parseGatewayConfig(
@@ -181,7 +181,8 @@ function toConfigError(problems: readonly string[], cause?: unknown): ParleyErro
 }
 
 /**
- * Replaces `//` and `/* *\/` comments and trailing commas by blanks, so that positions in error messages stay right.
+ * Replaces `//` and `/* *\/` comments and trailing commas by blanks, so that positions in error messages stay
+ * right.
  */
 export function withoutComments(text: string): string {
   const blank = (found: string): string => found.replaceAll(/[^\n]/g, " ");
@@ -198,43 +199,43 @@ export interface ModelConfig {
   /** The upstream's own id. */
   readonly id: string;
   readonly capabilities?: readonly Capability[] | undefined;
-  /** In tokens. */
+  /** The length in tokens. */
   readonly contextLength?: number | undefined;
   readonly prices?: ModelPrice | undefined;
 }
 
 /** One OpenAI-compatible service. */
 export interface UpstreamConfig {
-  /** With its version segment, without a trailing slash. */
+  /** The address with its version segment, without a trailing slash. */
   readonly baseUrl: string;
   readonly apiKey?: string;
-  /** Sent with each request, e.g. for an organisation. */
+  /** Headers that are sent with each request, e.g. for an organisation. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The models that are offered. Default: the upstream's own list. */
+  /** The models that are offered. The default is the upstream's own list. */
   readonly models?: readonly ModelConfig[];
   /** Whether image URLs are downloaded here and sent as data URIs. */
   readonly inlineImages: boolean;
   /** Whether streams are requested with usage. */
   readonly streamUsage: boolean;
-  /** Retries of one upstream, before the first byte of its answer. */
+  /** The retries of one upstream, before the first byte of its answer. */
   readonly retries: number;
-  /** Silence after which the upstream counts as failed, in milliseconds. */
+  /** The silence after which the upstream counts as failed, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** Validated settings of the embedded gateway. */
+/** The validated settings of the embedded gateway. */
 export interface GatewayConfig {
   /** Whether the sandbox models are offered. */
   readonly sandbox: boolean;
-  /** Keyed by the prefix of their models' public ids. */
+  /** The upstreams by the prefix of their models' public ids. */
   readonly upstreams: Readonly<Record<string, UpstreamConfig>>;
   /** Additional public ids, each for another public id. */
   readonly aliases: Readonly<Record<string, string>>;
-  /** Models that are tried in order when a model fails before its first byte. */
+  /** The models that are tried in order when a model fails before its first byte. */
   readonly fallbacks: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The settings without a file: the sandbox alone. */
+/** The settings without a file, which offer only the sandbox. */
 export const defaultGatewayConfig: GatewayConfig = {
   sandbox: true,
   upstreams: {},
@@ -280,7 +281,7 @@ function sandboxModel(
   };
 }
 
-/** The models that need no upstream. None is a language model, and each says so. */
+/** The models that need no upstream. They are no language models, and each says so. */
 export const sandboxModels: readonly ModelRecord[] = [
   sandboxModel("chat", "Answers by rules; no language model.", ["text", "image"], ["text"]),
   sandboxModel(
@@ -292,7 +293,7 @@ export const sandboxModels: readonly ModelRecord[] = [
   sandboxModel("transcribe", "Tells the length of a recording; recognises no words.", ["audio"], ["text"]),
 ];
 
-/** The whole model list. Aliases come first, with the metadata of the model that they stand for. */
+/** Returns the whole model list. Aliases come first, with the metadata of the model that they stand for. */
 export function mergeModels(config: GatewayConfig, upstreamModels: readonly ModelRecord[]): ModelRecord[] {
   const records = [...(config.sandbox ? sandboxModels : []), ...upstreamModels];
   const aliases = Object.entries(config.aliases).map(([alias, id]): ModelRecord => {

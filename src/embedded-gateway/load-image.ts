@@ -18,23 +18,23 @@ export interface ImageRef {
  */
 export type LoadImage = <T>(image: ImageRef, use: (bytes: Buffer) => Promise<T>) => Promise<T>;
 
-/** Settings of {@link createImageLoader}. */
+/** The options of {@link createImageLoader}. */
 interface ImageLoaderOptions {
   readonly signal: AbortSignal;
   readonly downloader: Downloader;
-  /** The gateway's own images, which need no download. */
+  /** Finds the gateway's own images, which need no download. */
   findOwn(url: string): Buffer | undefined;
 }
 
 const maxImageBytes = 20 * 1024 * 1024;
 const downloadTimeoutMs = 15_000;
 
-/** The downloader of the whole gateway. It connects to public https hosts only, checked at every redirect. */
+/** Creates the downloader of the gateway. It connects only to public https hosts, even after redirects. */
 export function createImageDownloader(): Downloader {
   return createDownloader({ trusted: [], allowPublicHttps: true });
 }
 
-/** A loader for one request, whose signal aborts its downloads. */
+/** Creates a loader for one request, whose signal aborts its downloads. */
 export function createImageLoader(options: ImageLoaderOptions): LoadImage {
   return async (image, use) => {
     const bytes = await fetchBytes(image, options);
@@ -53,7 +53,7 @@ async function fetchBytes(image: ImageRef, options: ImageLoaderOptions): Promise
   const own = options.findOwn(image.url);
   if (own !== undefined) return own;
   try {
-    // The downloader allows https only, so http URLs are upgraded.
+    // The downloader allows only https, so http URLs are upgraded.
     const { bytes } = await options.downloader.download(image.url.replace(/^http:/i, "https:"), {
       maxBytes: maxImageBytes,
       timeoutMs: downloadTimeoutMs,
@@ -90,8 +90,8 @@ interface DataUri {
 }
 
 /**
- * What is wrong with an image URL, as the end of a sentence; `undefined` for a valid one. Host names are resolved and
- * checked only when the image is downloaded.
+ * Returns what is wrong with an image URL, as the end of a sentence, or `undefined` for a valid one. Host
+ * names are resolved and checked only when the image is downloaded.
  */
 export function checkImageUrl(text: string): string | undefined {
   if (text.startsWith("data:")) {
@@ -130,7 +130,7 @@ function isBase64(text: string, start: number): boolean {
 export interface ShelvedPicture {
   readonly bytes: Buffer;
   readonly mediaType: string;
-  /** Without dot. */
+  /** The extension without a dot. */
   readonly extension: string;
 }
 
@@ -138,22 +138,21 @@ export interface ShelvedPicture {
 export interface PictureShelf {
   /** Stores an image and returns its path, which is unguessable and so needs no key. */
   put(picture: ShelvedPicture): string;
-  /** `undefined` for a path that is unknown, expired or evicted. */
+  /** Returns `undefined` for a path that is unknown, expired or evicted. */
   get(path: string): ShelvedPicture | undefined;
 }
 
-/** Limits of a {@link PictureShelf}. */
+/** The limits of a {@link PictureShelf}. */
 interface PictureShelfOptions {
-  /** Lifetime of an image, in milliseconds. */
+  /** The lifetime of an image, in milliseconds. */
   readonly ttlMs: number;
-  /** Of all images together; past it the least recently used are evicted. */
+  /** The size of all images together. Past it, the least recently used ones are evicted. */
   readonly maxBytes: number;
 }
 
-/** Path prefix of all images. */
+/** The path prefix of all images. */
 export const picturePath = "/pictures/";
 
-/** @see {@link PictureShelf} */
 export function createPictureShelf({ ttlMs, maxBytes }: PictureShelfOptions): PictureShelf {
   const pictures = new LRUCache<string, ShelvedPicture>({
     ttl: ttlMs,

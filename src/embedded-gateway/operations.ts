@@ -24,7 +24,7 @@ type Forwarder = ReturnType<typeof createForwarder>;
 
 type Sandbox = ReturnType<typeof createSandbox>;
 
-/** Settings of {@link createOperations}. */
+/** The options of {@link createOperations}. */
 interface OperationsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
@@ -35,12 +35,12 @@ interface OperationsOptions {
   readonly sandboxWordDelayMs: number;
 }
 
-/** Larger recordings are streamed to a single upstream while they arrive, which rules out retries and fallbacks. */
+/** Larger recordings are streamed to a single upstream as they arrive, without retries and fallbacks. */
 const maxBufferedBytes = 1024 * 1024;
 
 type Operate = (exchange: Exchange, access: Access) => Promise<void>;
 
-/** The four operations of the gateway API. Each sends its response; failures are thrown as ApiErrors. */
+/** The four operations of the gateway API. Each sends its response. Failures are thrown as ApiErrors. */
 interface Operations {
   readonly models: Operate;
   readonly chat: Operate;
@@ -50,8 +50,8 @@ interface Operations {
 }
 
 /**
- * Routes each request by its model to the sandbox or to an upstream. The sandbox is loaded with its first request, the
- * forwarder only when upstreams are configured.
+ * Routes each request by its model to the sandbox or to an upstream. The sandbox is loaded with its first
+ * request, and the forwarder only when upstreams are configured.
  */
 export async function createOperations(options: OperationsOptions): Promise<Operations> {
   const { config, shelf, maxJsonBytes, maxUploadBytes } = options;
@@ -148,7 +148,7 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       const route = router.route(model, "transcription", access);
       const isLarge =
         route.kind === "upstream" && route.targets.length === 1 && upload.sizeBytes() > maxBufferedBytes;
-      // What a key must pay for is known of some formats when all of it is there.
+      // For some formats, the amount that a key must pay for is known only with the whole file.
       const isStreamed = isLarge && !(access.isLimited && isKnownWhenWhole(await upload.head()));
       const bytes = isStreamed ? undefined : await upload.readAll();
       const parsed = parseTranscriptionFields(upload.fields);

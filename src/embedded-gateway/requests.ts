@@ -9,7 +9,7 @@ export type ChatBody = z.infer<typeof chatRequestSchema>;
 type WireMessage = ChatBody["messages"][number];
 /** A valid body of `POST /v1/images/generations`. */
 export type ImageBody = z.infer<typeof imageRequestSchema>;
-/** Valid text fields of `POST /v1/audio/transcriptions`. */
+/** The valid text fields of `POST /v1/audio/transcriptions`. */
 export type TranscriptionFields = z.infer<typeof transcriptionFieldsSchema>;
 
 /**
@@ -21,7 +21,7 @@ export function parseChatBody(body: unknown, isOwn: (url: string) => boolean = (
   const parsed = parse(chatRequestSchema, body);
   const newer = parsed["max_completion_tokens"];
   if (newer !== undefined && newer !== null) {
-    // The newer name of the same limit.
+    // This is the newer name of the same limit.
     parsed.max_tokens = parse(maxCompletionTokens, { max_completion_tokens: newer }).max_completion_tokens;
   }
   for (const [index, message] of parsed.messages.entries()) checkImages(message, index, isOwn);
@@ -40,7 +40,7 @@ export function parseTranscriptionFields(fields: unknown): TranscriptionFields {
   return parse(transcriptionFieldsSchema, fields);
 }
 
-/** The image URLs of a message, each with its parameter. */
+/** Returns the image URLs of a message, each with its parameter. */
 export function imagesOf(message: WireMessage, index: number): { url: string; param: string }[] {
   if (typeof message.content === "string") return [];
   return message.content.flatMap((part, at) =>
@@ -50,7 +50,7 @@ export function imagesOf(message: WireMessage, index: number): { url: string; pa
   );
 }
 
-/** The text parts of a message, joined by line breaks. */
+/** Returns the text parts of a message, joined by line breaks. */
 export function textOf(message: WireMessage): string {
   if (typeof message.content === "string") return message.content;
   return message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
@@ -90,7 +90,7 @@ function toApiError(issue: Issue): ApiError {
   return invalidRequest(`Invalid '${param}': ${issue.message}.`, { param, code });
 }
 
-/** Of a union's branches, the issue with the longest path: that branch was probably meant. */
+/** Returns the issue with the longest path among a union's branches, since that branch was probably meant. */
 function deepest(issues: readonly Issue[]): Issue | undefined {
   const [first] = issues;
   if (first?.code !== "invalid_union") return first;
@@ -102,7 +102,7 @@ function deepest(issues: readonly Issue[]): Issue | undefined {
   return nested === undefined ? first : { ...nested, path: [...first.path, ...nested.path] };
 }
 
-/** `messages[0].content[1].image_url.url` */
+/** Writes a path as `messages[0].content[1].image_url.url`. */
 function toParam(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, key) => {
     if (typeof key === "number") return `${text}[${key}]`;
@@ -149,9 +149,10 @@ function describe(value: unknown): string {
 }
 
 /**
- * Request fields that are forwarded for a key with restrictions. Everything else is dropped: upstreams have fields that
- * choose other models (`models`, `route`, `provider`, `fallbacks`, `preset`), bill extras (`plugins`, `service_tier`,
- * `web_search_options`) or name other servers and keys (`api_base`, `api_key`).
+ * Lists the request fields that are forwarded for a key with restrictions. Everything else is dropped,
+ * because upstreams have fields that choose other models (`models`, `route`, `provider`, `fallbacks`,
+ * `preset`), bill extras (`plugins`, `service_tier`, `web_search_options`) or name other servers and keys
+ * (`api_base`, `api_key`).
  */
 const chatFields: ReadonlySet<string> = new Set([
   "model",
@@ -208,7 +209,7 @@ const transcriptionFields: ReadonlySet<string> = new Set([
   "include[]",
 ]);
 
-/** The chat body with the fields above. Of the tools only functions stay, since upstreams run the others at a price. */
+/** Returns the chat body with these fields. Its only tools are functions: upstreams run others at a price. */
 export function limitChat(body: ChatBody): ChatBody {
   const limited = keep(body, chatFields);
   const tools: unknown = limited["tools"];
@@ -219,12 +220,12 @@ export function limitChat(body: ChatBody): ChatBody {
   };
 }
 
-/** The image body with the fields above. */
+/** Returns the image body with the fields above. */
 export function limitImage(body: ImageBody): ImageBody {
   return keep(body, imageFields);
 }
 
-/** The form with the fields above. */
+/** Returns the form with the fields above. */
 export function limitTranscription(fields: TranscriptionFields): TranscriptionFields {
   return keep(fields, transcriptionFields);
 }

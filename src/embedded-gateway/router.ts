@@ -12,13 +12,13 @@ import type { UpstreamUsage } from "./upstreams/upstream-client.ts";
 
 /** A model at an upstream. */
 export interface Target {
-  /** `prefix/model`, as clients name it and as answers name it in `model`. */
+  /** The id `prefix/model`, as clients name it and as answers name it in `model`. */
   readonly publicId: string;
   readonly prefix: string;
   readonly upstream: UpstreamConfig;
-  /** The upstream's own id; may contain further slashes. */
+  /** The upstream's own id, which may contain further slashes. */
   readonly upstreamModel: string;
-  /** `undefined` when the settings do not list it. */
+  /** `undefined` when the settings do not list the model. */
   readonly model: ModelConfig | undefined;
 }
 
@@ -30,10 +30,10 @@ export type Route =
 /** Decides which model serves a request. */
 interface Router {
   /**
-   * Only targets that the caller may use are returned. A model that the caller may not use gets the same error whether
-   * it exists or not.
-   * @throws ApiError 403 `model_not_allowed`, 404 `model_not_found` (ids are case-sensitive), 400 `model_not_supported`
-   * when the settings do not list the capability for the operation
+   * Returns only targets that the caller may use. A model that the caller may not use gets the same error
+   * whether it exists or not.
+   * @throws ApiError 403 `model_not_allowed`, 404 `model_not_found` (ids are case-sensitive), 400
+   *   `model_not_supported` when the settings do not list the capability for the operation
    */
   route(model: string, operation: ModelOperation, caller: Caller): Route;
   /** Whether the caller may use the model or alias `id`. */
@@ -42,13 +42,13 @@ interface Router {
 
 /** Which models a request's caller may use. */
 interface Caller {
-  /** Whether the caller may use a model, and sees it in the model list. `id` is of a model or an alias. */
+  /** Whether the caller may use a model, and sees it in the model list. `id` names a model or an alias. */
   sees(id: string): boolean;
   /** @throws ApiError 403 when the caller's key does not allow the model */
   expectModel(id: string): void;
   /**
-   * Whether a request for the id `requested` may be served by the model `target`. `isFallback`: the target is not the
-   * model that the id stands for.
+   * Whether a request for the id `requested` may be served by the model `target`. `isFallback` means that the
+   * target is not the model that the id stands for.
    */
   allowsTarget(requested: string, target: string, isFallback: boolean): boolean;
 }
@@ -64,7 +64,7 @@ const verbs: Readonly<Record<ModelOperation, string>> = {
   transcription: "transcribe",
 };
 
-/** Ids are split at the first `/`. `knownIds` returns the ids to suggest from. */
+/** Splits ids at the first `/`. `knownIds` returns the ids to suggest from. */
 export function createRouter(config: GatewayConfig, knownIds: () => readonly string[]): Router {
   const toTarget = (publicId: string): Target | undefined => {
     const slash = publicId.indexOf("/");
@@ -109,27 +109,29 @@ export function createRouter(config: GatewayConfig, knownIds: () => readonly str
   };
 }
 
-/** Names of clients are not looked up in the prototype. */
+/** Looks up fallbacks. Names that clients send are not looked up in the prototype. */
 function chainOf({ fallbacks }: GatewayConfig, id: string): readonly string[] | undefined {
   return Object.hasOwn(fallbacks, id) ? fallbacks[id] : undefined;
 }
 
-/** Permissions and budget of one request's caller. */
+/** The permissions and the budget of one request's caller. */
 export interface Access extends Caller {
-  /** What the caller's share of memory counts for; the same for all keys without restriction. */
+  /** What the caller's share of memory counts for. All keys without restriction have the same. */
   readonly keyId: string;
   /** Whether the caller's key has restrictions. Its requests keep only the fields that cannot widen them. */
   readonly isLimited: boolean;
   /**
-   * Reserves the cost of a request before anything is sent. `targets` is empty for the sandbox, which is free.
-   * @throws ApiError 402 (budget used up), 403 (a model without price), 429 (the budget is reserved by other requests)
+   * Reserves the cost of a request before anything is sent. `targets` is empty for the sandbox, which is
+   * free.
+   * @throws ApiError 402 (budget used up), 403 (a model without price), 429 (the budget is reserved by other
+   *   requests)
    */
   reserve(operation: ModelOperation, targets: readonly Target[], worst: WorstCase): Promise<Charge>;
-  /** The request has ended. Called once. */
+  /** Notes that the request has ended. It is called once. */
   release(): void;
 }
 
-/** Access without restriction: with the gateway's own keys, or where no key is needed. */
+/** Access without restriction, with the gateway's own keys, or where no key is needed. */
 export const fullAccess: Access = {
   keyId: "",
   isLimited: false,
@@ -142,37 +144,37 @@ export const fullAccess: Access = {
 
 /** The amounts that a request may cost, known before it is sent. */
 export interface WorstCase {
-  /** The most that it can use. It is reserved. */
+  /** The most that it can use, which is reserved. */
   readonly most: BilledAmounts;
   /** Charged when the client leaves after the request was sent and before any of the answer was forwarded. */
   readonly whenLeft: BilledAmounts;
   /** Charged when the upstream breaks off before any of the answer was forwarded. */
   readonly whenBroken: BilledAmounts;
   /**
-   * Whether all of `most` must be within the budget. Otherwise a request may pass it by its own reserve: most cost far
-   * less.
+   * Whether all of `most` must be within the budget. Otherwise a request may pass it by its own reserve,
+   * since most requests cost far less.
    */
   readonly mustFit?: boolean;
 }
 
 /** The cost of one request, from the moment it was reserved. Contract: no member throws. */
 export interface Charge {
-  /** The request is sent to a target: from now on it costs `whenLeft`, unless something else is recorded. */
+  /** Notes that the request is sent. From now on it costs `whenLeft`, unless something else is recorded. */
   begin(target: Target): void;
-  /** The attempt failed. `free`: it was never sent, or refused; `broken`: it may have been billed. */
+  /** Notes a failed attempt. `free` was never sent, or refused. `broken` may have been billed. */
   fail(how: "free" | "broken"): void;
   /** Records the usage of the answer. Later calls are ignored. `target` is `undefined` for the sandbox. */
   settle(target: Target | undefined, usage: UpstreamUsage): void;
-  /** The request has ended: what is reserved and was not used is freed. Called on every path. */
+  /** Ends the request and frees what was reserved and not used. It is called on every path. */
   end(): void;
 }
 
-/** A charge of a caller without a budget. */
+/** The charge of a caller without a budget. */
 const freeCharge: Charge = { begin: () => {}, fail: () => {}, settle: () => {}, end: () => {} };
 
 /**
- * A charge that calls `record` exactly once, at its end: with the usage of the answer, with the amounts of an aborted
- * request, or with `undefined` when nothing was used.
+ * Creates a charge that calls `record` exactly once, at its end: with the usage of the answer, with the
+ * amounts of an aborted request, or with `undefined` when nothing was used.
  */
 export function createCharge(
   worst: WorstCase,

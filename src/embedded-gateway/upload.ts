@@ -6,26 +6,26 @@ import { expectContentType, expectLength } from "./body-memory.ts";
 
 /** A transcription request, read up to its file. */
 export interface Upload {
-  /** The text fields so far; complete after `readAll`. */
+  /** The text fields so far. They are complete after `readAll`. */
   readonly fields: Readonly<Record<string, string>>;
   readonly fileName: string;
   readonly mediaType: string;
   /**
-   * The whole file; the fields after it are read too. Later calls return the same bytes.
+   * Reads the whole file, and the fields after it. Later calls return the same bytes.
    * @throws ApiError 413 (file too large), 400 (a second file, a malformed body)
    */
   readAll(): Promise<Buffer>;
-  /** The first 64 kB of a file that is not read yet; less of a shorter file. */
+  /** Returns the first 64 kB of a file that is not read yet, or less of a shorter file. */
   head(): Promise<Buffer>;
-  /** Size of the file once it is read; before, the announced length of the form, or 0 when unknown. */
+  /** Returns the file's size once it is read, and before that the announced length of the form, or 0. */
   sizeBytes(): number;
-  /** Instead of `readAll`: the file as it arrives. `undefined` when its length is unknown or it was read. */
+  /** Returns the arriving file, in place of `readAll`, or `undefined` without a length or once read. */
   passThrough(): ArrivingFile | undefined;
 }
 
 /** A file that is read while it arrives. */
 export interface ArrivingFile {
-  /** Where the form ends as most do: at the line break behind its closing boundary. */
+  /** The length where the form ends as most do, at the line break behind its closing boundary. */
   readonly expectedBytes: number;
   /** Throws ApiError 400 when anything but the end of the form follows the file. */
   readonly bytes: AsyncIterable<Buffer>;
@@ -35,11 +35,11 @@ const maxFieldBytes = 64 * 1024;
 const maxHeaderBytes = 16 * 1024;
 const maxParts = 64;
 const headBytes = 64 * 1024;
-/** Allowance for the form around the file. */
+/** The allowance for the form around the file. */
 const maxFormBytes = 1024 * 1024;
-/** Blanks behind the closing boundary. */
+/** The most blanks behind the closing boundary. */
 const maxEpilogueBytes = 64;
-/** Of the form before the file, where its length is measured. */
+/** The most empty lines of the form before the file, where its length is measured. */
 const maxEmptyLines = 1000;
 
 /**
@@ -57,11 +57,11 @@ export async function openUpload(request: IncomingMessage, maxFileBytes: number)
   });
 }
 
-/** What is known of a form beforehand. */
+/** What is known about a form beforehand. */
 interface FormLimits {
   readonly contentType: string;
   readonly maxFileBytes: number;
-  /** Of the whole form. */
+  /** The length of the whole form. */
   readonly announcedBytes?: number | undefined;
 }
 
@@ -75,7 +75,7 @@ export async function openForm(
   if (file === undefined)
     throw Object.keys(form.fields).length > 0 ? missingFile() : malformed("it has no part with a name");
   const content = file.content.iterator({ destroyOnReturn: false });
-  /** What was read of the file and not passed on. */
+  /** The bytes of the file that were read and not passed on. */
   let pieces: Buffer[] = [];
   let size = 0;
   let isEnded = false;
@@ -91,7 +91,7 @@ export async function openForm(
       size += next.value.length;
       return true;
     } catch (error) {
-      // It says better what is wrong.
+      // This error says better what is wrong.
       await form.ended;
       throw error;
     }
@@ -134,18 +134,18 @@ interface OpenFile {
   readonly content: Readable;
   readonly fileName: string;
   readonly mediaType: string;
-  /** Length of the form before the first byte of the file. `undefined` where it was not measured. */
+  /** The length of the form before the first byte of the file, or `undefined` where it was not measured. */
   readonly offsetBytes: number | undefined;
 }
 /** A form that is being parsed. */
 interface ParsedForm {
   readonly fields: Readonly<Record<string, string>>;
   readonly delimiterBytes: number;
-  /** `undefined` when the form ends without one. */
+  /** `undefined` when the form ends without a file. */
   readonly file: Promise<OpenFile | undefined>;
   /** The end of the form, which comes when the file is read. */
   readonly ended: Promise<void>;
-  /** What is left of the file. From then on no other part may follow, and the form is given up with the file. */
+  /** Returns the rest of the file. No other part may follow, and the form is given up with the file. */
   lastPart(rest: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
 }
 
@@ -171,7 +171,7 @@ function parseForm(chunks: AsyncIterable<Buffer>, contentType: string, maxFileBy
     const name = fieldName as string | undefined;
     if (isLastPart) return fail(lateField());
     if (name === undefined) return fail(malformed("a part has no name"));
-    // The gateway and an upstream could each believe another one of two.
+    // The gateway and an upstream could each take another one of two.
     if (Object.hasOwn(fields, name) || name === "__proto__") return fail(duplicate(name));
     if (isCut) return fail(tooLarge(`The field '${clip(name)}'`, maxFieldBytes, clip(name)));
     fields[name] = value;
@@ -185,7 +185,7 @@ function parseForm(chunks: AsyncIterable<Buffer>, contentType: string, maxFileBy
     }
     content = opened;
     opened.on("limit", () => fail(tooLarge("The audio file", maxFileBytes, "file")));
-    // The parser's own default, which no recording is.
+    // This is the parser's own default, which no recording is.
     const type = mediaType === "text/plain" ? "application/octet-stream" : mediaType;
     file.resolve({ content, fileName, mediaType: type, offsetBytes: measure.offsetBytes() });
   };
@@ -195,7 +195,7 @@ function parseForm(chunks: AsyncIterable<Buffer>, contentType: string, maxFileBy
   parser.on("finish", () => finished.resolve(undefined));
   parser.on("error", () => {
     isBroken = true;
-    // A field that was too long is reported only after it.
+    // A field that was too long is reported only after this.
     setImmediate(() => finished.resolve(undefined));
   });
 
@@ -231,7 +231,7 @@ function parseForm(chunks: AsyncIterable<Buffer>, contentType: string, maxFileBy
       throw error;
     },
   );
-  // They are awaited when the form is read to there.
+  // These are awaited when the form is read to there.
   file.promise.catch(() => {});
   ended.catch(() => {});
 
@@ -259,19 +259,19 @@ async function* giveUpWith(bytes: AsyncIterable<Buffer>, giveUp: () => void): As
 }
 
 /**
- * Measures where a file begins, behind an empty line: the parser is given a form in pieces that end with one. It opens
- * a file with the first byte that tells the empty line from the beginning of a boundary.
+ * Measures where a file begins, behind an empty line. The parser is given a form in pieces that end with one.
+ * It opens a file with the first byte that tells the empty line from the beginning of a boundary.
  */
 function createMeasure() {
   let written = 0;
   let lines = 0;
   let offset: number | undefined;
-  /** How many bytes of an empty line, with the line break before it, are there. */
+  /** How many bytes of an empty line, with the line break before it, have arrived. */
   let matched = 0;
   const isNext = (byte: number): boolean => byte === (matched % 2 === 0 ? 0x0d : 0x0a);
 
   return {
-    /** Of the last empty line but those of the piece that is being parsed. */
+    /** Returns the offset after the last empty line, not counting the piece that is being parsed. */
     offsetBytes: (): number | undefined => (lines > maxEmptyLines ? undefined : offset),
     *cut(chunk: Buffer): Generator<Buffer, void> {
       let from = 0;
@@ -293,7 +293,7 @@ function createMeasure() {
   };
 }
 
-/** Node's `MIMEType` takes quadratic time over blanks. */
+/** Finds the boundary. Node's `MIMEType` takes quadratic time over blanks. */
 function boundaryOf(contentType: string): string {
   const match = /;\s*boundary=(?:"([^"\\\r\n]{1,70})"|([^\s;"\\]{1,70}))/i.exec(contentType);
   const boundary = match?.[1] ?? match?.[2];

@@ -3,18 +3,18 @@ import { estimateTokens, tokensPerImage } from "../wire/prices.ts";
 import type { WorstCase } from "./router.ts";
 import { imagesOf, textOf, type ChatBody, type ImageBody, type TranscriptionFields } from "./requests.ts";
 
-/** Images in one chat answer; further ones are dropped. */
+/** The most images in one chat answer. Further ones are dropped. */
 export const maxImagesPerAnswer = 10;
-/** Tokens of an image in a prompt, at most. */
+/** The most tokens of an image in a prompt. */
 const maxTokensPerImage = 4096;
-/** Tokens of a generated image, for models that are billed by tokens. */
+/** The tokens of a generated image, for models that are billed by tokens. */
 export const tokensPerGeneratedImage = 8192;
 /** Compressed speech has at least 8 kbit/s. */
 const minAudioBytesPerSecond = 1000;
-/** Tokens of a second of audio, for models that are billed by tokens. */
+/** The tokens of a second of audio, for models that are billed by tokens. */
 const tokensPerAudioSecond = 25;
 
-/** The worst case of a chat: a token for each byte of the prompt, and all of `max_tokens` in each of `n` answers. */
+/** Returns a chat's worst case: a token for each byte, and all of `max_tokens` in each of `n` answers. */
 export function chatWorstCase(body: ChatBody): WorstCase {
   const count = body.n ?? 1;
   const completionTokens = count * (body.max_tokens + reasoningTokens(body));
@@ -34,7 +34,7 @@ export function chatWorstCase(body: ChatBody): WorstCase {
   };
 }
 
-/** Estimated tokens of a prompt: a quarter of its bytes, and the same for every image. */
+/** Estimates the tokens of a prompt: a quarter of its bytes, and the same for every image. */
 export function estimatePromptTokens({ messages }: ChatBody): number {
   return messages.reduce((sum, message, index) => {
     const images = imagesOf(message, index).length;
@@ -42,7 +42,7 @@ export function estimatePromptTokens({ messages }: ChatBody): number {
   }, 0);
 }
 
-/** The worst case of an image generation: all images. They are billed even when nobody waits for them. */
+/** Returns the worst case of an image generation: all images, billed even when nobody waits. */
 export function imageWorstCase({ n, prompt }: ImageBody): WorstCase {
   const most = {
     images: n,
@@ -53,7 +53,7 @@ export function imageWorstCase({ n, prompt }: ImageBody): WorstCase {
 }
 
 /**
- * The worst case of a transcription, by the size of its recording.
+ * Returns the worst case of a transcription, by the size of its recording.
  * @param head the recording, or its beginning; undefined when it is not read yet
  */
 export function transcriptionWorstCase(
@@ -72,7 +72,7 @@ export function transcriptionWorstCase(
   return { most, whenLeft: most, whenBroken: most, ...(mustFit ? { mustFit } : {}) };
 }
 
-/** Some services count reasoning apart from `max_tokens`. */
+/** Returns the reasoning tokens, which some services count apart from `max_tokens`. */
 function reasoningTokens(body: ChatBody): number {
   const { reasoning } = body as { reasoning?: { max_tokens?: unknown } | null };
   const tokens = reasoning?.max_tokens;

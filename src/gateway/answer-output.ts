@@ -4,18 +4,18 @@ import type { AttemptTimeouts } from "../wire/attempt.ts";
 import type { CompletionChunk } from "../wire/completion-chunk.ts";
 import { type ImageLoader, imageNotice, createInlineImages, type InlinePiece } from "./images.ts";
 
-/** Turns the content of chunks into events. Text may hold images as Markdown or data URIs, which become events too. */
+/** Turns chunks into events. Images in the text, as Markdown or data URIs, become events too. */
 interface AnswerOutput {
-  /** Adds text. It is searched for images with the next {@link flush}: once a packet, not once a chunk. */
+  /** Adds text. The next {@link flush} searches it for images, once a packet and not once a chunk. */
   addText(text: string): void;
   /** Adds everything of a chunk but its text. */
   addRest(chunk: CompletionChunk): Promise<void>;
   flush(): Promise<void>;
-  /** Adds what was held back as the possible beginning of an image. Of an interrupted answer only the text. */
+  /** Adds text that was held back as a possible image. An interrupted answer gets only the text. */
   end(how: "complete" | "interrupted"): Promise<void>;
-  /** The events since the last call. */
+  /** Returns the events since the last call. */
   take(): ChatEvent[];
-  /** Whether text or images went over their limits. What is over is dropped. */
+  /** Whether text or images went over their limits. The excess is dropped. */
   isOver(): boolean;
   addNotice(text: string): void;
   /** Whether there was neither text nor an image so far. */
@@ -28,7 +28,7 @@ interface AnswerOutput {
   };
 }
 
-/** What {@link createAnswerOutput} works with. */
+/** The options of {@link createAnswerOutput}. */
 interface AnswerOutputOptions {
   readonly images: ImageLoader;
   readonly timeouts: AttemptTimeouts;
@@ -38,10 +38,9 @@ interface AnswerOutputOptions {
   isTrustedLink(url: string): boolean;
 }
 
-/** Images in one answer. */
+/** The most images in one answer. */
 const maxImages = 10;
 
-/** @see {@link AnswerOutput} */
 export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
   const { images, timeouts } = options;
   const inline = createInlineImages(options.maxImageChars, (url) => options.isTrustedLink(url));
@@ -99,7 +98,7 @@ export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
       if (piece.kind === "text") await pushInline(inline.push(piece.text));
       else if (piece.kind === "thought") pushThought(piece.text);
       else {
-        // What was held back as a possible image was a thought as well.
+        // The text that was held back as a possible image was a thought as well.
         await pushInline(inline.end());
         textBytes = 0;
         events.push({ kind: "retract" });
@@ -158,14 +157,14 @@ function lostImageNotice(why: "too-large" | "unfinished"): string {
   return why === "too-large" ? translate("lost-picture.too-large") : translate("lost-picture.incomplete");
 }
 
-/** A piece of an answer's text. `retract`: the text before it was thoughts. */
+/** A piece of an answer's text. `retract` means that the text before it was thoughts. */
 type ThoughtPiece =
   | { readonly kind: "text" | "thought"; readonly text: string }
   | { readonly kind: "retract" };
 
 /**
- * `begin`: only blanks so far. `signed`: between two signs. `answer`: a closing sign may still come. `plain`: nothing is
- * searched any more.
+ * In `begin` there were only blanks so far, and in `signed` the text is between two signs. In `answer` a
+ * closing sign may still come, and in `plain` nothing is searched any more.
  */
 type SplitterState = "begin" | "signed" | "answer" | "plain";
 
@@ -177,8 +176,8 @@ interface ThoughtSplitter {
 }
 
 /**
- * Signs between which models write their thoughts where their server does not take them out: DeepSeek-R1, QwQ, Qwen3
- * and MiniMax-M1; prompted chains of thought; Gemma; Seed-OSS; Kimi; Magistral; gpt-oss.
+ * The signs between which models write their thoughts where their server does not remove them: DeepSeek-R1,
+ * QwQ, Qwen3 and MiniMax-M1; prompted chains of thought; Gemma; Seed-OSS; Kimi; Magistral; gpt-oss.
  * @see docs/gateway.md
  */
 const signs: readonly (readonly [opening: string, closing: string, kind?: "text"])[] = [
@@ -189,20 +188,20 @@ const signs: readonly (readonly [opening: string, closing: string, kind?: "text"
   ["◁think▷", "◁/think▷"],
   ["[THINK]", "[/THINK]"],
   ["<|channel|>analysis<|message|>", "<|end|>"],
-  // What it is about to do, which is for people: https://github.com/openai/harmony/blob/main/docs/format.md#preambles
+  // People read what it is about to do: https://github.com/openai/harmony/blob/main/docs/format.md#preambles
   ["<|channel|>commentary<|message|>", "<|end|>", "text"],
 ];
-/** What gpt-oss writes before its answer, behind its thoughts or without any. */
+/** gpt-oss writes these before its answer, after its thoughts or without any. */
 const answerSigns: readonly string[] = ["<|start|>assistant", "<|channel|>final<|message|>"];
 const openings = [...signs.map(([opening]) => opening), ...answerSigns];
 const closings = signs.map(([, closing]) => closing);
-/** What matters for a closing sign without an opening one: lines, code, and the sign itself. */
+/** Matches what matters for a closing sign without an opening one: lines, code, and the sign itself. */
 const landmark = /\n|`+|<\/(?:think(?:ing)?|thought|seed:think)>|◁\/think▷|\[\/THINK\]/g;
 
 /**
- * Opening signs count where the answer would begin: a later one is text about such signs. Some templates write the opening
- * sign into the prompt, so that only the closing one arrives: what was text until then is retracted, unless the sign is in
- * code. Time and memory are linear in the text.
+ * Opening signs count only where the answer would begin, since later ones are text about such signs. Some
+ * templates write the opening sign into the prompt, so that only the closing one arrives. Then the text so
+ * far is retracted, unless the sign is in code. Time and memory are linear in the text.
  */
 function createThoughtSplitter(): ThoughtSplitter {
   let state: SplitterState = "begin";
@@ -211,7 +210,7 @@ function createThoughtSplitter(): ThoughtSplitter {
   let signed: "text" | "thought" = "thought";
   let hasSigns = false;
   let hasText = false;
-  /** Between a text that has ended and the next one. */
+  /** The blanks between a text that has ended and the next one. */
   let gap = "";
   let isInFence = false;
   let isInCode = false;
@@ -226,7 +225,7 @@ function createThoughtSplitter(): ThoughtSplitter {
     gap = "";
   };
 
-  /** Each step takes from `held` what it can decide on. Returns whether another step may follow. */
+  /** Each step takes from `held` what it can decide on. It returns whether another step may follow. */
   const steps: Readonly<Record<SplitterState, (isEnd: boolean) => boolean>> = {
     begin(isEnd) {
       const text = held.trimStart();
@@ -317,7 +316,7 @@ function createThoughtSplitter(): ThoughtSplitter {
   };
 }
 
-/** How many characters at the end of a text may be the beginning of a sign. */
+/** Returns how many characters at the end of a text may be the beginning of a sign. */
 function heldBack(text: string, wanted: readonly string[]): number {
   for (let length = Math.min(text.length, 50); length > 0; length--) {
     const tail = text.slice(text.length - length);
@@ -326,7 +325,7 @@ function heldBack(text: string, wanted: readonly string[]): number {
   return 0;
 }
 
-/** Backticks at the end may become more with the next packet. */
+/** Returns the backticks at the end, which may become more with the next packet. */
 function trailingTicks(text: string): number {
   let length = 0;
   while (length < 3 && text.endsWith("`".repeat(length + 1))) length++;

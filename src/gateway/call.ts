@@ -15,18 +15,18 @@ import {
 import type { createModelCatalogue } from "./model-catalogue.ts";
 import type { Transport } from "../wire/transport.ts";
 
-/** Time limits of a call, in milliseconds. */
+/** The time limits of a call, in milliseconds. */
 export interface GatewayTimeouts {
   readonly connectMs: number;
-  /** From the request to the first text, image or reasoning. */
+  /** The time from the request to the first text, image or reasoning. */
   readonly firstEventMs: number;
-  /** Between two of those; pings do not count. */
+  /** The time between two of those. Pings do not count. */
   readonly idleMs: number;
-  /** Of a call with all its attempts. */
+  /** The time of a call with all its attempts. */
   readonly totalMs: number;
 }
 
-/** Shared by all operations of one client. */
+/** The context that all operations of one client share. */
 export interface GatewayContext {
   readonly transport: Transport;
   readonly scrub: Scrub;
@@ -46,30 +46,28 @@ interface CallPlan {
   readonly model: string;
   readonly fallbacks: readonly string[];
   readonly signal: AbortSignal;
-  /**
-   * Multiplies `firstEventMs`: the first byte of an answer that is not streamed comes only when all of it is ready.
-   */
+  /** Multiplies `firstEventMs`: an answer that is not streamed sends its first byte when it is ready. */
   readonly firstEventFactor: number;
 }
 
-/** Result of {@link runCall}. */
+/** The result of {@link runCall}. */
 interface CallResult<T> {
   readonly value: T;
   /** The model that answered. */
   readonly model: string;
-  /** "Model X did not answer; Y did." */
+  /** Sentences such as "Model X did not answer; Y did." */
   readonly notices: readonly string[];
 }
 
 /** A longer retry delay is skipped when there is a fallback model. */
 const maxWaitBeforeFallbackMs = 5000;
-/** Retries stop after the first-event limit, but never before this: a short limit would rule out every retry. */
+/** Retries stop after the first-event limit, but not before this, as a short limit would rule them out. */
 const minRetryWindowMs = 30_000;
 
 /**
- * Tries the requested model and then its fallbacks, each with retries, until an attempt succeeds. Contract: `attempt`
- * disposes its timeouts.
- * @throws ParleyError `gateway-…` of the requested model; the signal's reason when it aborts
+ * Tries the requested model and then its fallbacks, each with retries, until an attempt succeeds. Contract:
+ * `attempt` disposes its timeouts.
+ * @throws ParleyError `gateway-…` of the requested model, or the signal's reason when it aborts
  */
 export async function runCall<T>(
   context: GatewayContext,

@@ -21,10 +21,10 @@ import {
 import type { ImageLoader } from "./images.ts";
 import { type GatewayResponse, pageTitle, translateFailure } from "../wire/transport.ts";
 
-/** Totals of a complete answer, for the `finish` event. */
+/** The totals of a complete answer, for the `finish` event. */
 interface AnswerTotals {
   readonly reason: FinishReason;
-  /** The model named by the answer. */
+  /** The model that the answer names. */
   readonly model: string | undefined;
   readonly usage: ReportedUsage | undefined;
   readonly textBytes: number;
@@ -33,19 +33,21 @@ interface AnswerTotals {
 }
 
 /**
- * After the first text, packets are taken together so long, in milliseconds: 25 times a second is more often than a
- * platform shows a change, and each time costs the same however much arrived.
+ * After the first text, packets are gathered for this long, in milliseconds. Platforms do not show changes
+ * more often, and each read costs the same however much arrived.
  */
 const gatherMs = 40;
 
 /** An answer that is being received. */
 interface ChatAnswer {
   /**
-   * The next events, at least one; `undefined` after the last. Text that arrives together is one event; after the first text, that of 40 ms.
-   * @throws AttemptError before the first output; after it ParleyError `gateway-interrupted`; the caller's reason
+   * Returns the next events, at least one, or `undefined` after the last. Text that arrives together is one
+   * event, and after the first text all text of 40 ms is.
+   * @throws AttemptError before the first output; after it ParleyError `gateway-interrupted`; the caller's
+   *   reason
    */
   next(): Promise<readonly ChatEvent[] | undefined>;
-  /** Only after `next` has returned `undefined`. */
+  /** Returns the totals. It may be called only after `next` has returned `undefined`. */
   totals(): AnswerTotals;
   /** Cancels the request if it is still running. */
   close(): void;
@@ -66,7 +68,7 @@ interface ChatAnswerOptions {
   readonly scrub: Scrub;
 }
 
-/** `failed`: the error is thrown by the next call, after the events that arrived before it. */
+/** In `failed`, the next call throws the error, after the events that arrived before it. */
 type ReaderState =
   | { readonly kind: "reading" | "ended" }
   | { readonly kind: "failed"; readonly error: unknown };
@@ -143,13 +145,13 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
       if (callerSignal.aborted) throw callerSignal.reason;
       const isOwn = error instanceof AttemptError || error instanceof ParleyError;
       if (isOwn && !timeouts.signal.aborted) throw error;
-      // After the finish reason the answer is complete: at most its usage is lost.
+      // After the finish reason the answer is complete. At most its usage is lost.
       if (progress.ending !== undefined) return false;
       throw translateFailure(error, { operation: "chat", model, timeouts, callerSignal });
     }
   };
 
-  /** A limit that was reached while the model thought is no failure: a larger one brings the answer. */
+  /** Ends an answer without content. A limit reached while thinking is no failure: a larger one helps. */
   const endWithoutContent = () => {
     const isSpentOnThoughts = progress.ending?.reason === "length" && output.totals().hasThoughts;
     if (!isSpentOnThoughts) throw failures.withoutContent(progress.ending);
@@ -168,11 +170,11 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     if (verdict !== "complete") throw failures.ofVerdict(verdict, progress.ending);
     if (output.isEmpty()) endWithoutContent();
     state = { kind: "ended" };
-    // Servers usually end the body right after [DONE]; the connection can then be reused.
+    // Servers usually end the body right after [DONE], so that the connection can be reused.
     chunks.leave(endGraceMs);
   };
 
-  /** Ends an answer that is far beyond what was requested: the model is not paid for more of it, nor memory filled. */
+  /** Ends an answer far beyond the request, to save money and memory. */
   const cut = async () => {
     chunks.cancel();
     if (output.isEmpty()) throw failures.ofFrame({ kind: "too-large" });
@@ -183,8 +185,8 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
   };
 
   /**
-   * Ends the answer with an error. The events that arrived before it are returned first: of an answer that its person
-   * stops, also text that was held back and is all that there is.
+   * Ends the answer with an error. The events that arrived before it are returned first. If a person stops
+   * the answer, they include text that was held back and is all that there is.
    */
   const fail = async (cause: unknown): Promise<readonly ChatEvent[]> => {
     const isInterruption = cause instanceof AttemptError && !output.isEmpty();
@@ -234,19 +236,18 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
   };
 }
 
-/** The errors of one chat answer. */
+/** Makes the errors of one chat answer. */
 interface AnswerFailures {
-  /** An error that the gateway sent inside the answer. */
+  /** Makes the error that the gateway sent inside the answer. */
   reported(info: ErrorInfo): AttemptError;
-  /** A frame that is neither JSON nor the end marker. */
+  /** Makes the error of a frame that is neither JSON nor the end marker. */
   ofFrame(frame: Exclude<Frame, { kind: "json" | "done" }>): AttemptError;
-  /** A body that ended without a complete answer. */
+  /** Makes the error of a body that ended without a complete answer. */
   ofVerdict(verdict: Exclude<AnswerVerdict, "complete">, ending: Ending | undefined): AttemptError;
-  /** A complete answer without text and images. */
+  /** Makes the error of a complete answer without text and images. */
   withoutContent(ending: Ending | undefined): AttemptError;
 }
 
-/** @see {@link AnswerFailures} */
 function createAnswerFailures(response: GatewayResponse, model: string, scrub: Scrub): AnswerFailures {
   const { status, headers } = response;
   const reported = (info: ErrorInfo) =>
@@ -305,7 +306,7 @@ function createAnswerFailures(response: GatewayResponse, model: string, scrub: S
   };
 }
 
-/** The error of an answer that failed after its first output: `gateway-interrupted`, caused by the failure. */
+/** Makes the error of an answer that failed after output, `gateway-interrupted`, caused by the failure. */
 function toInterruption({ failure }: AttemptError, model: string): ParleyError {
   if (failure.code === "gateway-interrupted") return failure;
   return new ParleyError("gateway-interrupted", `the answer was interrupted: ${failure.message}`, {
@@ -316,17 +317,18 @@ function toInterruption({ failure }: AttemptError, model: string): ParleyError {
 }
 
 /**
- * `empty`: nothing has arrived; `foreign`: only JSON of another shape; `open`: chunks without a finish reason; `whole`:
- * one complete document without a finish reason; `finished`: a finish reason; `done`: the end marker.
+ * `empty`: nothing has arrived. `foreign`: only JSON of another shape. `open`: chunks without a finish
+ * reason. `whole`: one complete document without a finish reason. `finished`: a finish reason. `done`: the
+ * end marker.
  */
 type AnswerPhase = "empty" | "foreign" | "open" | "whole" | "finished" | "done";
 
-/** State of an answer that is being received. */
+/** The state of an answer that is being received. */
 export interface AnswerProgress {
   readonly phase: AnswerPhase;
   /** The last finish reason. */
   readonly ending: Ending | undefined;
-  /** The model named by the answer. */
+  /** The model that the answer names. */
   readonly model: string | undefined;
   readonly usage: ReportedUsage | undefined;
 }
@@ -344,13 +346,13 @@ export const emptyProgress: AnswerProgress = {
   usage: undefined,
 };
 
-/** The state after one more input. */
+/** Returns the state after one more input. */
 export function advance(progress: AnswerProgress, input: AnswerInput): AnswerProgress {
   if (input.kind === "done") return { ...progress, phase: "done" };
   const { chunk, isEvent } = input;
   const phase = nextPhase(progress, chunk, isEvent);
   const isUnchanged = phase === progress.phase && chunk.ending === undefined && chunk.usage === undefined;
-  // Nearly every chunk of a stream.
+  // Nearly every chunk of a stream ends here.
   if (!chunk.isKnown || (isUnchanged && progress.model !== undefined)) return withPhase(progress, phase);
   return {
     phase,
@@ -374,7 +376,6 @@ function withPhase(progress: AnswerProgress, phase: AnswerPhase): AnswerProgress
 /** What an answer is when its body ends: complete, or the reason why it is not. */
 type AnswerVerdict = "complete" | "provider-failed" | "empty" | "foreign" | "interrupted";
 
-/** @see {@link AnswerVerdict} */
 export function verdictOf({ phase, ending }: AnswerProgress): AnswerVerdict {
   if (ending?.reason === "failed") return "provider-failed";
   switch (phase) {
@@ -391,7 +392,7 @@ export function verdictOf({ phase, ending }: AnswerProgress): AnswerVerdict {
   }
 }
 
-/** The finish reason of a complete answer. */
+/** Returns the finish reason of a complete answer. */
 export function finishReasonOf({ ending }: AnswerProgress): FinishReason {
   if (ending === undefined) return "stop";
   return ending.reason === "failed" ? "other" : ending.reason;

@@ -7,7 +7,7 @@ import { createImageLoader, type ImageLoaderOptions } from "./images.ts";
 import { estimatePromptTokens, toUsage } from "../wire/prices.ts";
 import { createRecent } from "../support/recent.ts";
 
-/** Context of the chat operation. */
+/** The context of the chat operation. */
 interface ChatContext extends GatewayContext {
   readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
   readonly fallbacks: readonly string[];
@@ -15,7 +15,7 @@ interface ChatContext extends GatewayContext {
   isTrustedLink(url: string): boolean;
 }
 
-/** Fields that some servers reject although others need them, as sent to one model. */
+/** The request fields that one model takes. Some servers reject them although others need them. */
 interface Dialect {
   streamOptions: boolean;
   temperature: boolean;
@@ -23,12 +23,12 @@ interface Dialect {
   systemRole: boolean;
 }
 
-/** Models whose rejected fields are remembered. */
+/** How many models have their rejected fields remembered. */
 const maxDialects = 1000;
 /** An answer that is not streamed begins only when it is complete. */
 const unstreamedFactor = 4;
 
-/** The chat operation of a client. It remembers which fields each model rejects. */
+/** Creates the chat operation of a client. It remembers which fields each model rejects. */
 export function createChat(
   context: ChatContext,
 ): (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent> {
@@ -180,8 +180,8 @@ function toBody(request: ChatRequest, model: string, isStreamed: boolean, dialec
 }
 
 /**
- * Messages as strict templates take them: none without content, and neighbours of one role as one message. Without a system
- * role the instructions are the beginning of the first message of a person.
+ * Returns messages as strict templates take them: without empty ones, and with neighbours of one role as one
+ * message. Where there is no system role, the instructions begin the first message of a person.
  */
 function toWireMessages(messages: readonly ChatMessage[], hasSystemRole: boolean) {
   const merged: ChatMessage[] = [];

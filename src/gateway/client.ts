@@ -38,26 +38,26 @@ import {
 } from "../wire/transport.ts";
 import { transcriptionSchema } from "../wire/schemas.ts";
 
-/** Settings of {@link createGatewayClient}. */
+/** The options of {@link createGatewayClient}. */
 interface GatewayClientOptions {
-  /** The specification's `{base_url}`; a trailing slash or `/v1` is accepted. */
+  /** The specification's `{base_url}`. A trailing slash or `/v1` is accepted. */
   readonly baseUrl: string;
   readonly apiKey?: string;
   readonly log: Log;
   readonly timeouts: GatewayTimeouts;
-  /** Models that are tried in order when the requested one fails. Default none. */
+  /** The models that are tried in order when the requested one fails. Default none. */
   readonly fallbacks?: {
     readonly chat?: readonly string[];
     readonly image?: readonly string[];
     readonly transcription?: readonly string[];
   };
-  /** Override the prices of the gateway's list and of the specification's tiers. */
+  /** Prices that override the gateway's list and the specification's tiers. */
   readonly prices?: PriceTable;
-  /** Downloads an image that an answer links to. Contract: guards against private hosts, since the URL is untrusted. */
+  /** Downloads a linked image. Contract: guards against private hosts, since the URL is untrusted. */
   downloadImage(url: string, signal: AbortSignal, link: LinkKind): Promise<Uint8Array>;
   /**
-   * Hosts, with a port where it is not the usual one, whose images are shown when an answer's text links to them as
-   * Markdown. The gateway's own host is always one. Other links stay text. Default none.
+   * Hosts, with a port where it is not the usual one, whose images are shown when an answer's text links to
+   * them as Markdown. The gateway's own host always counts. Other links stay text. Default none.
    */
   readonly imageHosts?: readonly string[];
   /** Larger images are left out with a notice. */
@@ -66,23 +66,23 @@ interface GatewayClientOptions {
   readonly retryRules?: RetryRules;
   /** Waits between attempts. Default: the time of this process. */
   readonly clock?: Pick<Clock, "sleep" | "monotonic"> | undefined;
-  /** Called with the headers of every response, names in lower case. */
+  /** Is called with the headers of every response, with names in lower case. */
   onHeaders?(headers: Headers): void;
-  /** Called with what each call, after all its attempts, showed of the gateway. Not of calls that were aborted. */
+  /** Is called with what each call showed of the gateway after all attempts, except aborted calls. */
   onOutcome?(outcome: GatewayOutcome): void;
-  /** Called before a failed attempt is repeated, with the time until then. */
+  /** Is called before a failed attempt is repeated, with the time until then. */
   onRetry?(operation: Operation, code: ErrorCode, delayMs: number): void;
 }
 
 /** The four operations of one gateway. */
 interface GatewayClient extends Gateway {
-  /** Also accepts audio that is read while it is sent; see `openAsBlob`. */
+  /** Transcribes audio, even audio that is read while it is sent; see `openAsBlob`. */
   transcribe(
     request: TranscriptionRequest | StreamedTranscriptionRequest,
     signal: AbortSignal,
   ): Promise<TranscriptionAnswer>;
   /**
-   * Asks for the list of models once, past the cache, to see whether the gateway responds.
+   * Asks for the list of models once, without the cache, to see whether the gateway responds.
    * @throws ParleyError `gateway-…` where it does not, or responds with an error
    */
   ping(signal: AbortSignal): Promise<void>;
@@ -91,11 +91,11 @@ interface GatewayClient extends Gateway {
 }
 
 const maxModelListBytes = 8 * 1024 * 1024;
-/** Models of the list; further ones are left out. */
+/** The most models of the list. Further ones are left out. */
 const maxModels = 5000;
 
 /**
- * A client of one gateway. It connects with its first call.
+ * Creates a client of one gateway. It connects with its first call.
  * @throws ParleyError `config` when the base URL is invalid
  */
 export function createGatewayClient(options: GatewayClientOptions): GatewayClient {
@@ -163,7 +163,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   };
 }
 
-/** `GET /v1/models`, with retries. Every first use waits for the list, so its total limit is the first-event limit. */
+/** Calls `GET /v1/models` with retries. Every first use waits, so the first-event limit is the total. */
 function createListing({
   transport,
   scrub,
@@ -250,7 +250,7 @@ function createListing({
   return { fetch, ping };
 }
 
-/** The records of `{data: […]}`, of `{models: […]}` or of a bare list. */
+/** Returns the records of `{data: […]}`, of `{models: […]}` or of a bare list. */
 function recordsOf(value: unknown): readonly unknown[] | undefined {
   if (Array.isArray(value)) return value as unknown[];
   if (!isFields(value)) return undefined;
@@ -258,23 +258,23 @@ function recordsOf(value: unknown): readonly unknown[] | undefined {
   return Array.isArray(list) ? (list as unknown[]) : undefined;
 }
 
-/** A transcription whose audio is read while it is sent, in constant memory: of a file, by `openAsBlob`. */
+/** A transcription whose audio `openAsBlob` reads from a file while it is sent, in constant memory. */
 type StreamedTranscriptionRequest = Omit<TranscriptionRequest, "bytes"> & {
   readonly content: Blob;
 };
 
-/** Context of the transcription operation. */
+/** The context of the transcription operation. */
 interface TranscriptionContext extends GatewayContext {
   readonly fallbacks: readonly string[];
 }
 
-/** Nothing is sent back before a long recording is uploaded and recognised. */
+/** The server sends nothing back before a long recording is uploaded and recognised. */
 const firstEventFactor = 4;
 const maxAnswerBytes = 16 * 1024 * 1024;
-/** Four hours of segments of a second and a half. */
+/** This is enough for four hours of segments of a second and a half. */
 const maxSegments = 10_000;
 
-/** The transcription operation of a client. The audio is read again for each attempt. */
+/** Creates the transcription operation of a client. The audio is read again for each attempt. */
 function createTranscription(
   context: TranscriptionContext,
 ): (
@@ -363,7 +363,7 @@ function createTranscription(
   };
 }
 
-/** Segments that have a time and words; the others are left out. */
+/** Returns the segments that have a time and words. The others are left out. */
 function timedWordsOf(segments: unknown): TimedWords[] {
   if (!Array.isArray(segments)) return [];
   return (segments as unknown[]).slice(0, maxSegments).flatMap((segment) => {
@@ -375,7 +375,7 @@ function timedWordsOf(segments: unknown): TimedWords[] {
   });
 }
 
-/** Some services send only segments. */
+/** Adds the text where a service sends only segments. */
 function withText(value: unknown): unknown {
   if (!isFields(value) || typeof value["text"] === "string" || !Array.isArray(value["segments"]))
     return value;
@@ -385,7 +385,7 @@ function withText(value: unknown): unknown {
   return { ...value, text: parts.filter((part) => typeof part === "string").join("") };
 }
 
-/** A gateway whose calls are steps of the turn's trace, from the request to the end of the answer. */
+/** Makes each call of a gateway a step of the turn's trace, from the request to the end of the answer. */
 export function createTracedGateway(gateway: Gateway, tracer: Tracer): Gateway {
   if (!tracer.isOn) return gateway;
 
@@ -449,7 +449,7 @@ export function createTracedGateway(gateway: Gateway, tracer: Tracer): Gateway {
   };
 }
 
-/** What the call does belongs to its step: the request's header and the gateway's request id. */
+/** Runs the call in its step, which the request's header and the gateway's request id then belong to. */
 function within<T>(span: Span, work: () => T): T {
   const scope = currentTurn();
   return scope === undefined ? work() : inTurn({ ...scope, span }, work);

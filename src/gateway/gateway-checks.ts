@@ -8,20 +8,20 @@ import { toTrouble } from "./trouble.ts";
 
 type GatewayClient = ReturnType<typeof createGatewayClient>;
 
-/** @see {@link createGatewayChecks} */
+/** The options of {@link createGatewayChecks}. */
 interface GatewayCheckOptions {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
-  /** How the address is called in findings, e.g. its origin. */
+  /** How findings call the address, e.g. its origin. */
   readonly name: string;
-  /** Models of the settings, by the variable that names them. */
+  /** The models of the settings, with the variables that name them. */
   readonly setModels: readonly {
     readonly variable: string;
     readonly operation: ModelOperation;
     readonly id: string;
   }[];
   /**
-   * The model that Parley takes for an operation.
+   * Returns the model that Parley takes for an operation.
    * @throws ParleyError when none can do it
    */
   readonly choose: (gateway: Gateway, operation: ModelOperation, signal: AbortSignal) => Promise<string>;
@@ -42,7 +42,7 @@ const timeoutMs = 60_000;
 const listTimeoutMs = 15_000;
 const once = { maxAttempts: 1, baseDelayMs: 0, maxDelayMs: 0 };
 
-/** Checks address, key and models; with `isLive` a real call of the chat model with one token. */
+/** Checks address, key and models. With `isLive` it makes a real call of the chat model with one token. */
 export function createGatewayChecks(options: GatewayCheckOptions): Check[] {
   return [{ subject: "Address", run: (context) => check(options, context) }];
 }
@@ -56,7 +56,7 @@ async function check(options: GatewayCheckOptions, context: CheckContext): Promi
   }
 }
 
-/** The ids of listed models that chat, or may. Empty where there is no list. */
+/** Returns the ids of listed models that chat, or may. It is empty where there is no list. */
 export async function listChatModels(
   gateway: Pick<GatewayCheckOptions, "baseUrl" | "apiKey" | "log">,
 ): Promise<readonly string[]> {
@@ -220,8 +220,8 @@ function toCallFailure(error: ParleyError, model: string | undefined): Finding {
 }
 
 /**
- * Another form of the address at which the server lists its models: without the version, with another path before it, or
- * with no version at all, which the address of an endpoint says.
+ * Finds another form of the address at which the server lists its models: without the version, with another
+ * path before it, or with no version at all, which the address of an endpoint says.
  */
 async function findForm(
   { code }: ParleyError,

@@ -10,20 +10,20 @@ import { imageAnswerSchema } from "../wire/schemas.ts";
 import { toUsage } from "../wire/prices.ts";
 import { createRecent } from "../support/recent.ts";
 
-/** Context of the image operation. */
+/** The context of the image operation. */
 interface ImageContext extends GatewayContext {
   readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
   readonly fallbacks: readonly string[];
 }
 
-/** Models that are remembered to draw one picture a request. */
+/** How many models are remembered to draw one picture for each request. */
 const maxSingleModels = 500;
 /** Image generation takes minutes and sends nothing before its end. */
 const firstEventFactor = 4;
 
 /**
- * The image operation of a client. A repeated generation is billed twice, so it is retried only when there was no
- * connection or the gateway returned 429 or 503.
+ * Creates the image operation of a client. A repeated generation is billed twice, so it is retried only when
+ * there was no connection or the gateway returned 429 or 503.
  */
 export function createImageGeneration(
   context: ImageContext,
@@ -109,10 +109,10 @@ export function createImageGeneration(
     return { images, notices, lastError };
   };
 
-  /** Models that draw one picture a request. */
+  /** The models that draw one picture for each request. */
   const oneAtATime = createRecent(maxSingleModels);
 
-  /** All pictures; one after another where the model draws one a request. What came before a failure is kept. */
+  /** Draws all pictures, one by one where the model draws only one. Earlier ones survive a failure. */
   const drawAll = async (
     request: ImageRequest,
     model: string,
@@ -126,7 +126,7 @@ export function createImageGeneration(
       if (count === 1 || !isCountRefused(error)) throw error;
       return draw(one);
     });
-    // The timers stay paused between the requests: the total one bounds them all.
+    // The timers stay paused between the requests, since the total one limits them all.
     if (count === 1 || first.received !== 1) return first;
     oneAtATime.set(model, true);
     const all = [first];
@@ -187,7 +187,7 @@ export function createImageGeneration(
   };
 }
 
-/** Whether a server may have refused the number of pictures: it says so in any words, or in none. */
+/** Whether a server may have refused the number of pictures. It says so in any words, or in none. */
 function isCountRefused(error: unknown): boolean {
   if (!(error instanceof AttemptError)) return false;
   const { code, detail } = error.failure;

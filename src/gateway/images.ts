@@ -7,8 +7,9 @@ import { translate } from "../words/translate.ts";
 /** Loads the images of an answer. */
 export interface ImageLoader {
   /**
-   * The image at an http(s) URL, in a data URI or in bare base64. `undefined` for one that was loaded before.
-   * @throws ParleyError `attachment-…` when it cannot be loaded; the signal's reason when it aborts
+   * Loads the image at an http(s) URL, in a data URI or in bare base64. Returns `undefined` for one that was
+   * loaded before.
+   * @throws ParleyError `attachment-…` when it cannot be loaded, or the signal's reason when it aborts
    */
   load(source: string, signal: AbortSignal, link?: LinkKind): Promise<GeneratedImage | undefined>;
 }
@@ -16,17 +17,17 @@ export interface ImageLoader {
 /** Where an answer names an image: in a field of its own, or as Markdown in the text. Default `field`. */
 export type LinkKind = "field" | "markdown";
 
-/** Limits and downloader of {@link createImageLoader}. */
+/** The limits and the downloader of {@link createImageLoader}. */
 export interface ImageLoaderOptions {
   downloadImage(url: string, signal: AbortSignal, link: LinkKind): Promise<Uint8Array>;
   readonly maxImageBytes: number;
-  /** Downloads in one answer. Default 10. */
+  /** The most downloads in one answer. Default 10. */
   readonly maxDownloads?: number;
   /** Whether identical images are returned only once. Default true. */
   readonly dedupes?: boolean;
 }
 
-/** A loader for one answer. Identical images are recognised by SHA-256. */
+/** Creates a loader for one answer. Identical images are recognised by SHA-256. */
 export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
   const { maxImageBytes, maxDownloads = 10, dedupes = true } = options;
   const seen = new Set<string>();
@@ -71,7 +72,7 @@ function decodeDataUri(uri: string, maxBytes: number): Uint8Array {
 }
 
 function decodeBase64(text: string, maxBytes: number): Uint8Array {
-  // A loose bound, since line breaks and padding add characters; the bytes are checked again.
+  // This is a loose limit, since line breaks and padding add characters. The bytes are checked again.
   if (text.length > maxBytes * 1.5 + 1024) throw tooLarge(maxBytes);
   return Buffer.from(text, "base64");
 }
@@ -82,7 +83,7 @@ function tooLarge(maxBytes: number): ParleyError {
   });
 }
 
-/** The notice for an image that could not be loaded. It does not contain the URL. */
+/** Returns the notice for an image that could not be loaded. It does not contain the URL. */
 export function imageNotice(error: unknown): string {
   const code = error instanceof ParleyError ? error.code : undefined;
   switch (code) {
@@ -100,7 +101,7 @@ export function imageNotice(error: unknown): string {
 /** A piece of an answer's text: text to show, or an image written as Markdown or as a bare data URI. */
 export type InlinePiece =
   | { readonly kind: "text"; readonly text: string }
-  /** `source` is the original Markdown, shown when the image cannot be loaded; empty for data URIs. */
+  /** `source` is the original Markdown, shown when the image cannot be loaded. It is empty for data URIs. */
   | { readonly kind: "image"; readonly url: string; readonly altText: string; readonly source: string }
   /** A data URI over the limit, or without an end. */
   | { readonly kind: "lost-image"; readonly why: "too-large" | "unfinished" };
@@ -121,16 +122,16 @@ const dataMark = "data:image/";
 const notInDataUri = /[^\w+/=;:,.-]/;
 
 /**
- * Buffers text from `![` to `)`, and from a bare `data:image/` to its end, so that no base64 is shown. What turns out
- * to be no image is released unchanged, as are images with http URLs inside code or of hosts that are not trusted: to
- * download one would tell its host whatever the model was made to write into the URL. Linear in the length of the
- * text, however it is split.
+ * Buffers text from `![` to `)`, and from a bare `data:image/` to its end, so that no base64 is shown. Text
+ * that turns out to be no image is released unchanged. So are images with http URLs inside code or of hosts
+ * that are not trusted, since a download would tell the host whatever the model wrote into the URL. The time
+ * is linear in the text, however it is split.
  * @param maxDataChars longer data URIs are dropped and reported as `lost-image`
  */
 export function createInlineImages(maxDataChars: number, isTrusted: (url: string) => boolean): InlineImages {
   let pieces: InlinePiece[] = [];
   let state: State = "text";
-  /** Buffered text in the fragments that it arrived in, joined once. */
+  /** The buffered text in the fragments that it arrived in. They are joined once. */
   let buffered: string[] = [];
   let bufferedChars = 0;
   let altText = "";
@@ -155,7 +156,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
     return text;
   };
 
-  /** Each step reads `text` from its start and returns the unread rest, `undefined` when there is none. */
+  /** Each step reads `text` from its start. It returns the unread rest, or `undefined` when there is none. */
   const steps: Readonly<Record<State, (text: string) => string | undefined>> = {
     text(text) {
       const mark = findMark(text);
@@ -198,7 +199,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
       return joined.slice(end + 2);
     },
     start(text) {
-      // Waits for enough characters to tell a data URI from a link, and both from what is no image.
+      // This waits for enough characters to tell a data URI from a link, and both from other text.
       const joined = takeAfterBracket() + text;
       const address = joined.trimStart().replace(/^</, "");
       const head = address.slice(0, 8).toLowerCase();
@@ -275,7 +276,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
     bufferedChars -= last.length;
     return last;
   };
-  /** The buffered text is no image: its `![` is shown, and the rest is searched again for an image. */
+  /** Releases buffered text that is no image: its `![` is shown, and the rest is searched for an image. */
   const releaseMark = (text: string) => {
     const whole = takeBuffered() + text;
     emitText(whole.slice(0, 2));
@@ -310,7 +311,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
 
   return {
     push(text) {
-      // In parts: what is released is joined with the rest of its part and searched again.
+      // The text is read in parts. Released text is joined with the rest of its part and searched again.
       for (let at = 0; at < text.length; at += partChars) run(text.slice(at, at + partChars));
       return take();
     },
@@ -331,7 +332,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
   };
 }
 
-/** A URL without its angle brackets and title; a data URI also without line breaks. */
+/** Returns a URL without its angle brackets and title, and a data URI also without line breaks. */
 function toUrl(address: string): string {
   const trimmed = address.trim().replace(/^<|>$/g, "");
   if (!/^data:/i.test(trimmed.slice(0, 5))) return trimmed.split(/\s/, 1)[0] ?? "";
@@ -348,7 +349,7 @@ function findMark(text: string): { at: number; kind: "markdown" | "data" } | und
   return { at: data, kind: "data" };
 }
 
-/** How many characters at the end of the text may be the beginning of a mark. */
+/** Returns how many characters at the end of the text may be the beginning of a mark. */
 function partialMark(text: string): number {
   if (text.endsWith("!")) return 1;
   for (let length = Math.min(dataMark.length - 1, text.length); length > 0; length--) {

@@ -8,11 +8,11 @@ import { modelRecordSchema } from "../wire/schemas.ts";
 import { createRecent } from "../support/recent.ts";
 import { untilAborted } from "../support/clock.ts";
 
-/** Models whose learned capabilities are remembered, listed or not. */
+/** How many models have their learned capabilities remembered, listed or not. */
 const maxLearnedModels = 1000;
 /** A fetched list is used for this long before it is fetched again. */
 const freshMs = 5 * 60_000;
-/** Delay before the next background refresh after a failed one. */
+/** The delay before the next background refresh after a failed one. */
 const coolDownMs = 30_000;
 /** How long an error message may wait for the list to suggest a model. */
 const suggestWaitMs = 2000;
@@ -20,21 +20,22 @@ const suggestWaitMs = 2000;
 /** The cached model list of the gateway. */
 interface ModelCatalogue {
   /**
-   * Waits only for the first list; a stale one is returned at once and refreshed in the background.
-   * @throws ParleyError `gateway-…` when no list was ever fetched; the signal's reason
+   * Returns the list. It waits only for the first one. A stale list is returned at once and refreshed in the
+   * background.
+   * @throws ParleyError `gateway-…` when no list was ever fetched, or the signal's reason
    */
   list(signal: AbortSignal): Promise<readonly Model[]>;
-  /** The cached list, maybe empty. Starts a background refresh when it is stale. Never waits, never throws. */
+  /** Returns the cached list, maybe empty. A stale one is refreshed in the background. It never throws. */
   known(): readonly Model[];
   priceOf(modelId: string): NonNullable<ReturnType<typeof findPrice>> | undefined;
   /** Records what a call has shown a model to support or not. */
   learn(modelId: string, shown: ModelCapabilities): void;
-  /** The id that was probably meant. Waits at most 2 s for a list. */
+  /** Returns the id that was probably meant. It waits at most 2 s for a list. */
   suggest(modelId: string, signal: AbortSignal): Promise<string | undefined>;
   close(): void;
 }
 
-/** Settings of {@link createModelCatalogue}. */
+/** The options of {@link createModelCatalogue}. */
 interface ModelCatalogueOptions {
   /** Fetches the raw records. Contract: throws ParleyErrors. */
   fetchRecords(signal: AbortSignal): Promise<readonly unknown[]>;
@@ -48,7 +49,7 @@ interface Entry {
   readonly listedPrice: ModelPrice | undefined;
 }
 
-/** A catalogue that fetches with its first use. While the gateway is unreachable the last list stays. */
+/** Creates a catalogue that fetches on first use. While the gateway is unreachable, the last list stays. */
 export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatalogue {
   const { prices, log } = options;
   const closing = new AbortController();
@@ -80,7 +81,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
     rebuild();
   };
 
-  /** One fetch at a time, shared by all callers. */
+  /** Runs one fetch at a time, which all callers share. */
   const refresh = () => {
     running ??= fetchAll().finally(() => {
       running = undefined;
@@ -170,8 +171,8 @@ function toEntry(raw: unknown): Entry[] {
 type Mutable = { -readonly [K in keyof ModelCapabilities]?: boolean };
 
 /**
- * Capabilities of a listed model: guessed from its name, overridden by its metadata, overridden by what calls have
- * shown. Unknown ones stay `undefined`.
+ * Returns the capabilities of a listed model: guessed from its name, overridden by its metadata, overridden
+ * by what calls have shown. Unknown ones stay `undefined`.
  * @param record a record of the model list as the gateway sent it
  */
 export function readCapabilities(
@@ -211,14 +212,14 @@ function words(value: unknown): string[] | undefined {
   return (value as unknown[]).filter((word) => typeof word === "string").map((word) => word.toLowerCase());
 }
 
-/** `text+image->text`. */
+/** Splits a modality such as `text+image->text`. */
 function splitModality(value: unknown): [string[] | undefined, string[] | undefined] {
   if (typeof value !== "string" || !value.includes("->")) return [undefined, undefined];
   const [input = "", output = ""] = value.toLowerCase().split("->");
   return [input.split("+"), output.split("+")];
 }
 
-/** From one word for the whole model, as some proxies send it. */
+/** Reads one word for the whole model, which some proxies send. */
 function fromKind(kind: unknown): ModelCapabilities {
   switch (kind) {
     case "chat":
@@ -252,7 +253,7 @@ const flags: Readonly<Record<string, keyof ModelCapabilities>> = {
   audio_transcription: "transcribes",
 };
 
-/** From `{vision: true}` or a list of such words. */
+/** Reads `{vision: true}` or a list of such words. */
 function fromFlags(value: unknown): ModelCapabilities {
   const found: Mutable = {};
   if (isFields(value)) {

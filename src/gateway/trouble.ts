@@ -4,7 +4,7 @@ import { nearestName } from "../support/text.ts";
 
 /** What a call, with all its attempts, showed of the gateway. */
 export type GatewayOutcome =
-  /** It listed these models. */
+  /** The gateway listed these models. */
   | { readonly kind: "listed"; readonly models: readonly string[] }
   /** A model answered. */
   | { readonly kind: "answered" }
@@ -13,14 +13,14 @@ export type GatewayOutcome =
 /** The settings that tell a gateway's trouble from one of a single request. */
 interface TroubleContext {
   readonly hasKey: boolean;
-  /** The default model for chat. `undefined`: the first that can. */
+  /** The default model for chat, or `undefined` for the first that can chat. */
   readonly chatModel: string | undefined;
 }
 
 const lastingHoldMs = 10 * 60_000;
 const passingHoldMs = 60_000;
 
-/** The trouble behind a failed call; `undefined` where it says nothing of other calls. */
+/** Returns the trouble behind a failed call, or `undefined` where it says nothing about other calls. */
 export function toTrouble(
   { operation, error }: Extract<GatewayOutcome, { kind: "failed" }>,
   { hasKey, chatModel }: TroubleContext,
@@ -39,7 +39,7 @@ export function toTrouble(
     case "gateway-unreachable":
       return of("unreachable", `cannot be reached (${reason ?? "connection lost"})`, 0);
     case "gateway-timeout":
-      // From a model it may be the one model that is slow.
+      // One model may just be slow.
       return isList ? of("unreachable", "does not answer in time") : undefined;
     case "gateway-unauthorized":
       if (!isList && status !== 401) return undefined;
@@ -71,7 +71,7 @@ export function toTrouble(
   }
 }
 
-/** The trouble of a list of models without the default one. An empty list says nothing. */
+/** Returns the trouble of a model list without the default one. An empty list says nothing. */
 export function findMissingModel(
   models: readonly string[],
   { chatModel }: Pick<TroubleContext, "chatModel">,

@@ -6,16 +6,16 @@ const v1Layer3 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 3
 const v2Layer1 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256];
 const v2Layer2And3 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
-/** Sample rates of MPEG 1 by index. MPEG 2 has half the rate, MPEG 2.5 a quarter. */
+/** Sample rates of MPEG 1 by index. MPEG 2 has half the rate, and MPEG 2.5 a quarter. */
 const sampleRates = [44_100, 48_000, 32_000];
 
-/** Padding between a tag and the first frame: encoders pad more than the length in the tag says. */
+/** The padding between a tag and the first frame. Encoders pad more than the length in the tag says. */
 const maxPaddingBytes = 4096;
 
 /** Real files have one or two. */
 const maxTags = 64;
 
-/** Offset of the first byte after the ID3v2 tags, 0 without tags. */
+/** Returns the offset of the first byte after the ID3v2 tags, or 0 without tags. */
 export function skipId3(bytes: Uint8Array): number {
   let offset = 0;
   for (let tags = 0; tags < maxTags; tags += 1) {
@@ -49,7 +49,7 @@ function hasTwoFrames(bytes: Uint8Array, offset: number, lengthAt: FrameLength):
   return first !== undefined && lengthAt(bytes, offset + first) !== undefined;
 }
 
-/** Length in bytes of the frame at `offset`, `undefined` when there is no frame header. */
+/** Returns the length in bytes of the frame at `offset`, or `undefined` when there is no frame header. */
 function mpegFrameBytes(bytes: Uint8Array, offset: number): number | undefined {
   const header = bigEndian(bytes, offset, 4);
   if (header >>> 21 !== 0x7ff) return undefined;
@@ -74,14 +74,14 @@ function bitrates(version: number, layer: number): readonly number[] {
 
 function adtsFrameBytes(bytes: Uint8Array, offset: number): number | undefined {
   const header = bigEndian(bytes, offset, 6);
-  // 12 bits of sync, and the two bits that say "layer 0", which no MPEG frame has.
+  // These are 12 bits of sync, and the two bits that say "layer 0", which no MPEG frame has.
   if (bigEndian(bytes, offset, 2) >>> 4 !== 0xfff || ((bytes[offset + 1] ?? 0) & 6) !== 0) return undefined;
   if ((((bytes[offset + 2] ?? 0) >>> 2) & 15) > 12) return undefined;
   const length = Math.floor(header / 32) % 8192;
   return length >= 7 ? length : undefined;
 }
 
-/** Four bytes of seven bits each. */
+/** Reads a number of four bytes with seven bits each. */
 function synchsafe(bytes: Uint8Array, offset: number): number | undefined {
   let value = 0;
   for (let index = 0; index < 4; index += 1) {

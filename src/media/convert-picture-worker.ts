@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { isParleyError } from "../core/errors.ts";
 import { convertPicture, type ConvertMessage, type PictureInput } from "./image.ts";
 
-// The entry of the worker thread that `image.ts` starts in a process of its own. It converts one picture.
+// This is the entry of the worker thread that `image.ts` starts in its own process. It converts one picture.
 let message: ConvertMessage;
 try {
   message = { picture: await convertPicture(workerData as PictureInput) };

@@ -11,30 +11,31 @@ interface DownloaderOptions {
   readonly allowPublicHttps: boolean;
   /** Default 3. */
   readonly maxRedirects?: number;
-  /** Resolves names of other hosts. Default: the system resolver. */
+  /** Resolves names of other hosts. The default is the system resolver. */
   readonly lookup?: LookupAll;
-  /** Opens sockets to other hosts, inside the guard. Default: undici's connector. */
+  /** Opens sockets to other hosts, inside the guard. The default is undici's connector. */
   readonly connect?: Connect;
 }
 
 interface DownloadLimits {
   readonly maxBytes: number;
-  /** Of the whole download, with redirects. */
+  /** The limit of the whole download, with redirects. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 interface Downloaded {
   readonly bytes: Uint8Array;
-  /** Content type of the response, in lower case and without parameters. */
+  /** The content type of the response, in lower case and without parameters. */
   readonly mediaType: string | undefined;
 }
 
-/** Downloads files from allowed addresses only. */
+/** Downloads files only from allowed addresses. */
 export interface Downloader {
   /**
-   * @throws ParleyError `attachment-blocked` (a forbidden address, also after a redirect), `attachment-too-large`,
-   * `attachment-gone` (403, 404, 410), `attachment-unreadable` (all else, also a timeout); the signal's reason
+   * @throws ParleyError `attachment-blocked` (a forbidden address, even after a redirect),
+   *   `attachment-too-large`, `attachment-gone` (403, 404, 410), `attachment-unreadable` (all else, even a
+   *   timeout), or the signal's reason
    */
   download(url: string, limits: DownloadLimits): Promise<Downloaded>;
   /** Aborts running downloads and closes all sockets. */
@@ -50,8 +51,8 @@ interface Agents {
 const maxRedirectBodyBytes = 16_384;
 
 /**
- * Downloads over https from trusted hosts and, where allowed, from public addresses. Each redirect is checked like the
- * first address. A host's Authorization is sent to that host only.
+ * Downloads over https from trusted hosts and, where allowed, from public addresses. Each redirect is checked
+ * like the first address. A host's Authorization is sent only to that host.
  */
 export function createDownloader(options: DownloaderOptions): Downloader {
   let opened: Promise<Agents> | undefined;
@@ -130,7 +131,7 @@ function assertAllowed(url: URL, host: TrustedHost | undefined, allowPublicHttps
   if (host === undefined && !allowPublicHttps) throw blocked("host not trusted");
 }
 
-/** Target of a redirect, `undefined` for other responses. */
+/** Returns the target of a redirect, or `undefined` for other responses. */
 function redirectTarget(response: Dispatcher.ResponseData, from: URL): URL | undefined {
   const location = response.headers["location"];
   if (![301, 302, 303, 307, 308].includes(response.statusCode) || typeof location !== "string")
@@ -141,7 +142,7 @@ function redirectTarget(response: Dispatcher.ResponseData, from: URL): URL | und
 
 async function readBody(response: Dispatcher.ResponseData, maxBytes: number): Promise<Uint8Array> {
   const { statusCode, headers, body } = response;
-  // The body is destroyed on every path; its error is then of no interest.
+  // The body is destroyed on every path. Its error is then of no interest.
   body.on("error", () => {});
   try {
     if ([403, 404, 410].includes(statusCode)) {
@@ -198,17 +199,17 @@ function unreadable(message: string, more: { status?: number; cause?: unknown } 
 
 /** A host whose files are always allowed: a platform's, or the configured gateway's. */
 export interface TrustedHost {
-  /** Exact `cdn.example.com`, with a port `127.0.0.1:8787`, or `*.slack.com` (its subdomains and itself). */
+  /** Either exact (`cdn.example.com`, `127.0.0.1:8787`), or `*.slack.com` for its subdomains and itself. */
   readonly host: string;
   /** Whether http is allowed, e.g. for a server on this machine. Default false. */
   readonly allowHttp?: boolean;
-  /** Value of the Authorization header, sent to this host only. */
+  /** The value of the Authorization header, which is sent only to this host. */
   readonly authorization?: string;
 }
 
 const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
 
-/** The entry for a URL, `undefined` when there is none. An entry without port means the default port. */
+/** Returns the entry for a URL, if there is one. An entry without port means the default port. */
 export function trustedHostOf(url: URL, trusted: readonly TrustedHost[]): TrustedHost | undefined {
   return trusted.find((entry) => covers(entry.host.toLowerCase(), url));
 }
@@ -231,9 +232,9 @@ export type LookupAll = (
 ) => void;
 
 /**
- * A connector to public addresses only. An IP address in the URL is checked before connecting, and the address of the
- * connected socket before anything is sent, since a name may resolve differently by then (DNS rebinding). Failures are
- * ParleyErrors `attachment-blocked`.
+ * Creates a connector that reaches only public addresses. An IP address in the URL is checked before
+ * connecting. The address of the connected socket is checked before anything is sent, since a name may
+ * resolve differently by then (DNS rebinding). Failures are ParleyErrors `attachment-blocked`.
  */
 export function createGuardedConnect(connect: Connect): Connect {
   return (options, callback) => {
@@ -255,7 +256,7 @@ export function createGuardedConnect(connect: Connect): Connect {
   };
 }
 
-/** A lookup for sockets that returns public addresses only, and fails when there are none. */
+/** Creates a lookup for sockets that returns only public addresses, and fails when there are none. */
 export function createGuardedLookup(lookupAll: LookupAll = allAddresses): LookupFunction {
   return (hostname, options, callback) => {
     lookupAll(hostname, (error, addresses) => {

@@ -14,36 +14,37 @@ interface ModelImage {
   readonly heightPx: number;
   /** False when `bytes` are the original file. */
   readonly changed: boolean;
-  /** What was left out, as a sentence for the sender. */
+  /** Says what was left out, as a sentence for the sender. */
   readonly notice?: string;
 }
 
-/** A picture before its notice, which is said in the language of its sender. `frames`: how many there were, or pages. */
+/** A picture before its notice is put into its sender's language. `frames` counts its frames or pages. */
 type ConvertedPicture = Omit<ModelImage, "notice"> & { readonly frames: number };
 
-/** Limits of a picture for models. */
+/** The limits of a picture for models. */
 interface ImageLimits {
-  /** Longest edge; larger pictures are scaled down. */
+  /** The longest edge. Larger pictures are scaled down. */
   readonly maxEdgePx: number;
-  /** Largest result; pictures over it in every quality are refused. */
+  /** The largest result. Pictures over it in every quality are refused. */
   readonly maxBytes: number;
 }
 
 /** A picture that is too large even at this size is refused. */
 const minEdgePx = 64;
-/** Pictures that take more are decoded in a process of their own: 16 megapixels of most, 3 of AVIF. */
+/** Pictures that take more are decoded in their own process: 16 megapixels of most, 3 of AVIF. */
 const maxBytesHere = 64_000_000;
-/** Decoding has a limit of its own, 20 s; a picture may be encoded several times. */
+/** Decoding has its own limit of 20 s, and a picture may be encoded several times. */
 const processLimits = { timeoutMs: 60_000, maxHeapMb: 128, maxGrowthBytes: 500_000_000 };
 const worker = new URL("./convert-picture-worker.ts", import.meta.url);
 
 /**
  * Converts a picture for models. PNG, JPEG, WebP and still GIF within the limits and without a location stay
- * unchanged; other pictures are rotated upright, scaled and re-encoded without metadata. Of several frames or pages the
- * first is kept, and `notice` says so. Pictures are converted one after another.
+ * unchanged. Other pictures are rotated upright, scaled and re-encoded without metadata. Only the first of
+ * several frames or pages is kept, and `notice` says so. Pictures are converted one after another.
  * @param key who waits in turn, e.g. a person
- * @throws ParleyError `attachment-unreadable` (no picture, or one that cannot be decoded), `attachment-too-large`
- * (over 50 megapixels, or fewer in formats that take much memory; over `maxBytes` in every quality)
+ * @throws ParleyError `attachment-unreadable` (no picture, or one that cannot be decoded),
+ *   `attachment-too-large` (over 50 megapixels, or fewer in formats that take much memory; over `maxBytes` in
+ *   every quality)
  */
 export async function toModelImage(bytes: Uint8Array, limits: ImageLimits, key: string): Promise<ModelImage> {
   const file = sniff(bytes);
@@ -57,7 +58,7 @@ export async function toModelImage(bytes: Uint8Array, limits: ImageLimits, key: 
 
 type Open = () => Sharp;
 
-/** What {@link convertPicture} needs. `file`: what the bytes are. */
+/** The input of {@link convertPicture}. `file` says what the bytes are. */
 export interface PictureInput {
   readonly bytes: Uint8Array;
   readonly file: SniffedFile;
@@ -66,7 +67,7 @@ export interface PictureInput {
 
 /**
  * Converts a picture as {@link toModelImage} does, at once.
- * @param bytesHere one whose decoding takes more is converted in a process of its own
+ * @param bytesHere a picture whose decoding takes more is converted in its own process
  */
 export async function convertPicture(
   input: PictureInput,
@@ -113,7 +114,7 @@ function staysUnchanged(
   );
 }
 
-/** What the worker posts. */
+/** The message that the worker posts. */
 export type ConvertMessage =
   | { readonly picture: ConvertedPicture }
   | { readonly code: ErrorCode; readonly message: string; readonly detail: ParleyError["detail"] };
@@ -123,7 +124,7 @@ async function convertApart(input: PictureInput): Promise<ConvertedPicture> {
   const onMessage = (posted: unknown): void => {
     message = posted as ConvertMessage;
   };
-  // Nobody aborts it: the limits end it.
+  // Nobody aborts it, but the limits end it.
   const { signal } = new AbortController();
   const outcome = await runBoundedProcess(worker, input, processLimits, onMessage, signal);
   if (message === undefined) throw new Error(`the decoder has ended: ${outcome}`);
@@ -182,12 +183,12 @@ function unreadable(mediaType: string, cause?: unknown): ParleyError {
   });
 }
 
-/** Tag of the pointer to the GPS directory (EXIF 2.32, 4.6.3). */
+/** The tag of the pointer to the GPS directory (EXIF 2.32, 4.6.3). */
 const gpsPointerTag = 0x8825;
 
 /**
- * Whether a picture's metadata may contain a location: a GPS directory in its EXIF block, GPS properties in its XMP
- * block, or an unreadable EXIF block. Never throws.
+ * Whether a picture's metadata may contain a location: a GPS directory in its EXIF block, GPS properties in
+ * its XMP block, or an unreadable EXIF block. It never throws.
  */
 export function hasLocation(metadata: {
   readonly exif?: Uint8Array | undefined;

@@ -4,11 +4,11 @@ import { createFairSemaphore } from "../support/fair-semaphore.ts";
 
 /** Larger pictures are refused before they are decoded. */
 const maxInputPixels = 50_000_000;
-/** What decoding one picture may take. */
+/** The most memory for decoding one picture. */
 const maxDecodingBytes = 240_000_000;
-/** For each pixel, measured. Most pictures are decoded line by line; these are in memory whole. */
+/** Most pictures are decoded line by line, but these are in memory whole. */
 const bytesPerPixel = { avif: 19, gif: 6, progressive: 7, other: 4 } as const;
-/** Two bytes for each colour instead of one, measured. */
+/** Each colour has two bytes instead of one. */
 const deepFactor = 10 / 7;
 
 /** Loads sharp with the first picture. Its cache and threads would cost memory and gain little here. */
@@ -22,16 +22,16 @@ export async function loadSharp() {
   return sharp;
 }
 
-/** Decoders that are open: what `sniff` calls a picture, and SVG, which only the sandbox's own drawings are. */
+/** The allowed decoders: what `sniff` calls a picture, and SVG, which only the sandbox draws. */
 const loaders = ["Png", "Jpeg", "Webp", "Nsgif", "Tiff", "Heif", "Svg"];
 
-/** Longest time that one picture may be decoded and encoded. */
+/** The longest time that one picture may be decoded and encoded. */
 const maxSeconds = 20;
 
 /**
- * Opens a picture of a stranger; a pipeline that takes longer than 20 s fails, and so does broken data.
- * @throws ParleyError `attachment-too-large`: by its header it has over 50 megapixels, or decoding it would take over
- *   240 MB; the decoder's error where it has no readable header
+ * Opens a stranger's picture. A pipeline that takes longer than 20 s fails, and so does broken data.
+ * @throws ParleyError `attachment-too-large` where its header says over 50 megapixels, or decoding it would
+ *   take over 240 MB; the decoder's error where it has no readable header
  */
 export async function openPicture(bytes: Uint8Array): Promise<Sharp> {
   const sharp = await loadSharp();
@@ -50,7 +50,7 @@ function maxPixelsOf(metadata: Metadata): number {
   return Math.min(maxInputPixels, maxDecodingBytes / bytesPerPixelOf(metadata));
 }
 
-/** What decoding a picture takes, in bytes. */
+/** Returns what decoding a picture takes, in bytes. */
 export function decodingBytesOf(metadata: Metadata): number {
   return metadata.width * (metadata.pageHeight ?? metadata.height) * bytesPerPixelOf(metadata);
 }
@@ -62,7 +62,7 @@ function bytesPerPixelOf({ format, depth, isProgressive }: Metadata): number {
   return bytesPerPixel[kind] * factor;
 }
 
-/** Pictures are decoded one at a time: each may take 240 MB. Those who wait take turns. */
+/** Pictures are decoded one at a time, since each may take 240 MB. Those who wait take turns. */
 const turns = createFairSemaphore({ max: 1, maxPerKey: 1 });
 
 /**

@@ -2,14 +2,14 @@ import { isUtf8 } from "node:buffer";
 import { hasAdtsFrames, hasMpegFrames, skipId3 } from "./audio-frames.ts";
 import { hasBytes, latin1, bigEndian, littleEndian } from "./bytes.ts";
 
-/** An archive's list of names is at its end, and its first entries at its beginning. */
+/** An archive's list of names is at its end, and its first entries are at its beginning. */
 const documentHeadBytes = 8192;
 const tailBytes = 65_536;
 
 const openXml = "application/vnd.openxmlformats-officedocument";
 const openDocument = "application/vnd.oasis.opendocument";
 
-/** An office document, by an entry of its archive. */
+/** The entries of an archive that make it an office document. */
 const openXmlParts = [
   ["word/document", `${openXml}.wordprocessingml.document`, "docx"],
   ["xl/workbook.xml", `${openXml}.spreadsheetml.sheet`, "xlsx"],
@@ -51,7 +51,7 @@ function sniffZip(bytes: Uint8Array): SniffedFile {
   return other("application/zip", "zip");
 }
 
-/** The container of the older Office formats, and of encrypted documents of the newer ones. */
+/** Detects the container of the older Office formats, and of encrypted documents of the newer ones. */
 function sniffCompound(bytes: Uint8Array): SniffedFile {
   const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const found = compoundParts.find(([name]) => whole.includes(Buffer.from(`${name}\0`, "utf16le")));
@@ -62,7 +62,7 @@ function document(mediaType: string, extension: string): SniffedFile {
   return { kind: "document", mediaType, extension };
 }
 
-/** Only the beginning of a file is decoded and searched; a markup preamble must end within it. */
+/** Only the beginning of a file is decoded and searched. A markup preamble must end within it. */
 const headBytes = 65_536;
 
 /** C0 and C1 controls except tab, line feed, form feed, carriage return and next line. */
@@ -70,9 +70,9 @@ const headBytes = 65_536;
 const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f-\u0084\u0086-\u009f]/;
 
 /**
- * Detects text: valid UTF-8, or UTF-16 with a byte order mark, without control characters in its first 64 kB. SVG and
- * HTML can run scripts, so they are `other`, as is text whose first element is not within the first 64 kB. `undefined`
- * for anything else. Takes time in proportion to the length. Never throws.
+ * Detects text: valid UTF-8, or UTF-16 with a byte order mark, without control characters in its first 64 kB.
+ * SVG and HTML can run scripts, so they are `other`, as is text whose first element is not within the first
+ * 64 kB. Returns `undefined` for anything else. It takes linear time and never throws.
  */
 function sniffText(bytes: Uint8Array): SniffedFile | undefined {
   const text = decodeHead(bytes);
@@ -91,8 +91,8 @@ function sniffText(bytes: Uint8Array): SniffedFile | undefined {
 }
 
 /**
- * The beginning of the text after XML declaration, comments and SVG document types. `undefined` when one of them has no
- * end. Each character is read a bounded number of times.
+ * Returns the beginning of the text after XML declaration, comments and SVG document types, or `undefined`
+ * when one of them has no end. Each character is read a limited number of times.
  */
 function skipPreamble(text: string): string | undefined {
   let at = skipSpace(text, 0);
@@ -114,7 +114,7 @@ function skipSpace(text: string, from: number): number {
 
 const svgDoctype = /<!doctype\s{1,100}svg[^[>]*/iy;
 
-/** What ends the preamble's part at `at`; `undefined` when there is none. */
+/** Returns what ends the preamble's part at `at`, or `undefined` when there is none. */
 function endMarkOf(text: string, at: number): string | undefined {
   if (text.startsWith("<!--", at)) return "-->";
   if (text.startsWith("<?", at)) return "?>";
@@ -124,11 +124,11 @@ function endMarkOf(text: string, at: number): string | undefined {
   return text.charAt(at + doctype.length) === "[" ? "]>" : ">";
 }
 
-/** Decodes the beginning of UTF-8, or of UTF-16 with a byte order mark. `undefined` for invalid bytes. */
+/** Decodes the beginning of UTF-8, or of UTF-16 with a byte order mark. Returns `undefined` if invalid. */
 function decodeHead(bytes: Uint8Array): string | undefined {
   const isLittle = bytes[0] === 0xff && bytes[1] === 0xfe;
   const isBig = bytes[0] === 0xfe && bytes[1] === 0xff;
-  // The whole file is checked: at several gigabytes a second, unlike decoding it.
+  // The whole file is checked, which is fast, unlike decoding it.
   if (!isLittle && !isBig && (bytes.subarray(0, headBytes).includes(0) || !isUtf8(bytes))) return undefined;
   const encoding = isLittle ? "utf-16le" : isBig ? "utf-16be" : "utf-8";
   try {
@@ -141,14 +141,14 @@ function decodeHead(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Result of {@link sniff}; `empty` stands for 0 bytes. */
+/** The result of {@link sniff}. `empty` stands for 0 bytes. */
 export type Sniffed = SniffedFile | { readonly kind: "empty" };
 
 type Detect = (bytes: Uint8Array) => SniffedFile | undefined;
 
 /**
- * Detects the type of a file from its bytes alone; names and claimed types are ignored. A container with only audio
- * tracks is `audio`; with a video track, or with unreadable tracks, it is `other`. Never throws.
+ * Detects the type of a file from its bytes alone, without names and claimed types. A container with only
+ * audio tracks is `audio`. With a video track, or with unreadable tracks, it is `other`. It never throws.
  */
 export function sniff(bytes: Uint8Array): Sniffed {
   if (bytes.length === 0) return { kind: "empty" };
@@ -179,7 +179,7 @@ function sniffPicture(bytes: Uint8Array): SniffedFile | undefined {
   return undefined;
 }
 
-/** Checks more than the two letters, with which texts begin too. */
+/** Whether it is a BMP. More than the two letters are checked, since texts begin with them too. */
 function isBmp(bytes: Uint8Array): boolean {
   const headerBytes = littleEndian(bytes, 14, 4);
   return (
@@ -212,7 +212,7 @@ function sniffIsoMedia(bytes: Uint8Array): SniffedFile | undefined {
   const isPicture = major === "mif1" || major === "msf1";
   if (major.startsWith("avi") || (isPicture && brands.includes("avif"))) return image("avif", "avif");
   if (isPicture || heicBrands.includes(major)) return image("heic", "heic");
-  // An audio file may have a cover or chapter pictures as a video track; its brand still says audio.
+  // An audio file may have a cover or chapter pictures as a video track. Its brand still says audio.
   const isSound = major === "M4A " || major === "M4B ";
   if (isSound || (tracks.hasAudio && !tracks.hasVideo)) {
     return major.startsWith("3g") ? audio("audio/3gpp", "3gp", "mp4") : audio("audio/mp4", "m4a", "mp4");
@@ -265,19 +265,19 @@ function other(mediaType: string, extension: string): SniffedFile {
 }
 
 /**
- * A file type detected from bytes. Animated pictures are `image`; `document`: a PDF or office document that can be read
- * as text; video, archives, older and encrypted office documents, SVG and HTML are `other`.
+ * A file type detected from bytes. Animated pictures are `image`. A `document` is a PDF or office document
+ * that can be read as text. Video, archives, older and encrypted office documents, SVG and HTML are `other`.
  */
 export interface SniffedFile {
   readonly kind: "image" | "audio" | "text" | "document" | "other";
   readonly mediaType: string;
-  /** Without dot: the extension that services expect for these bytes. */
+  /** The extension that services expect for these bytes, without a dot. */
   readonly extension: string;
-  /** Audio only: the container format, e.g. `ogg`, `mp4`, `webm`. */
+  /** The container format of audio, e.g. `ogg`, `mp4`, `webm`. */
   readonly container?: string;
 }
 
-/** Kinds of track in a container. */
+/** The kinds of track in a container. */
 interface Tracks {
   readonly hasAudio: boolean;
   readonly hasVideo: boolean;
@@ -285,21 +285,21 @@ interface Tracks {
 
 interface Span {
   readonly id: string;
-  /** First byte of the content. */
+  /** The first byte of the content. */
   readonly start: number;
-  /** One past its last byte, never past the file. */
+  /** One past its last byte, but never past the file. */
   readonly end: number;
 }
 
 type Walk = (bytes: Uint8Array, from: number, to: number) => Generator<Span>;
 
-/** Limit for crafted files with millions of tiny parts; real files have hundreds at a level. Of a level as a whole. */
+/** The limit of parts at one level, for crafted files with millions. Real files have hundreds. */
 const maxParts = 20_000;
 const maxParents = 64;
-/** Streams of an Ogg file; real files have a few. */
+/** The most streams of an Ogg file. Real files have a few. */
 const maxStreams = 64;
 
-/** All parts at the end of a path of ids, e.g. every `hdlr` in every `mdia` in every `trak` in `moov`. */
+/** Returns all parts at the end of a path of ids, e.g. every `hdlr` in every `mdia` in every `trak`. */
 function descend(bytes: Uint8Array, walk: Walk, path: readonly string[]): readonly Span[] {
   let level: readonly Span[] = [{ id: "", start: 0, end: bytes.length }];
   for (const id of path) {
@@ -316,7 +316,7 @@ function descend(bytes: Uint8Array, walk: Walk, path: readonly string[]): readon
   return level;
 }
 
-/** The tracks of an ISO media file (MP4, M4A, QuickTime), wherever its `moov` box is. */
+/** Returns the tracks of an ISO media file (MP4, M4A, QuickTime), wherever its `moov` box is. */
 function mp4Tracks(bytes: Uint8Array): Tracks {
   const handlers = descend(bytes, boxes, ["moov", "trak", "mdia", "hdlr"]).map((handler) =>
     latin1(bytes, handler.start + 8, 4),
@@ -324,7 +324,7 @@ function mp4Tracks(bytes: Uint8Array): Tracks {
   return { hasAudio: handlers.includes("soun"), hasVideo: handlers.includes("vide") };
 }
 
-/** Major brand and the compatible ones of an `ftyp` box at the front, e.g. `["M4A ", "isom"]`. */
+/** Returns the major and compatible brands of an `ftyp` box at the front, e.g. `["M4A ", "isom"]`. */
 function mp4Brands(bytes: Uint8Array): readonly string[] {
   const size = Math.min(bigEndian(bytes, 0, 4), bytes.length, 256);
   const brands = [latin1(bytes, 8, 4)];
@@ -354,7 +354,7 @@ const tracksId = "1654ae6b";
 const trackEntryId = "ae";
 const trackTypeId = "83";
 
-/** Document type and tracks of a Matroska file, `undefined` for other files. */
+/** Returns document type and tracks of a Matroska file, or `undefined` for other files. */
 function matroskaTracks(bytes: Uint8Array): (Tracks & { readonly docType: string }) | undefined {
   if (!hasBytes(bytes, 0, [0x1a, 0x45, 0xdf, 0xa3])) return undefined;
   const [docType] = descend(bytes, elements, [ebmlHeader, docTypeId]);
@@ -369,7 +369,7 @@ function matroskaTracks(bytes: Uint8Array): (Tracks & { readonly docType: string
   };
 }
 
-/** Successive elements. One of unknown size, as browsers record it, extends to the end. */
+/** Yields successive elements. One of unknown size, as browsers record it, extends to the end. */
 function* elements(bytes: Uint8Array, from: number, to: number): Generator<Span> {
   let offset = from;
   while (offset < to) {
@@ -382,7 +382,7 @@ function* elements(bytes: Uint8Array, from: number, to: number): Generator<Span>
     const mask = 2 ** (8 - sizeLength) - 1;
     const first = (bytes[sizeAt] ?? 0) & mask;
     const isUnknown = first === mask && bytes.subarray(sizeAt + 1, start).every((byte) => byte === 0xff);
-    // Of 8-byte sizes the lower six are used: no larger file is read here.
+    // The lower six of 8 bytes are used, since no larger file is read here.
     const tail = Math.min(sizeLength - 1, 6);
     const size = (sizeLength === 8 ? 0 : first * 256 ** tail) + bigEndian(bytes, start - tail, tail);
     const end = isUnknown ? to : Math.min(start + size, to);
@@ -392,12 +392,12 @@ function* elements(bytes: Uint8Array, from: number, to: number): Generator<Span>
   }
 }
 
-/** Length of an EBML number, from the leading zeros of its first byte. 0 for an invalid one. */
+/** Returns the length of an EBML number, from its first byte's leading zeros, or 0 for an invalid one. */
 function vintLength(first: number | undefined): number {
   return first === undefined || first === 0 ? 0 : Math.clz32(first) - 23;
 }
 
-/** The tracks of an Ogg file, from the first packets of its logical streams. `undefined` for other files. */
+/** Returns the tracks of an Ogg file from the first packets of its streams, `undefined` for others. */
 function oggTracks(bytes: Uint8Array): Tracks | undefined {
   if (latin1(bytes, 0, 4) !== "OggS" || bytes[4] !== 0) return undefined;
   let offset = 0;
@@ -431,8 +431,8 @@ function isOggAudio(bytes: Uint8Array, packet: number): boolean {
 }
 
 /**
- * The text of a file in UTF-8, or in UTF-16 with a byte order mark; at most `maxChars`. Invalid bytes become U+FFFD.
- * `isCut`: there is more.
+ * Returns the text of a file in UTF-8, or in UTF-16 with a byte order mark, at most `maxChars`. Invalid bytes
+ * become U+FFFD. `isCut` means that there is more.
  */
 export function decodeText(
   bytes: Uint8Array,
@@ -440,7 +440,7 @@ export function decodeText(
 ): { readonly text: string; readonly isCut: boolean } {
   const encoding =
     bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe ? "utf-16be" : "utf-8";
-  // A character takes at most four bytes: longer files are not decoded to their end.
+  // A character takes at most four bytes, so longer files are not decoded to their end.
   const isLong = bytes.length > maxChars * 4;
   const whole = new TextDecoder(encoding).decode(isLong ? bytes.subarray(0, maxChars * 4) : bytes);
   return { text: whole.slice(0, maxChars), isCut: isLong || whole.length > maxChars };

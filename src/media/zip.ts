@@ -1,19 +1,19 @@
 import { setImmediate } from "node:timers/promises";
 import { Zip, ZipDeflate, ZipPassThrough } from "fflate";
 
-/** A file to be packed. `mediaType`: text is compressed, pictures and recordings are compressed already. */
+/** A file to be packed. Text is compressed, but pictures and recordings, by `mediaType`, already are. */
 export interface PackedFile {
   readonly name: string;
   readonly mediaType: string;
   read(): AsyncIterable<Uint8Array>;
 }
 
-/** Bytes that are packed at once: others have their turn in between. */
+/** How many bytes are packed at once. Others have their turn in between. */
 const stepBytes = 64 * 1024;
 
 /**
- * A zip archive of the files, in pieces as it is consumed: one piece of one file is in memory at a time. A file without
- * bytes is left out.
+ * Makes a zip archive of the files, in pieces as it is consumed. Only one piece of one file is in memory at a
+ * time. A file without bytes is left out.
  * @throws what `read` of a file throws; the archive is then incomplete
  */
 export async function* toZip(files: Iterable<PackedFile>): AsyncGenerator<Uint8Array> {

@@ -3,54 +3,54 @@ import type { GatewayTrouble, TroubleKind } from "../core/gateway.ts";
 import { createSharedRun } from "../support/keyed-queue.ts";
 import { systemClock, inTime } from "../support/clock.ts";
 
-/** What is known of the gateway. `unknown`: it was not asked yet. */
+/** What is known about the gateway. `unknown` means that it was not asked yet. */
 export type GatewayState = "ready" | "unknown" | TroubleKind;
 
 /**
- * What was learnt of the gateway. `listed`: it listed its models. `answered`: a model answered. `failed`: a call or a list
- * failed; without `trouble` for a reason that is this request's own. `isList`: it is about the list of models.
+ * What was learnt about the gateway. `listed`: it listed its models. `answered`: a model answered. `failed`:
+ * a call or a list failed, without `trouble` where the reason concerns only this request. `isList` means that
+ * it concerns the list of models.
  */
 export type GatewayNote =
   | { readonly kind: "listed"; readonly missing: GatewayTrouble | undefined }
   | { readonly kind: "answered" }
   | { readonly kind: "failed"; readonly isList: boolean; readonly trouble: GatewayTrouble | undefined };
 
-/** Knows whether the gateway answers: from the calls of turns, and by asking it where there were none. */
+/** Knows whether the gateway answers, from the calls of turns, and by asking it where there were none. */
 interface GatewayWatch {
-  /** A call showed this. */
+  /** Notes what a call showed. */
   note(note: GatewayNote): void;
-  /** Asks the gateway where what is known is old, and waits for at most half a second. Never rejects. */
+  /** Asks the gateway where the state is old, and waits for at most half a second. It never rejects. */
   state(): Promise<GatewayState>;
-  /** Without asking. */
+  /** Returns the state without asking. */
   known(): GatewayState;
-  /** What keeps it from answering, without asking. `undefined`: nothing that is known. */
+  /** Returns what keeps it from answering, without asking, or `undefined` where nothing is known. */
   trouble(): GatewayTrouble | undefined;
-  /** Calls `listener` when a trouble begins, becomes another one or is over, until the returned function is called. */
+  /** Calls `listener` when a trouble begins, changes or ends, until the returned function is called. */
   onChange(listener: (trouble: GatewayTrouble | undefined) => void): () => void;
-  /** While there is trouble it is asked again from time to time, so that its end is seen. */
+  /** Asks again from time to time while there is trouble, so that its end is seen. */
   watch(): CancelTimer;
 }
 
 interface GatewayWatchOptions {
-  /** Asks the gateway once. What it shows arrives by {@link GatewayWatch.note}, also that it is silent. */
+  /** Asks the gateway once. The result, even silence, arrives by {@link GatewayWatch.note}. */
   readonly ask: (signal: AbortSignal) => Promise<void>;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Pick<Clock, "monotonic" | "after" | "every" | "timeout"> | undefined;
 }
 
-/** How long what is known counts, in milliseconds: shorter while there is trouble. */
+/** How long the state counts, in milliseconds. It counts for a shorter time while there is trouble. */
 const freshMs = { ready: 60_000, failing: 5000 };
 const askTimeoutMs = 5000;
 /** Probes give up after a second. */
 const maxWaitMs = 500;
 const watchEveryMs = 10_000;
 
-/** @see {@link GatewayWatch} */
 export function createGatewayWatch({ ask, clock = systemClock }: GatewayWatchOptions): GatewayWatch {
   let isKnown = false;
   let trouble: GatewayTrouble | undefined;
   let freshUntil = Number.NEGATIVE_INFINITY;
-  /** The last call of a model was answered: what the list alone says against that is wrong. */
+  /** The last call of a model was answered, so the list alone proves no trouble. */
   let isProven = false;
   const listeners = new Set<(trouble: GatewayTrouble | undefined) => void>();
 
@@ -62,7 +62,7 @@ export function createGatewayWatch({ ask, clock = systemClock }: GatewayWatchOpt
     freshUntil = clock.monotonic() + countsMs;
     if (isNews) for (const listener of listeners) listener(learnt);
   };
-  /** It responded, which says nothing against a trouble that only calls show. */
+  /** Notes a response, which says nothing against a trouble that only calls show. */
   const learnResponse = (): void => {
     if (trouble !== undefined && trouble.holdsMs > 0 && clock.monotonic() < freshUntil) return;
     learn(undefined);

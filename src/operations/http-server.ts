@@ -10,10 +10,10 @@ import { createRareLog } from "../support/rare-log.ts";
 import { createHttpServer } from "../support/request-body.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** Milliseconds, and bytes of a request's header section. Bounds what a client that is slow on purpose can hold. */
+/** Limits what a slow client can hold, in milliseconds and bytes of a request's header section. */
 const clientLimits = {
   headersTimeout: 10_000,
-  /** For a whole request: an upload over a slow line. Handlers of small bodies have shorter deadlines. */
+  /** The time of a whole request, such as an upload over a slow line. Small bodies have shorter deadlines. */
   requestTimeout: 300_000,
   keepAliveTimeout: 10_000,
   connectionsCheckingInterval: 1000,
@@ -31,42 +31,42 @@ const plainHeaders = {
   "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
 };
 
-/** @see {@link startHttpServer} */
+/** The options of {@link startHttpServer}. */
 interface HttpServerOptions {
   readonly host: string;
   /** 0 binds any free port. */
   readonly port: number;
   /** Further Host values that are served, beside loopback, the bind and, on a public bind, IP addresses. */
   readonly allowedHosts: readonly string[];
-  /** Paths that are served under every Host: their handlers check a signature. Default: none. */
+  /** Paths that are served under every Host, since their handlers check a signature. Default: none. */
   readonly signedPaths?: readonly string[];
-  /** Default: 512 in all, 256 of one address. */
+  /** The limits of connections. Default: 512 in all, 256 of one address. */
   readonly connections?: ConnectionLimits;
-  /** Time for the header section of a request, in milliseconds. Default 10 s. */
+  /** The time for the header section of a request, in milliseconds. Default 10 s. */
   readonly headersTimeoutMs?: number;
   readonly metrics: Metrics;
   readonly log: Log;
-  /** What `/readyz` says. */
+  /** Returns what `/readyz` says. */
   readonly readiness: () => Promise<Readiness>;
-  /** Called in order for every path except the three operations endpoints. */
+  /** These are called in order for every path except the three operations endpoints. */
   readonly handlers: readonly HttpHandler[];
 }
 
 /** A listening server. */
 export interface HttpServer {
-  /** `http://127.0.0.1:3000`, with the port that was bound. */
+  /** The address with the port that was bound, such as `http://127.0.0.1:3000`. */
   readonly url: string;
-  /** Open connections. */
+  /** Returns the number of open connections. */
   connections(): number;
   /** Stops listening and closes every connection. */
   close(): Promise<void>;
 }
 
 /**
- * The HTTP server of the process: `/healthz` (liveness), `/readyz` (readiness as JSON: 200, or 503 when a part that
- * Parley cannot do without is not ready), `/metrics` (Prometheus text format), then the handlers, then 404. Host and
- * request target are checked once, before all of them: 421 for another server's name, 400 for a target that is not a
- * plain path.
+ * Starts the HTTP server of the process. It serves `/healthz` (liveness), `/readyz` (readiness as JSON: 200,
+ * or 503 when a necessary part is not ready), `/metrics` (Prometheus text format), then the handlers, then
+ * 404. Host and request target are checked once, before all of them: 421 for another server's name, 400 for a
+ * target that is not a plain path.
  * @throws ParleyError `config` when the address cannot be bound, naming HOST and PORT
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
@@ -88,7 +88,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   );
   server.setTimeout(idleTimeoutMs);
   server.maxRequestsPerSocket = maxRequestsPerSocket;
-  // No bound on their number besides their size: surplus headers would be left out, and checks would not see them.
+  // Only their size is limited. With a number, surplus headers would be left out and escape the checks.
   server.maxHeadersCount = 0;
   const open = limitConnections(server, options.connections ?? defaultConnectionLimits);
   await new Promise<void>((resolve, reject) => {
@@ -139,7 +139,7 @@ async function respond(request: IncomingMessage, response: ServerResponse, servi
     return;
   }
   const encoding = request.headers["transfer-encoding"];
-  // Node serves bodies with an unknown encoding; a proxy may see another end of them.
+  // Node serves bodies with an unknown encoding, but a proxy may see another end of them.
   if (target === undefined || (encoding !== undefined && encoding.toLowerCase() !== "chunked")) {
     sendText(response, 400, "The request has two readings: its address must be a plain path.\n", {
       Connection: "close",
@@ -187,19 +187,20 @@ function sendText(
   response.end(body);
 }
 
-/** Name or address, and a port without leading zeros. */
+/** Matches a name or address, and a port without leading zeros. */
 const hostPattern = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([1-9]\d{0,4}))?$/;
 
 /** Decides whether a request names this server. */
 interface HostGuard {
-  /** False for a missing, repeated or foreign Host header. */
+  /** Returns false for a missing, repeated or foreign Host header. */
   isAllowed(request: IncomingMessage): boolean;
 }
 
 /**
- * Protects every endpoint against DNS rebinding: a page of another site can reach this server under a name of its own,
- * but not under one of these. Bound to loopback: loopback names with the bound port. Otherwise: loopback names, the bind,
- * the machine's name and IP addresses, each with any port, since there may be a port mapping.
+ * Protects every endpoint against DNS rebinding: a page of another site can reach this server under its own
+ * name, but not under one of these. A server bound to loopback has loopback names with the bound port. Others
+ * have loopback names, the bind, the machine's name and IP addresses, each with any port, since there may be
+ * a port mapping.
  * @param allowedHosts further Host values, with port unless it is the scheme's default
  */
 function createHostGuard(bind: string, allowedHosts: readonly string[]): HostGuard {
@@ -222,11 +223,11 @@ function createHostGuard(bind: string, allowedHosts: readonly string[]): HostGua
   };
 }
 
-/** @see {@link limitConnections} */
+/** The limits of {@link limitConnections}. */
 interface ConnectionLimits {
-  /** Open connections in all. */
+  /** The most open connections in all. */
   readonly total: number;
-  /** Open connections of one address. A reverse proxy has one address for everybody. */
+  /** The most open connections of one address. A reverse proxy has one address for everybody. */
   readonly perAddress: number;
 }
 
@@ -270,14 +271,15 @@ function limitConnections(server: Server, limits: ConnectionLimits): { readonly 
   return { count: () => total };
 }
 
-/** One or more non-empty segments of characters that need no encoding, or `/` alone. */
+/** Matches one or more non-empty segments of characters that need no encoding, or `/` alone. */
 const pathPattern = /^\/(?:[\w.~!$&'()*+,;=:@-]+(?:\/[\w.~!$&'()*+,;=:@-]+)*\/?)?$/;
-/** What a query may contain: printable ASCII without `"`, `#`, `<`, `>` and `\`. */
+/** Matches the characters of a query: printable ASCII without `"`, `#`, `<`, `>` and `\`. */
 const queryPattern = /^[!$-;=?-[\]-~]*$/;
 
 /**
- * Parses the target of a request line. `undefined`: it is not in origin form, or its path could be read in two ways:
- * empty and dot segments, percent-encoding, backslashes, control characters. No path of this server needs any of them.
+ * Parses the target of a request line. Returns `undefined` where it is not in origin form, or its path could
+ * be read in two ways: empty and dot segments, percent-encoding, backslashes, control characters. No path of
+ * this server needs these.
  */
 export function parseRequestTarget(raw: string): RequestTarget | undefined {
   const mark = raw.indexOf("?");
@@ -288,7 +290,7 @@ export function parseRequestTarget(raw: string): RequestTarget | undefined {
   return { path, query: new URLSearchParams(query) };
 }
 
-/** One part of a running Parley. `degraded`: it fails, and people are told so, but an instance without it is of use. */
+/** One part of a running Parley. A `degraded` part fails and people are told so, but the rest is of use. */
 export interface PartReadiness {
   readonly status: "ready" | "degraded" | "not-ready";
   /** The state of a connection: `ready`, `connecting`, `failed`, `unreachable`, … */

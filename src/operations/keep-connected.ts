@@ -7,15 +7,15 @@ import { backoffMs, retry, backoffs } from "../support/retry.ts";
 export interface Link {
   /** Resolves after the first connection. Rejects when a retry is useless (the token is refused). */
   readonly connected: Promise<void>;
-  /** Stops retrying; the platform takes no new events. */
+  /** Stops retrying. The platform takes no new events. */
   pause(): Promise<void>;
   /** Stops retrying and disconnects. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a platform and retries with exponential backoff (1 s to 60 s) while it is unreachable, so that an outage at
- * start needs no operator. Every other error is final and rejects `connected`.
+ * Starts a platform and retries with exponential backoff (1 s to 60 s) while it is unreachable, so that an
+ * outage at start needs no operator. Every other error is final and rejects `connected`.
  */
 export function keepConnected(
   platform: Platform,
@@ -45,7 +45,7 @@ export function keepConnected(
       },
     },
   );
-  // Callers await `connected`; after `stop` nobody does, and a rejection must not count as unhandled.
+  // Callers await `connected`. After `stop` nobody does, and a rejection must not count as unhandled.
   void Promise.allSettled([connected]);
   return {
     connected,

@@ -3,18 +3,19 @@ import { pino, stdSerializers, type Level } from "pino";
 import { ParleyError } from "../core/errors.ts";
 import { type Log, currentTurn } from "../core/telemetry.ts";
 
-/** @see {@link createLog} */
+/** The options of {@link createLog}. */
 interface LogOptions {
   readonly level: Level | "silent";
-  /** Tokens and keys: redacted in every field of every line. Values under 4 characters are ignored. */
+  /** Tokens and keys, which are redacted in every field. Values under 4 characters are ignored. */
   readonly secrets: readonly string[];
-  /** Called with each serialised line. */
+  /** Is called with each serialised line. */
   write(line: string): void;
 }
 
 /**
- * Structured log: one JSON object a line, with the key of the turn that it was written for as `turn`. Secrets, authorization headers, credentials in URLs and URL queries (signed
- * URLs are credentials) are redacted.
+ * Creates a structured log: one JSON object a line, with the key of the turn that it was written for as
+ * `turn`. Secrets, authorization headers, credentials in URLs and URL queries (signed URLs are credentials)
+ * are redacted.
  */
 export function createLog(options: LogOptions): Log {
   const scrub = createScrubber(options.secrets);
@@ -50,7 +51,7 @@ function createScrubber(secrets: readonly string[]): (text: string) => string {
     return (
       clean
         .replace(/\b(Bearer|Bot)\s+[\w.~+/=-]{8,}/g, "$1 [secret]")
-        // No expression may scan the same characters from many starts: a long line would cost the square of its length.
+        // No expression may scan the same characters from many starts: long lines would take quadratic time.
         .replace(/https?:\/\/[^\s"'\\]+/g, withoutQuery)
         .replace(/:\/\/[^\s/@"']+@/g, "://[secret]@")
     );
@@ -84,12 +85,12 @@ const words = {
   fatal: "error",
 };
 const colours = { warning: "yellow", error: "red" } as const;
-/** Said by the line's beginning. */
+/** The line's beginning shows these. */
 const leading = new Set(["level", "time", "msg"]);
 
 /**
- * A line of the log for people at a terminal: the time of day, the level, the message, and the fields after it. A line that
- * is no JSON stays as it is.
+ * Formats a line of the log for people at a terminal: the time of day, the level, the message, and the fields
+ * after it. A line that is no JSON stays as it is.
  * @param line one JSON object with its line break
  */
 export function toReadableLine(line: string, { isColoured }: { readonly isColoured: boolean }): string {
@@ -119,7 +120,7 @@ function parse(line: string): Fields | undefined {
     const value: unknown = JSON.parse(line);
     return isFields(value) ? value : undefined;
   } catch {
-    // Another program's line.
+    // This is another program's line.
     return undefined;
   }
 }
@@ -128,14 +129,14 @@ function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What went wrong, and because of what. */
+/** Says what went wrong, and because of what. */
 function toReason(error: unknown): string {
   if (!isFields(error)) return error === undefined ? "" : toText(error);
   const { message, cause } = error;
   return [message, toReason(cause)].filter((text) => text !== undefined && text !== "").join(": ");
 }
 
-/** Of an error that nobody has foreseen, indented. */
+/** Returns the stack of an unforeseen error, indented. */
 function stackOf(error: unknown): string {
   const stack = isFields(error) ? error["stack"] : undefined;
   if (typeof stack !== "string") return "";
@@ -147,9 +148,9 @@ function toText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** @see {@link installLastResort} */
+/** The options of {@link installLastResort}. */
 interface LastResortOptions {
-  /** Called for each error, so that the log may change once settings are read. */
+  /** Is called for each error, so that the log may change once settings are read. */
   readonly log: () => Log;
   /** Ends the process. */
   readonly exit: (code: number) => void;
@@ -158,9 +159,9 @@ interface LastResortOptions {
 const maxChars = 2000;
 
 /**
- * Handlers for errors that nothing else handled. An unhandled rejection is logged, and the process goes on: one
- * broken request must not end all others. An uncaught exception leaves unknown state behind: it is logged, and the
- * process ends with code 1 at once, as after a crash, which the store survives.
+ * Installs handlers for errors that nothing else handled. An unhandled rejection is logged, and the process
+ * goes on, since one broken request must not end all others. An uncaught exception leaves unknown state
+ * behind. It is logged, and the process ends with code 1 at once, as after a crash, which the store survives.
  */
 export function installLastResort({ log, exit }: LastResortOptions): void {
   process.on("unhandledRejection", (reason: unknown) => {
@@ -175,7 +176,7 @@ export function installLastResort({ log, exit }: LastResortOptions): void {
   });
 }
 
-/** Anything may be thrown, also what cannot become a string. */
+/** Anything may be thrown, even a value that cannot become a string. */
 function toFields(thrown: unknown): Readonly<Record<string, unknown>> {
   if (thrown instanceof Error) return { err: thrown, stack: String(thrown.stack).slice(0, maxChars) };
   return { err: new Error(`not an Error: ${inspect(thrown, { depth: 1 }).slice(0, maxChars)}`) };

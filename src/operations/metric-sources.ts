@@ -2,25 +2,25 @@ import type * as Prom from "prom-client";
 
 /** Values that are read when metrics are exported. */
 export interface MetricsSources {
-  /** Version of Parley. */
+  /** The version of Parley. */
   readonly version?: string;
   /** How often the store lost written data since the start. */
   readonly countDataLosses?: () => number;
-  /** Writes of the store since the start. */
+  /** The writes of the store since the start. */
   readonly countWrites?: () => { readonly commits: number; readonly syncs: number };
   /** How long the store's operations took. */
   readonly storeLatency?: () => readonly LatencySeries[];
-  /** `undefined`: not known. */
+  /** Resolves to `undefined` where the size is not known. */
   readonly storeBytes?: () => Promise<number | undefined>;
-  /** Calls that wait for room under a platform's limits. */
+  /** The calls that wait for room under a platform's limits. */
   readonly deliveryWaiting?: () => readonly DeliveryWaiting[];
   readonly connections?: () => readonly PlatformConnection[];
   /** Whether each part is ready, by its name in `/readyz`. */
   readonly partsReady?: () => Promise<Readonly<Record<string, boolean>>>;
-  /** Open HTTP connections. */
+  /** The open HTTP connections. */
   readonly httpConnections?: () => number;
   readonly load?: () => Load;
-  /** Keys that the embedded gateway has issued. */
+  /** The keys that the embedded gateway has issued. */
   readonly gatewayKeys?: () => Promise<{ readonly active: number; readonly revoked: number }>;
 }
 
@@ -37,7 +37,7 @@ export interface PlatformConnection {
   readonly isReady: boolean;
 }
 
-/** Calls of one method that wait. */
+/** The waiting calls of one method. */
 export interface DeliveryWaiting {
   readonly platform: string;
   readonly method: string;
@@ -64,7 +64,7 @@ export function addSources(prom: typeof Prom, registry: Prom.Registry, sources: 
         async collect() {
           const samples = await read();
           this.reset();
-          // Without labels a reset leaves a zero, which is another thing than not known.
+          // Without labels a reset leaves a zero, which differs from an unknown value.
           if (labelNames.length === 0) this.remove();
           for (const [value, labels = {}] of samples) if (value !== undefined) this.set({ ...labels }, value);
         },
@@ -167,7 +167,7 @@ function addStoreSources(
       [],
       async () => [[await storeBytes()]],
     );
-  // Of prom-client's interface the registry uses these fields only.
+  // The registry uses only these fields of prom-client's interface.
   if (storeLatency !== undefined)
     registry.registerMetric(toLatencyMetric(storeLatency) as unknown as Prom.Metric);
 }
@@ -195,21 +195,21 @@ function toLatencyMetric(read: () => readonly LatencySeries[]) {
   };
 }
 
-/** Upper bounds in seconds. */
+/** The upper limits in seconds. */
 const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5] as const;
 
 /** One series of a {@link LatencyHistogram}: what was counted with one operation and outcome. */
 interface LatencySeries {
   readonly labels: Readonly<Record<string, string>>;
-  /** By upper bound in seconds, each including the ones below it. */
+  /** The counts by upper limit in seconds, each including the ones below it. */
   readonly buckets: readonly { readonly le: number; readonly count: number }[];
   readonly sumSeconds: number;
   readonly count: number;
 }
 
 /**
- * Counts how long operations took. Own code beside prom-client's histogram: the store is used from the start, and
- * prom-client would cost an idle bot megabytes for figures that nobody has asked for yet.
+ * Counts how long operations took. It replaces prom-client's histogram, since the store is used from the
+ * start, and prom-client would cost an idle bot megabytes for figures that nobody has asked for yet.
  */
 export interface LatencyHistogram {
   readonly observe: (operation: string, outcome: string, seconds: number) => void;
@@ -224,7 +224,6 @@ interface Counted {
   count: number;
 }
 
-/** @see {@link LatencyHistogram} */
 export function createLatencyHistogram(): LatencyHistogram {
   const counted: Counted[] = [];
   return {

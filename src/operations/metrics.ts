@@ -4,9 +4,9 @@ import { addSources, type MetricsSources } from "./metric-sources.ts";
 
 /** A {@link Meter} whose values can be exported. */
 export interface Metrics extends Meter {
-  /** A failed gateway call is repeated after so many seconds. */
+  /** Notes that a failed gateway call is repeated after so many seconds. */
   gatewayRetry(labels: { readonly operation: string; readonly code: string }, seconds: number): void;
-  /** All metrics in the Prometheus text format. */
+  /** Returns all metrics in the Prometheus text format. */
   text(): Promise<{ readonly body: string; readonly contentType: string }>;
 }
 
@@ -25,16 +25,16 @@ interface Instruments {
 }
 
 /**
- * How often the delay of the event loop is measured, in milliseconds. With prom-client's 10 an idle process woke up for
- * nothing else, for 5 ms of CPU a second.
+ * How often the delay of the event loop is measured, in milliseconds. prom-client's default of 10 would wake
+ * up an idle process for nothing.
  */
 const loopDelayEveryMs = 50;
 
-/** Different models in the labels: the names in a gateway's answers are its own. */
+/** The most models in the labels. The names in a gateway's answers are its own. */
 const maxModels = 200;
 const maxModelChars = 100;
 
-/** Names a model in a label: those past the bound are `other`, since each name is a series for ever. */
+/** Names a model in a label. Past the limit it is `other`, since each name makes a permanent series. */
 function createModelLabels(): (model: string) => string {
   const known = new Set<string>();
   return (model) => {
@@ -46,7 +46,7 @@ function createModelLabels(): (model: string) => string {
   };
 }
 
-/** Metrics of the process. prom-client is imported on first use, since it costs memory that an idle bot does not need. */
+/** Creates the process's metrics. prom-client is imported on first use, since it costs an idle bot memory. */
 export function createMetrics(sources: MetricsSources = {}): Metrics {
   let loading: Promise<Instruments> | undefined;
   const labelOf = createModelLabels();

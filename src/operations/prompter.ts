@@ -5,7 +5,7 @@ import { ParleyError } from "../core/errors.ts";
 /** Asks a person at a terminal, or reads answers line by line from a pipe. */
 interface Prompter {
   /**
-   * Resolves to the line without white space at its ends. `isSecret`: not shown while it is typed or pasted.
+   * Resolves to the line without white space at its ends. `isSecret` hides it while it is typed or pasted.
    * @throws ParleyError `stopping` at the end of the input and at Ctrl+C
    */
   ask(question: string, options?: { readonly isSecret?: boolean }): Promise<string>;
@@ -13,14 +13,13 @@ interface Prompter {
   close(): void;
 }
 
-/** @see {@link Prompter} */
 export function createPrompter(io: {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
-  /** Whether a person types: the terminal's line editing is used. */
+  /** Whether a person types, with the terminal's line editing. */
   readonly isTerminal: boolean;
 }): Prompter {
-  // What is typed ahead may be the answer to a secret question.
+  // Text that is typed ahead may be the answer to a secret question.
   let isMuted = true;
   const echo = new Writable({
     write(chunk: Buffer, _, done) {

@@ -13,9 +13,9 @@ import { isParleyError } from "../core/errors.ts";
 import { listenFailure } from "../support/client-address.ts";
 import { inTime } from "../support/clock.ts";
 
-/** Checks of one part of Parley. */
+/** The checks of one part of Parley. */
 export interface CheckSection {
-  /** For people, e.g. `Discord`. */
+  /** A title for people, e.g. `Discord`. */
   readonly title: string;
   readonly checks: readonly Check[];
 }
@@ -26,12 +26,12 @@ export interface SectionFindings {
   readonly findings: readonly Finding[];
 }
 
-/** @see {@link runChecks} */
+/** The options of {@link runChecks}. */
 interface RunChecksOptions {
   readonly isLive: boolean;
-  /** Replaced by `[secret]` in every finding. Values under 4 characters are ignored. */
+  /** Values that every finding shows as `[secret]`. Those under 4 characters are ignored. */
   readonly secrets: readonly string[];
-  /** Longest time of one check, in milliseconds. Default 15 s. */
+  /** The longest time of one check, in milliseconds. Default 15 s. */
   readonly deadlineMs?: number;
   /** This machine's clock in Unix ms, which services' `Date` headers are compared with. */
   readonly now: () => number;
@@ -99,7 +99,7 @@ function redact(finding: Finding, secrets: readonly string[]): Finding {
   };
 }
 
-/** What a service's clock showed, and this machine's when the response arrived. Unix ms. */
+/** What a service's clock showed, and this machine's when the response arrived, in Unix ms. */
 interface NotedDate {
   readonly service: string;
   readonly serviceMs: number;
@@ -109,12 +109,12 @@ interface NotedDate {
 /** `Date` headers have whole seconds, and responses take their time. */
 const maxDifferenceMs = 30_000;
 
-/** Compares this machine's clock with those of services. Empty without a date. */
+/** Compares this machine's clock with those of services. It is empty without a date. */
 function toClockFindings(dates: readonly NotedDate[]): Finding[] {
   const differences = dates.map(({ service, serviceMs, localMs }) => ({ service, ms: localMs - serviceMs }));
   const [nearest] = differences.toSorted((a, b) => Math.abs(a.ms) - Math.abs(b.ms));
   if (nearest === undefined) return [];
-  // Services that agree with this machine clear it; one whose own clock is wrong does not blame it.
+  // Services that agree with this machine clear it, so that a service with a wrong clock does not blame it.
   if (Math.abs(nearest.ms) <= maxDifferenceMs)
     return [right("Time", `agrees with ${nearest.service}'s clock`)];
   return [
@@ -164,7 +164,7 @@ async function isParley(host: string, port: number, signal: AbortSignal): Promis
     const response = await fetch(`http://${name}:${port}/metrics`, { redirect: "error", signal });
     return (await response.text()).includes("parley_");
   } catch {
-    // Not an HTTP server, so not Parley.
+    // It is no HTTP server, and so not Parley.
     return false;
   }
 }
@@ -172,16 +172,16 @@ async function isParley(host: string, port: number, signal: AbortSignal): Promis
 const marks = { right: "✓", warning: "!", wrong: "✗" } as const satisfies Record<FindingLevel, string>;
 const colours = { right: "green", warning: "yellow", wrong: "red" } as const;
 
-/** Exit codes of `npm run doctor`; 2 is for a doctor that could not run. */
+/** The exit codes of `npm run doctor`. 2 is for a doctor that could not run. */
 export const exitCodes = { right: 0, wrong: 1, notRun: 2 } as const;
 
-/** The findings as lines for people: a line for each, its remedy below it. */
+/** Returns the findings as lines for people: a line for each, with its remedy below it. */
 export function toReportText(sections: readonly SectionFindings[], isColoured = false): string {
   const blocks = sections.map((section) => `${section.title}\n${toLines(section.findings, isColoured)}`);
   return `${blocks.join("\n")}\n\n${toSummary(sections)}\n`;
 }
 
-/** Findings of one part as lines. */
+/** Returns the findings of one part as lines. */
 export function toLines(findings: readonly Finding[], isColoured = false): string {
   const width = Math.max(0, ...findings.map(({ subject }) => subject.length));
   return findings
@@ -197,7 +197,7 @@ export function toLines(findings: readonly Finding[], isColoured = false): strin
     .join("\n");
 }
 
-/** The findings for programs: `{ok, counts, findings: [{section, subject, level, text, remedy?}]}`. */
+/** Returns the findings for programs: `{ok, counts, findings: [{section, subject, level, text, …}]}`. */
 export function toReportJson(sections: readonly SectionFindings[]): string {
   const findings = sections.flatMap(({ title, findings: found }) =>
     found.map((finding) => ({ section: title, ...finding })),
@@ -206,7 +206,7 @@ export function toReportJson(sections: readonly SectionFindings[]): string {
   return `${JSON.stringify({ ok: counts.wrong === 0, counts, findings }, null, 2)}\n`;
 }
 
-/** The process's exit code: 1 when anything is wrong. Warnings do not count. */
+/** Returns the process's exit code, which is 1 when anything is wrong. Warnings do not count. */
 export function toExitCode(sections: readonly SectionFindings[]): number {
   return countLevels(sections).wrong > 0 ? exitCodes.wrong : exitCodes.right;
 }

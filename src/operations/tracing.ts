@@ -4,7 +4,7 @@ import { codeOf } from "../core/errors.ts";
 import type { Log, Span, SpanFields, SpanStart, Tracer } from "../core/telemetry.ts";
 import { inTime } from "../support/clock.ts";
 
-/** Where traces are sent. The OpenTelemetry SDK reads its further `OTEL_…` variables from the environment by itself. */
+/** Where traces are sent. The OpenTelemetry SDK reads its other `OTEL_…` variables by itself. */
 interface TracingOptions {
   /** The collector's full address for traces. */
   readonly url: string;
@@ -17,16 +17,16 @@ interface TracingOptions {
 
 /** A {@link Tracer} that sends what it records. */
 interface OpenTracer extends Tracer {
-  /** Sends what is left, for at most two seconds. Never rejects. */
+  /** Sends what is left, for at most two seconds. It never rejects. */
   close(): Promise<void>;
 }
 
-/** Part of the time that a service manager gives a process to stop. */
+/** This is part of the time that a service manager gives a process to stop. */
 const closeMs = 2000;
 
 /**
- * Sends traces over OTLP/HTTP, in batches and in the background. A collector that cannot be reached costs lines in the
- * log, nothing else. OpenTelemetry's packages are imported here and nowhere else.
+ * Sends traces over OTLP/HTTP, in batches and in the background. A collector that cannot be reached only
+ * causes lines in the log. OpenTelemetry's packages are imported only here.
  */
 export async function openTracer(options: TracingOptions): Promise<OpenTracer> {
   const [api, sdk, resources, { OTLPTraceExporter }] = await Promise.all([
@@ -109,7 +109,7 @@ function toKind(kinds: typeof Otel.SpanKind, kind: SpanStart["kind"]): Otel.Span
   return kind === "client" ? kinds.CLIENT : kinds.CONSUMER;
 }
 
-/** The SDK reports a collector that refuses or cannot be reached as an error of its own. */
+/** Logs the SDK's own errors, such as a collector that refuses or cannot be reached. */
 function toDiagLogger(log: Log): Otel.DiagLogger {
   const write =
     (level: "warn" | "debug") =>

@@ -5,17 +5,17 @@ import { backoffMs, retry } from "../support/retry.ts";
 import { AttemptError, type RetryClass } from "./failures.ts";
 
 /**
- * How attempts are repeated. Delays are `baseDelayMs`, doubled with each up to `maxDelayMs`, or as little as half of that,
- * at random: not less, so that a gateway that starts anew has time for it.
+ * How attempts are repeated. Delays are `baseDelayMs`, doubled with each up to `maxDelayMs`, and at random as
+ * little as half of that. They are never shorter, so that a gateway that starts anew has time for it.
  */
 export interface RetryRules {
-  /** Including the first. */
+  /** The number of attempts, including the first. */
   readonly maxAttempts: number;
   readonly baseDelayMs: number;
   readonly maxDelayMs: number;
 }
 
-/** The default rules: 3 attempts, 0.5 s doubling up to 8 s. The last one comes 0.75 to 1.5 s after the first has failed. */
+/** The default rules: 3 attempts, with delays of 0.5 s doubling up to 8 s. */
 export const defaultRetryRules: RetryRules = { maxAttempts: 3, baseDelayMs: 500, maxDelayMs: 8000 };
 
 /** A repeated image generation is billed twice, so only failures that certainly did nothing are retried. */
@@ -31,21 +31,22 @@ export function isRetriable(error: AttemptError, operation: Operation): boolean 
 interface RetryContext {
   readonly operation: Operation;
   readonly rules: RetryRules;
-  /** On the clock of `performance.now`: no wait may end after it. */
+  /** The latest end of a wait, on the clock of `performance.now`. */
   readonly deadlineAt: number;
-  /** A longer wait is not begun: a fallback model can be asked instead. */
+  /** A longer wait is not begun, since a fallback model can be asked instead. */
   readonly maxWaitMs: number;
   readonly signal: AbortSignal;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Pick<Clock, "sleep" | "monotonic">;
   onRetry(failure: ParleyError, delayMs: number): void;
-  /** From 0 up to and without 1. Default `Math.random`. */
+  /** Returns a number from 0 up to, but without, 1. Default `Math.random`. */
   readonly random?: () => number;
 }
 
 /**
- * Repeats attempts that failed with an {@link AttemptError}, by the rules. The gateway's Retry-After is a minimum.
- * @throws AttemptError the last one; the signal's reason when it aborts
+ * Repeats attempts that failed with an {@link AttemptError}, by the rules. The gateway's Retry-After is a
+ * minimum.
+ * @throws AttemptError of the last attempt, or the signal's reason when it aborts
  */
 export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext): Promise<T> {
   const { rules, signal, random = () => Math.random() } = context;
@@ -65,10 +66,10 @@ export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext)
   });
 }
 
-/** How long the body may stay open after the finish reason; only usage follows it. */
+/** How long the body may stay open after the finish reason. Only usage follows it. */
 export const endGraceMs = 3000;
 
-/** Limits of one attempt, in milliseconds; `deadlineAt` on the clock of `performance.now`. `totalMs` only appears in errors. */
+/** The limits of one attempt, in milliseconds. `deadlineAt` is by `performance.now`, `totalMs` for errors. */
 interface TimeoutLimits {
   readonly firstEventMs: number;
   readonly idleMs: number;
@@ -78,14 +79,14 @@ interface TimeoutLimits {
 
 /** The timers of one attempt. They abort its request when one expires or the caller aborts. */
 export interface AttemptTimeouts {
-  /** For the request. Its reason is the caller's own, or a `gateway-timeout`. */
+  /** The signal for the request. Its reason is the caller's own, or a `gateway-timeout`. */
   readonly signal: AbortSignal;
-  /** Restarts the idle timer: text, an image or part of a large body arrived. Pings do not count. */
+  /** Restarts the idle timer when text, an image or part of a large body arrived. Pings do not count. */
   progress(): void;
   /** Stops the idle timer while the caller works on what arrived. */
   pause(): void;
   resume(): void;
-  /** The answer is complete: the body must end within {@link endGraceMs}. */
+  /** Notes that the answer is complete. The body must then end within {@link endGraceMs}. */
   expectEnd(): void;
   /** Stops all timers. Contract: called on every path. */
   dispose(): void;
@@ -108,7 +109,7 @@ export function createAttemptTimeouts(callerSignal: AbortSignal, limits: Timeout
     );
   };
 
-  // The shortest limit there can be: checked so often, no change of the limit needs another timer.
+  // This is the shortest possible limit. Checks this often need no new timer when a limit changes.
   const checkMs = Math.min(limits.idleMs, endGraceMs, 0x7fffffff);
   const check = () => {
     const now = performance.now();

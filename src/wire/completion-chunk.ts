@@ -8,17 +8,17 @@ export interface ReportedUsage {
   readonly costUsd?: number;
 }
 
-/** Finish reason, with the provider's own word for it. `failed`: the word means an error at the provider. */
+/** The finish reason, with the provider's own word for it. `failed` means an error at the provider. */
 export interface Ending {
   readonly reason: FinishReason | "failed";
   readonly word: string;
 }
 
-/** Content of one event or document. `text` may contain inline images; `images` are URLs or data URIs. */
+/** The content of one event or document. `text` may contain inline images. `images` are URLs or data URIs. */
 export interface CompletionChunk {
   text: string;
   reasoning: string;
-  /** Text of a refusal. */
+  /** The text of a refusal. */
   refusal: string;
   images: readonly string[];
   ending: Ending | undefined;
@@ -35,18 +35,17 @@ const none: readonly string[] = [];
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Reads the events or documents of one answer, in their order. Optional fields of the wrong type are ignored. */
+/** Reads the events or documents of one answer, in order. Optional fields of a wrong type are ignored. */
 interface CompletionReader {
   /** Reads an error, or else `delta ?? message` of the choice that is the answer. */
   read(value: unknown): CompletionChunk;
-  /** Of all that was read. */
+  /** Returns the sources of everything that was read. */
   sources(): readonly AnswerSource[];
 }
 
-/** @see {@link CompletionReader} */
 export function createCompletionReader(): CompletionReader {
   const picker = createChoicePicker();
-  /** Whether text came in pieces: a whole message that comes beside or after them repeats it. */
+  /** Whether text came in pieces. A whole message that comes beside or after them repeats it. */
   let hasPieces = false;
   const sources = new Map<string, AnswerSource>();
 
@@ -79,7 +78,7 @@ export function createCompletionReader(): CompletionReader {
         for (const choice of picked) readChoice(choice, chunk);
         addSources(sources, value, picked);
       } else if (isFields(value["message"])) {
-        // Ollama's native stream: `{message, done, done_reason}`.
+        // This is Ollama's native stream: `{message, done, done_reason}`.
         chunk.isKnown = true;
         readMessage(value["message"], chunk);
         chunk.isDelta = value["done"] === false;
@@ -91,7 +90,7 @@ export function createCompletionReader(): CompletionReader {
   };
 }
 
-/** Some gateways put the answer, or each chunk, into `{success, data}`. */
+/** Unwraps `{success, data}`, into which some gateways put the answer, or each chunk. */
 function unwrapped(value: unknown): unknown {
   const inner = isFields(value) && !("choices" in value) ? value["data"] : undefined;
   return isFields(inner) && Array.isArray(inner["choices"]) ? inner : value;
@@ -113,8 +112,9 @@ function emptyChunk(): CompletionChunk {
 }
 
 /**
- * Picks the choice that is the answer: number 0, or any one where a server numbers the choices by token. Whether a choice
- * 1 after a choice 0 is the second token or another answer shows with the next event: until then it is held back.
+ * Picks the choice that is the answer. That is number 0, or any one where a server numbers the choices by
+ * token. A choice 1 after a choice 0 may be the second token or another answer. The next event shows which,
+ * and until then it is held back.
  */
 function createChoicePicker(): { pick(choices: readonly unknown[]): readonly Fields[] } {
   let count = 0;
@@ -154,14 +154,14 @@ function readMessage(message: Fields, chunk: CompletionChunk): void {
   }
 }
 
-/** The thoughts of a message; servers that send them in several fields send the same ones. */
+/** Returns the thoughts of a message. Servers that send them in several fields send the same ones. */
 function reasoningOf(message: Fields): string {
   const texts = [message["reasoning"], message["reasoning_content"], message["thinking"]];
   const found = texts.find((text) => typeof text === "string" && text !== "");
   return typeof found === "string" ? found : textOfParts(message["reasoning_details"]);
 }
 
-/** The texts of a list of parts, or a text as it is. */
+/** Returns the texts of a list of parts, or a text as it is. */
 function textOfParts(value: unknown): string {
   if (typeof value === "string") return value;
   if (!Array.isArray(value)) return "";
@@ -182,7 +182,7 @@ function readPart(part: unknown, chunk: CompletionChunk): void {
   else if (typeof part["text"] === "string") chunk.text += part["text"];
 }
 
-/** The URL in an image part: `image_url` as object or text, `b64_json`, or `inline_data`. */
+/** Returns the URL in an image part: `image_url` as object or text, `b64_json`, or `inline_data`. */
 function imageUrlOf(part: unknown): string | undefined {
   if (typeof part === "string") return /^(?:data:|https?:)/i.test(part.slice(0, 8)) ? part : undefined;
   if (!isFields(part)) return undefined;
@@ -223,18 +223,18 @@ const reasons: Readonly<Record<string, Ending["reason"]>> = {
   malformed_function_call: "failed",
 };
 
-/** `undefined` before the end: `null`, missing, empty, or the word "null". */
+/** Returns `undefined` before the end, where the word is `null`, missing, empty, or "null". */
 function toEnding(word: unknown): Ending | undefined {
   if (typeof word !== "string" || word === "" || word === "null") return undefined;
   return { reason: reasons[word.toLowerCase()] ?? "other", word };
 }
 
-/** More in one call is no amount but a mistake or an attack: it would use up any budget for good. */
+/** More in one call is a mistake or an attack, and would use up any budget for good. */
 const maxTokens = 1e9;
 const maxSeconds = 1e6;
 const maxCostUsd = 1e5;
 
-/** Usage under its usual names, without amounts that are not finite, negative or absurdly large. `undefined` without any valid field. */
+/** Reads usage under its usual names. Amounts that are infinite, negative or absurdly large are dropped. */
 export function readUsage(value: unknown): ReportedUsage | undefined {
   if (!isFields(value)) return undefined;
   const promptTokens = toCount(value["prompt_tokens"]) ?? toCount(value["input_tokens"]);
@@ -252,7 +252,7 @@ function toCount(value: unknown): number | undefined {
   return Number.isInteger(value) ? toAmount(value, maxTokens) : undefined;
 }
 
-/** Seconds of a recording. `undefined` when they are none. */
+/** Returns the seconds of a recording, or `undefined` when the value is invalid. */
 export function readSeconds(value: unknown): number | undefined {
   return toAmount(value, maxSeconds);
 }
@@ -262,15 +262,15 @@ function toAmount(value: unknown, max: number): number | undefined {
 }
 
 const maxSources = 10;
-/** Of each list in a chunk. */
+/** The most items of each list in a chunk. */
 const maxItems = 50;
 const maxUrlChars = 2048;
 const maxTitleChars = 200;
 
 /**
- * Adds the sources that a chunk names: OpenAI's `annotations` of its choice, Perplexity's `citations` and
- * `search_results` beside them, which are repeated in each chunk. Only http(s) addresses, each once, at most ten. A
- * title that comes later is added to its source.
+ * Adds the sources that a chunk names: OpenAI's `annotations` of its choice, and Perplexity's `citations` and
+ * `search_results` beside them, which are repeated in each chunk. It adds only http(s) addresses, each once,
+ * and at most ten. A title that comes later is added to its source.
  */
 function addSources(sources: Map<string, AnswerSource>, chunk: Fields, choices: readonly Fields[]): void {
   for (const choice of choices)

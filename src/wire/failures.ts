@@ -2,7 +2,7 @@ import { ParleyError, type ErrorCode } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
 import { steadyClock } from "../support/clock.ts";
 
-/** Headers of an answer, with lower-case names. */
+/** The headers of an answer, with lower-case names. */
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** A failed answer. `status` is 200 for an error inside a successful answer. */
@@ -43,7 +43,7 @@ const unknownModel =
 const refusal =
   /content[_ ](?:filter|policy|management)|content_policy|safety (?:system|filter|setting)|moderation|flagged|responsible.?ai|prohibited.?content|inappropriate content|敏感内容|不安全/i;
 const badKey = /api[ _-]?key (?:is )?(?:not valid|invalid)|(?:invalid|incorrect) api[ _-]?key/i;
-/** A limit of the answer that is larger than the model's, which sounds like a long conversation. */
+/** Matches a limit of the answer that is larger than the model's, which sounds like a long conversation. */
 const outputLimit = /max_(?:completion_)?tokens`? must be less than or equal to/i;
 const noBalance = /insufficient[_ ](?:\w{1,20}[_ ])?(?:quota|credit|balance|funds)/i;
 const quota = new RegExp(`${noBalance.source}|billing|exceeded your current quota|budget`, "i");
@@ -72,7 +72,7 @@ const statusOfType: Readonly<Record<string, number>> = {
   api_error: 500,
 };
 
-/** The status of an error. Inside a successful answer it is derived from code, type and words; default 500. */
+/** Returns an error's status. In a successful answer it comes from code, type and words. Default 500. */
 function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
   if (status >= 300 || info === undefined) return status;
   const code = Number(info.code);
@@ -82,8 +82,8 @@ function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
 }
 
 /**
- * Milliseconds from `retry-after-ms` or `retry-after` (seconds, or a date by the server's clock). `undefined` without a
- * valid header.
+ * Returns the milliseconds from `retry-after-ms` or `retry-after` (seconds, or a date by the server's clock),
+ * or `undefined` without a valid header.
  */
 export function readRetryAfter(headers: Headers, now = steadyClock.now()): number | undefined {
   const exact = Number(first(headers["retry-after-ms"]) ?? Number.NaN);
@@ -101,15 +101,15 @@ function first(value: string | readonly string[] | undefined): string | undefine
   return typeof value === "string" ? value : value?.[0];
 }
 
-/** The gateway's own id of a request, for its operators; at most 80 characters. */
+/** Returns the gateway's own id of a request, for its operators. It has at most 80 characters. */
 export function requestIdOf(headers: Headers, scrub: Scrub): string | undefined {
   const id = first(headers["x-request-id"]);
   return id === undefined ? undefined : scrub(id, 80);
 }
 
 /**
- * The typed error of a failed answer. `detail` has `model`, `status`, `gatewayMessage` (scrubbed, at most 300
- * characters), `parameter` and `requestId` where known.
+ * Makes the typed error of a failed answer. `detail` has `model`, `status`, `gatewayMessage` (scrubbed, at
+ * most 300 characters), `parameter` and `requestId` where known.
  */
 export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError {
   const { operation, model, info, headers } = answer;
@@ -152,17 +152,17 @@ function codeOf(status: number, info: ErrorInfo | undefined, operation: Operatio
     info === undefined
       ? ""
       : [info.code ?? "", info.type ?? "", info.message].map((word) => word.slice(0, 1000)).join(" ");
-  // Who asks for a pause only means the quota of a minute or a day.
+  // A server that asks only for a pause means the quota of a minute or a day.
   const isQuota = noBalance.test(words) || (quota.test(words) && info?.retryAfterMs === undefined);
   if (status === 402 || ((status === 429 || status === 403) && isQuota)) return "gateway-payment";
   if (status === 500 && noBalance.test(words)) return "gateway-payment";
   if (status === 401 || (status === 400 && badKey.test(words))) return "gateway-unauthorized";
   if (status === 408 || status === 504 || status === 522 || status === 524) return "gateway-timeout";
-  // More than the tokens of a minute: no pause helps, but a shorter request does.
+  // The request exceeds the tokens of a minute. No pause helps, but a shorter request does.
   if (status === 429)
     return /request too large/i.test(words) ? "gateway-context-length" : "gateway-rate-limited";
   if (status < 400) return "gateway-bad-answer";
-  // llama.cpp and others answer what a model does not take with 500.
+  // llama.cpp and others answer with 500 to what a model does not take.
   const isAboutRequest = status < 500 || status === 501 || (status === 500 && info?.message !== undefined);
   if (isAboutRequest && contextLength.test(words) && !outputLimit.test(words))
     return "gateway-context-length";
@@ -187,7 +187,7 @@ const unconnectedCodes = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
-/** The typed error of a connection that could not be opened or was lost. */
+/** Makes the typed error of a connection that could not be opened or was lost. */
 export function toConnectionError(
   cause: unknown,
   operation: Operation,
@@ -203,13 +203,13 @@ export function toConnectionError(
       detail: { ...(model !== undefined && { model }), ...(code !== undefined && { reason: code }) },
     },
   );
-  // A bad certificate stays bad within seconds.
+  // A bad certificate stays bad, so that a retry is useless.
   if (code !== undefined && /^(?:ERR_TLS|CERT_|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED)/.test(code))
     return new AttemptError(failure, "never");
   return new AttemptError(failure, isUnconnected ? "unconnected" : "lost");
 }
 
-/** The `code` of a system or undici error: of the error, its cause or its aggregated errors. */
+/** Returns the `code` of a system or undici error, its cause or its aggregated errors. */
 function systemCode(error: unknown): string | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   if ("code" in error && typeof error.code === "string") return error.code;
@@ -219,13 +219,13 @@ function systemCode(error: unknown): string | undefined {
 
 const tokenLike = /\b(?:sk|pk|rk|key|gsk|xox[abprs])-[\w*.-]{4,}/gi;
 const bearer = /\b(?:bearer|basic)\s+[\w~+/.*=-]{4,}/gi;
-/** A whole URL, so that each character is read once; {@link toPublicUrl} then cuts it. */
+/** Matches a whole URL, so that each character is read once. {@link toPublicUrl} then cuts it. */
 const url = /(\b[a-z][a-z\d+.-]{0,30}:\/\/)([^\s"'<>]*)/gi;
 const dataUri = /data:[\w/+.-]{0,100}(?:;[\w=-]{1,100}){0,8},[^\s"')]*/gi;
 // oxlint-disable-next-line no-control-regex -- control characters are what it removes
 const control = /[\u0000-\u001F\u007F-\u009F\u200B-\u200F\u2028-\u202E\u2066-\u2069\uFEFF]+/g;
 
-/** A URL without query, fragment and user info. */
+/** Returns a URL without query, fragment and user info. */
 function toPublicUrl(_whole: string, scheme: string, rest: string): string {
   const end = rest.search(/[?#]/);
   const address = end === -1 ? rest : rest.slice(0, end);
@@ -238,15 +238,15 @@ function toPublicUrl(_whole: string, scheme: string, rest: string): string {
 export type Scrub = (text: string, maxChars?: number) => string;
 
 /**
- * A function that removes the API key, anything like a token or a Bearer header, queries and user info of URLs, data
- * URIs and control characters, and cuts the text to `maxChars` (default 300).
+ * Creates a function that removes the API key, anything like a token or a Bearer header, queries and user
+ * info of URLs, data URIs and control characters. It cuts the text to `maxChars` (default 300).
  */
 export function createScrub(apiKey: string | undefined): Scrub {
   // A shorter key would match ordinary words.
   const secrets =
     apiKey === undefined || apiKey.length < 4 ? [] : [...new Set([apiKey, encodeURIComponent(apiKey)])];
   return (text, maxChars = 300) => {
-    // The result is short, and answers can be megabytes.
+    // The result is short, but answers can be megabytes.
     let clean = text.slice(0, 8000);
     for (const secret of secrets) clean = clean.replaceAll(secret, "[key]");
     clean = clean
@@ -259,7 +259,7 @@ export function createScrub(apiKey: string | undefined): Scrub {
       .trim();
     if (clean.length <= maxChars) return clean;
     const cut = clean.slice(0, maxChars - 1);
-    // Keeps surrogate pairs whole.
+    // This keeps surrogate pairs whole.
     return `${/[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut}…`;
   };
 }
@@ -267,16 +267,16 @@ export function createScrub(apiKey: string | undefined): Scrub {
 /** The message of an error without words. */
 export const noReason = "the gateway gave no reason";
 
-/** The fields of an error body, whatever its shape. Not scrubbed. */
+/** The fields of an error body, whatever its shape. They are not scrubbed. */
 export interface ErrorInfo {
   readonly message: string;
   readonly type?: string;
-  /** As text, also when the gateway sent a number. */
+  /** The code as text, even when the gateway sent a number. */
   readonly code?: string;
   readonly param?: string;
   /** The pause that the body asks for, in words or in a field. */
   readonly retryAfterMs?: number;
-  /** A web page, which a proxy has put in place of the gateway's answer. */
+  /** Whether it is a web page, which a proxy has put in place of the gateway's answer. */
   readonly isPage?: boolean;
 }
 
@@ -288,12 +288,12 @@ export function isFields(value: unknown): value is Fields {
 }
 
 /**
- * The error in a parsed body or stream event: `{error:{…}}`, `{error:"…"}`, `{object:"error"}`, `{detail:…}`,
- * `{errors:[…]}`, `[{error}]`, `{status:"failure",message}`, MiniMax's `base_resp`, a bare `{message}`, or one inside the
- * first choice. `undefined` when there is none.
+ * Finds the error in a parsed body or stream event: `{error:{…}}`, `{error:"…"}`, `{object:"error"}`,
+ * `{detail:…}`, `{errors:[…]}`, `[{error}]`, `{status:"failure",message}`, MiniMax's `base_resp`, a bare
+ * `{message}`, or one inside the first choice. Returns `undefined` when there is none.
  */
 export function readError(value: unknown): ErrorInfo | undefined {
-  // Of nested arrays only the first level: 10,000 levels would exhaust the stack.
+  // Only the first level of nested arrays is read, since 10,000 levels would exhaust the stack.
   const items: readonly unknown[] = Array.isArray(value) ? value : [];
   for (const item of items.slice(0, 100)) {
     const info = isFields(item) ? readError(item) : undefined;
@@ -351,7 +351,7 @@ function wordsOf({ message, error, error_msg, metadata }: Fields): string {
 /** Longer words are no error inside an error. */
 const maxInnerChars = 20_000;
 
-/** The error of a provider, as JSON in the words of the gateway. */
+/** Reads a provider's error that is JSON in the words of the gateway. */
 function readInner(text: string): ErrorInfo | undefined {
   if (!text.startsWith("{") || text.length > maxInnerChars) return undefined;
   try {
@@ -367,7 +367,7 @@ const duration =
 const pauseWords = new RegExp(`(?:try again|retry) (?:in|after) ((?:${duration} ?){1,3})`, "i");
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000 };
 
-/** "try again in 1m26.4s" of OpenAI, Groq and Azure, and the `retryDelay` among Google's details. */
+/** Reads "try again in 1m26.4s" of OpenAI, Groq and Azure, and the `retryDelay` among Google's details. */
 function readPause(words: string, details: unknown): number | undefined {
   const items = Array.isArray(details) ? (details as unknown[]).slice(0, 20) : [];
   const field = items.map((item) => (isFields(item) ? item["retryDelay"] : undefined)).find(Boolean);
@@ -381,7 +381,7 @@ function readPause(words: string, details: unknown): number | undefined {
   return Math.ceil(total);
 }
 
-/** FastAPI's shape: a sentence, or a list of `{loc, msg}`. */
+/** Reads FastAPI's shape: a sentence, or a list of `{loc, msg}`. */
 function fromDetail(detail: unknown): ErrorInfo {
   if (typeof detail === "string") return { message: detail };
   const first: unknown = Array.isArray(detail) ? detail[0] : detail;
@@ -392,9 +392,9 @@ function fromDetail(detail: unknown): ErrorInfo {
 }
 
 /**
- * What a retry may achieve. `unconnected`: no byte of the request was sent; `lost`: the connection broke later;
- * `busy`: status 429 or 503, the gateway did nothing; `transient`: another status that often passes; `timeout`: a
- * timer ran out; `never`: a retry fails the same way.
+ * What a retry may achieve. `unconnected`: no byte of the request was sent. `lost`: the connection broke
+ * later. `busy`: with status 429 or 503 the gateway did nothing. `transient`: another status that often
+ * passes. `timeout`: a timer ran out. `never`: a retry fails the same way.
  */
 export type RetryClass = "unconnected" | "lost" | "busy" | "transient" | "timeout" | "never";
 
@@ -402,7 +402,7 @@ export type RetryClass = "unconnected" | "lost" | "busy" | "transient" | "timeou
 export class AttemptError extends Error {
   readonly failure: ParleyError;
   readonly retryClass: RetryClass;
-  /** The answer that failed, with its error as it was sent: to be matched, never shown or logged. */
+  /** The answer that failed, with its error as it was sent. It may be matched, but never shown or logged. */
   readonly answer: FailedAnswer | undefined;
 
   constructor(failure: ParleyError, retryClass: RetryClass, answer?: FailedAnswer) {

@@ -1,11 +1,11 @@
 import { FormData, Response } from "undici";
 
-/** What a form's file consists of: bytes, a file that is read while it is sent (`openAsBlob`), or bytes that arrive. */
+/** The content of a form's file: bytes, a file read while it is sent (`openAsBlob`), or arriving bytes. */
 export type FormContent = Uint8Array | Blob | AsyncIterable<Uint8Array>;
 
 /** The file of a form. */
 interface FormFile {
-  /** Sent as `application/octet-stream` where it is no media type. */
+  /** It is sent as `application/octet-stream` where this is no media type. */
   readonly mediaType: string;
   readonly fileName: string;
   readonly content: FormContent;
@@ -13,7 +13,7 @@ interface FormFile {
 
 const pieceBytes = 64 * 1024;
 
-/** A file that is not copied into a Blob. undici asks it for its stream, and takes no size for one that is unknown. */
+/** A file that is not copied into a Blob. undici asks it for its stream, and accepts an unknown size. */
 class UncopiedFile extends File {
   readonly #content: FormContent;
   override readonly size: number;
@@ -37,7 +37,7 @@ function* piecesOf(bytes: Uint8Array): Generator<Uint8Array, void> {
   for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
 }
 
-/** A multipart/form-data body: the text fields in order, without those that are `undefined`, then the part `file`. */
+/** Makes a multipart/form-data body: the defined text fields in order, then the part `file`. */
 export function toForm(
   fields: Readonly<Record<string, string | undefined>>,
   { content, fileName, mediaType }: FormFile,
@@ -58,9 +58,9 @@ interface ArrivingForm {
 }
 
 /**
- * As {@link toForm}, of a length that is announced before the file is known.
- * @param expectedBytes the file's; where it has up to two more, the form lacks its last line break, and where it has
- *   fewer, line breaks follow
+ * Makes a form like {@link toForm}, but announces its length before the file is known.
+ * @param expectedBytes the file's; where it has up to two more, the form lacks its last line break, and where
+ *   it has fewer, line breaks follow
  */
 export async function toArrivingForm(
   fields: Readonly<Record<string, string | undefined>>,

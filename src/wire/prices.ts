@@ -7,7 +7,7 @@ import {
 } from "../core/gateway.ts";
 import type { ReportedUsage } from "./completion-chunk.ts";
 
-/** Prices by model id. A key that ends in `*` matches by prefix; the longest match wins. */
+/** Prices by model id. A key that ends in `*` matches by prefix, and the longest match wins. */
 export type PriceTable = Readonly<Record<string, ModelPrice>>;
 
 /**
@@ -22,7 +22,7 @@ export const priceTiers = {
   "legacy-transcription": { perAudioMinuteUsd: 0.006 },
 } as const satisfies Readonly<Record<string, ModelPrice>>;
 
-/** The specification names tiers, not models; these model families have those prices. The first match wins. */
+/** The specification names tiers, not models. These families have those prices. The first match wins. */
 const tierByName: readonly (readonly [RegExp, keyof typeof priceTiers])[] = [
   [/(?:^|\/)whisper-1$/, "legacy-transcription"],
   [/gpt-4o-transcribe/, "legacy-transcription"],
@@ -33,13 +33,13 @@ const tierByName: readonly (readonly [RegExp, keyof typeof priceTiers])[] = [
   [/(?:^|\/)gemini-2\.5-flash(?!.*image)/, "balanced-chat"],
 ];
 
-/** A model's price; `isGuess` when it was inferred from the model's name. */
+/** A model's price. `isGuess` means that it was inferred from the model's name. */
 interface FoundPrice {
   readonly price: ModelPrice;
   readonly isGuess: boolean;
 }
 
-/** What a model costs: from the operator's table, else the gateway's model list, else the specification's tiers. */
+/** Returns a model's price: from the operator's table, else the gateway's list, else the specified tiers. */
 export function findPrice(
   modelId: string,
   table: PriceTable | undefined,
@@ -62,7 +62,7 @@ function fromTable(modelId: string, table: PriceTable): ModelPrice | undefined {
   return best === undefined ? undefined : table[best];
 }
 
-/** A price in one line for people, e.g. "$0.10 in, $0.40 out per million tokens". `undefined` for an unknown price. */
+/** Describes a price in one line for people, e.g. "$0.10 in, $0.40 out per million tokens". */
 export function describePrice(found: FoundPrice | undefined): string | undefined {
   if (found === undefined) return undefined;
   const { inputPerMillionUsd, outputPerMillionUsd, perAudioMinuteUsd, perImageUsd } = found.price;
@@ -82,22 +82,22 @@ export function describePrice(found: FoundPrice | undefined): string | undefined
   return `${found.isGuess ? "about " : ""}${parts.join("; ")}`;
 }
 
-/** With two decimals, or up to six where the amount needs them. */
+/** Formats an amount with two decimals, or up to six where it needs them. */
 function usd(amount: number): string {
   const exact = amount.toFixed(6).replace(/(?<!0)0+$/, "");
   const decimals = exact.length - exact.indexOf(".") - 1;
   return `$${amount.toFixed(Math.max(2, decimals))}`;
 }
 
-/** Tokens estimated for an image when the gateway reports no usage. */
+/** The tokens estimated for an image when the gateway reports no usage. */
 export const tokensPerImage = 800;
 
-/** Estimated tokens of a text: a quarter of its UTF-8 bytes, rounded up. */
+/** Estimates the tokens of a text as a quarter of its UTF-8 bytes, rounded up. */
 export function estimateTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text, "utf8") / 4);
 }
 
-/** Estimated tokens of a prompt. Every image counts the same, whatever its size. */
+/** Estimates the tokens of a prompt. Every image counts the same, whatever its size. */
 export function estimatePromptTokens(messages: readonly ChatMessage[]): number {
   let tokens = 0;
   for (const { content } of messages) {
@@ -111,14 +111,14 @@ export function estimatePromptTokens(messages: readonly ChatMessage[]): number {
 /** What is known about the usage of a call. */
 interface UsageFacts {
   readonly reported: ReportedUsage | undefined;
-  /** BilledAmounts concluded here. They stand in for what was not reported. */
+  /** Amounts that are concluded here and stand in for what was not reported. */
   readonly estimated: BilledAmounts;
-  /** BilledAmounts that are certain though not reported: images counted, a duration the gateway told. */
+  /** Amounts that are certain though not reported: images counted, or a duration that the gateway told. */
   readonly counted?: BilledAmounts;
   readonly price: FoundPrice | undefined;
 }
 
-/** Tokens and money of a call. `isEstimated` when any number was neither reported by the gateway nor configured. */
+/** Returns tokens and money of a call. `isEstimated`: a number was neither reported nor configured. */
 export function toUsage(facts: UsageFacts): Usage {
   const { reported, estimated, counted = {}, price } = facts;
   const { costUsd: reportedCost, ...reportedTokens } = reported ?? {};

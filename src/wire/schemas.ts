@@ -1,6 +1,6 @@
 /**
- * Schemas of the gateway's four operations. Requests are checked by the limits of the specification and keep other
- * fields; answers are parsed tolerantly: invalid optional fields and list items are dropped.
+ * Schemas of the gateway's four operations. Requests are checked by the limits of the specification and keep
+ * other fields. Answers are parsed tolerantly, without invalid optional fields and list items.
  */
 import { z } from "zod";
 
@@ -44,7 +44,7 @@ const messageSchema = z.looseObject({
   ]),
 });
 
-/** Body of POST /v1/chat/completions. `n` is 1 to 10. Missing and `null` fields get the specification's defaults. */
+/** The body of POST /v1/chat/completions. `n` is 1 to 10. Missing and `null` fields get defaults. */
 export const chatRequestSchema = z.looseObject({
   model: modelId,
   messages: z.array(messageSchema).min(1, "at least one message"),
@@ -70,7 +70,7 @@ export const chatRequestSchema = z.looseObject({
 
 const imageSizePattern = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/;
 
-/** Body of POST /v1/images/generations. `size` is `<width>x<height>`, each side 1 to 8192 pixels; `n` is 1 to 10. */
+/** The body of POST /v1/images/generations. `size` is `<width>x<height>`, each 1 to 8192; `n` 1 to 10. */
 export const imageRequestSchema = z.looseObject({
   model: modelId,
   prompt: z.string().min(1, "say what to draw"),
@@ -91,7 +91,7 @@ export const imageRequestSchema = z.looseObject({
   response_format: z.enum(["url", "b64_json"]).nullish(),
 });
 
-/** Text fields of POST /v1/audio/transcriptions; the multipart reader checks `file`. */
+/** The text fields of POST /v1/audio/transcriptions. The multipart reader checks `file`. */
 export const transcriptionFieldsSchema = z.looseObject({
   model: modelId,
   language: z
@@ -102,7 +102,7 @@ export const transcriptionFieldsSchema = z.looseObject({
   response_format: z.enum(["json", "text", "verbose_json", "srt", "vtt"]).optional(),
 });
 
-/** Usage of an answer; `cost` is in USD. */
+/** The usage of an answer. `cost` is in USD. */
 const usageSchema = z.looseObject({
   prompt_tokens: leaf(count),
   completion_tokens: leaf(count),
@@ -123,7 +123,7 @@ const answerMessageSchema = z.looseObject({
 
 const finishReason = leaf(z.string());
 
-/** Answer of POST /v1/chat/completions when `stream` is false. */
+/** The answer of POST /v1/chat/completions when `stream` is false. */
 export const chatCompletionSchema = z.looseObject({
   id: leaf(z.string()),
   object: leaf(z.string()),
@@ -152,7 +152,7 @@ export const chatChunkSchema = z.looseObject({
   usage: leaf(usageSchema),
 });
 
-/** Answer of POST /v1/images/generations: each item has `url` (http or data URI) or `b64_json`. */
+/** The answer of POST /v1/images/generations. Each item has `url` (http or data URI) or `b64_json`. */
 export const imageAnswerSchema = z.looseObject({
   created: leaf(z.number()),
   data: items(
@@ -167,7 +167,7 @@ export const imageAnswerSchema = z.looseObject({
   usage: leaf(z.looseObject({ cost: leaf(z.number().nonnegative()) })),
 });
 
-/** Answer of POST /v1/audio/transcriptions. `duration` is in seconds and sometimes a string. */
+/** The answer of POST /v1/audio/transcriptions. `duration` is in seconds and sometimes a string. */
 export const transcriptionSchema = z.looseObject({
   text: z.string(),
   language: leaf(z.string()),
@@ -201,7 +201,7 @@ export const modelRecordSchema = z.looseObject({
   pricing: leaf(z.looseObject({ prompt: price, completion: price, image: price, audio_minute: price })),
 });
 
-/** Answer of GET /v1/models; records without an id are dropped. */
+/** The answer of GET /v1/models. Records without an id are dropped. */
 export const modelListSchema = z.looseObject({ object: leaf(z.string()), data: items(modelRecordSchema) });
 
 /** The usual error body. `code` is a string or a number. */

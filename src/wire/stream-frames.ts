@@ -4,9 +4,9 @@ import { createParser } from "eventsource-parser";
 import { parseJson } from "./transport.ts";
 
 /**
- * A frame of an answer's body. `json`: a parsed value, from an event (`isEvent`) or from a body of bare JSON;
- * `failed`: an error event whose data is no JSON; `done`: the end marker; `page`: HTML; `junk`: anything else, with its
- * first characters; `too-large`: a frame over the limit, after which nothing can be read.
+ * A frame of an answer's body. `json`: a parsed value, from an event (`isEvent`) or from a body of bare JSON.
+ * `failed`: an error event whose data is no JSON. `done`: the end marker. `page`: HTML. `junk`: anything
+ * else, with its first characters. `too-large`: a frame over the limit, after which nothing can be read.
  */
 export type Frame =
   | { readonly kind: "json"; readonly value: unknown; readonly isEvent: boolean }
@@ -19,25 +19,26 @@ export type Frame =
 /** Splits a body into frames, however it arrives in chunks. */
 interface FrameReader {
   push(chunk: Uint8Array): Frame[];
-  /** The body has ended: an unfinished frame is read as it is. */
+  /** Ends the body. An unfinished frame is read as it is. */
   end(): Frame[];
   /** Whether data since the last call may be part of a large frame, and not only pings and padding. */
   hasGrown(): boolean;
 }
 
-/** Lines without a field name after which a body is no event stream: each costs an error object. */
+/** After this many lines without a field name, a body is no event stream. Each costs an error object. */
 const maxUnknownLines = 1000;
 
 /** A larger chunk is never a ping. */
 const maxPingBytes = 1024;
 
 /**
- * Detects the format by the first character that is not blank: `{` or `[` is JSON (one document, or one a line), `<` a
- * web page, anything else an event stream. Content types are ignored, since they are often wrong.
+ * Detects the format by the first character that is not blank: `{` or `[` is JSON (one document, or one a
+ * line), `<` a web page, anything else an event stream. Content types are ignored, since they are often
+ * wrong.
  * @param maxFrameChars limit of one frame
  */
 export function createFrameReader(maxFrameChars: number): FrameReader {
-  // Several times as fast as a streaming TextDecoder.
+  // This is faster than a streaming TextDecoder.
   const decoder = new StringDecoder("utf8");
   let frames: Frame[] = [];
   let body: Body | undefined;
@@ -46,7 +47,7 @@ export function createFrameReader(maxFrameChars: number): FrameReader {
   const push = (text: string) => {
     let rest = text;
     if (body === undefined) {
-      // Skips a byte order mark, and blank lines that keep the connection open.
+      // This skips a byte order mark, and blank lines that keep the connection open.
       rest = rest.trimStart();
       if (rest === "") return;
       body = bodyFor(rest.charCodeAt(0), (frame) => frames.push(frame), maxFrameChars);
@@ -117,7 +118,7 @@ function createEventBody(emit: Emit, maxChars: number): Body {
       const hasMessage = isObject(value) && typeof value["message"] === "string";
       emit(hasMessage ? errorFrame(value) : { kind: "failed", text: trimmed.slice(0, 2000) });
     } else if (value !== undefined) emit({ kind: "json", value, isEvent: true });
-    // Events without the blank lines between them arrive as one.
+    // Events without blank lines between them arrive as one.
     else if (trimmed.includes("\n")) for (const line of trimmed.split("\n")) readData(line, event);
     else emit({ kind: "junk", text: trimmed.slice(0, 2000) });
   };
@@ -131,7 +132,7 @@ function createEventBody(emit: Emit, maxChars: number): Body {
   return {
     push: feed,
     end() {
-      // Ends an event without its blank line. An incomplete one is then detected as invalid JSON.
+      // This ends an event without its blank line. An incomplete one is then detected as invalid JSON.
       feed("\n\n");
       const words = head.trim();
       if (!hasEvents && !isTooLarge && words !== "" && !/^(?::|data:|event:|id:|retry:)/.test(words))
@@ -148,9 +149,9 @@ function errorFrame(value: Record<string, unknown>): Frame {
   return { kind: "json", value: { error: value }, isEvent: true };
 }
 
-/** One JSON document, or one a line when the first line is valid by itself. */
+/** Reads one JSON document, or one for each line when the first line is valid by itself. */
 function createJsonBody(emit: Emit, maxChars: number): Body {
-  // Joined only at the end of a line or of the body: appending to and searching one string is quadratic.
+  // The text is joined only at the end of a line or body, since appending and searching would be quadratic.
   let open: string[] = [];
   let openChars = 0;
   let mode: "unknown" | "lines" | "document" = "unknown";
@@ -228,13 +229,14 @@ function createPageBody(emit: Emit): Body {
 /** Reads a body by packets. */
 interface ChunkReader {
   /**
-   * What has arrived since the last call, at least one packet; `undefined` at the end. A stream error is thrown after
-   * all packets that arrived before it. `gatherMs`: packets are gathered until so long after the last call returned,
-   * which a slow stream has behind it. Meanwhile the body is paused: packets that wait in the connection cost nothing,
-   * each that is read wakes the process. An end that was noticed, an error and a picture do not wait. Default 0.
+   * Returns what has arrived since the last call, at least one packet, or `undefined` at the end. A stream
+   * error is thrown after all packets that arrived before it. With `gatherMs`, packets are gathered for that
+   * long after the last call returned, which has passed already in a slow stream. Meanwhile the body is
+   * paused. Packets that wait in the connection cost nothing, and each that is read wakes the process. An end
+   * that was noticed, an error and a picture do not wait. Default 0.
    */
   next(gatherMs?: number): Promise<Uint8Array | undefined>;
-  /** Stops reading. The rest of the body is discarded for up to `ms`, so that the connection can be reused. */
+  /** Stops reading. The rest is discarded for up to `ms`, so that the connection can be reused. */
   leave(ms: number): void;
   /** Stops reading and closes the connection, so that the server notices at once. */
   cancel(): void;
@@ -242,14 +244,14 @@ interface ChunkReader {
 
 /** Backpressure starts at this many unread bytes. */
 const maxQueuedBytes = 1024 * 1024;
-/** So many bytes at once are not words, but a picture. */
+/** This many bytes at once are a picture and not words. */
 const pictureBytes = 16 * 1024;
-/** So long after them nothing is gathered: the picture would arrive later. */
+/** For this long after a picture's bytes nothing is gathered, since the picture would arrive later. */
 const pictureMs = 250;
 
 /**
- * A reader that loses no data: the async iterator of a stream discards its buffer when the connection is lost, and
- * with it the last text before an interruption.
+ * Creates a reader that loses no data. The async iterator of a stream would discard its buffer when the
+ * connection is lost, and with it the last text before an interruption.
  */
 export function createChunkReader(body: Readable): ChunkReader {
   let queue: Uint8Array[] = [];
@@ -258,7 +260,7 @@ export function createChunkReader(body: Readable): ChunkReader {
   let wake: (() => void) | undefined;
   /** When the last packet was returned. */
   let returnedAt = Number.NEGATIVE_INFINITY;
-  /** When so many bytes were returned at once that they are a picture's. */
+  /** When so many bytes were returned at once that they belong to a picture. */
   let pictureAt = Number.NEGATIVE_INFINITY;
 
   const signal = () => {
@@ -275,7 +277,7 @@ export function createChunkReader(body: Readable): ChunkReader {
     await woken();
     clearTimeout(timer);
     body.resume();
-    // What waits in the connection is read in the next poll phase.
+    // Packets that wait in the connection are read in the next poll phase.
     await new Promise<void>((resolve) => {
       setImmediate(resolve);
     });
@@ -288,7 +290,7 @@ export function createChunkReader(body: Readable): ChunkReader {
   };
   const endWith = (how: { readonly error?: unknown }) => {
     ending ??= how;
-    // What a paused body still holds when it fails.
+    // This reads what a paused body still holds when it fails.
     for (let chunk = readRest(); chunk !== null; chunk = readRest()) queue.push(chunk);
     signal();
   };
@@ -297,7 +299,7 @@ export function createChunkReader(body: Readable): ChunkReader {
   body.on("end", () => endWith({}));
   body.on("error", (error) => endWith({ error }));
   body.on("close", () => {
-    // Nearly always after `end`, so the costly error is created only when it is needed.
+    // This comes nearly always after `end`, so the costly error is created only when it is needed.
     if (ending === undefined) endWith({ error: new Error("the body was closed") });
   });
 

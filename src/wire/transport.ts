@@ -17,14 +17,15 @@ import {
   toConnectionError,
 } from "./failures.ts";
 
-/** Largest part of an error body that is read. */
+/** The largest part of an error body that is read. */
 const maxErrorBytes = 64 * 1024;
-/** Values and keys of an answer: the list of a gateway with a thousand models, or the words of an hour. */
+/** The most values and keys of an answer. A list of a thousand models fits, as do the words of an hour. */
 const maxAnswerValues = 300_000;
 
 /**
- * Options of a socket that is not read while the body of its response is paused. By default up to 64 KiB are read ahead:
- * each packet of a stream wakes the process, and undici loses them when the connection is reset. Its types lack this one.
+ * Options of a socket that is not read while the body of its response is paused. By default up to 64 KiB are
+ * read ahead. Each packet of a stream then wakes the process, and undici loses them when the connection is
+ * reset. Its types lack this option.
  */
 const pausable = { highWaterMark: 1 };
 
@@ -33,7 +34,7 @@ interface GatewayRequest {
   readonly operation: Operation;
   readonly model: string | undefined;
   readonly method: "GET" | "POST";
-  /** Below the base URL, e.g. `/models`. */
+  /** The path below the base URL, e.g. `/models`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | FormData | Readable | undefined;
@@ -46,36 +47,37 @@ export interface GatewayResponse {
   readonly body: Readable;
 }
 
-/** What a request and the reader of its answer use of the timers of an attempt. */
+/** The timers of an attempt that a request and the reader of its answer use. */
 export type BodyTimeouts = Pick<AttemptTimeouts, "signal" | "progress">;
 
 /** Sends requests to one gateway over its own connections. */
 export interface Transport {
   /**
    * Resolves with a success status.
-   * @throws AttemptError for any other status, a lost connection or a timeout; the caller's reason when it aborts
+   * @throws AttemptError for any other status, a lost connection or a timeout, or the caller's reason when it
+   *   aborts
    */
   send(request: GatewayRequest, timeouts: BodyTimeouts, callerSignal: AbortSignal): Promise<GatewayResponse>;
   close(): Promise<void>;
 }
 
-/** Address and key of a gateway. */
+/** The address and key of a gateway. */
 interface TransportOptions {
-  /** Before the paths of its operations, with its version; see {@link toVersionedUrl}. */
+  /** The address before the paths of operations, with its version. See {@link toVersionedUrl}. */
   readonly baseUrl: URL;
   readonly apiKey: string | undefined;
   readonly connectMs: number;
-  /** How long the headers of an answer may take, and the silence in its body. Default: only {@link BodyTimeouts} end it. */
+  /** The longest silence before and in an answer. By default only {@link BodyTimeouts} end it. */
   readonly silenceMs?: number;
-  /** Sent with every request. */
+  /** These are sent with every request. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly scrub: Scrub;
   readonly log: Log;
-  /** Called with the headers of every response. */
+  /** Is called with the headers of every response. */
   readonly onHeaders?: ((headers: Headers) => void) | undefined;
 }
 
-/** A transport that sends the key to the base URL's origin only; redirects are not followed. */
+/** Creates a transport that sends the key only to the base URL's origin. Redirects are not followed. */
 export function createTransport(options: TransportOptions): Transport {
   const { log, scrub, silenceMs = 0 } = options;
   const { origin, pathname, search } = options.baseUrl;
@@ -134,7 +136,7 @@ export function createTransport(options: TransportOptions): Transport {
       span?.set({ "http.response.status_code": status });
       if (requestId !== undefined) span?.set({ "parley.gateway.request_id": requestId });
       const body = toDecoded(answer.body, headers["content-encoding"]);
-      // Readers see errors themselves; one after they have stopped reading must not end the process.
+      // Readers see errors themselves. An error after they have stopped reading must not end the process.
       body.on("error", () => {});
       if (status >= 200 && status < 300) return { status, headers, body };
       let info: ErrorInfo | undefined;
@@ -162,12 +164,12 @@ const decoders: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
   br: createBrotliDecompress,
   zstd: createZstdDecompress,
 };
-/** Encodings of one body, one over the other. */
+/** How many encodings of one body may be nested. */
 const maxEncodings = 3;
 
 /**
- * The body as it was before a proxy compressed it: some do although nobody asked for it. Readers cap what comes out. A body
- * in an encoding that is not known is left as it is.
+ * Returns the body as it was before a proxy compressed it, which some do although nobody asked for it.
+ * Readers limit what comes out. A body in an unknown encoding is left as it is.
  */
 function toDecoded(body: Readable, encoding: string | readonly string[] | undefined): Readable {
   const names = [encoding ?? []].flat().flatMap((value) => value.toLowerCase().split(","));
@@ -188,8 +190,8 @@ interface FailureContext {
 }
 
 /**
- * The error to throw when a request or its body fails: the caller's reason when it aborted, a `gateway-timeout` when
- * a timer expired, else `gateway-unreachable`.
+ * Returns the error to throw when a request or its body fails: the caller's reason when it aborted, a
+ * `gateway-timeout` when a timer expired, else `gateway-unreachable`.
  */
 export function translateFailure(error: unknown, context: FailureContext): unknown {
   const { timeouts, callerSignal, model } = context;
@@ -205,12 +207,13 @@ export function translateFailure(error: unknown, context: FailureContext): unkno
   return toConnectionError(error, context.operation, model);
 }
 
-/** Ends of base addresses with a version of their own, after which no `/v1` belongs: Gemini, Zhipu, Volcengine, Azure. */
+/** Matches base addresses with a version of their own, without `/v1`: Gemini, Zhipu, Volcengine, Azure. */
 const ownVersion =
   /\/v\d(?:(?:alpha|beta)\d?)?\/openai$|\/v[02-9]$|\/v1(?:alpha|beta)\d?$|\/openai\/deployments\/[^/]{1,200}$/;
 
 /**
- * The address before the paths of a gateway's operations: with `/v1`, unless it has a version of its own.
+ * Returns the address before the paths of a gateway's operations. It ends in `/v1`, unless it has its own
+ * version.
  * @throws ParleyError `config` when the base URL is invalid
  */
 export function toVersionedUrl(baseUrl: string): URL {
@@ -230,7 +233,7 @@ export function toVersionedUrl(baseUrl: string): URL {
   return url;
 }
 
-/** At most `maxBytes` of a body. A larger body is aborted with its connection. */
+/** Reads at most `maxBytes` of a body. A larger body is aborted with its connection. */
 async function readCapped(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -242,7 +245,7 @@ async function readCapped(body: AsyncIterable<Uint8Array>, maxBytes: number): Pr
   return Buffer.concat(chunks).subarray(0, maxBytes).toString("utf8");
 }
 
-/** The error in the body of an error status: JSON in any of the usual shapes, a proxy's web page, or plain text. */
+/** Reads the error in the body of an error status: JSON in any usual shape, a web page, or plain text. */
 function readErrorText(text: string, status: number): ErrorInfo | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
@@ -256,13 +259,13 @@ function readErrorText(text: string, status: number): ErrorInfo | undefined {
   return { message: trimmed };
 }
 
-/** The title of a web page, for error messages. */
+/** Returns the title of a web page, for error messages. */
 export function pageTitle(html: string): string {
   const title = /<title[^<>]{0,200}>([^<]{1,200})/i.exec(html)?.[1]?.trim();
   return title === undefined || title === "" ? "a web page instead of an answer" : `a web page: ${title}`;
 }
 
-/** `undefined` for text that is not JSON, that nests too deeply or has too many values. */
+/** Returns `undefined` for text that is not JSON, that nests too deeply or has too many values. */
 export function parseJson(text: string): unknown {
   if (isExcessiveJson(text, maxAnswerValues)) return undefined;
   try {
@@ -290,8 +293,8 @@ type AnswerBody =
 
 /**
  * Reads an answer that is not streamed. Blank lines before it keep the connection open and count as silence.
- * @throws AttemptError for an error in the body (whatever the status), a web page, more than `maxBytes`, a lost
- * connection or a timeout
+ * @throws AttemptError for an error in the body (whatever the status), a web page, more than `maxBytes`, a
+ *   lost connection or a timeout
  */
 export async function readAnswerBody(response: GatewayResponse, context: BodyContext): Promise<AnswerBody> {
   const { operation, model, scrub } = context;
@@ -314,7 +317,7 @@ export async function readAnswerBody(response: GatewayResponse, context: BodyCon
 }
 
 /**
- * The text of an answer that is not streamed.
+ * Returns the text of an answer that is not streamed.
  * @throws AttemptError for more than `maxBytes`, a lost connection or a timeout
  */
 export async function readText(response: GatewayResponse, context: BodyContext): Promise<string> {
@@ -338,7 +341,7 @@ export async function readText(response: GatewayResponse, context: BodyContext):
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** The `gateway-bad-answer` of an answer that is `what`; `text` is an excerpt of it, for the error message. */
+/** Makes the `gateway-bad-answer` of an answer that is `what`. The error message quotes `text`. */
 export function badAnswer(
   context: Pick<BodyContext, "operation" | "model" | "scrub">,
   status: number,

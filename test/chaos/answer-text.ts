@@ -1,6 +1,6 @@
 /** An answer of the slow gateway as it is shown or stored: `re #e1 #e2 ......`. */
 export interface AnswerText {
-  /** In the order of the text. */
+  /** The labels in the order of the text. */
   readonly labels: readonly string[];
   /** Whether all of its six dots are there. */
   readonly isWhole: boolean;
@@ -10,7 +10,7 @@ export interface AnswerText {
 
 const answer = /(?:^|\n)(re (?:#\w+ )*(\.*))[ \t]*(?:\n|$)/;
 
-/** Finds the answer in a message. `undefined`: there is none. */
+/** Finds the answer in a message, or returns `undefined`. */
 export function parseAnswer(text: string): AnswerText | undefined {
   const match = answer.exec(text.replaceAll("\r", ""));
   if (match === null) return undefined;

@@ -10,7 +10,7 @@ const pollMs = 50;
 export interface Bot {
   /** `undefined` while it is being restarted. */
   readonly current: RunningParley | undefined;
-  /** Number of starts. */
+  /** The number of starts. */
   readonly starts: number;
   /** The clock of its processes. */
   readonly clock: ClockStepper;
@@ -18,11 +18,11 @@ export interface Bot {
   resume(): void;
   /** Resolves when the process, or one of the next, is connected. */
   ready(): Promise<void>;
-  /** A rolling update: starts a second process and, when that is connected, stops the first with SIGTERM. */
+  /** Makes a rolling update: starts a second process and, once connected, stops the first with SIGTERM. */
   roll(): Promise<void>;
-  /** Stops the process; it is not restarted. */
+  /** Stops the process, which is not restarted. */
   stop(): Promise<void>;
-  /** Output of all its processes. */
+  /** Returns the output of all its processes. */
   output(): string;
 }
 
@@ -33,7 +33,7 @@ export interface BotOptions {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** Restarts after 300 ms, like a supervisor. */
+/** Creates a bot that is restarted after 300 ms, as by a supervisor. */
 export async function createBot({ root, folder, settings }: BotOptions): Promise<Bot> {
   const clock = await createClockStepper();
   let current: RunningParley | undefined;
@@ -122,7 +122,7 @@ async function isReady(parley: RunningParley): Promise<boolean> {
     await parley.says(/Ready\./);
     return true;
   } catch {
-    // It exited before it was connected; the next process may connect.
+    // It exited before it was connected. The next process may connect.
     return false;
   }
 }

@@ -1,4 +1,7 @@
-/** `npm run chaos -- --store redis|cluster|postgres|sqlite|all --instances 3 --seed 7 --faults 200 --only killed,rolled` */
+/**
+ * Runs as `npm run chaos -- --store redis|cluster|postgres|sqlite|all --instances 3 --seed 7 --faults 200`,
+ * with `--only killed,rolled` for some kinds of faults.
+ */
 import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,7 +1,7 @@
-/** What a fault is about: a store that fails, a process that drains or is paused, any process, anything. */
+/** What a fault concerns: the store, a process that stops or is paused, any process, or anything else. */
 export type FaultKind = "store" | "stopping" | "paused" | "process" | "platform" | "gateway" | "clock";
 
-/** When which faults were in effect, in Unix milliseconds. */
+/** Knows when which faults were in effect, in Unix milliseconds. */
 export interface FaultWindows {
   /** Runs `work` within a window. */
   during<T>(kind: FaultKind, work: () => Promise<T>): Promise<T>;
@@ -9,12 +9,12 @@ export interface FaultWindows {
   had(kinds: readonly FaultKind[], from: number, to: number): boolean;
 }
 
-/** A client notices the end of an outage this much later: reconnecting backs off to 2.5 s. */
+/** A client notices the end of an outage this much later, since reconnecting backs off to 2.5 s. */
 const aftermathMs = 4000;
-/** What a process that was paused has to catch up with. */
+/** How long a process that was paused needs to catch up. */
 const afterPauseMs = 500;
 
-/** No faults so far. */
+/** Starts without faults. */
 export function createFaultWindows(): FaultWindows {
   const windows: { readonly kind: FaultKind; readonly from: number; to: number }[] = [];
   return {

@@ -1,4 +1,4 @@
-/** `npm run chaos:mutants -- [--only no-dedupe,…] [--seeds 3]`: runs chaos against each mutant of the sources. */
+/** Runs chaos against each mutant of the sources: `npm run chaos:mutants -- [--only …] [--seeds 3]`. */
 import { execFile } from "node:child_process";
 import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,14 +17,14 @@ const { values } = parseArgs({
     only: { type: "string" },
     store: { type: "string" },
     seeds: { type: "string", default: "3" },
-    /** Runs side by side: most of each is waiting. */
+    /** How many runs go side by side. Each mostly waits. */
     parallel: { type: "string", default: "3" },
   },
 });
 const wanted = values.only?.split(",");
 const mutants = (await readMutants()).filter(({ name }) => wanted === undefined || wanted.includes(name));
 
-/** Counts of the unchanged sources, once for the same settings. */
+/** The counts of the unchanged sources, once for the same settings. */
 const unchanged = new Map<string, Promise<Record<string, number>>>();
 
 const limit = createConcurrencyLimit(Number(values.parallel));
@@ -63,7 +63,7 @@ async function judge(mutant: Mutant, store: "redis" | "sqlite"): Promise<string[
   }
 }
 
-/** A copy of the sources with the patch applied. */
+/** Returns a copy of the sources with the patch applied. */
 async function applied({ file }: Mutant): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "parley-mutant-"));
   for (const name of ["src", "commands", "package.json"])

@@ -1,14 +1,14 @@
 /** A seeded random source: the same seed gives the same sequence. */
 export interface Random {
-  /** From 0 up to, not including, 1. */
+  /** Returns a number from 0 up to, not including, 1. */
   next(): number;
-  /** A whole number from `from` to `to`, both included. */
+  /** Returns a whole number from `from` to `to`, both included. */
   between(from: number, to: number): number;
   /** @throws RangeError for an empty list */
   pick<T>(from: readonly T[]): T;
 }
 
-/** Mulberry32. */
+/** Creates a Mulberry32 generator. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {

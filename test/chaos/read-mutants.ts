@@ -10,7 +10,7 @@ export interface Mutant {
   readonly file: string;
   readonly breaks: string;
   readonly caughtBy: readonly FaultCount[];
-  /** Which later layer makes up for it, where chaos cannot show it. */
+  /** The later layer that makes up for it, where chaos cannot show it. */
   readonly madeUpForBy: string | undefined;
   readonly stores: readonly ("redis" | "sqlite")[];
   readonly only: readonly FaultName[];
@@ -45,7 +45,7 @@ async function readMutant(file: string, name: string): Promise<Mutant> {
   };
 }
 
-/** A comma list of known words. */
+/** Reads a comma list of known words. */
 function oneOf<T extends string>(known: readonly T[], list: string, name: string): T[] {
   return list.split(/,\s*/).map((word) => {
     const found = known.find((one) => one === word);

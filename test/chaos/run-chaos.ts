@@ -17,30 +17,30 @@ import { createPeople, startTalking, type People } from "./people/people.ts";
 import { createRandom } from "./random.ts";
 import { answeredWithoutFaults, settle } from "./settle.ts";
 
-/** One run of {@link runChaos}. */
+/** The options of one run of {@link runChaos}. */
 export interface ChaosOptions {
   readonly store: ChaosStoreName;
   readonly seed: number;
-  /** Faults that are made; open turns are waited for afterwards. */
+  /** How many faults are made. Open turns are waited for afterwards. */
   readonly faults: number;
-  /** Processes of the bot; always one on SQLite. */
+  /** The processes of the bot, which is always one on SQLite. */
   readonly instances: number;
-  /** Kinds of faults. Default: all that can be made here. */
+  /** The kinds of faults. By default, these are all that can be made here. */
   readonly only?: readonly FaultName[] | undefined;
-  /** Folder with `src/main.ts`. Default: this project. */
+  /** The folder with `src/main.ts`. The default is this project. */
   readonly root?: string | undefined;
 }
 
 /** What happened in a run. */
 export interface ChaosResult extends Account {
   readonly made: Faults["counts"];
-  /** Kinds of faults that cannot be made here, and why. */
+  /** The kinds of faults that cannot be made here, and why. */
   readonly notMade: readonly string[];
   /** How often people have pressed Regenerate. */
   readonly regenerations: number;
-  /** Number of process starts. */
+  /** The number of process starts. */
   readonly starts: number;
-  /** Output of the bots, to explain faults. */
+  /** The output of the bots, to explain faults. */
   readonly output: string;
 }
 
@@ -49,8 +49,9 @@ const answerMs = 400;
 const maxLooks = 30;
 
 /**
- * People write on both platforms while processes, the store, the platforms, the gateway and the clock fail. When the
- * faults are over and nothing changes any more, what was sent is compared with what is shown and stored.
+ * Lets people write on both platforms while processes, the store, the platforms, the gateway and the clock
+ * fail. When the faults are over and nothing changes any more, what was sent is compared with what is shown
+ * and stored.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const random = createRandom(options.seed);
@@ -73,7 +74,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const root = options.root ?? join(import.meta.dirname, "..", "..");
   const bots = await Promise.all(
     Array.from({ length: options.store === "sqlite" ? 1 : options.instances }, (_, n) =>
-      // Some drain, others leave their turns to the next process.
+      // Some drain, and others leave their turns to the next process.
       createBot({
         root,
         folder,
@@ -126,7 +127,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   }
 }
 
-/** Faults of processes, and beside them those of everything else. */
+/** Returns faults of processes, and beside them those of everything else. */
 function toLanes(
   { only }: ChaosOptions,
   tools: FaultTools,
@@ -153,7 +154,7 @@ function toLanes(
   return wanted.filter((makers) => makers.length > 0).map((makers) => createFaults(makers, tools.random));
 }
 
-/** A group of servers may still choose another primary: then the work begins again. */
+/** Repeats work, since a group of servers may still choose another primary. */
 async function withStore<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const store = await openStore(url, { log: silentLog, exclusive: false });

@@ -3,9 +3,9 @@ import { sleep } from "../../src/support/clock.ts";
 import { parseAnswer } from "./answer-text.ts";
 import type { People } from "./people/people.ts";
 
-/** Waiting ends after this time without change: longer than the minute after which turns are resumed. */
+/** Waiting ends after this time without change. It is longer than the minute after which turns resume. */
 const maxIdleMs = 90_000;
-/** Everything has its outcome for so many looks in a row: what people did last may still be on its way. */
+/** Everything has its outcome for this many looks in a row, since late actions may still be on their way. */
 const quietLooks = 4;
 
 /** Waits for the first answers, so that the bot knows the lasting conversations before the faults. */
@@ -44,7 +44,7 @@ export async function settle(people: People, inbox: Pick<Inbox, "listOpen" | "lo
       ({ label, deletedAt, refusal }) =>
         deletedAt === undefined && !answered.has(label) && refusal() === undefined,
     );
-    // What was accepted and is open no more has its outcome, e.g. a Retry. All else may be delivered again.
+    // Messages that were accepted and closed have an outcome, e.g. a Retry. Others may be delivered again.
     const accepted = await Promise.all(missing.map(({ keys }) => inbox.lookUp(keys)));
     const open = (await inbox.listOpen()).length;
     const isQuiet = open === 0 && !shown.some(({ isUnfinished }) => isUnfinished);

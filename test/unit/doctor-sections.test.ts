@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** What `npm run doctor` prints for these variables, all of them lines of `.env`. */
+/** Returns what `npm run doctor` prints for these variables, all of them lines of `.env`. */
 async function doctor(
   given: Readonly<Record<string, string>>,
   options: { readonly isOpenToOthers?: boolean; readonly now?: () => number } = {},

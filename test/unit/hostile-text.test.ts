@@ -44,9 +44,9 @@ import { hostileParts } from "../support/hostile-parts.ts";
 interface Parser {
   readonly name: string;
   readonly parse: (text: string) => unknown;
-  /** Longest text that reaches it, in characters. */
+  /** The longest text that reaches it, in characters. */
   readonly maxChars: number;
-  /** Parts that it knows besides {@link hostileParts}. */
+  /** The parts that it knows besides {@link hostileParts}. */
   readonly parts?: readonly string[];
   /** Texts around the repeated part that make its patterns match far. */
   readonly around?: readonly (readonly [before: string, after: string])[];
@@ -86,15 +86,15 @@ const inPieces = (text: string, chars: number): unknown => {
 
 /** A model's answer may be this long. */
 const answerChars = 100_000;
-/** The messages of one reply: splitting stops after them. */
+/** The length of one reply's messages, after which splitting stops. */
 const pieceChars = 20_000;
-/** A text file that somebody sends. */
+/** The length of a text file that somebody sends. */
 const fileChars = 100_000;
-/** A packet of an answer's stream. */
+/** The length of a packet in an answer's stream. */
 const deltaChars = 16_000;
-/** Longest time that the event loop may be held up. */
+/** The longest time that the event loop may be held up. */
 const holdUpMs = 50;
-/** A message of the page. */
+/** The length of a message on the page. */
 const messageChars = 60_000;
 
 const parsers: readonly Parser[] = [
@@ -282,7 +282,7 @@ const parsers: readonly Parser[] = [
   { name: "toTokens", parse: toTokens, maxChars: 100_000 },
 ];
 
-/** What stands around the repeated part by default: words, so that a pattern for an end does not match at once. */
+/** These words stand around the repeated part, so that a pattern for an end does not match at once. */
 const surroundings: readonly (readonly [before: string, after: string])[] = [["a ", " a"]];
 const slowMs = 12;
 const maxGrowth = 8;
@@ -326,8 +326,8 @@ async function findProblem(
     if (ms > 500) return `${Math.ceil(maxChars / share)} characters took ${ms} ms`;
   }
   if ((await msOf(maxChars, 1)) < slowMs) return undefined;
-  // In turns, so that what slows the machine down for a moment slows all three. The least of each is compared: other
-  // threads of this process (garbage, compilation) only ever add to it.
+  // They are measured in turns, so that what slows the machine down for a moment slows all three. The least
+  // of each is compared, since other threads of this process (garbage, compilation) only ever add to it.
   let [quarter, half, whole] = [Infinity, Infinity, Infinity];
   const growsTooFast = () => whole > slowMs && whole > maxGrowth * quarter && whole > (maxGrowth / 2) * half;
   for (let round = 0; round < leastRounds || (growsTooFast() && round < mostRounds); round += 1) {
@@ -338,7 +338,7 @@ async function findProblem(
   if (growsTooFast())
     return `a quarter of the length took ${quarter} ms, half ${half} ms, the whole ${whole} ms`;
   let limitMs = holdUpMs;
-  // How slow the machine is changes from moment to moment: time and limit are measured side by side.
+  // The machine's speed changes from moment to moment, so time and limit are measured side by side.
   for (let round = 0; whole > limitMs && round < 3; round += 1) {
     limitMs = holdUpMs * (await slowdown());
     whole = Math.min(whole, await msOf(maxChars, 1));

@@ -14,12 +14,12 @@ const repeating = patterns.filter(isRepeating);
 const fill = ({ before, pump, after }: Pumped, chars: number): string =>
   before + pump.repeat(Math.ceil(chars / pump.length)).slice(0, chars) + after;
 
-/** Longest text of the measurement. Quadratic time is more than a hundred times the limit there. */
+/** The longest text of the measurement. Quadratic time is more than a hundred times the limit there. */
 const mostChars = 32_000;
 const limitMs = 10;
 const mostRounds = 20;
 
-/** The least processor time of several searches of the whole text, in milliseconds. */
+/** Returns the least processor time of several searches of the whole text, in milliseconds. */
 function msOf({ source, flags }: SourcePattern, text: string, rounds: number): number {
   const expression = new RegExp(source, flags);
   let least = Infinity;
@@ -27,13 +27,13 @@ function msOf({ source, flags }: SourcePattern, text: string, rounds: number): n
     const { user } = process.cpuUsage();
     text.replace(expression, "");
     least = Math.min(least, (process.cpuUsage().user - user) / 1000);
-    // Nothing else that happens in this process takes as long, and twice.
+    // Nothing else that happens in this process takes as long twice.
     if (round > 0 && least > 5 * limitMs) break;
   }
   return least;
 }
 
-/** The first text on which a pattern takes too long. Texts grow, so that none is waited for. */
+/** Returns the first text on which a pattern takes too long. Texts grow, so that a slow one ends early. */
 function findSlow(pattern: SourcePattern, maxChars: number): string | undefined {
   for (const pumped of pumpsOf(pattern)) {
     for (let chars = maxChars / 64; ; chars = Math.min(chars * 4, maxChars)) {
@@ -45,7 +45,7 @@ function findSlow(pattern: SourcePattern, maxChars: number): string | undefined 
   return undefined;
 }
 
-/** What a static analysis finds: repetitions of one character that several parts of a pattern want. */
+/** Runs a static analysis, which finds repetitions of one character that several parts of a pattern want. */
 function findStatically({ source, flags }: SourcePattern): string | undefined {
   const { reports } = analyse({ source, flags });
   return reports.length === 0
@@ -67,7 +67,7 @@ test.each(boundedPatterns)(
   "$pattern, which is not linear, is quick on the longest text that it sees",
   (one) => {
     const pattern = repeating.find(({ name }) => name === one.pattern);
-    // An entry without its pattern, or for one that has become linear, is to go.
+    // An entry without its pattern, or for one that has become linear, must be removed.
     expect(pattern).toBeDefined();
     expect(pattern && findSlow(pattern, one.maxChars)).toBeUndefined();
   },

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { toSettingsTables } from "../../src/cli-help.ts";
 
-/** Headings and cells without the padding that the formatter adds. */
+/** Returns headings and cells without the padding that the formatter adds. */
 const rows = (markdown: string) =>
   markdown
     .split("\n")

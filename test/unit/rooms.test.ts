@@ -9,7 +9,7 @@ import { makeFastFolder } from "../support/fast-folder.ts";
 const project = path.join(import.meta.dirname, "../..");
 const newRoom: Room = { folder: "src/platforms/new", imports: [], packages: [] };
 let root: string;
-/** Files that import what the table allows, and what it does not. */
+/** Files that import what the table allows, and files that import what it does not. */
 const allowed: string[] = [];
 const forbidden: string[] = [];
 let refused: ReadonlySet<string>;
@@ -66,7 +66,7 @@ test("a folder in no room fails the linter", async () => {
 
 const contents = new Map<string, string>();
 
-/** A file in the room that imports `target`, as a plain import or, every second time, when it runs. */
+/** Makes a file in the room that imports `target`, statically or, every second time, when it runs. */
 async function probe(room: Room, target: string): Promise<string> {
   const file = `${room.folder}/probe-${contents.size}.ts`;
   const text =
@@ -80,7 +80,7 @@ function describeProbe(file: string): string {
   return `${file}: ${contents.get(file)}`;
 }
 
-/** How a file of the room imports another file. */
+/** Returns how a file of the room imports another file. */
 function specifier(room: Room, file: string): string {
   const relative = path.posix.relative(room.folder, file);
   return relative.startsWith("..") ? relative : `./${relative}`;
@@ -102,7 +102,7 @@ async function packageNames(): Promise<string[]> {
   return [...Object.keys(manifest.dependencies), ...Object.keys(manifest.devDependencies)];
 }
 
-/** Files in which `no-restricted-imports` found something. */
+/** Returns the files in which `no-restricted-imports` found something. */
 async function lint(): Promise<Set<string>> {
   const run = promisify(execFile)(
     path.join(project, "node_modules/.bin/oxlint"),

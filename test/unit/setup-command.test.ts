@@ -33,7 +33,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Runs setup in the test's folder; a person answers each question that contains the text, in this order. */
+/** Runs setup in the test's folder. A person answers each question that contains the text, in this order. */
 async function setUp(
   words: readonly string[],
   options: {
@@ -165,7 +165,7 @@ describe("setup that asks", () => {
 });
 
 describe("setup of a page for a team", () => {
-  /** Answers up to the page, and after it. */
+  /** The answers up to the page, and after it. */
   const before = [
     ["Bot token", ""],
     ["Bot token (xoxb-…)", ""],
@@ -206,7 +206,7 @@ describe("setup of a page for a team", () => {
       BUDGET_DAY_USD: "20",
       BUDGET_PERSON_DAY_USD: "2",
     });
-    // Compose would put variables in the place of what follows a dollar sign.
+    // Compose would replace what follows a dollar sign by variables.
     expect(await envFile()).toContain("\nPAGE_PASSWORD='a long pa$$word'\n");
     // The store's place is that of the container or the unit that reads the file.
     expect((await written())["STORE_URL"]).toBeUndefined();

@@ -11,7 +11,8 @@ const keysUsage = `Keys of the embedded gateway:
   keys usage [<id>]`;
 
 /**
- * Runs one of the commands above (the words after `keys`) and returns the output. Only `create` shows a secret.
+ * Runs one of the commands above (the words after `keys`) and returns the output. Only `create` shows a
+ * secret.
  * @throws ParleyError `invalid-option` with the usage in its message
  */
 export async function runKeysCommand(words: readonly string[], ring: KeyRing): Promise<string> {

@@ -16,22 +16,22 @@ import { createKeyUsage, endOf, type KeyUsageTotals, type Period } from "./key-u
 const keySchema = z.object({
   id: z.string(),
   name: z.string(),
-  /** SHA-256 of the secret, in hex: the secret itself is shown once and never stored. */
+  /** The SHA-256 of the secret, in hex. The secret itself is shown once and never stored. */
   hash: z.string(),
   createdAt: z.number(),
   revokedAt: z.number().optional(),
-  /** Ids, or prefixes that end in `*`. Absent: every model. */
+  /** Ids, or prefixes that end in `*`. Absent for every model. */
   models: z.array(z.string()).optional(),
   budgetUsdPerDay: z.number().optional(),
   budgetUsdPerMonth: z.number().optional(),
   requestsPerMinute: z.number().optional(),
-  /** Requests in flight at the same time. Absent: {@link defaultConcurrentRequests}. */
+  /** The most requests in flight at the same time. Default {@link defaultConcurrentRequests}. */
   concurrentRequests: z.number().optional(),
 });
 
 /** A key with its limits, issued to one person or program. */
 export type VirtualKey = z.infer<typeof keySchema>;
-/** Restrictions of a key. Absent ones do not apply. */
+/** The restrictions of a key. Absent ones do not apply. */
 export type KeyLimits = Pick<
   VirtualKey,
   "models" | "budgetUsdPerDay" | "budgetUsdPerMonth" | "requestsPerMinute" | "concurrentRequests"
@@ -43,32 +43,31 @@ export interface KeyRing {
   create(name: string, limits: KeyLimits): Promise<{ readonly key: VirtualKey; readonly secret: string }>;
   /** Returns false for an unknown key. A running gateway refuses the key from then on. */
   revoke(id: string): Promise<boolean>;
-  /** Oldest first, revoked ones included. */
+  /** Lists the keys, the oldest first, revoked ones included. */
   list(): Promise<readonly VirtualKey[]>;
   usage(id: string, period: Period): Promise<KeyUsageTotals>;
-  /** Whether a key was ever issued. Revoked ones count: revoking the last key must not open the gateway. */
+  /** Whether a key was ever issued. Revoked ones count, so that revoking the last opens nothing. */
   hasIssuedKeys(): Promise<boolean>;
   /**
-   * The permissions of a secret's bearer. `undefined` for a secret that is unknown or revoked.
+   * Returns the permissions of a secret's bearer, or `undefined` for a secret that is unknown or revoked.
    * @throws ApiError 402 (budget used up), 429 (rate limited, too many in flight), both with `Retry-After`
    */
   admit(token: string): Promise<Access | undefined>;
 }
 
-/** Settings of {@link createKeyRing}. */
+/** The options of {@link createKeyRing}. */
 interface KeyRingOptions {
   readonly store: KeyValue;
   readonly log: Log;
   readonly now?: () => number;
 }
 
-/** Requests of one key in flight at the same time, unless it was created with another limit. */
+/** The requests of one key in flight at the same time, unless it was created with another limit. */
 const defaultConcurrentRequests = 16;
 const maxLimitedKeys = 10_000;
-/** How long an id without a key costs the store nothing, in milliseconds. */
+/** How long an id without a key is not looked up in the store, in milliseconds. */
 const unknownForMs = 5000;
 
-/** @see {@link KeyRing} */
 export function createKeyRing({ store, log, now = () => steadyClock.now() }: KeyRingOptions): KeyRing {
   const keyUsage = createKeyUsage(store);
   const ledger = createBudgetLedger({
@@ -94,7 +93,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
     return keys.filter((key) => key !== undefined);
   };
 
-  /** A secret contains the id of its key, so that no search through hashes is needed. */
+  /** Finds a key by its secret. The secret contains the key's id, so that no hashes need to be searched. */
   const find = async (token: string): Promise<VirtualKey | undefined> => {
     const id = /^parley_([0-9a-f]{12})_[\w-]{43}$/.exec(token)?.[1];
     if (id === undefined || unknownIds.has(id)) return undefined;
@@ -124,7 +123,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       const reservation = await ledger.reserve(key.id, key, worstUsd, worst.mustFit);
       return createCharge(worst, (target, usage) => {
         const costUsd = usage?.costUsd ?? costOf(target?.model?.prices ?? {}, usage ?? {}) ?? 0;
-        // Fire and forget: it never throws, and the client need not wait for the store.
+        // Nobody waits for this. It never throws, and the client need not wait for the store.
         void reservation.settle(usage === undefined ? undefined : { usage, costUsd });
       });
     };
@@ -196,7 +195,7 @@ function tooManyInFlight(limit: number): ApiError {
 }
 
 /**
- * The most that a request can cost at any of its targets, in USD.
+ * Returns the most that a request can cost at any of its targets, in USD.
  * @throws ApiError 403 `model_without_price` when the settings have no price of a target for the operation
  */
 function worstCostOf(operation: ModelOperation, targets: readonly Target[], most: BilledAmounts): number {
@@ -228,43 +227,43 @@ interface Budgets {
   readonly budgetUsdPerMonth?: number | undefined;
 }
 
-/** Part of a budget that is kept for one running request. */
+/** The part of a budget that is kept for one running request. */
 export interface Reservation {
-  /** Frees the reservation and records what was used, if anything. Called once. Never throws. */
+  /** Frees the reservation and records what was used, if anything. It is called once and never throws. */
   settle(used: { readonly usage: UpstreamUsage; readonly costUsd: number } | undefined): Promise<void>;
 }
 
 /**
- * Spending of keys against their budgets. A request is admitted while spent and reserved together are below the budget,
- * so both together never pass it by more than one request's reserve. Atomic within this process only.
+ * Tracks the spending of keys against their budgets. A request is admitted while spent and reserved together
+ * are below the budget, so both together never pass it by more than one request's reserve. It is atomic only
+ * within this process.
  */
 interface BudgetLedger {
   /** @throws ApiError 402 `budget_exceeded` when a budget is spent */
   expectBudget(keyId: string, budgets: Budgets): Promise<void>;
   /**
-   * @param mustFit the reserve itself must be within the budget: nothing says that the request will cost less
-   * @throws ApiError 402 `budget_exceeded` (spent, or less than must fit), 429 `budget_reserved` (the rest is reserved by
-   *   other requests)
+   * @param mustFit the reserve itself must be within the budget, since the request may cost that much
+   * @throws ApiError 402 `budget_exceeded` (spent, or less than must fit), 429 `budget_reserved` (the rest is
+   *   reserved by other requests)
    */
   reserve(keyId: string, budgets: Budgets, worstUsd: number, mustFit?: boolean): Promise<Reservation>;
 }
 
-/** Settings of {@link createBudgetLedger}. */
+/** The options of {@link createBudgetLedger}. */
 interface BudgetLedgerOptions {
   readonly keyUsage: ReturnType<typeof createKeyUsage>;
   readonly now: () => number;
-  /** The usage could not be stored. It counts until the end of the process. */
+  /** Is called when the usage could not be stored. It counts until the end of the process. */
   onLost(keyId: string, costUsd: number, error: unknown): void;
 }
 
 interface Open {
   reservations: number;
   reservedUsd: number;
-  /** Spent, and not stored because the store failed. */
+  /** The amount that is spent, but not stored because the store failed. */
   unsavedUsd: number;
 }
 
-/** @see {@link BudgetLedger} */
 export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
   const { keyUsage } = options;
   const queue = createKeyedQueue();
@@ -347,7 +346,7 @@ function reservedElsewhere(budgetUsd: number, period: Period): ApiError {
 /** The store of keys and their usage. It holds a few small values. Contract: a failing store throws. */
 export interface KeyValue {
   get(key: string): Promise<Json | undefined>;
-  /** Kept for `ttlMs`, or without expiry. */
+  /** Keeps a value for `ttlMs`, or without expiry. */
   set(key: string, value: Json, ttlMs?: number): Promise<void>;
   delete(key: string): Promise<void>;
 }

@@ -4,7 +4,7 @@ import type { UpstreamUsage } from "../upstreams/upstream-client.ts";
 import type { KeyValue } from "./key-ring.ts";
 import { isParleyError } from "../../core/errors.ts";
 
-/** Usage of a key in one day or month (UTC). */
+/** The usage of a key in one day or month (UTC). */
 export interface KeyUsageTotals {
   readonly requests: number;
   readonly promptTokens: number;
@@ -14,7 +14,7 @@ export interface KeyUsageTotals {
   readonly costUsd: number;
 }
 
-/** `day` is `2026-11-20`, `month` `2026-11`. */
+/** A `day` is `2026-11-20`, a `month` `2026-11`. */
 export type Period = "day" | "month";
 
 const none: KeyUsageTotals = {
@@ -27,13 +27,12 @@ const none: KeyUsageTotals = {
 };
 const retentionMs: Readonly<Record<Period, number>> = { day: 40 * 86_400_000, month: 400 * 86_400_000 };
 
-/** Counters of usage by key. Additions within a process are serialized; several processes may overwrite each other's. */
+/** Counts usage by key. One process adds in sequence, but several may overwrite each other's counts. */
 interface KeyUsage {
   read(keyId: string, period: Period, at: Date): Promise<KeyUsageTotals>;
   add(keyId: string, usage: UpstreamUsage, costUsd: number, at: Date): Promise<void>;
 }
 
-/** @see {@link KeyUsage} */
 export function createKeyUsage(store: KeyValue): KeyUsage {
   const additions = createKeyedQueue();
   const read: KeyUsage["read"] = async (keyId, period, at) =>
@@ -58,7 +57,7 @@ export function createKeyUsage(store: KeyValue): KeyUsage {
   };
 }
 
-/** End of a period, when its budget is reset. */
+/** Returns the end of a period, when its budget is reset. */
 export function endOf(period: Period, at: Date): Date {
   const [year, month] = [at.getUTCFullYear(), at.getUTCMonth()];
   return new Date(
@@ -70,7 +69,7 @@ function toKey(keyId: string, period: Period, at: Date): string {
   return `use:${keyId}:${at.toISOString().slice(0, period === "day" ? 10 : 7)}`;
 }
 
-/** Values that are no amount count as 0. */
+/** Reads stored totals. Values that are no amount count as 0. */
 function toTotals(value: Json | undefined): KeyUsageTotals {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return none;
   const record = value as Readonly<Record<string, Json>>;
@@ -88,7 +87,7 @@ function toTotals(value: Json | undefined): KeyUsageTotals {
   };
 }
 
-/** How many of the issued keys are in force and how many were revoked; zeros while the store is unavailable. */
+/** Counts the issued keys in force and the revoked ones. Both are 0 while the store is unavailable. */
 export async function countKeys(
   store: Pick<KeyValue, "get">,
 ): Promise<{ readonly active: number; readonly revoked: number }> {

@@ -17,20 +17,20 @@ const abilities = `I am Parley's sandbox: rules, no language model. With me ever
 
 ${howToConnect}`;
 
-/** Patterns are searched in the beginning of a message only: in a megabyte that could take minutes. */
+/** Patterns are searched only in the beginning of a message. In a megabyte that could take minutes. */
 const maxSearchedChars = 2000;
 
 /** One message of the conversation. */
 export interface Said {
   readonly role: "user" | "assistant";
   readonly text: string;
-  /** Number of images. */
+  /** The number of images. */
   readonly images: number;
 }
 
 /**
- * The answer of `sandbox/chat`. It shows that the whole conversation was received and that pictures were decoded. The
- * same request gives the same answer.
+ * Makes the answer of `sandbox/chat`. It shows that the whole conversation was received and that pictures
+ * were decoded. The same request gives the same answer.
  */
 export async function answerChat(body: ChatBody, describeImage: DescribeImage): Promise<string> {
   const change = askForChange(body);
@@ -62,7 +62,7 @@ function answerText(body: ChatBody): string {
   return `You wrote: “${quote(last.text, 300)}”\n\n${memory}`;
 }
 
-/** `undefined` when the last message has no picture and does not ask about an earlier one. */
+/** Returns `undefined` when the last message has no picture and does not ask about an earlier one. */
 async function describeImages(body: ChatBody, describeImage: DescribeImage): Promise<string | undefined> {
   const messages = body.messages.map((message, index) => ({ message, images: imagesOf(message, index) }));
   const last = messages.findLast(({ message }) => message.role === "user");
@@ -80,7 +80,7 @@ async function describeImages(body: ChatBody, describeImage: DescribeImage): Pro
 const ordinals = "first second third fourth fifth sixth seventh eighth ninth tenth".split(" ");
 const numbers = "zero one two three four five six seven eight nine ten".split(" ");
 
-/** The answer to a question about the conversation itself, `undefined` where the last message asks none. */
+/** Answers a question about the conversation itself, or returns `undefined` where there is none. */
 export function recallText(said: readonly Said[]): string | undefined {
   const question = (said.at(-1)?.text ?? "").slice(0, 300).toLowerCase();
   const asks = (pattern: RegExp): boolean => pattern.test(question);
@@ -110,7 +110,7 @@ export function recallText(said: readonly Said[]): string | undefined {
   return `In message ${index + 1} of ${found.length} ${who} said: “${quote(message.text, 4000)}”`;
 }
 
-/** The message that a question is about, from 0; it may be outside the conversation. */
+/** Returns the message that a question is about, from 0. It may be outside the conversation. */
 function indexAsked(question: string, length: number): number | undefined {
   const ago = /\b(\w{1,5}) (?:(?:messages?|turns?|questions?) )?(?:ago|back)\b/.exec(question)?.[1];
   if (ago !== undefined) {
@@ -130,7 +130,7 @@ const stopWords = new Set(
   ),
 );
 
-/** The earlier message of the user that shares most words with a question; the later of equals may correct the earlier. */
+/** Returns the user's earlier message that shares most words with a question, the later one if equal. */
 export function findRelated(said: readonly Said[]): Said | undefined {
   const question = said.at(-1)?.text.slice(-1000) ?? "";
   if (!question.includes("?")) return undefined;
@@ -158,7 +158,7 @@ const sentences =
   "A long answer shows how messages are split, and whether every part arrives in order. None may be missing, none may " +
   "come twice. Markdown such as **bold**, *italic* and `code` should survive the cut.";
 
-/** A text of the kind and length that a message asks for, `undefined` where it asks for none. */
+/** Returns a text of the kind and length that a message asks for, or `undefined` where it asks for none. */
 export function longText(request: string): string | undefined {
   if (!/\b(write|show|give|send|print|make|create|need|want|please)\b|^an? /i.test(request)) return undefined;
   const rows = Number(/(\d{1,4})[ -]*(?:rows?|lines?)/i.exec(request)?.[1] ?? 10);
@@ -172,7 +172,7 @@ export function longText(request: string): string | undefined {
   return amount > 0 ? writeLong(amount, (match[3] ?? "char").toLowerCase()) : undefined;
 }
 
-/** Numbered paragraphs, or lines, of exactly the requested length, at most 100,000 characters. */
+/** Returns numbered paragraphs or lines of exactly the requested length, at most 100,000 characters. */
 function writeLong(amount: number, unit: string): string {
   const isLines = unit === "line";
   const parts = Array.from({ length: Math.min(amount, 1000) }, (_, at) =>
@@ -197,7 +197,7 @@ function writeTable(rows: number): string {
   return ["| No. | Name | Square |", "| ---: | :--- | ---: |", ...body].join("\n");
 }
 
-/** One of each kind of Markdown. */
+/** One example of each kind of Markdown. */
 const markdownTour = `# A heading
 
 Text in **bold**, *italic*, ~~struck~~ and \`inline code\`, with a [link](https://example.com/).
@@ -222,8 +222,9 @@ const verbs =
   /^(?:please )?(?:make|turn|change|paint|tint|rotate|mirror|flip|blur|add|remove|put|darken|brighten)\b/i;
 
 /**
- * The line with which Parley's system message lets a model ask for a change of a picture, where the person asks for one.
- * `undefined`: the system message tells of no pictures, or the person asks for something else.
+ * Returns the line with which Parley's system message lets a model ask for a change of a picture, where the
+ * person asks for one. Returns `undefined` where the system message mentions no pictures, or the person asks
+ * for something else.
  */
 function askForChange(body: ChatBody): string | undefined {
   const system = body.messages.flatMap((one) => (one.role === "system" ? [textOf(one)] : [])).join("\n");
@@ -232,7 +233,7 @@ function askForChange(body: ChatBody): string | undefined {
   const request =
     message === undefined ? "" : withoutAuthor(textOf(message)).slice(0, maxSearchedChars).trim();
   if (last === "" || !verbs.test(request)) return undefined;
-  // The picture that is named, by its number in a word or by a word of its description.
+  // The picture is named by its number in a word or by a word of its description.
   const words = toKeywords(request.replace(verbs, ""));
   const nth = ordinals.findIndex((word) => words.has(word)) + 1;
   const named = [...system.matchAll(/^(\d+): "(.*)"/gm)].findLast(([, , prompt = ""]) =>
@@ -256,7 +257,7 @@ function count(amount: number, noun: string): string {
   return `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : "s"}`;
 }
 
-/** One line, cut where long, without quotation marks that would end the quotation. */
+/** Returns one line, cut where long, without quotation marks that would end the quotation. */
 function quote(text: string, maxChars = 500): string {
   const line = text.replaceAll(/\s+/g, " ").replaceAll(/[“”]/g, '"').trim();
   return line.length <= maxChars ? line : `${line.slice(0, maxChars)}…`;

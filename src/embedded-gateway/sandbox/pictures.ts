@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Sharp } from "sharp";
 import { decodeInTurn, loadSharp, openPicture } from "../../media/load-sharp.ts";
 
-/** In pixels. */
+/** A size in pixels. */
 export interface Size {
   readonly widthPx: number;
   readonly heightPx: number;
@@ -25,7 +25,7 @@ const palette: Readonly<Record<string, string>> = {
   black: "#20232a",
 };
 
-/** The first colour that a text names. */
+/** Returns the first colour that a text names. */
 function colourIn(text: string): string | undefined {
   const words =
     text
@@ -37,7 +37,7 @@ function colourIn(text: string): string | undefined {
   return name === undefined ? undefined : palette[name];
 }
 
-/** The name of the nearest colour of the palette. Channels are 0 to 255. */
+/** Returns the name of the nearest colour of the palette. Channels are 0 to 255. */
 export function nameColour(...channels: readonly [red: number, green: number, blue: number]): string {
   const distances = Object.entries(palette).map(([name, hex]) => {
     const steps = channels.map((value, at) => value - Number.parseInt(hex.slice(1 + at * 2, 3 + at * 2), 16));
@@ -47,8 +47,9 @@ export function nameColour(...channels: readonly [red: number, green: number, bl
 }
 
 /**
- * A PNG card with the prompt's words, in the colour that it names or else in one of its own, and the sandbox label.
- * @param index of several pictures of one prompt, which differ in the number of dots
+ * Draws a PNG card with the prompt's words and the sandbox label, in the colour that the prompt names or else
+ * in its own.
+ * @param index the position among several pictures of one prompt, which differ in the number of dots
  */
 export async function drawCard(prompt: string, size: Size, index = 0): Promise<Buffer> {
   const hue = createHash("sha256").update(prompt).digest().readUInt16BE() % 360;
@@ -64,12 +65,12 @@ export async function drawCard(prompt: string, size: Size, index = 0): Promise<B
     .toBuffer();
 }
 
-/** All drawing is done on a canvas 1000 units wide. */
+/** Returns the height of the canvas, which is always 1000 units wide. */
 function heightOf({ widthPx, heightPx }: Size): number {
   return (1000 * heightPx) / widthPx;
 }
 
-/** An SVG with the sandbox label. */
+/** Makes an SVG with the sandbox label. */
 function toSvg(size: Size, content: string): Buffer {
   const height = heightOf(size);
   const box = `viewBox="0 0 1000 ${height}" preserveAspectRatio="none"`;
@@ -81,7 +82,7 @@ function toSvg(size: Size, content: string): Buffer {
 const lineChars = 26;
 const maxLines = 6;
 
-/** The beginning of a text in lines, on a dark band around `middle`. */
+/** Sets the beginning of a text in lines, on a dark band around `middle`. */
 export function toLines(text: string, middle: number): string {
   const words = text.slice(0, 500).replaceAll(/\s+/g, " ").trim();
   const all = words.match(new RegExp(`[^]{1,${lineChars}}(?: |$)|[^]{1,${lineChars}}`, "g")) ?? [];
@@ -102,7 +103,7 @@ function escapeXml(text: string): string {
     .replaceAll(/[&<>"']/g, (character) => `&#${character.codePointAt(0)};`);
 }
 
-/** "SANDBOX" in pixels, since the label must be readable on a machine without fonts. */
+/** Spells "SANDBOX" in pixels, since the label must be readable on a machine without fonts. */
 const labelRows = [
   "####..##..#..#.###..###...##..#..#",
   "#....#..#.##.#.#..#.#..#.#..#.#..#",
@@ -154,12 +155,12 @@ export function asksForEdit(prompt: string): boolean {
   );
 }
 
-/** Longest edge of an edited picture. */
+/** The longest edge of an edited picture. */
 const maxEdgePx = 2048;
 
 /**
- * Edits a picture as the prompt asks; without a known edit the words are written over it. Returns a PNG with the sandbox
- * label, of an animation the first frame, and what was done, in words.
+ * Edits a picture as the prompt asks. Without a known edit the words are written over it. Returns a PNG with
+ * the sandbox label (an animation's first frame), and what was done, in words.
  * @throws Error of the decoder
  */
 export function editPicture(bytes: Buffer, prompt: string): Promise<{ png: Buffer; done: string }> {
@@ -185,7 +186,8 @@ export function editPicture(bytes: Buffer, prompt: string): Promise<{ png: Buffe
 }
 
 /**
- * What can be seen of a picture without understanding it: format, size in pixels and bytes, frames, main colours.
+ * Describes what can be seen of a picture without understanding it: format, size in pixels and bytes, frames,
+ * main colours.
  * @throws Error of the decoder
  */
 export function describePicture(bytes: Buffer): Promise<string> {
@@ -211,7 +213,7 @@ function describeColours(pixels: Buffer): string {
   return most.map(([name, count]) => `${name} ${Math.round((count * 400) / pixels.length)} %`).join(", ");
 }
 
-/** A size in bytes for people: "12.3 kB". */
+/** Formats a size in bytes for people: "12.3 kB". */
 export function toSize(bytes: number): string {
   return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }

@@ -1,8 +1,9 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { decoderOf, readFormat, type Recording } from "../../media/recordings/recording-format.ts";
 
-// The entry of the worker thread that `sandbox.ts` starts. It posts what the headers say, then a counted length where
-// they name none. The sound is decoded in pieces, since some formats decode to 100,000 times their size.
+// This is the entry of the worker thread that `sandbox.ts` starts. It posts what the headers say, then a
+// counted length where they name none. The sound is decoded in pieces, since some formats decode to 100,000
+// times their size.
 const chunkBytes = 4096;
 const maxSeconds = 900;
 

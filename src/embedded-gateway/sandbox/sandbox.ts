@@ -10,9 +10,9 @@ import { type ChatBody, type ImageBody, type TranscriptionFields, imagesOf, text
 import { answerChat, withoutAuthor } from "./chat-model.ts";
 import { asksForEdit, describePicture, drawCard, editPicture, type Size, toSize } from "./pictures.ts";
 
-/** Settings of {@link createSandbox}. */
+/** The options of {@link createSandbox}. */
 interface SandboxOptions {
-  /** Pause between two words of a streamed answer, in milliseconds. */
+  /** The pause between two words of a streamed answer, in milliseconds. */
   readonly wordDelayMs: number;
   readonly shelf: PictureShelf;
   imageLoaderFor(exchange: Exchange): LoadImage;
@@ -25,12 +25,12 @@ interface Sandbox {
   transcribe(exchange: Exchange, fields: TranscriptionFields, bytes: Buffer): Promise<void>;
 }
 
-/** Marks every answer of the sandbox for programs; people read it in the text and in the picture. */
+/** Marks every answer of the sandbox for programs. People read it in the text and in the picture. */
 const sandboxHeader = { "x-parley-sandbox": "true" } as const;
-/** Limits of a drawn picture's edges, in pixels. */
+/** The limits of a drawn picture's edges, in pixels. */
 const edgePx = { min: 16, max: 2048 } as const;
 
-/** Everything is computed in this process. Libraries are loaded with their first use. */
+/** Creates the sandbox, which computes everything in this process. Libraries are loaded on first use. */
 export function createSandbox(options: SandboxOptions): Sandbox {
   return {
     chat: async (exchange, body) => {
@@ -94,8 +94,8 @@ interface SandboxAnswer {
 }
 
 /**
- * The chat answer of `sandbox/image`. A picture of the last message, or an earlier one that the message refers to, is
- * edited; otherwise a card is drawn.
+ * Makes the chat answer of `sandbox/image`. A picture of the last message, or an earlier one that the message
+ * refers to, is edited. Otherwise a card is drawn.
  */
 async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<SandboxAnswer> {
   const index = body.messages.findLastIndex((message) => message.role === "user");
@@ -115,12 +115,12 @@ async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<
   };
 }
 
-/** Tokens counted for an image, in prompts and answers. */
+/** The tokens counted for an image, in prompts and answers. */
 const imageTokens = 256;
-/** Limit of all pauses between words together. */
+/** The limit of all pauses between words together. */
 const maxPauseMs = 5000;
 
-/** Sends an answer at once, or streams it word by word when the request asks for that. The image follows the text. */
+/** Sends an answer at once, or word by word when the request asks for that. The image follows the text. */
 async function sendAnswer(
   exchange: Exchange,
   body: ChatBody,
@@ -169,7 +169,7 @@ async function sendAnswer(
   stream.end();
 }
 
-/** The text before the first of the request's `stop` texts. */
+/** Returns the text before the first of the request's `stop` texts. */
 function cutAtStop(text: string, stop: unknown): string {
   const ends = (Array.isArray(stop) ? (stop as unknown[]) : [stop]).slice(0, 16).flatMap((one) => {
     const at = typeof one === "string" && one !== "" ? text.indexOf(one) : -1;
@@ -190,15 +190,16 @@ function toUsage(body: ChatBody, completionTokens: number): Record<string, numbe
   };
 }
 
-/** Most characters in one token. */
+/** The most characters in one token. */
 const tokenChars = 16;
 /** The first tokens of a text are single words. */
 const singleWords = 64;
 
 /**
- * The sandbox's tokens: single words at first, so that a small `max_tokens` cuts where a real model would at the latest;
- * then as many whole words as fit 16 characters, so that an answer of 9,000 characters fits the default limit of 1,024
- * tokens. Longer words are cut. Joined they are the text again.
+ * Splits a text into the sandbox's tokens. The first are single words, so that a small `max_tokens` cuts
+ * where a real model would at the latest. The others are as many whole words as fit 16 characters, so that an
+ * answer of 9,000 characters fits the default limit of 1,024 tokens. Longer words are cut. Joined, the tokens
+ * are the text again.
  */
 export function toTokens(text: string): string[] {
   const tokens: string[] = [];
@@ -211,28 +212,28 @@ export function toTokens(text: string): string[] {
   return tokens;
 }
 
-/** The number of tokens of a text; past 2,000 characters by its length, since prompts can be megabytes. */
+/** Counts the tokens of a text. Past 2,000 characters it goes by length, since prompts can be megabytes. */
 function countTokens(text: string): number {
   return toTokens(text.slice(0, 2000)).length + Math.ceil(Math.max(0, text.length - 2000) / tokenChars);
 }
 
-/** Words with the white space before them, none longer than a token; surrogate pairs stay whole. */
+/** Splits words with the white space before them, no longer than a token. Surrogate pairs stay whole. */
 export function toWords(text: string): string[] {
   return text.match(/\s{0,15}(?:[^\s\uD800-\uDFFF]|[\uD800-\uDBFF][\uDC00-\uDFFF]){1,14}|[^]{1,2}/g) ?? [];
 }
 
-/** A recording is read in a thread of its own, since hostile files make the libraries loop; past these it is ended. */
+/** A recording is read in its own thread, since hostile files make libraries loop. These limits end it. */
 const readLimits = { timeoutMs: 30_000, maxHeapMb: 256, maxGrowthBytes: 500_000_000 };
-/** Bounds the memory and leaves a processor to others: one recording at a time. */
+/** One recording at a time limits the memory and leaves a processor to others. */
 const queue = createKeyedQueue();
 const worker = new URL("./recordings-worker.ts", import.meta.url);
 
-/** Names of containers that are no abbreviation of capitals. */
+/** The names of containers that are no abbreviation in capitals. */
 const containers: Readonly<Record<string, string>> = { ogg: "Ogg", mp4: "MP4 (M4A)", webm: "WebM" };
 
 /**
  * Says how long a recording is, and what else its headers tell. File names and claimed types are ignored.
- * @throws ApiError 400 for `file`: no audio, or audio that cannot be read
+ * @throws ApiError 400 for `file` that is no audio, or audio that cannot be read
  */
 export async function describeRecording(
   bytes: Buffer,
@@ -246,7 +247,7 @@ export async function describeRecording(
   let format: RecordingFormat = {};
   try {
     await queue.run("read", async () => {
-      // A copy, since the thread takes its memory over.
+      // The recording is copied, since the thread takes its memory over.
       const recording = { bytes: new Uint8Array(bytes), mediaType, container };
       const onMessage = (message: unknown) => void (format = message as RecordingFormat);
       await runBoundedWorker(worker, recording, readLimits, onMessage, signal);

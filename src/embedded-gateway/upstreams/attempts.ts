@@ -12,7 +12,7 @@ interface AttemptOptions {
   readonly signal: AbortSignal;
   readonly log: Log;
   readonly charge: Charge;
-  /** Whether a repeated request may be billed twice: it is then retried only when it cannot have begun. */
+  /** Whether a repeated request may be billed twice, so that it is retried only when it cannot have begun. */
   readonly isCostly: boolean;
 }
 
@@ -20,9 +20,9 @@ interface AttemptOptions {
 const maxWaitMs = 2000;
 
 /**
- * Tries the targets in order, each with its retries, until one answers. Contract: `attempt` throws UpstreamFailure
- * only while nothing of an answer has been sent to the client.
- * @throws ApiError of the first target's last failure, since its model was requested; the signal's reason
+ * Tries the targets in order, each with its retries, until one answers. Contract: `attempt` throws
+ * UpstreamFailure only while nothing of an answer has been sent to the client.
+ * @throws ApiError of the first target's last failure, since its model was requested, or the signal's reason
  */
 export async function tryTargets<T>(
   options: AttemptOptions,
@@ -33,7 +33,7 @@ export async function tryTargets<T>(
   for (const target of targets) {
     try {
       return await withRetries(() => charged(target, options, attempt), {
-        // What costs is repeated by the rule of images: only when it cannot have begun.
+        // A costly request is repeated by the rule of images: only when it cannot have begun.
         operation: options.isCostly ? "image" : "chat",
         rules: { maxAttempts: target.upstream.retries + 1, baseDelayMs: 200, maxDelayMs: maxWaitMs },
         deadlineAt: Number.POSITIVE_INFINITY,
@@ -59,7 +59,7 @@ async function charged<T>(
   try {
     return await attempt(target);
   } catch (error) {
-    // Whatever failed then: the client has left a request that was sent.
+    // Whatever failed then, the client has left a request that was sent.
     if (signal.aborted) throw error;
     if (error instanceof UpstreamFailure) {
       const { status, code } = error.toClient;
@@ -82,17 +82,17 @@ export interface Forwarding {
   readonly exchange: Exchange;
   readonly targets: readonly [Target, ...Target[]];
   readonly log: Log;
-  /** Silence after which a waiting stream is opened with a comment, in milliseconds. */
+  /** The silence after which a waiting stream is opened with a comment, in milliseconds. */
   readonly pingMs: number;
   clientOf(target: Target): UpstreamClient;
   readonly loadImage: LoadImage;
   /** Whether a URL is one of this gateway's own pictures, which upstreams cannot reach. */
   isOwnPicture(url: string): boolean;
-  /** What the request costs; {@link tryTargets} tells it of each attempt. */
+  /** The cost of the request. {@link tryTargets} reports each attempt to it. */
   readonly charge: Charge;
 }
 
-/** Headers of a forwarded answer that name the upstream. What could not be sent as a header is left out. */
+/** Returns headers that name the upstream of an answer, without those that are no valid header. */
 export function toAnswerHeaders(target: Target, headers: Headers): Record<string, string> {
   const requestId = headers["x-request-id"];
   return {

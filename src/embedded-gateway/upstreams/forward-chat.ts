@@ -22,8 +22,8 @@ import type { SseWriter } from "../../support/sse-writer.ts";
 import { sendLast } from "../api-error.ts";
 
 /**
- * Forwards a chat request. Retries and fallbacks happen before the first event only; the answer's `model` is the public
- * id of the model that answered.
+ * Forwards a chat request. Retries and fallbacks happen only before the first event. The answer's `model` is
+ * the public id of the model that answered.
  */
 export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promise<void> {
   const { exchange, targets, log, charge } = forwarding;
@@ -51,7 +51,7 @@ export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promi
 
 async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<void> {
   const { exchange, targets, log, charge } = forwarding;
-  // Proxies close connections that stay silent, so the stream is opened early; from then on errors are events.
+  // Proxies close silent connections, so the stream is opened early. From then on errors are events.
   const early = setTimeout(() => exchange.openStream(), forwarding.pingMs);
   const limits = limitsOf(body);
   try {
@@ -77,14 +77,14 @@ async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<vo
   }
 }
 
-/** Of all images of one answer together, as base64. */
+/** The limit of all images of one answer together, as base64. */
 const maxImageBytes = 48 * 1024 * 1024;
 
 function limitsOf(body: ChatBody): AnswerLimits {
   return answerLimitsOf((body.n ?? 1) * body.max_tokens, maxImageBytes);
 }
 
-/** An answer in one piece. */
+/** Returns the limit of an answer in one piece. */
 function maxWholeBytes({ textChars, asideChars }: AnswerLimits): number {
   return Math.min((textChars + asideChars) * 2 + maxImageBytes, 128 * 1024 * 1024);
 }
@@ -153,21 +153,23 @@ async function toDataUri(bytes: Buffer): Promise<string> {
   return `data:${mediaType};base64,${bytes.toString("base64")}`;
 }
 
-/** Target and callbacks of {@link pumpStream}. */
+/** The target and the callbacks of {@link pumpStream}. */
 interface PumpOptions {
   readonly target: Target;
   readonly signal: AbortSignal;
   readonly log: Log;
   readonly limits: AnswerLimits;
-  /** Of one event, and of an answer that is not streamed. */
+  /** The limit of one event, and of an answer that is not streamed. */
   readonly maxEventBytes: number;
-  /** Opens the stream to the client. Called with the first event; no other target is tried after it. */
+  /**
+   * Opens the stream to the client. It is called with the first event, and no other target is tried after it.
+   */
   open(): SseWriter;
   /** Whether the client asked for the usage chunk. */
   readonly wantsUsage: boolean;
   /** Used when the upstream reports no usage. */
   readonly estimatedPromptTokens: number;
-  /** Called once as soon as a part of the answer was forwarded. What the upstream did not report is estimated. */
+  /** Is called once, after a part of the answer was forwarded. Amounts without a report are estimated. */
   onUsage(usage: UpstreamUsage): void;
 }
 
@@ -178,8 +180,9 @@ interface Choice {
 }
 
 /**
- * Forwards a streamed answer event by event, with backpressure. An interrupted answer ends with an error event and
- * without `[DONE]`; a finish reason is never made up, except `length` for an answer that is cut at its limits.
+ * Forwards a streamed answer event by event, with backpressure. An interrupted answer ends with an error
+ * event and without `[DONE]`. A finish reason is never made up, except `length` for an answer that is cut at
+ * its limits.
  * @throws UpstreamFailure before the first event was forwarded
  */
 export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
@@ -220,7 +223,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     if (counters.size > maxChoices) return "silent";
     return images > maxImagesPerAnswer * counters.size ? "images" : meter.exceeded();
   };
-  /** Ends the answer here. `chunk` is the one over the limit: only the beginning of its text is sent. */
+  /** Ends the answer here. `chunk` is the one over the limit. Only the beginning of its text is sent. */
   const cut = (what: string, chunk: Record<string, unknown>, choices: readonly Choice[]) => {
     options.log.warn({ model: target.publicId, what }, "upstream answer over its limit is cut");
     isDone = true;
@@ -326,7 +329,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   }
 }
 
-/** Answers of one stream. More than `n` can be only a mistake. */
+/** The most answers of one stream. More than `n` can only be a mistake. */
 const maxChoices = 16;
 
 function toChoices(value: unknown): Choice[] {
@@ -344,7 +347,7 @@ async function sendWhole(answer: UpstreamAnswer, options: PumpOptions): Promise<
   const chunks = toChoices(choices) as Record<string, unknown>[];
   if (chunks.length === 0) throw toBrokenFailure(target.prefix, "sent an empty answer", "upstream_empty");
   const counted = cutAnswer(chunks, createAnswerMeter(options.limits));
-  // Recorded before it is sent: a client that does not read its answer pays for it too.
+  // It is recorded before it is sent, so that a client that does not read its answer pays for it too.
   options.onUsage({
     promptTokens: options.estimatedPromptTokens,
     completionTokens: Math.ceil((counted.textChars + counted.asideChars) / 4),
@@ -371,10 +374,10 @@ function toFailure(target: Target, error: unknown): UpstreamFailure {
   return toBrokenFailure(target.prefix, "interrupted its answer", "upstream_interrupted", error);
 }
 
-/** Characters and images of one part of an answer. */
+/** The characters and images of one part of an answer. */
 interface AnswerCount {
   textChars: number;
-  /** Reasoning, tool calls, refusals and whatever else a message has. */
+  /** The characters of reasoning, tool calls, refusals and whatever else a message has. */
   asideChars: number;
   images: number;
 }
@@ -447,8 +450,8 @@ function isImage(part: unknown): boolean {
 type Fields = Record<string, unknown>;
 
 /**
- * Cuts an answer that was not streamed at its limits, in place: the text is shortened, what is beyond is dropped, and
- * the finish reason becomes `length`. Returns what is left.
+ * Cuts an answer that was not streamed at its limits, in place. The text is shortened, what is beyond is
+ * dropped, and the finish reason becomes `length`. Returns what is left.
  */
 function cutAnswer(choices: readonly unknown[], meter: ReturnType<typeof createAnswerMeter>): AnswerCount {
   const total: AnswerCount = { textChars: 0, asideChars: 0, images: 0 };
@@ -478,7 +481,7 @@ function cutAnswer(choices: readonly unknown[], meter: ReturnType<typeof createA
   return total;
 }
 
-/** The role, the beginning of the text and the first images of a message or delta that is over a limit. */
+/** Returns the role, the beginning of the text and the first images of a message over a limit. */
 function cutMessage({ role, content, images }: Fields, maxChars: number): Fields {
   return {
     ...(typeof role === "string" ? { role } : {}),
@@ -487,7 +490,7 @@ function cutMessage({ role, content, images }: Fields, maxChars: number): Fields
   };
 }
 
-/** Surrogate pairs stay whole. */
+/** Cuts a text. Surrogate pairs stay whole. */
 function cutText(text: string, maxChars: number): string {
   const cut = text.slice(0, maxChars);
   return /[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut;

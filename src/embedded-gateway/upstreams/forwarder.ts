@@ -30,7 +30,7 @@ import { tokensPerGeneratedImage } from "../worst-case.ts";
 import { toArrivingForm, toForm } from "../../wire/multipart-form.ts";
 import type { Target } from "../router.ts";
 
-/** Settings of {@link createForwarder}. */
+/** The options of {@link createForwarder}. */
 interface ForwarderOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
@@ -44,11 +44,11 @@ export type Forwarded = Omit<Forwarding, "log" | "pingMs" | "clientOf">;
 /** The gateway's operations through the configured upstreams. Failures are ApiErrors. */
 interface Forwarder {
   models(requestId: string): Promise<readonly ModelRecord[]>;
-  /** The ids of the cached model lists, for suggestions. */
+  /** Returns the ids of the cached model lists, for suggestions. */
   knownIds(): readonly string[];
   chat(forwarded: Forwarded, body: ChatBody): Promise<void>;
   images(forwarded: Forwarded, body: ImageBody): Promise<void>;
-  /** `most` is charged for what the upstream does not report. */
+  /** Forwards a transcription. `most` is charged for what the upstream does not report. */
   transcribe(
     forwarded: Forwarded,
     upload: Upload,
@@ -94,11 +94,11 @@ export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions
 /** The merged model list of all upstreams. */
 interface ModelLists {
   /**
-   * Waits for an upstream's first list only; a list older than five minutes is returned at once and refreshed in the
-   * background. An upstream that fails keeps its last list.
+   * Returns all models. It waits only for an upstream's first list. A list older than five minutes is
+   * returned at once and refreshed in the background. An upstream that fails keeps its last list.
    */
   all(requestId: string): Promise<readonly ModelRecord[]>;
-  /** The ids of the cached lists; never waits. */
+  /** Returns the ids of the cached lists. It never waits. */
   knownIds(): readonly string[];
 }
 
@@ -107,17 +107,16 @@ const freshMs = 5 * 60_000;
 const retryMs = 30_000;
 const timeoutMs = 10_000;
 const maxListBytes = 8 * 1024 * 1024;
-/** Models of one upstream; further ones are left out. */
+/** The most models of one upstream. Further ones are left out. */
 const maxModels = 5000;
 
-/** Settings of {@link createModelLists}. */
+/** The options of {@link createModelLists}. */
 interface ModelListsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
   readonly clientOf: (prefix: string) => UpstreamClient;
 }
 
-/** @see {@link ModelLists} */
 function createModelLists({ config, log, clientOf }: ModelListsOptions): ModelLists {
   const startedAt = Math.floor(Date.now() / 1000);
   const configured = Object.entries(config.upstreams).map(([prefix, { models }]) => ({
@@ -182,7 +181,7 @@ async function fetchList(
   }));
 }
 
-/** The record of a configured model. Prices are in USD a token, as services commonly send them. */
+/** Returns the record of a configured model. Prices are in USD a token, as services commonly send them. */
 function toRecord(prefix: string, model: ModelConfig, startedAt: number): ModelRecord {
   const { capabilities, prices } = model;
   const perToken = (usd: number | undefined): string | undefined =>
@@ -223,8 +222,8 @@ function toArchitecture(
 }
 
 /**
- * Forwards an image generation. Every item of the answer has a `url`: images that arrive as base64 are put on the
- * picture shelf, unless the client asked for base64.
+ * Forwards an image generation. Every item of the answer has a `url`. Images that arrive as base64 are put on
+ * the picture shelf, unless the client asked for base64.
  */
 async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: PictureShelf): Promise<void> {
   const { exchange, targets, log, charge } = forwarding;
@@ -274,7 +273,7 @@ async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: Pic
   );
 }
 
-/** Twenty megabytes an image as base64, at most three such images together. */
+/** Allows twenty megabytes an image as base64, for at most three such images together. */
 function maxBytesOf(count: number): number {
   return Math.min(count, 3) * 28 * 1024 * 1024 + 1024 * 1024;
 }
@@ -304,9 +303,9 @@ const maxAnswerBytes = 16 * 1024 * 1024;
 const textTypes = /^(?:text\/(?:plain|vtt|event-stream)|application\/x-subrip)(?:; ?charset=[\w-]{1,20})?$/i;
 
 /**
- * Transcription through an upstream. A recording that was not read yet is streamed through in constant memory;
- * otherwise it is buffered until it has been answered. The form is written anew with a boundary that the sender does
- * not know: another server may take for a delimiter what is none here.
+ * Forwards a transcription. A recording that was not read yet is streamed through in constant memory.
+ * Otherwise it is buffered until it has been answered. The form is written anew with a boundary that the
+ * sender does not know, since another server may see a delimiter where this one sees none.
  * @param most charged for what the upstream does not report
  */
 async function forwardTranscription(
@@ -355,7 +354,7 @@ async function forwardTranscription(
   exchange.sendBytes(200, text, { "content-type": contentType, ...headers });
 }
 
-/** What the upstream reports. The rest is the most that the recording can be: nothing is free for lack of a report. */
+/** Returns the reported usage. The rest is the most that the recording can be, so that nothing is free. */
 function toUsage(
   { model }: Target,
   json: Record<string, unknown> | undefined,

@@ -20,7 +20,7 @@ import type { UpstreamConfig } from "../gateway-config.ts";
 export interface UpstreamRequest {
   readonly operation: Operation;
   readonly method: "GET" | "POST";
-  /** Below the base URL, e.g. `/chat/completions`. */
+  /** The path below the base URL, e.g. `/chat/completions`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | FormData | Readable;
@@ -30,24 +30,24 @@ export interface UpstreamRequest {
 
 /** An answer of an upstream with a success status and an unread body. */
 export interface UpstreamAnswer extends GatewayResponse {
-  /** The body as text. @throws UpstreamFailure when it is too large or interrupted */
+  /** Returns the body as text. @throws UpstreamFailure when it is too large or interrupted */
   text(maxBytes: number): Promise<string>;
-  /** The body as a JSON object. @throws UpstreamFailure when it is none, too large or interrupted */
+  /** Returns the body as a JSON object. @throws UpstreamFailure when it is none, too large or interrupted */
   json(maxBytes: number): Promise<Record<string, unknown>>;
   /** Parses a text of it. @throws UpstreamFailure when it is not a JSON object */
   parse(text: string): Record<string, unknown>;
-  /** The failure that an error in it means. */
+  /** Returns the failure that an error in it means. */
   toFailure(info: ErrorInfo): UpstreamFailure;
 }
 
 /** An HTTP client of one upstream, with its own connections. */
 export interface UpstreamClient {
-  /** Resolves with a success status. @throws UpstreamFailure for all else; the signal's reason when it aborts */
+  /** Resolves with a success status. @throws UpstreamFailure for all else, or the signal's reason */
   request(request: UpstreamRequest): Promise<UpstreamAnswer>;
   close(): Promise<void>;
 }
 
-/** Connects with the first request. Redirects are not followed, so the key is sent to no other host. */
+/** Creates a client that connects on first use. It follows no redirects, so the key reaches no other host. */
 export function createUpstreamClient(prefix: string, config: UpstreamConfig, log: Log): UpstreamClient {
   const scrub = createScrub(config.apiKey);
   const transport = createTransport({
@@ -59,7 +59,7 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig, log
     scrub,
     log: log.child({ prefix }),
   });
-  /** @throws the signal's reason, the ApiError of a client's form that failed while it was sent on, UpstreamFailure */
+  /** @throws the signal's reason, the ApiError of a form that failed while being sent, or UpstreamFailure */
   const rethrow = (error: unknown): never => {
     if (!(error instanceof AttemptError)) throw error;
     if (error.failure.cause instanceof ApiError) throw error.failure.cause;
@@ -109,7 +109,7 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig, log
   };
 }
 
-/** Of an error's words that are passed on. */
+/** How much of an error's words is passed on. */
 const maxMessageChars = 2000;
 
 function parseAnswer(prefix: string, text: string): Record<string, unknown> {
@@ -125,7 +125,7 @@ function parseAnswer(prefix: string, text: string): Record<string, unknown> {
 export class UpstreamFailure extends AttemptError {
   /** The error for the client when no other attempt succeeds. */
   readonly toClient: ApiError;
-  /** `connection`: the request was not sent; `status`: an error status; `broken`: an unreadable answer. */
+  /** `connection`: the request was not sent. `status`: an error status. `broken`: an unreadable answer. */
   readonly kind: "connection" | "status" | "broken";
 
   constructor(kind: UpstreamFailure["kind"], toClient: ApiError, attempt: AttemptError) {
@@ -136,7 +136,7 @@ export class UpstreamFailure extends AttemptError {
   }
 }
 
-/** The upstream could not be reached, or closed the connection. The cause is logged only: it may contain addresses. */
+/** The upstream could not be reached, or disconnected. The cause is only logged, as it may hold addresses. */
 function toConnectionFailure(prefix: string, attempt: AttemptError): UpstreamFailure {
   const isTimeout = String(attempt.failure.detail["reason"]).includes("TIMEOUT");
   const message = isTimeout
@@ -149,7 +149,7 @@ function toConnectionFailure(prefix: string, attempt: AttemptError): UpstreamFai
   return new UpstreamFailure(attempt.retryClass === "unconnected" ? "connection" : "broken", error, attempt);
 }
 
-/** An error status, or an error in a successful answer. */
+/** Makes the failure of an error status, or of an error in a successful answer. */
 function toStatusFailure(
   prefix: string,
   attempt: AttemptError,
@@ -187,7 +187,7 @@ function toBodyFailure(prefix: string, { failure }: AttemptError): UpstreamFailu
     : toBrokenFailure(prefix, "interrupted its answer", "upstream_interrupted", failure);
 }
 
-/** An unreadable or interrupted answer. */
+/** Makes the failure of an unreadable or interrupted answer. */
 export function toBrokenFailure(
   prefix: string,
   problem: string,
@@ -200,16 +200,16 @@ export function toBrokenFailure(
   return new UpstreamFailure("broken", error, new AttemptError(failure, "transient"));
 }
 
-/** Usage of one call as the upstream reported it. */
+/** The usage of one call as the upstream reported it. */
 export type UpstreamUsage = Omit<Usage, "isEstimated">;
 
-/** The usage in an answer or chunk, `undefined` when there is none. */
+/** Returns the usage in an answer or chunk, or `undefined` when there is none. */
 export function readUsage({ usage }: Readonly<Record<string, unknown>>): UpstreamUsage | undefined {
   if (!isFields(usage)) return undefined;
   return { ...readReported(usage), ...withSeconds(readSeconds(usage["seconds"])) };
 }
 
-/** The duration in a transcription. Some services send it as text. */
+/** Returns the duration in a transcription. Some services send it as text. */
 export function readDuration(answer: Readonly<Record<string, unknown>>): UpstreamUsage {
   const seconds = readSeconds(Number(answer["duration"] ?? Number.NaN));
   return withSeconds(seconds === 0 ? undefined : seconds);

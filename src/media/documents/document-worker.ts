@@ -2,21 +2,22 @@ import { parentPort, workerData } from "node:worker_threads";
 import { DocumentError, type DocumentFormat, documentLimits, type DocumentText } from "./document.ts";
 import type { DocumentMessage } from "./read-document.ts";
 
-// The entry of the worker thread that `read-document.ts` starts.
+// This is the entry of the worker thread that `read-document.ts` starts.
 const { bytes, format } = workerData as { bytes: Uint8Array<ArrayBuffer>; format: DocumentFormat };
 let message: DocumentMessage;
 try {
   message = await convertDocument(bytes, format);
 } catch (error) {
-  // What the libraries throw says that they do not understand the file.
+  // Errors of the libraries mean that they do not understand the file.
   message = { problem: error instanceof DocumentError ? error.problem : "damaged" };
 }
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 parentPort?.postMessage(message);
 
 /**
- * Converts a document to Markdown. To be run in a worker: hostile files make the libraries loop and allocate.
- * @throws DocumentError; any other error of a library: the file is damaged
+ * Converts a document to Markdown. It must run in a worker, since hostile files make the libraries loop and
+ * allocate.
+ * @throws DocumentError; any other error of a library means that the file is damaged
  */
 async function convertDocument(
   bytes: Uint8Array<ArrayBuffer>,

@@ -3,11 +3,11 @@ export type DocumentFormat = "pdf" | "docx" | "xlsx" | "pptx" | "odt" | "ods" | 
 
 /** What the text of a document does not contain. */
 export type Omission =
-  /** Past the limit: only the first `read` of `count` were read. */
+  /** Content past the limit: only the first `read` of `count` were read. */
   | { readonly kind: "pages" | "slides" | "sheets"; readonly read: number; readonly count: number }
-  /** Pages of a PDF that have no text: scans, or pictures alone. `pages`: the first of them, from 1. */
+  /** Pages of a PDF without text, such as scans. `pages` are the first of them, from 1. */
   | { readonly kind: "blank-pages"; readonly count: number; readonly pages: readonly number[] }
-  /** `count`: absent where it is not known. */
+  /** `count` is absent where it is not known. */
   | { readonly kind: "pictures"; readonly count?: number }
   /** Sheets of which only the first rows were read. */
   | { readonly kind: "rows"; readonly sheets: readonly string[] }
@@ -20,12 +20,12 @@ export interface DocumentText {
 }
 
 /**
- * Why a document has no text. `too-large`: it unpacks to more than the limit. `timeout` and `memory`: reading it
- * took more than the worker may take. `damaged`: also a file of another kind than it seems.
+ * Why a document has no text. `too-large`: it unpacks to more than the limit. `timeout` and `memory`: reading
+ * it took more than the worker may take. `damaged` also means a file of another kind than it seems.
  */
 export type DocumentProblem = "encrypted" | "damaged" | "no-text" | "too-large" | "timeout" | "memory";
 
-/** Thrown inside the worker thread. */
+/** The error that is thrown inside the worker thread. */
 export class DocumentError extends Error {
   readonly problem: DocumentProblem;
 
@@ -36,16 +36,16 @@ export class DocumentError extends Error {
   }
 }
 
-/** Bounds of one document. */
+/** The limits of one document. */
 export const documentLimits = {
-  /** Pages of a PDF. */
+  /** The pages of a PDF. */
   pages: 200,
   slides: 200,
   sheets: 30,
-  /** Characters of text, over all. */
+  /** The characters of text in total. */
   chars: 100_000,
   /** What an office document may unpack to, without its pictures. */
   unpackedBytes: 64_000_000,
-  /** XML of a sheet; the rows after it are left out. 8 MB are some 100,000 cells. */
+  /** The XML of a sheet. The rows after it are left out. 8 MB are some 100,000 cells. */
   sheetBytes: 8_000_000,
 } as const;

@@ -5,11 +5,11 @@ import { createMarkdownWriter } from "./markdown-writer.ts";
 import { readMarkup } from "./open-document-text.ts";
 import { countPictures, repack, unpack } from "./unpack.ts";
 
-/** The text of a Word document. @throws DocumentError `too-large`; an error of the libraries */
+/** Returns the text of a Word document. @throws DocumentError `too-large`, or an error of the libraries */
 export async function docxText(bytes: Uint8Array): Promise<DocumentText> {
   const { files, names } = unpack(bytes, (name) => /\.(?:xml|rels)$/i.test(name));
   const pictures = countPictures(names);
-  // mammoth looks for the pictures, which it is not to read.
+  // mammoth looks for the pictures, which it must not read.
   const emptied = names.filter((name) => files[name] === undefined && !name.endsWith("/"));
   const whole = { ...files, ...Object.fromEntries(emptied.map((name) => [name, new Uint8Array()])) };
   const { value } = await mammoth.convertToHtml(
@@ -24,7 +24,7 @@ export async function docxText(bytes: Uint8Array): Promise<DocumentText> {
   };
 }
 
-/** The elements that mammoth writes. */
+/** Handles the elements that mammoth writes. */
 function htmlRules(writer: ReturnType<typeof createMarkdownWriter>) {
   const lists: { readonly isOrdered: boolean; items: number }[] = [];
   let isInItem = false;
@@ -38,7 +38,7 @@ function htmlRules(writer: ReturnType<typeof createMarkdownWriter>) {
   return {
     open(name: string): undefined {
       if (name === "ul" || name === "ol") {
-        // The text of an item comes before the list inside of it.
+        // The text of an item comes before the list inside it.
         endItem();
         lists.push({ isOrdered: name === "ol", items: 0 });
       } else if (name === "li") isInItem = true;

@@ -2,9 +2,9 @@
 export interface MarkdownWriter {
   /** Adds to the current line. */
   text(text: string): void;
-  /** Ends the current line as a block. `prefix`: what makes it a heading or a list item. Blank lines are left out. */
+  /** Ends the current line as a block, unless it is blank. `prefix` makes it a heading or a list item. */
   end(prefix?: string): void;
-  /** Tables inside of a cell become text of the cell. */
+  /** Opens a table. Tables inside a cell become text of the cell. */
   openTable(): void;
   openRow(): void;
   openCell(): void;
@@ -12,16 +12,16 @@ export interface MarkdownWriter {
   closeCell(repeated?: number): void;
   closeRow(): void;
   closeTable(): void;
-  /** So many characters were written that no more are wanted. */
+  /** Whether so many characters were written that no more are wanted. */
   isFull(): boolean;
-  /** Everything so far. */
+  /** Returns everything so far. */
   toMarkdown(): string;
 }
 
-/** Columns of a table; empty ones at the end are left out. */
+/** The most columns of a table. Empty ones at the end are left out. */
 const maxColumns = 200;
 
-/** @param maxChars after this many the writer is full; what comes then may be dropped */
+/** @param maxChars after this many the writer is full, and what comes then may be dropped */
 export function createMarkdownWriter(maxChars: number): MarkdownWriter {
   const blocks: { readonly text: string; readonly isItem: boolean }[] = [];
   let chars = 0;
@@ -99,7 +99,7 @@ export function createMarkdownWriter(maxChars: number): MarkdownWriter {
   };
 }
 
-/** The first row is the header: Markdown has no table without one. */
+/** Makes a table. The first row is the header, since Markdown has no table without one. */
 function toTable(rows: readonly (readonly string[])[]): string {
   const columns = Math.max(...rows.map((row) => row.length));
   const toLine = (row: readonly string[]) => `| ${row.join(" | ")} |`;

@@ -6,7 +6,7 @@ import { countPictures, unpack } from "./unpack.ts";
 /** A cell can stand for a whole row of them. */
 const maxRepeats = 100;
 
-/** The text of an OpenDocument file: text, sheets or slides. @throws DocumentError; an error of the libraries */
+/** Returns an OpenDocument's text, sheets or slides. @throws DocumentError, or an error of the libraries */
 export function openDocumentText(bytes: Uint8Array): DocumentText {
   const { files, names } = unpack(
     bytes,
@@ -27,7 +27,7 @@ export function openDocumentText(bytes: Uint8Array): DocumentText {
   };
 }
 
-/** @see https://docs.oasis-open.org/office/OpenDocument/v1.3/ */
+/** Handles the elements of content.xml. @see https://docs.oasis-open.org/office/OpenDocument/v1.3/ */
 function contentRules(writer: MarkdownWriter): MarkupRules {
   let listDepth = 0;
   let level = 1;
@@ -112,7 +112,7 @@ function contentRules(writer: MarkdownWriter): MarkupRules {
           break;
       }
     },
-    // Between the elements stands the indentation of the file.
+    // The indentation of the file stands between the elements.
     isText: () => textDepth > 0,
   };
 }
@@ -121,10 +121,10 @@ type Attributes = Readonly<Record<string, string>>;
 
 /** What is done with the elements of one kind of document. */
 interface MarkupRules {
-  /** @returns `skip`: the element's content is not read */
+  /** @returns `skip` where the element's content is not read */
   open(name: string, attributes: Attributes): "skip" | undefined;
   close(name: string): void;
-  /** Whether text at this point belongs to the document. Default: all of it. */
+  /** Whether text at this point belongs to the document. By default all of it does. */
   readonly isText?: () => boolean;
 }
 
@@ -157,6 +157,6 @@ export function readMarkup(
   for (let at = 0; at < bytes.length && !writer.isFull(); at += sliceBytes) {
     parser.write(decoder.decode(bytes.subarray(at, at + sliceBytes), { stream: true }));
   }
-  // Also a document that was cut off: what was read of it stays.
+  // A document that was cut off ends here too. What was read of it stays.
   parser.end();
 }

@@ -1,13 +1,13 @@
 import { getDocumentProxy } from "unpdf";
 import { DocumentError, documentLimits, type DocumentText, type Omission } from "./document.ts";
 
-/** Page numbers that are named of those without text. */
+/** How many page numbers without text are named. */
 const maxNamedPages = 10;
 
 type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
 type Page = Awaited<ReturnType<Pdf["getPage"]>>;
 
-/** The text of a PDF, page by page. @throws DocumentError `encrypted`, `no-text`; an error of pdf.js */
+/** Returns a PDF's text by page. @throws DocumentError `encrypted`, `no-text`, or an error of pdf.js */
 export async function pdfText(bytes: Uint8Array<ArrayBuffer>): Promise<DocumentText> {
   const hasPictures = /\/Subtype\s*\/Image\b/.test(Buffer.from(bytes.buffer).toString("latin1"));
   const pdf = await open(bytes);
@@ -47,7 +47,7 @@ async function open(bytes: Uint8Array<ArrayBuffer>): Promise<Pdf> {
   }
 }
 
-/** Lines as they stand on the page. A wide gap within a line is a tab: the columns of tables stay apart. */
+/** Returns lines as on the page. A wide gap within a line is a tab, so that table columns stay apart. */
 async function textOf(page: Page): Promise<string> {
   const { items } = await page.getTextContent();
   let text = "";

@@ -3,7 +3,7 @@ import { createMarkdownWriter, type MarkdownWriter } from "./markdown-writer.ts"
 import { readMarkup } from "./open-document-text.ts";
 import { countPictures, unpack } from "./unpack.ts";
 
-/** The slides of a presentation with the speaker's notes. @throws DocumentError; an error of the libraries */
+/** Returns a presentation's slides with the speaker's notes. @throws DocumentError, or a library's error */
 export function pptxText(bytes: Uint8Array): DocumentText {
   const { files, names } = unpack(bytes, (name) =>
     /^ppt\/(?:presentation\.xml|(?:slides|notesSlides)\/[^/]+\.xml|(?:slides\/)?_rels\/[^/]+\.rels)$/.test(
@@ -39,7 +39,7 @@ export function pptxText(bytes: Uint8Array): DocumentText {
 
 type Files = Readonly<Record<string, Uint8Array>>;
 
-/** Paths of the slides in the order of the presentation. */
+/** Returns the paths of the slides in the order of the presentation. */
 function slidesOf(files: Files): string[] {
   const presentation = files["ppt/presentation.xml"];
   if (presentation === undefined) return [];
@@ -58,7 +58,7 @@ interface Target {
   readonly path: string;
 }
 
-/** What a part of the archive refers to. */
+/** Returns what a part of the archive refers to. */
 function targetsOf(files: Files, part: string): Target[] {
   const slash = part.lastIndexOf("/");
   const relations = files[`${part.slice(0, slash)}/_rels/${part.slice(slash + 1)}.rels`];

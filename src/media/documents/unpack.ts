@@ -1,7 +1,7 @@
 import { unzipSync, zipSync } from "fflate";
 import { DocumentError, documentLimits } from "./document.ts";
 
-/** What is in an office document's archive. */
+/** The contents of an office document's archive. */
 interface Unpacked {
   /** The entries that were asked for, by name. */
   readonly files: Readonly<Record<string, Uint8Array>>;
@@ -10,9 +10,9 @@ interface Unpacked {
 }
 
 /**
- * Unpacks the entries that are wanted. Memory is bounded while it unpacks: an entry is given the size that the archive
- * claims for it and never grows past it, and the claims together must be within the limit.
- * @throws DocumentError `too-large`; an error of the library for a damaged archive
+ * Unpacks the entries that are wanted. Memory is limited meanwhile: an entry is given the size that the
+ * archive claims for it and never grows past it, and the claims together must be within the limit.
+ * @throws DocumentError `too-large`, or an error of the library for a damaged archive
  */
 export function unpack(bytes: Uint8Array, isWanted: (name: string) => boolean): Unpacked {
   const names: string[] = [];
@@ -29,12 +29,12 @@ export function unpack(bytes: Uint8Array, isWanted: (name: string) => boolean): 
   return { files, names };
 }
 
-/** An archive of these entries, not compressed: a library that reads it has nothing to unpack. */
+/** Makes an uncompressed archive of these entries, so that a library that reads it has nothing to unpack. */
 export function repack(files: Readonly<Record<string, Uint8Array>>): Buffer {
   return Buffer.from(zipSync({ ...files }, { level: 0 }));
 }
 
-/** How many pictures an archive holds. */
+/** Counts the pictures in an archive. */
 export function countPictures(names: readonly string[]): number {
   return names.filter((name) =>
     /(?:^|\/)(?:media|Pictures)\/[^/]+\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)$/i.test(name),

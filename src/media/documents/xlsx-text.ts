@@ -6,7 +6,7 @@ import { countPictures, repack, unpack } from "./unpack.ts";
 const sheetName = /^xl\/worksheets\/[^/]+\.xml$/;
 const rowEnd = "</row>";
 
-/** The sheets of a workbook as CSV, each under its name. @throws DocumentError `too-large`; an error of the libraries */
+/** Returns a workbook's sheets as CSV. @throws DocumentError `too-large`, or an error of the libraries */
 export async function xlsxText(bytes: Uint8Array): Promise<DocumentText> {
   const { files, names } = unpack(bytes, (name) => /\.(?:xml|rels)$/i.test(name));
   if (files["xl/workbook.xml"] === undefined) throw new DocumentError("damaged");
@@ -43,7 +43,7 @@ export async function xlsxText(bytes: Uint8Array): Promise<DocumentText> {
   return { text: isEmpty ? "" : blocks.join("\n\n"), omissions };
 }
 
-/** A sheet's XML up to the limit, at the end of a row. */
+/** Cuts a sheet's XML at the limit, at the end of a row. */
 function cutRows(content: Uint8Array): Uint8Array {
   if (content.length <= documentLimits.sheetBytes) return content;
   const head = Buffer.from(content.buffer, content.byteOffset, documentLimits.sheetBytes);
@@ -52,7 +52,7 @@ function cutRows(content: Uint8Array): Uint8Array {
   return Buffer.concat([head.subarray(0, at + rowEnd.length), Buffer.from("</sheetData></worksheet>")]);
 }
 
-/** @see https://www.rfc-editor.org/rfc/rfc4180 */
+/** Makes a line of CSV. @see https://www.rfc-editor.org/rfc/rfc4180 */
 function toCsvLine(row: readonly unknown[]): string {
   const cells = row.map(toText);
   while (cells.at(-1) === "") cells.pop();

@@ -7,39 +7,39 @@ export interface CutInput extends Recording {
   /** A recording that is neither longer nor larger is not cut. */
   readonly wholeSeconds: number;
   readonly wholeBytes: number;
-  /** No part is longer. */
+  /** The longest part. */
   readonly partSeconds: number;
-  /** What comes after is left out. */
+  /** The rest after this is left out. */
   readonly maxSeconds: number;
 }
 
 /** One part of a recording: a WAV file of one channel. */
 export interface RecordingPart {
-  /** From 1. */
+  /** The number, from 1. */
   readonly number: number;
-  /** How many there are, by the length that the recording says it has. */
+  /** How many parts there are, by the length that the recording says it has. */
   readonly count?: number;
   readonly fromSeconds: number;
   readonly seconds: number;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** What the worker posts: that the recording need not be cut; a part; or that the rest was left out. */
+/** The worker posts that the recording need not be cut, or a part, or that the rest was left out. */
 export type CutMessage =
   | { readonly kind: "whole"; readonly seconds: number }
   | { readonly kind: "part"; readonly part: RecordingPart }
   | { readonly kind: "left-out"; readonly fromSeconds: number };
 
-/** Decoders return all samples of a chunk at once, some formats 100,000 times its size: a chunk holds 20 s at most. */
+/** Decoders return all samples of a chunk at once, in some formats 100,000 times its size. This limits it. */
 const chunkSeconds = 20;
 const minChunkBytes = 64;
 const maxChunkBytes = 4096;
 const maxMp4ChunkBytes = 65_536;
-/** Of speech; longer chunks are bounded by their size. */
+/** The rate of speech. Longer chunks are limited by their size. */
 const minSpeechBytesPerSecond = 750;
 
 /**
- * Decodes a recording block by block and cuts it where it is quiet. To be run in a worker.
+ * Decodes a recording block by block and cuts it where it is quiet. It must run in a worker.
  * @param post resolves when the next part is wanted
  * @throws Error when it cannot be decoded
  */
@@ -64,7 +64,7 @@ export async function cutIntoParts(
     number += 1;
     const part = {
       number,
-      // Headers can lie: a later part has come, so there are at least as many.
+      // Headers can lie. Where a later part has come, there are at least as many.
       ...(count === undefined || number > count ? {} : { count }),
       fromSeconds,
       seconds: samples.length / sampleRate,
@@ -104,7 +104,7 @@ async function decode(bytes: Uint8Array<ArrayBuffer>, decoder: Decoder) {
   );
 }
 
-/** The decoder looks for the index in all that it has got, with each chunk: it gets the index at once. */
+/** Puts the index first, since the decoder would look for it in everything that it has, with each chunk. */
 async function* mp4Chunks(bytes: Uint8Array<ArrayBuffer>, size: number): AsyncGenerator<Uint8Array, void> {
   const { pieces, headBytes } = withIndexFirst(bytes);
   const whole = pieces.length === 1 ? bytes : Buffer.concat(pieces);
@@ -126,7 +126,7 @@ interface SamplePart {
 /** How a recording is cut. */
 interface CutPlan {
   readonly sampleRate: number;
-  /** No part is longer. */
+  /** The longest part. */
   readonly maxSeconds: number;
   /** The length that the recording says it has. The parts are then about equally long. */
   readonly durationSeconds?: number | undefined;
@@ -136,21 +136,20 @@ interface CutPlan {
 interface PartCutter {
   /** Takes the next samples, from -1 to 1, and returns the parts that are complete. */
   add(samples: Float32Array): SamplePart[];
-  /** The last part. `undefined`: nothing is left. */
+  /** Returns the last part, or `undefined` where nothing is left. */
   end(): SamplePart | undefined;
 }
 
-/** A cut is made in the middle of the quietest half second of the last minute of a part; of short parts, the last 40 %. */
+/** Cuts in the quietest half second of a part's last minute, or of the last 40 % of a short part. */
 const searchedSecondsOf = (maxSeconds: number) => Math.min(60, maxSeconds * 0.4);
 const windowsPerSecond = 20;
 const quietWindows = 10;
 
-/** So many parts a recording of that length is cut into. */
+/** Returns how many parts a recording of that length is cut into. */
 function countParts(durationSeconds: number, maxSeconds: number): number {
   return Math.max(1, Math.ceil(durationSeconds / (maxSeconds - searchedSecondsOf(maxSeconds))));
 }
 
-/** @see {@link PartCutter} */
 function createPartCutter({ sampleRate, maxSeconds, durationSeconds }: CutPlan): PartCutter {
   const count = durationSeconds === undefined ? undefined : countParts(durationSeconds, maxSeconds);
   const maxSamples = Math.round(maxSeconds * sampleRate);
@@ -160,7 +159,7 @@ function createPartCutter({ sampleRate, maxSeconds, durationSeconds }: CutPlan):
   let taken = 0;
   let cuts = 0;
 
-  /** Where the search for a cut ends, in samples of the pending part. */
+  /** Returns where the search for a cut ends, in samples of the pending part. */
   function limit(): number {
     if (count === undefined || durationSeconds === undefined || cuts + 1 >= count) return maxSamples;
     const target = (durationSeconds * (cuts + 1) * sampleRate) / count - taken;
@@ -208,7 +207,7 @@ function createPartCutter({ sampleRate, maxSeconds, durationSeconds }: CutPlan):
   };
 }
 
-/** The middle of the quietest half second between two samples. */
+/** Returns the middle of the quietest half second between two samples. */
 function quietest(samples: Int16Array, from: number, to: number, sampleRate: number): number {
   const size = Math.max(1, Math.floor(sampleRate / windowsPerSecond));
   const powers: number[] = [];
@@ -235,14 +234,14 @@ const maxBoxes = 20_000;
 interface Box {
   readonly id: string;
   readonly start: number;
-  /** First byte of the content. */
+  /** The first byte of the content. */
   readonly content: number;
   readonly end: number;
 }
 
 /**
- * An MP4 file with its index first, so that a decoder can read it from the front to the end without holding all of it.
- * `headBytes`: what the decoder must get at once. A file without an index is returned as it is.
+ * Puts the index of an MP4 file first, so that a decoder can read it from the front to the end without
+ * holding all of it. The decoder must get `headBytes` at once. A file without an index is returned as it is.
  */
 function withIndexFirst(bytes: Uint8Array<ArrayBuffer>): {
   readonly pieces: readonly Uint8Array[];
@@ -266,7 +265,7 @@ function withIndexFirst(bytes: Uint8Array<ArrayBuffer>): {
   };
 }
 
-/** The sample tables hold places in the file: what lies before the index moves back by its length. */
+/** Shifts offsets in the sample tables: everything before the index moves back by its length. */
 function shiftOffsets(index: Uint8Array, by: number, before: number): void {
   const view = new DataView(index.buffer, index.byteOffset, index.byteLength);
   const walk = (from: number, to: number): void => {
@@ -307,7 +306,7 @@ function boxesIn(bytes: Uint8Array, from: number, to: number): Box[] {
 
 const headerBytes = 44;
 
-/** One channel of 16-bit samples as a WAV file. */
+/** Makes a WAV file of one channel of 16-bit samples. */
 function toWav(samples: Int16Array, sampleRate: number): Uint8Array<ArrayBuffer> {
   const file = Buffer.alloc(headerBytes + samples.length * 2);
   file.write("RIFF", 0, "latin1");
@@ -326,7 +325,7 @@ function toWav(samples: Int16Array, sampleRate: number): Uint8Array<ArrayBuffer>
   return new Uint8Array(file.buffer, file.byteOffset, file.length);
 }
 
-/** Both halves of a file of {@link toWav}, cut in the middle. */
+/** Cuts a file of {@link toWav} in the middle and returns both halves. */
 export function halveWav(wav: Uint8Array): readonly [Uint8Array, Uint8Array] {
   const view = new DataView(wav.buffer, wav.byteOffset, wav.byteLength);
   const sampleRate = view.getUint32(24, true);
@@ -335,16 +334,16 @@ export function halveWav(wav: Uint8Array): readonly [Uint8Array, Uint8Array] {
   return [toWav(samples.subarray(0, middle), sampleRate), toWav(samples.subarray(middle), sampleRate)];
 }
 
-/** What recognisers work with; more only makes the upload larger. */
+/** Recognisers work with this rate. More only makes the upload larger. */
 const maxSampleRate = 16_000;
 
-/** Converts decoded blocks to one channel of at most 16 kHz; lower rates are kept. */
+/** Converts decoded blocks to one channel of at most 16 kHz. Lower rates are kept. */
 interface MonoConverter {
   readonly sampleRate: number;
   convert(channels: readonly Float32Array[]): Float32Array;
 }
 
-/** Samples between two of the target are averaged, also across blocks. @param sampleRate of the source */
+/** Averages the samples between two of the target, even across blocks. @param sampleRate the source's */
 function createMonoConverter(sampleRate: number): MonoConverter {
   const ratio = Math.max(1, sampleRate / maxSampleRate);
   let sum = 0;
@@ -359,7 +358,7 @@ function createMonoConverter(sampleRate: number): MonoConverter {
         let value = 0;
         for (const channel of channels) value += (channel[at] ?? 0) / channels.length;
         let left = 1;
-        // A source sample belongs to two of the target in parts.
+        // A source sample may belong to two of the target in parts.
         while (weight + left >= ratio) {
           const share = ratio - weight;
           result[written] = (sum + value * share) / ratio;

@@ -2,16 +2,16 @@ import { runBoundedProcess } from "../../support/bounded-process.ts";
 import { createFairSemaphore } from "../../support/fair-semaphore.ts";
 import type { CutInput, CutMessage, RecordingPart } from "./cut-into-parts.ts";
 
-/** For each part: its samples are 20 MB, and the decoders of some formats hold the file once more. */
+/** The limits for each part. Its samples are 20 MB, and some formats' decoders hold the file once more. */
 const workerLimits = { timeoutMs: 60_000, maxHeapMb: 256, maxGrowthBytes: 500_000_000 };
 const worker = new URL("./cut-worker.ts", import.meta.url);
 
-/** Long recordings at once: each one has a process and some 200 MB while it is transcribed. */
+/** How many long recordings run at once. Each has a process and some 200 MB while it is transcribed. */
 const turns = createFairSemaphore({ max: 2, maxPerKey: 1 });
 
 /**
- * When and how recordings are cut. Services commonly take 25 MB, and some at most 25 minutes; a part is WAV of
- * 32 kB a second, 19.2 MB.
+ * When and how recordings are cut. Services commonly take 25 MB, and some at most 25 minutes. A part is WAV
+ * of 32 kB a second, 19.2 MB.
  */
 export const cutLimits = {
   wholeSeconds: 20 * 60,
@@ -21,8 +21,9 @@ export const cutLimits = {
 } as const;
 
 /**
- * What became of a recording. `whole`: it need not be cut. `cut`: each part was handled; `leftOutFrom`: seconds after
- * which it was not read. `undecodable`, or a limit of the worker: parts may have been handled before.
+ * What became of a recording. `whole`: it need not be cut. `cut`: each part was handled, and after the
+ * seconds `leftOutFrom` nothing was read. After `undecodable`, or a limit of the worker, parts may have been
+ * handled before.
  */
 export type CutOutcome =
   | { readonly kind: "whole"; readonly seconds: number }
@@ -30,10 +31,10 @@ export type CutOutcome =
   | { readonly kind: "undecodable" | "timeout" | "memory" };
 
 /**
- * Cuts a long recording where it is quiet, in a process of its own. Parts come in order, the next one when `onPart` has
- * resolved: two are never in memory.
+ * Cuts a long recording where it is quiet, in its own process. Parts come in order, and the next one when
+ * `onPart` has resolved, so that two are never in memory.
  * @param key who waits in turn, e.g. a person
- * @throws what `onPart` throws; the signal's reason
+ * @throws what `onPart` throws, or the signal's reason
  */
 export async function cutRecording(
   input: CutInput,

@@ -1,18 +1,19 @@
 import { hasMpegFrames, skipId3 } from "../audio-frames.ts";
 import { bigEndian, latin1, littleEndian } from "../bytes.ts";
 
-/** Where the first frames, or what describes them, begin at the latest. */
+/** The first frames, or what describes them, begin before this. */
 const headBytes = 65_536;
-/** Of a FLAC frame: its header, one constant channel and two checksums. */
+/** The smallest FLAC frame: its header, one constant channel and two checksums. */
 const minFlacFrameBytes = 10;
-/** Where nothing is said of them: the largest block and the lowest usual rate. */
+/** Used where the file does not say: the largest block and the lowest usual rate. */
 const worstFlac = { blockSamples: 65_535, rate: 8000 };
 
 /**
- * The longest that a recording can be, in seconds. Claimed durations are ignored, since headers can lie. Exact for PCM
- * in WAV, where header and size leave no choice; of formats whose silence takes almost no bytes, by the frames that
- * they have or can hold; otherwise by the least bytes a second of compressed speech.
- * @param head the recording, or its beginning: then what is counted frame by frame can be as long as any
+ * Returns the longest that a recording can be, in seconds. Claimed durations are ignored, since headers can
+ * lie. It is exact for PCM in WAV, where header and size leave no choice. For formats whose silence takes
+ * almost no bytes it goes by the frames that they have or can hold, otherwise by the least bytes a second of
+ * compressed speech.
+ * @param head the recording, or its beginning; what is counted frame by frame can then be as long as any
  */
 export function longestAudioSeconds(
   sizeBytes: number,
@@ -24,19 +25,19 @@ export function longestAudioSeconds(
     return wavSeconds(bytes, sizeBytes, minBytesPerSecond);
   const byBytes = sizeBytes / minBytesPerSecond;
   const counted = countedSeconds(bytes, sizeBytes) ?? 0;
-  // Also inside of another container: a packet may hold several frames.
+  // FLAC counts inside another container too, since a packet may hold several frames.
   const flac = flacSamplesOf(bytes);
   const ofFlac = flac === undefined ? 0 : ((sizeBytes / minFlacFrameBytes) * flac.blockSamples) / flac.rate;
   return Math.max(byBytes, counted, ofFlac);
 }
 
-/** Whether all of a recording is needed to say how long it can be: anything but WAV, FLAC and MP3. */
+/** Whether all of a recording is needed to say how long it can be, as with all but WAV, FLAC and MP3. */
 export function isKnownWhenWhole(head: Uint8Array): boolean {
   const isFixed = ["RIFF", "fLaC"].includes(latin1(head, 0, 4)) || hasMpegFrames(head, skipId3(head));
   return !isFixed;
 }
 
-/** Whether so many bytes may be longer than compressed speech of that size: FLAC, or PCM of a rate that nobody uses. */
+/** Whether the bytes may be longer than compressed speech of that size: FLAC, or PCM of an odd rate. */
 export function isSparse(
   sizeBytes: number,
   head: Uint8Array | undefined,
@@ -45,12 +46,12 @@ export function isSparse(
   return longestAudioSeconds(sizeBytes, head, minBytesPerSecond) > sizeBytes / minBytesPerSecond;
 }
 
-/** Formats of WAV with a fixed number of bytes for each sample: PCM, A-law and µ-law. */
+/** The formats of WAV with a fixed number of bytes for each sample: PCM, A-law and µ-law. */
 const fixedFormats = [1, 3, 6, 7];
-/** Of compressed samples in WAV. */
+/** The most samples that a byte of compressed WAV holds. */
 const mostSamplesPerByte = 8;
 
-/** @see https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html */
+/** Returns the seconds of a WAV. @see https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html */
 function wavSeconds(bytes: Buffer, sizeBytes: number, minBytesPerSecond: number): number {
   for (let at = 12; at + 24 <= bytes.length;) {
     const size = bytes.readUInt32LE(at + 4);
@@ -58,7 +59,7 @@ function wavSeconds(bytes: Buffer, sizeBytes: number, minBytesPerSecond: number)
       const inExtension = bytes.readUInt16LE(at + 8) === 0xfffe && at + 34 <= bytes.length;
       const format = bytes.readUInt16LE(inExtension ? at + 32 : at + 8);
       const channels = bytes.readUInt16LE(at + 10);
-      // Also of a rate that nobody records with: a second of one sample is a second.
+      // Rates that nobody records with count too: a second of one sample is a second.
       const rate = Math.max(1, bytes.readUInt32LE(at + 12));
       const bits = bytes.readUInt16LE(at + 22);
       const isFixed = fixedFormats.includes(format) && channels >= 1 && [8, 16, 24, 32, 64].includes(bits);
@@ -70,7 +71,7 @@ function wavSeconds(bytes: Buffer, sizeBytes: number, minBytesPerSecond: number)
   return sizeBytes * mostSecondsPerByte;
 }
 
-/** Largest block and rate of a FLAC stream; decoders refuse larger blocks. @see https://www.rfc-editor.org/rfc/rfc9639 */
+/** Returns a FLAC stream's largest block and rate. @see https://www.rfc-editor.org/rfc/rfc9639 */
 function flacSamplesOf(bytes: Buffer): typeof worstFlac | undefined {
   const at = bytes.subarray(0, headBytes).indexOf("fLaC");
   if (at === -1) return undefined;
@@ -80,18 +81,18 @@ function flacSamplesOf(bytes: Buffer): typeof worstFlac | undefined {
   return { blockSamples: info.readUInt16BE(6), rate: Math.max(1, info.readUIntBE(14, 3) >> 4) };
 }
 
-/** Of FLAC, whose frames hold most: 65,535 samples at the lowest usual rate, in ten bytes. */
+/** FLAC's frames hold most: 65,535 samples at the lowest usual rate, in ten bytes. */
 const mostSecondsPerByte = 65_535 / 8000 / 10;
-/** Of AMR: a frame without data is one byte. */
+/** An AMR frame without data is one byte. */
 const amrSecondsPerByte = 0.02;
-/** Samples of an AAC frame before its rate is doubled. */
+/** The samples of an AAC frame before its rate is doubled. */
 const aacSamples = 1024;
 const aacRates = [96, 88.2, 64, 48, 44.1, 32, 24, 22.05, 16, 12, 11.025, 8, 7.35].map((khz) => khz * 1000);
-/** Main, LC, SSR, LTP, SBR, LD, PS: not those whose frames are longer. */
+/** These are Main, LC, SSR, LTP, SBR, LD and PS, but not the types whose frames are longer. */
 const aacTypes = [1, 2, 3, 4, 5, 23, 29];
 const mp3FrameSeconds = 1152 / 8000;
 const maxOpusSeconds = 0.12;
-/** An AMR sample in MP4 holds at most so many frames of 20 ms. */
+/** An AMR sample in MP4 holds at most this many frames of 20 ms. */
 const amrSampleSeconds = 15 * 0.02;
 /** Real recordings have one stream, seldom a few. */
 const maxHeaders = 64;
@@ -99,9 +100,10 @@ const maxHeaders = 64;
 type CountSeconds = (bytes: Buffer) => number;
 
 /**
- * The longest that a recording's frames can be, in seconds, of formats whose frames can be almost empty: counted in Ogg,
- * WebM, MP4 and ADTS, which need all of the bytes. What cannot be counted counts as the longest of any format. Claimed
- * times are not read. `undefined`: a format whose frames have a least size, such as MP3.
+ * Returns the longest that a recording's frames can be, in seconds, in formats whose frames can be almost
+ * empty. They are counted in Ogg, WebM, MP4 and ADTS, which needs all of the bytes. What cannot be counted
+ * counts as the longest of any format. Claimed times are not read. Returns `undefined` for a format whose
+ * frames have a least size, such as MP3.
  */
 function countedSeconds(bytes: Buffer, sizeBytes: number): number | undefined {
   const most = sizeBytes * mostSecondsPerByte;
@@ -124,14 +126,14 @@ function counterOf(bytes: Buffer): CountSeconds | undefined {
 
 const amrSeconds: CountSeconds = (bytes) => bytes.length * amrSecondsPerByte;
 
-/** Containers of many formats, or with rates of their own, that nobody sends as speech. */
+/** Whether it is a container of many formats, or with its own rates, that nobody sends as speech. */
 function isUncounted(bytes: Buffer): boolean {
   const isTransportStream = bytes[0] === 0x47 && bytes[188] === 0x47;
   const starts = ["FORM", "caff", ".snd", "RF64", "BW64", "riff", "wvpk", "TTA1", "MAC ", "FLV\x01", "MPCK"];
   return starts.includes(latin1(bytes, 0, 4)) || bigEndian(bytes, 0, 4) === 0x3026b275 || isTransportStream;
 }
 
-/** @see https://www.rfc-editor.org/rfc/rfc6716#section-3.1 */
+/** Returns the seconds of an Opus packet. @see https://www.rfc-editor.org/rfc/rfc6716#section-3.1 */
 function opusSeconds(bytes: Buffer, at: number): number {
   const toc = bytes[at] ?? 0;
   const config = toc >>> 3;
@@ -145,7 +147,7 @@ function opusSeconds(bytes: Buffer, at: number): number {
   return Math.min(maxOpusSeconds, (frames * frameMs) / 1000);
 }
 
-/** The longest frame that any of a codec's headers allows; 0 without one. */
+/** Returns the longest frame that any of a codec's headers allows, or 0 without one. */
 function longestFrame(bytes: Buffer, marker: string, frameSeconds: (at: number) => number): number {
   let longest = 0;
   let headers = 0;
@@ -157,7 +159,7 @@ function longestFrame(bytes: Buffer, marker: string, frameSeconds: (at: number) 
   return longest;
 }
 
-/** @see https://xiph.org/vorbis/doc/Vorbis_I_spec.html#x1-630004.2.2 */
+/** Returns a Vorbis frame's seconds. @see https://xiph.org/vorbis/doc/Vorbis_I_spec.html#x1-630004.2.2 */
 const vorbisFrame = (bytes: Buffer): number =>
   longestFrame(
     bytes,
@@ -165,7 +167,7 @@ const vorbisFrame = (bytes: Buffer): number =>
     (at) => 2 ** ((bytes[at + 28] ?? 0) >>> 4) / 2 / littleEndian(bytes, at + 12, 4),
   );
 
-/** Every page, wherever it is found: what a decoder takes for damaged may hide none. @see https://www.rfc-editor.org/rfc/rfc3533 */
+/** Counts every Ogg page, even in damaged parts. @see https://www.rfc-editor.org/rfc/rfc3533 */
 function oggSeconds(bytes: Buffer): number {
   const hasOpus = bytes.includes("OpusHead");
   const frame = Math.max(
@@ -187,7 +189,7 @@ function oggSeconds(bytes: Buffer): number {
   let steps = 0;
   for (let page = bytes.indexOf("OggS"); page !== -1; page = bytes.indexOf("OggS", page + 4)) {
     const segments = bytes[page + 26] ?? 0;
-    // Pages in the tables of pages: no real file has them.
+    // Real files have no pages in the tables of pages.
     steps += segments;
     if (steps > 2 * bytes.length) return Infinity;
     let packet = page + 27 + segments;
@@ -203,7 +205,7 @@ function oggSeconds(bytes: Buffer): number {
   return seconds;
 }
 
-/** Every header, wherever it is found. Of other bytes one in 16,000 looks like one. */
+/** Counts every header, wherever it is. One in 16,000 other bytes looks like one. */
 function adtsSeconds(bytes: Buffer): number {
   let seconds = 0;
   let hasTwo = false;
@@ -217,14 +219,14 @@ function adtsSeconds(bytes: Buffer): number {
   return hasTwo ? seconds : 0;
 }
 
-/** @param at of an AudioSpecificConfig. @see https://wiki.multimedia.cx/index.php/MPEG-4_Audio */
+/** @param at the place of an AudioSpecificConfig. @see https://wiki.multimedia.cx/index.php/MPEG-4_Audio */
 function aacFrame(bytes: Buffer, at: number): number {
   const bits = bigEndian(bytes, at, 2);
   const rate = aacRates[(bits >>> 7) & 15];
   return rate !== undefined && aacTypes.includes(bits >>> 11) ? aacSamples / rate : Infinity;
 }
 
-/** Samples that the tables of an MP4 file claim, wherever they are. Only what holds the sound itself is not searched. */
+/** Counts the samples that an MP4's tables claim, wherever they are. Only the sound is not searched. */
 function mp4Seconds(bytes: Buffer): number {
   let samples = 0;
   let frame = 0;
@@ -236,7 +238,7 @@ function mp4Seconds(bytes: Buffer): number {
     if (size < 8 || boxes > 100_000) return Infinity;
     const content = bytes.subarray(at + 8, at + size);
     if (!["mdat", "free", "skip", "wide"].includes(latin1(bytes, at + 4, 4))) {
-      // After the id: version and flags; the size of all samples; how many there are.
+      // After the id come version and flags, the size of all samples, and how many there are.
       for (const table of ["stsz", "stz2"])
         samples += sumOver(content, table, (found) => bigEndian(content, found + 12, 4));
       samples += sumOver(content, "trun", (found) => bigEndian(content, found + 8, 4));
@@ -256,7 +258,7 @@ function sumOver(bytes: Buffer, marker: string, countAt: (at: number) => number)
   return sum;
 }
 
-/** The frame of a sample description with one entry. @param at behind its id */
+/** Returns the frame of a sample description with one entry. @param at the place behind its id */
 function mp4Frame(bytes: Buffer, at: number): number {
   const entry = latin1(bytes, at + 12, 4);
   if (bigEndian(bytes, at + 4, 4) !== 1) return Infinity;
@@ -273,11 +275,11 @@ function mp4Frame(bytes: Buffer, at: number): number {
   return ["avc1", "hvc1", "hev1", "mp4v", "jpeg", "png ", "text", "tx3g"].includes(entry) ? 0 : Infinity;
 }
 
-/** @see https://wiki.multimedia.cx/index.php/MPEG-4_Systems */
+/** Returns an AAC frame's seconds. @see https://wiki.multimedia.cx/index.php/MPEG-4_Systems */
 function esdsFrame(bytes: Buffer, esds: number): number {
   if (esds === -1) return Infinity;
   let at = esds + 8;
-  /** Enters a descriptor of this tag; its length takes one to four bytes. */
+  /** Enters a descriptor of this tag, whose length takes one to four bytes. */
   const enter = (tag: number, skipped: number): boolean => {
     if (bytes[at] !== tag) return false;
     at += 1;
@@ -306,7 +308,7 @@ const ids = {
 };
 const parents = [ids.segment, ids.cluster, ids.blockGroup, ids.tracks, ids.track];
 
-/** What is damaged or packed counts as uncounted. @see https://www.rfc-editor.org/rfc/rfc9559 */
+/** Damaged or packed files count as uncounted. @see https://www.rfc-editor.org/rfc/rfc9559 */
 function matroskaSeconds(bytes: Buffer): number {
   const ends = [bytes.length];
   const codecs = new Set<string>();
@@ -333,7 +335,7 @@ function matroskaSeconds(bytes: Buffer): number {
     if (id === ids.codec) codecs.add(latin1(bytes, content, Math.min(end - content, 32)).split("\0", 1)[0]!);
     if (id === ids.codecPrivate) aac = Math.max(aac, aacFrame(bytes, content));
     if (id === ids.block || id === ids.simpleBlock) {
-      // The track's number, two bytes of time, and flags, of which two tell of several frames.
+      // These are the track's number, two bytes of time, and flags, of which two tell of several frames.
       const flags = content + (Math.clz32(bytes[content] ?? 0) - 23) + 2;
       const count = ((bytes[flags] ?? 0) & 6) === 0 ? 1 : (bytes[flags + 1] ?? 0) + 1;
       frames += count;

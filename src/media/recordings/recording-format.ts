@@ -7,7 +7,7 @@ export interface Recording {
   readonly container: string;
 }
 
-/** What its headers say about a recording. `duration` is in seconds; headers can lie. */
+/** What a recording's headers say. `duration` is in seconds. Headers can lie. */
 export type RecordingFormat = Pick<IFormat, "codec" | "sampleRate" | "numberOfChannels" | "duration">;
 
 /** A decoder of `audio-decode`. */
@@ -24,7 +24,7 @@ export type Decoder =
   | "caf"
   | "amr";
 
-/** Decoder of each container that `sniff` knows. */
+/** The decoder of each container that `sniff` knows. */
 const decoders: Readonly<Record<string, Decoder>> = {
   ogg: "oga",
   mp4: "m4a",
@@ -39,7 +39,7 @@ const decoders: Readonly<Record<string, Decoder>> = {
   caf: "caf",
 };
 
-/** The decoder of a recording. @throws Error where there is none */
+/** Returns the decoder of a recording. @throws Error where there is none */
 export function decoderOf(container: string, { codec = "" }: RecordingFormat): Decoder {
   const usual = decoders[container];
   if (usual === undefined) throw new Error("no decoder");
@@ -47,7 +47,7 @@ export function decoderOf(container: string, { codec = "" }: RecordingFormat): D
   return /opus/i.test(codec) ? "opus" : /flac/i.test(codec) ? "flac" : usual;
 }
 
-/** Reads a recording's headers. To be run in a worker: hostile files make the library loop. @throws Error */
+/** Reads a recording's headers in a worker, as hostile files make the library loop. @throws Error */
 export async function readFormat(bytes: Uint8Array<ArrayBuffer>, mimeType: string): Promise<RecordingFormat> {
   const { codec, sampleRate, numberOfChannels, duration } = await parse(bytes, mimeType);
   return {

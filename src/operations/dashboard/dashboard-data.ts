@@ -12,7 +12,7 @@ import type { Problem, RecentProblems } from "./recent-problems.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import { translate } from "../../words/translate.ts";
 
-/** Where the dashboard reads from. None of it holds what people wrote. */
+/** Where the dashboard reads from. These sources hold nothing that people wrote. */
 interface DashboardSources {
   readonly version: string;
   readonly readiness: () => Promise<Readiness>;
@@ -25,38 +25,38 @@ interface DashboardSources {
     sizeBytes(): Promise<number | undefined>;
     writes(): { readonly commits: number; readonly durableCommits: number };
   };
-  /** Usage of all instances. Days are `YYYY-MM-DD`, UTC, both included. */
+  /** Returns the usage of all instances. Days are `YYYY-MM-DD`, UTC, both included. */
   readonly usage: (query: { fromDay: string; toDay: string }) => Promise<readonly UsageRow[]>;
   readonly budgets: { readonly dayUsd: number | undefined; readonly personDayUsd: number | undefined };
-  /** What all have spent today, in USD. */
+  /** Returns what everybody together has spent today, in USD. */
   readonly spentTodayUsd: () => Promise<number>;
   readonly history: LoadHistory;
   readonly day: DayHistory;
   readonly problems: RecentProblems;
-  /** Names of people and channels, by their ids. */
+  /** Returns the names of people and channels, by their ids. */
   readonly names: Names;
-  /** The disk that the store is on. `undefined`: it is another machine's. */
+  /** Returns the disk that the store is on, or `undefined` where it is another machine's. */
   readonly disk: () => Promise<{ readonly usedBytes: number; readonly totalBytes: number } | undefined>;
-  /** `GATEWAY_CONCURRENCY` */
+  /** The setting `GATEWAY_CONCURRENCY`. */
   readonly maxCalls: number;
   /** Unix ms. */
   readonly now: () => number;
 }
 
-/** What `/admin/data` serves as JSON. What runs is of this process, usage and budgets of all instances. */
+/** What `/admin/data` serves as JSON. Load is this process's, usage and budgets are all instances'. */
 export interface DashboardData {
   readonly version: string;
   readonly node: string;
-  /** Name of the machine and number of the process. */
+  /** The name of the machine and the number of the process. */
   readonly instance: string;
   /** ISO 8601. */
   readonly startedAt: string;
   /** ISO 8601. */
   readonly time: string;
   readonly status: Readiness["status"];
-  /** What is wrong and what to do, the worst first, in the language of the request. Empty: all is well. */
+  /** What is wrong and what to do, worst first, in the request's language. It is empty where all is well. */
   readonly findings: readonly Finding[];
-  /** What is used of what there is. */
+  /** How much of each limited resource is used. */
   readonly full: readonly Fullness[];
   readonly parts: Readiness["parts"];
   readonly platforms: readonly DashboardPlatform[];
@@ -73,7 +73,7 @@ export interface DashboardData {
   };
   readonly load: Load;
   readonly series: LoadSeries;
-  /** The last 24 hours, in steps of ten minutes; also of processes before this one. */
+  /** The last 24 hours, in steps of ten minutes, including earlier processes. */
   readonly day: {
     readonly slices: readonly Slice[];
     readonly models: readonly ModelTimes[];
@@ -85,12 +85,12 @@ export interface DashboardData {
   readonly budgets: {
     readonly dayUsd?: number;
     readonly personDayUsd?: number;
-    /** `undefined`: the store cannot be read. */
+    /** `undefined` where the store cannot be read. */
     readonly spentTodayUsd?: number;
   };
-  /** Of the last 30 days. `undefined`: the store cannot be read. */
+  /** The usage of the last 30 days, or `undefined` where the store cannot be read. */
   readonly usage?: UsageSums;
-  /** Of the people and channels in `usage`, by their ids, as far as they are known. */
+  /** The names of the people and channels in `usage`, by their ids, as far as they are known. */
   readonly names: Readonly<Record<string, string>>;
   readonly problems: readonly (Problem & { readonly remedy?: string })[];
 }
@@ -104,12 +104,12 @@ interface DashboardPlatform extends PlatformActivity {
 const usageDays = 30;
 const maxGatewayErrors = 10;
 const hourMs = 3_600_000;
-/** With so many waiting, platforms refuse new turns as busy. */
+/** With this many waiting, platforms refuse new turns as busy. */
 const maxDeliveryWaiting = 500;
-/** Sums of a month are not read anew for each page that looks. */
+/** The sums of a month are not read anew for each page that looks. */
 const usageForMs = 15_000;
 
-/** Reads what the dashboard shows. Never rejects: what cannot be read is left out, and `parts` says why. */
+/** Reads what the dashboard shows. It never rejects. `parts` says why something cannot be read. */
 export function createDashboardData(sources: DashboardSources): () => Promise<DashboardData> {
   const { history, now } = sources;
   const startedAt = now();
@@ -213,7 +213,7 @@ interface Figures {
   readonly topSpender?: UsageGroup | undefined;
 }
 
-/** What is used of what there is, now and today. */
+/** Returns how much of each limited resource is used, now and today. */
 function toFullness(
   { budgets, deliveryWaiting, load, maxCalls }: DashboardSources,
   facts: Figures & {
@@ -271,7 +271,7 @@ function sumCounts(all: readonly Readonly<Record<string, number>>[]): Record<str
   return total;
 }
 
-/** Usage by each of its labels, the most calls first; days in their order. */
+/** Usage by each of its labels, with the most calls first. Days are in their order. */
 interface UsageSums {
   readonly total: UsageSum;
   readonly days: readonly UsageGroup[];
@@ -284,7 +284,7 @@ interface UsageSums {
 
 const maxNames = 20;
 
-/** Sums up rows; of each label but the day at most 20 names. */
+/** Sums up rows, with at most 20 names of each label but the day. */
 export function toUsageSums(rows: readonly UsageRow[]): UsageSums {
   const byPlatform = rows.map((row) => ({ ...row, personId: row.personId.split(":", 1)[0] ?? "" }));
   return {
@@ -293,7 +293,7 @@ export function toUsageSums(rows: readonly UsageRow[]): UsageSums {
     models: toBusiest(groupUsage(rows, "model")),
     operations: toBusiest(groupUsage(rows, "operation")),
     platforms: toBusiest(groupUsage(byPlatform, "person")),
-    // What is in no place is direct messages and the page.
+    // Direct messages and the page are in no place.
     places: toBusiest(groupUsage(rows, "channel").filter(({ key }) => key !== "")),
     people: toBusiest(groupUsage(rows, "person")),
   };
@@ -308,15 +308,15 @@ interface Finding {
   /** `wrong`: messages are not taken. `warning`: people notice it, or soon will. */
   readonly level: "warning" | "wrong";
   readonly text: string;
-  /** What to do. */
+  /** What the operator should do. */
   readonly remedy: string;
 }
 
-/** What findings are read from. */
+/** The facts that findings are made from. */
 export interface FindingFacts {
   readonly parts: Readiness["parts"];
   readonly gateway: GatewayState;
-  /** Turns of the last hour. */
+  /** The turns of the last hour. */
   readonly turns: number;
   readonly failed: number;
   readonly full: readonly Fullness[];
@@ -325,10 +325,10 @@ export interface FindingFacts {
 /** Something that can be used up. */
 interface Fullness {
   readonly kind: "budget" | "person-budget" | "disk" | "calls" | "delivery" | "turns" | "store";
-  /** Who or what has it, where there are several. */
+  /** Names who or what has it, where there are several. */
   readonly name?: string;
   readonly used: number;
-  /** Absent: it has no limit. */
+  /** Absent where there is no limit. */
   readonly limit?: number;
   readonly unit: "usd" | "bytes" | "count";
 }
@@ -338,10 +338,10 @@ const minFailed = 2;
 const failedShare = 0.2;
 const nearlyFull = 0.9;
 
-/** What is wrong, the worst first. Empty: all is well. */
+/** Returns what is wrong, worst first. It is empty where all is well. */
 export function toFindings({ parts, gateway, turns, failed, full }: FindingFacts): Finding[] {
   const found = Object.entries(parts).flatMap(([name, part]) => partFinding(name, part, gateway) ?? []);
-  // What is wrong with the gateway is why they fail.
+  // The trouble of the gateway is why they fail.
   const isExplained = parts["gateway"]?.status === "degraded";
   if (!isExplained && failed >= minFailed && failed >= failedShare * turns)
     found.push({
@@ -365,7 +365,7 @@ export function toFindings({ parts, gateway, turns, failed, full }: FindingFacts
   return found.toSorted((a, b) => Number(b.level === "wrong") - Number(a.level === "wrong"));
 }
 
-/** `undefined`: it is free again in a moment, or concerns one person. */
+/** Returns `undefined` where it is soon free again, or concerns one person. */
 function remedyOfFull(kind: Fullness["kind"]): string | undefined {
   switch (kind) {
     case "budget":
@@ -408,7 +408,7 @@ const gatewayRemedies = {
   busy: "busy",
 } as const satisfies Record<Exclude<GatewayState, "ready" | "unknown">, string>;
 
-/** What an operator does about an error. The others are the person's to change. */
+/** What an operator does about an error. The other errors are the person's to change. */
 const remedies = {
   config: "dashboard.remedy.settings",
   busy: "dashboard.remedy.busy-here",
@@ -434,7 +434,7 @@ const remedies = {
   "platform-rejected": "dashboard.remedy.report",
 } as const satisfies Partial<Record<ErrorCode, string>>;
 
-/** What an operator does about a problem with this code, in the language of the person. `undefined`: nothing is known. */
+/** Returns what an operator does about a problem with this code, if known, in the person's language. */
 export function remedyOf(code: string | undefined): string | undefined {
   return code !== undefined && Object.hasOwn(remedies, code)
     ? translate(remedies[code as keyof typeof remedies])

@@ -14,7 +14,7 @@ interface DashboardOptions extends DashboardAccessOptions {
 
 const pageFolder = new URL("./page/", import.meta.url);
 
-/** Path → file and media type. uPlot draws; it is served from its package unchanged. */
+/** Maps a path to file and media type. uPlot draws, and is served from its package unchanged. */
 const files: Readonly<Record<string, { readonly url: () => URL; readonly type: string }>> = {
   "/admin/dashboard.js": {
     url: () => new URL("dashboard.js", pageFolder),
@@ -72,7 +72,8 @@ const refusals: Readonly<
 };
 
 /**
- * The dashboard for operators: `/admin` (a page) and `/admin/data` (the same as JSON, {@link DashboardData}). Read-only.
+ * Creates the dashboard for operators: `/admin` (a page) and `/admin/data` (the same as JSON, {@link
+ * DashboardData}). It only reads.
  */
 export function createDashboard({ read, ...access }: DashboardOptions): HttpHandler {
   const admit = createDashboardAccess(access);
@@ -96,7 +97,7 @@ export function createDashboard({ read, ...access }: DashboardOptions): HttpHand
     }
     const language = negotiateLanguage(request.headers["accept-language"]);
     if (path === "/admin/data") {
-      // Another site could have a browser of an operator ask; it would not read the answer, and learns nothing by it.
+      // Another site could make an operator's browser ask, but it cannot read the answer and learns nothing.
       const body = `${JSON.stringify(await inLanguage(language, read), null, 2)}\n`;
       send(request, response, { status: 200, type: "application/json; charset=utf-8", body });
       return true;
@@ -116,14 +117,14 @@ export function createDashboard({ read, ...access }: DashboardOptions): HttpHand
   };
 }
 
-/** The document in a language, with the import map and the messages of the dashboard. */
+/** Fills the document in a language, with the import map and the messages of the dashboard. */
 function toDocument(template: Buffer, language: Language): string {
   const messages = Object.fromEntries(
     Object.entries({ ...messagesOf("en"), ...messagesOf(language) }).filter(([key]) =>
       key.startsWith("dashboard."),
     ),
   );
-  // As a data block it is never run; an escaped "<" keeps it from ending early.
+  // A data block is never run, and an escaped "<" keeps it from ending early.
   const words = JSON.stringify({ language, messages }).replaceAll("<", "\\u003c");
   const values: Readonly<Record<string, string>> = { ...messages, language, words };
   return template
@@ -161,7 +162,7 @@ function send(
   response.end(request.method === "HEAD" ? undefined : body);
 }
 
-/** Whether a request may see the dashboard. `wrong`: it gave a password that is not right. */
+/** Whether a request may see the dashboard. */
 type Admission =
   | { readonly kind: "admitted" }
   /** There is a password, and the request has none or another one. */
@@ -171,20 +172,20 @@ type Admission =
   | { readonly kind: "limited"; readonly retryAfterMs: number };
 
 interface DashboardAccessOptions {
-  /** ADMIN_PASSWORD. Default: only this machine is admitted. */
+  /** The setting ADMIN_PASSWORD. By default only this machine is admitted. */
   readonly password: string | undefined;
-  /** The address that wrong passwords count for. */
+  /** Returns the address that wrong passwords count for. */
   readonly addressOf: (request: IncomingMessage) => string;
-  /** Whether the request is of somebody who is logged in elsewhere and is an admin. Default: nobody is. */
+  /** Whether the request is from an admin who is logged in elsewhere. By default nobody is. */
   readonly isAdmin?: (request: IncomingMessage) => Promise<boolean>;
-  /** Milliseconds on a steady clock. Default: `performance.now`. */
+  /** Milliseconds on a steady clock. Default `performance.now`. */
   readonly now?: () => number;
 }
 
 /**
- * Admits admins, and those with the password, by HTTP Basic authentication with any name; where none is set, requests
- * from this machine. Where one is set, they need it too: a proxy on this machine need not say whom it serves. Wrong
- * passwords are delayed by address, as on the page.
+ * Admits admins, and those with the password, by HTTP Basic authentication with any name. Where no password
+ * is set, it admits requests from this machine. Where one is set, they need it too, since a proxy on this
+ * machine need not say whom it serves. Wrong passwords are delayed by address, as on the page.
  */
 export function createDashboardAccess({ password, addressOf, isAdmin, now }: DashboardAccessOptions) {
   const delays = createLoginDelays(now);
@@ -208,8 +209,8 @@ export function createDashboardAccess({ password, addressOf, isAdmin, now }: Das
 const forwardedHeaders = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
 
 /**
- * Not what a proxy on this machine passes on for others: it names another host, or says for whom. The HTTP server has
- * checked that the Host header is one of this server's names.
+ * Whether the request is from this machine and not passed on by a proxy on it, which names another host or
+ * says for whom. The HTTP server has checked that the Host header is one of this server's names.
  */
 function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
   const address = (socket.remoteAddress ?? "").replace(/^::ffff:/i, "");

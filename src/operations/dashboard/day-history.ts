@@ -7,7 +7,7 @@ import { inTime } from "../../support/clock.ts";
 
 /** What happened in ten minutes. */
 export interface Slice {
-  /** Unix seconds, when it began. */
+  /** Unix seconds of the beginning. */
   readonly time: number;
   readonly turns: number;
   readonly failed: number;
@@ -16,28 +16,28 @@ export interface Slice {
   readonly models: readonly ModelTimes[];
 }
 
-/** How fast a model answered. Times in seconds, within a fifth; `null`: there were none. */
+/** How fast a model answered, in seconds, within a fifth. `null` means that there were no answers. */
 export interface ModelTimes {
   readonly model: string;
   readonly answers: number;
   readonly failed: number;
-  /** Until the first words of its answer. */
+  /** The time until the first words of its answer. */
   readonly firstP50: number | null;
   readonly firstP95: number | null;
-  /** Until the end of its answer. */
+  /** The time until the end of its answer. */
   readonly wholeP50: number | null;
   readonly wholeP95: number | null;
 }
 
-/** The last 24 hours of a process, also of those before it in its place. */
+/** The last 24 hours of a process, and of those that ran before it in its place. */
 export interface DayHistory {
   /** Passes everything on, and counts. */
   countInto(meter: Meter): Meter;
-  /** The same gateway; how long its models take is noted. */
+  /** Returns the same gateway, but notes how long its models take. */
   watchCalls(gateway: Gateway): Gateway;
-  /** The oldest first; without those in which nothing happened. */
+  /** Returns the slices, oldest first, without those in which nothing happened. */
   slices(): readonly Slice[];
-  /** Each model since then (Unix ms), the busiest first. */
+  /** Returns each model since then (Unix ms), the busiest first. */
   modelsSince(since: number): readonly ModelTimes[];
   /** Saves what is not saved yet. */
   close(): Promise<void>;
@@ -45,9 +45,9 @@ export interface DayHistory {
 
 interface DayHistoryOptions {
   readonly records: Pick<Records, "get" | "set">;
-  /** Of the record: one for each process that runs at a time. */
+  /** The key of the record, one for each process that runs at a time. */
   readonly key: string;
-  /** The longest that anything is kept. `undefined`: for ever. */
+  /** The longest that anything is kept, or `undefined` for no limit. */
   readonly retentionMs: number | undefined;
   readonly clock: Clock;
   readonly log: Pick<Log, "warn">;
@@ -55,16 +55,16 @@ interface DayHistoryOptions {
 
 const sliceMs = 600_000;
 const keptMs = 24 * 3_600_000;
-/** A crash loses as much. One small write in that time, and none where nothing happened. */
+/** A crash loses this much. There is one small write in that time, and none where nothing happened. */
 const saveEveryMs = 300_000;
 const maxCloseMs = 1000;
-/** In one slice; what others take counts as `other`. */
+/** The limit of one slice. Further models count as `other`. */
 const maxModels = 6;
 const maxCodes = 20;
 const maxNameChars = 100;
 const version = 1;
 
-/** Upper ends of the buckets are powers of the square root of two, from a sixteenth of a second to half an hour. */
+/** The buckets end at powers of the square root of two, from a sixteenth of a second to half an hour. */
 const bucketOf = (seconds: number): number =>
   Math.min(22, Math.max(-8, Math.ceil(2 * Math.log2(Math.max(seconds, 0.001)))));
 
@@ -86,7 +86,6 @@ interface Counts {
   models: Record<string, ModelCounts>;
 }
 
-/** @see {@link DayHistory} */
 export function createDayHistory(options: DayHistoryOptions): DayHistory {
   const { records, key, clock, log } = options;
   let kept: Counts[] = [];
@@ -119,7 +118,7 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
     bump(counts.whole, bucketOf(wholeMs / 1000));
     return counts;
   };
-  /** An answer that comes as a whole. */
+  /** Times an answer that comes as a whole. */
   const timed = async <T extends { readonly model: string }>(
     model: string,
     signal: AbortSignal,
@@ -131,7 +130,7 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
       answered(answer.model, clock.monotonic() - startedAt);
       return answer;
     } catch (error) {
-      // What a person stops is no failure of the model.
+      // An answer that a person stops is no failure of the model.
       if (!signal.aborted) countsOf(model).failed++;
       throw error;
     }
@@ -140,7 +139,7 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
   const restored = records.get(key).then(
     (value) => {
       const earlier = toCounts(value);
-      // What was counted meanwhile is of the present slice, which may have begun before the restart.
+      // The counts so far are of the present slice, which may have begun before the restart.
       for (const mine of kept) {
         const begun = earlier.findIndex(({ time }) => time === mine.time);
         if (begun !== -1) merge(mine, earlier.splice(begun, 1)[0]!);
@@ -191,7 +190,7 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
         try {
           for await (const event of gateway.chat(request, signal)) {
             if (event.kind === "text" || event.kind === "image") first ??= clock.monotonic() - startedAt;
-            // Now: those who ask read nothing after it.
+            // It is counted now, since callers read nothing after it.
             if (event.kind === "finish") {
               const wholeMs = clock.monotonic() - startedAt;
               const counts = answered(event.model, wholeMs);
@@ -220,7 +219,7 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
     },
     async close() {
       stopSaving();
-      // A store that does not respond does not hold up the end.
+      // A store that does not respond must not hold up the end.
       await inTime(save(), maxCloseMs, { clock });
     },
   };
@@ -257,7 +256,7 @@ function toTimes(models: Counts["models"]): ModelTimes[] {
     .sort((a, b) => b.answers + b.failed - a.answers - a.failed);
 }
 
-/** Within the bucket that holds it, as if the values there were spread evenly. */
+/** Interpolates within a bucket, as if the values there were spread evenly. */
 function quantile(buckets: Buckets, share: number): number | null {
   const sorted = Object.entries(buckets)
     .map(([bucket, count]) => [Number(bucket), count] as const)
@@ -271,7 +270,7 @@ function quantile(buckets: Buckets, share: number): number | null {
   return null;
 }
 
-/** What another version has saved is not read. */
+/** Reads saved counts, but not those of another version. */
 function toCounts(value: Json | undefined): Counts[] {
   const saved = value as { readonly version?: unknown; readonly slices?: unknown } | null | undefined;
   return saved?.version === version && Array.isArray(saved.slices) ? (saved.slices as Counts[]) : [];

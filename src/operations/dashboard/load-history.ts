@@ -7,14 +7,14 @@ import type { Load } from "../metric-sources.ts";
 /** What is sampled. */
 interface LoadSources {
   readonly load: () => Load;
-  /** Calls to platforms that wait for room under their limits. */
+  /** Returns the calls to platforms that wait for room under their limits. */
   readonly deliveryWaiting: () => number;
-  /** Whether each platform is connected, by its id. */
+  /** Returns whether each platform is connected, by its id. */
   readonly isConnected: () => Readonly<Record<string, boolean>>;
   readonly clock: Clock;
 }
 
-/** One series for each of its names, all of the same length; times in Unix seconds, oldest first. */
+/** One series for each name, all of the same length. Times are in Unix seconds, oldest first. */
 export interface LoadSeries {
   readonly times: readonly number[];
   readonly turnsRunning: readonly number[];
@@ -24,13 +24,13 @@ export interface LoadSeries {
   readonly deliveryWaiting: readonly number[];
 }
 
-/** What is known of a platform since the start. Times in Unix ms. */
+/** The facts about a platform since the start. Times are in Unix ms. */
 export interface PlatformActivity {
   /** When its last event was accepted. */
   readonly lastEventAt?: number;
   /** How often it was connected again, as seen once a second. */
   readonly reconnects: number;
-  /** Calls that it refused as too many. */
+  /** The calls that it refused as too many. */
   readonly limited: number;
 }
 
@@ -48,7 +48,6 @@ export interface LoadHistory {
 const sampleEveryMs = 10_000;
 const maxSamples = 360;
 const watchEveryMs = 1000;
-/** @see {@link LoadHistory} */
 export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }: LoadSources): LoadHistory {
   const samples: { readonly time: number; readonly load: Load; readonly delivery: number }[] = [];
   const activities = new Map<string, { lastEventAt?: number; reconnects: number; limited: number }>();
@@ -70,7 +69,7 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }:
   };
   const watch = (): void => {
     for (const [platform, isUp] of Object.entries(isConnected())) {
-      // The first connection is none that was lost.
+      // The first connection does not count as lost before.
       if (isUp && connected.get(platform) === false) activityOf(platform).reconnects++;
       if (isUp || connected.has(platform)) connected.set(platform, isUp);
     }
@@ -91,7 +90,7 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }:
       keep: (event) => noted(event, receiver.keep(event)),
     }),
     series() {
-      // So that a page that was just opened shows the present.
+      // This makes a page that was just opened show the present.
       const current = [...samples, { time: clock.now(), load: load(), delivery: deliveryWaiting() }];
       return {
         times: current.map(({ time }) => Math.floor(time / 1000)),

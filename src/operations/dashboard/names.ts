@@ -1,16 +1,16 @@
 import { currentLanguage } from "../../words/translate.ts";
 import { inTime } from "../../support/clock.ts";
 
-/** Names of people and channels, by their ids; those that are not known yet, or not at all, are left out. */
+/** Returns names of people and channels, by their ids, without those that are unknown. */
 export type Names = (ids: readonly string[]) => Promise<Readonly<Record<string, string>>>;
 
-/** What is known stays known so long, in milliseconds; so does that nothing is known. */
+/** How long a name is kept, in milliseconds. That nothing is known is kept too. */
 const keptMs = 600_000;
-/** The page is not held up by a platform that is slow to say: its names come with the next reading. */
+/** A slow platform must not hold up the page. Its names come with the next reading. */
 const maxWaitMs = 500;
 const maxKept = 500;
 
-/** Asks for names that are not known yet, each once in ten minutes. @param nameOf must not reject */
+/** Asks for unknown names, each once in ten minutes. @param nameOf must not reject */
 export function createNames(
   nameOf: (id: string) => Promise<string | undefined>,
   { now }: { readonly now: () => number },

@@ -1,39 +1,39 @@
-/** A line of the log at the level `warn` or `error`. Never holds secrets or what people wrote, as no line does. */
+/** A line of the log at the level `warn` or `error`. Like every line, it has no secrets or people's words. */
 export interface Problem {
   /** ISO 8601. */
   readonly time: string;
   readonly level: "warn" | "error";
   readonly message: string;
-  /** Of a ParleyError. */
+  /** The code of a ParleyError. */
   readonly code?: string;
-  /** What the error says. */
+  /** The message of the error. */
   readonly reason?: string;
   readonly platform?: string;
-  /** Key of the turn that it was logged for. */
+  /** The key of the turn that it was logged for. */
   readonly turn?: string;
-  /** Of the gateway's response. */
+  /** The id in the gateway's response. */
   readonly requestId?: string;
 }
 
 /** The last problems that were logged. */
 export interface RecentProblems {
-  /** Takes a serialised line of the log; other levels are passed over. */
+  /** Takes a serialised line of the log. Other levels are passed over. */
   take(line: string): void;
-  /** The newest first. */
+  /** Returns the problems, newest first. */
   read(): readonly Problem[];
 }
 
 const defaultMax = 50;
-/** Of one kind: some are caused by anybody who can connect, as often as they like. */
+/** The limit of one kind, since anybody who can connect can cause some kinds at will. */
 const maxOfKind = 5;
 const maxReasonChars = 300;
 
-/** @see {@link RecentProblems}. `max`: how many are kept, default 50; of one kind five. */
+/** Keeps the last `max` problems (default 50), and five of one kind. */
 export function createRecentProblems(max = defaultMax): RecentProblems {
   const kept: Problem[] = [];
   return {
     take(line) {
-      // Most lines are of other levels: they are not parsed.
+      // Most lines are of other levels and need not be parsed.
       if (!/^\{"level":"(?:warn|error|fatal)"/.test(line)) return;
       const problem = toProblem(line);
       if (problem === undefined) return;
@@ -53,7 +53,7 @@ function toProblem(line: string): Problem | undefined {
   try {
     fields = JSON.parse(line) as Fields;
   } catch {
-    // Redacting has cut into the JSON: the line is in the log as it is.
+    // Redacting has cut into the JSON. The line is in the log as it is.
     return undefined;
   }
   const error = toFields(fields["err"]);

@@ -4,55 +4,55 @@ import type { DeliveryState } from "../../core/platform.ts";
 import type { Meter } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 
-/** What a call is for, the most urgent first: a final text or refusal, a first text, threads and files, a preview. */
+/** What a call shows: a final text or refusal, a first text, threads and files, or a preview. */
 export type Urgency = "final" | "first" | "files" | "preview";
 
 /** What a lane is expected to take. */
 export interface LaneLimit {
-  /** Calls in any `windowMs`, until the platform says otherwise. */
+  /** How many calls fit into any `windowMs`, until the platform says otherwise. */
   readonly perWindow: number;
   readonly windowMs: number;
-  /** Rate limits never lower it below. */
+  /** Rate limits never lower the capacity below this. */
   readonly floor: number;
   /**
-   * The platform takes at least that, maybe more: until it has refused a call, only previews and kept room count on no
-   * more. Default false.
+   * Whether the platform takes at least `perWindow`, and perhaps more. Until it has refused a call, only
+   * previews and reserved capacity are limited. Default false.
    */
   readonly isMinimum?: boolean;
   /**
-   * Other processes count against it too, one that has just ended as well: until this one has counted for a window, a
-   * refusal does not say how many calls the platform takes. Default false.
+   * Whether other processes count against it too, even one that has just ended. Until this one has counted
+   * for a window, a refusal does not say how many calls the platform takes. Default false.
    */
   readonly isShared?: boolean;
 }
 
-/** What the headers of a response say of a lane. */
+/** What the headers of a response say about a lane. */
 interface LaneState {
   readonly remaining: number;
   readonly resetMs: number;
   readonly limit?: number;
 }
 
-/** What may be sent against one limit of the platform. Times, `at` among them, are milliseconds of one steady clock. */
+/** Tracks one limit of the platform. Times such as `at` are milliseconds of one steady clock. */
 interface DeliveryLane {
-  /** When a call of that urgency may be sent, with `ahead` others sent before it. Not after `at`: at once. */
+  /** Returns when such a call may be sent, after `ahead` others. A time up to `at` means at once. */
   freeAt(urgency: Urgency, at: number, ahead?: number, hasReservation?: boolean): number;
   /** Counts a call, from now until a window after its answer. */
   sent(): void;
-  /** Counted by {@link sent}, and now answered. */
+  /** Notes the answer to a call that {@link sent} has counted. */
   answered(at: number): void;
-  /** The platform refused a call: nothing is sent for that long, and less from then on. */
+  /** Notes that the platform refused a call. Nothing is sent for that long, and less from then on. */
   limited(retryAfterMs: number, at: number): void;
-  /** What the headers of a response say. `limit`: calls in a window, in place of what was expected. */
+  /** Takes in what a response's headers say. `limit` replaces the expected number of calls in a window. */
   learn(state: LaneState, at: number): void;
-  /** Keeps room for one call. False: there is none. */
+  /** Reserves capacity for one call. Returns false where there is none. */
   reserve(at: number): boolean;
   unreserve(): void;
-  /** Replies that are live here: they share what is left for previews. */
+  /** How many replies are live here. They share what is left for previews. */
   live: number;
-  /** Time between two previews of one reply. Infinity: there is no room for previews. */
+  /** Returns the time between two previews of one reply. Infinity means that there is no room for them. */
   previewIntervalMs(at: number): number;
-  /** Nothing is known of it that a new lane would not know. */
+  /** Whether a new lane would know as much as this one. */
   isIdle(at: number): boolean;
 }
 
@@ -61,56 +61,57 @@ export interface DeliveryCall {
   /** The limits it counts against, the most specific first: `chat.postMessage C1`, `chat.postMessage`. */
   readonly lanes: readonly string[];
   readonly urgency: Urgency;
-  /** Name of the method, for metrics; from a small fixed set. */
+  /** The name of the method, for metrics. It is from a small fixed set. */
   readonly method: string;
   /** By when it must be sent, by {@link Clock.monotonic}. */
   readonly deadline: number;
   readonly signal?: AbortSignal | undefined;
-  /** Room that was kept for it. The call uses it up. */
+  /** Capacity that was reserved for this call, which uses it up. */
   readonly reservation?: Reservation | undefined;
 }
 
-/** Room in a lane, kept for one later call. */
+/** Capacity in a lane that is reserved for one later call. */
 export interface Reservation {
   readonly lane: string;
-  /** Gives the room back. Calling it again has no effect. */
+  /** Gives the capacity back. Calling it again has no effect. */
   release(): void;
 }
 
-/** Sends the calls of one platform under its limits, the most urgent first. Limits hold for this process. */
+/** Sends the calls of one platform under its limits, the most urgent first. They hold for this process. */
 export interface DeliveryScheduler extends DeliveryState {
   isFull(): boolean;
   /**
-   * Sends a call when it is its turn: the most urgent first, then the oldest. Where the platform refuses it as too many
-   * (a ParleyError with `retryAfterMs`), its first lane (or `detail.lane`) is closed for that time.
-   * @throws what `work` throws; the reason of `signal`; ParleyError `platform-unreachable` with `retryAfterMs`: it
-   *   would be sent after its deadline
+   * Sends a call when it is its turn: the most urgent first, then the oldest. Where the platform refuses it
+   * as too many (a ParleyError with `retryAfterMs`), its first lane (or `detail.lane`) is closed for that
+   * time.
+   * @throws what `work` throws; the reason of `signal`; ParleyError `platform-unreachable` with
+   *   `retryAfterMs` where it would be sent after its deadline
    */
   send<T>(call: DeliveryCall, work: () => Promise<T>): Promise<T>;
-  /** How long a call would wait now, in milliseconds. 0: it would be sent at once. */
+  /** Returns how long a call would wait now, in milliseconds. 0 means that it would be sent at once. */
   waitMs(lanes: readonly string[], urgency: Urgency): number;
-  /** Keeps room for one final call of a lane. `undefined`: there is none now. */
+  /** Reserves capacity for one final call of a lane. Returns `undefined` where there is none now. */
   reserve(lane: string): Reservation | undefined;
-  /** What a response's headers say of a lane. */
+  /** Takes in what a response's headers say about a lane. */
   learn(lane: string, state: LaneState): void;
-  /** A reply is live there and shares the room for previews. Returns what ends that. */
+  /** Notes that a reply is live there and shares the room for previews. Returns what ends that. */
   join(lane: string): () => void;
-  /** Time between two previews of one live reply, in milliseconds. Infinity: there is no room for previews. */
+  /** Returns the time between two previews of a live reply, in milliseconds. Infinity means no previews. */
   previewIntervalMs(lane: string): number;
 }
 
-/** Options of {@link createDeliveryScheduler}. */
+/** The options of {@link createDeliveryScheduler}. */
 interface DeliverySchedulerOptions {
   /** {@link Platform.id}, for metrics. */
   readonly platform: string;
-  /** What a lane takes until the platform says otherwise. `undefined`: no limit is known. */
+  /** Returns what a lane takes until the platform says otherwise, or `undefined` where no limit is known. */
   readonly limitOf: (lane: string) => LaneLimit | undefined;
-  /** With so many calls waiting new turns are refused as busy. Default 500. */
+  /** When this many calls wait, new turns are refused as busy. Default 500. */
   readonly maxWaiting?: number;
   readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
-  /** Default: of this process. */
+  /** The default watches this process. */
   readonly suspensions?: Pick<SuspensionWatch, "wasSuspended">;
 }
 
@@ -123,19 +124,18 @@ interface Waiting {
 }
 
 const order: Readonly<Record<Urgency, number>> = { final: 0, first: 1, files: 2, preview: 3 };
-/** Lanes of channels that are quiet are forgotten past this number. */
+/** Past this number, lanes of quiet channels are forgotten. */
 const maxLanes = 2000;
 /**
- * After a suspension nothing that waited is sent for so long: a process that lost a conversation meanwhile learns that, and
- * abandons the reply, which takes its calls out of the queue.
+ * How long nothing that waited is sent after a suspension. A process that lost a conversation meanwhile
+ * learns that and abandons the reply, which takes its calls out of the queue.
  */
 const afterSuspensionMs = 1000;
 
-/** @see {@link DeliveryScheduler} */
 export function createDeliveryScheduler(options: DeliverySchedulerOptions): DeliveryScheduler {
   const { platform, limitOf, maxWaiting = 500, meter, clock = systemClock } = options;
   const lanes = new Map<string, DeliveryLane>();
-  /** By urgency, then age. */
+  /** The queue is sorted by urgency, then age. */
   const queue: Waiting[] = [];
   const { suspensions = createSuspensionWatch(clock) } = options;
   const now = (): number => clock.monotonic();
@@ -208,7 +208,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     });
   }
 
-  /** Resolves when the call may be sent, counted as sent. */
+  /** Resolves when the call may be sent, and counts it as sent. */
   function turnOf(call: DeliveryCall, its: readonly DeliveryLane[]): Promise<void> | undefined {
     const count = (): void => {
       call.reservation?.release();
@@ -336,14 +336,13 @@ const shares: Readonly<Record<Urgency, number>> = { final: 1, first: 0.85, files
 /** A window without a refusal gives back this part of what refusals have taken. */
 const recoveryShare = 0.1;
 const loweredShare = 0.9;
-/** How long a refusal shows what a lane takes at most. */
+/** How long a refusal limits what a lane is known to take. */
 const refusalMs = 10 * 60_000;
-/** Ends of one window as different responses say it. */
+/** Different responses place the end of one window within this time. */
 const sameWindowMs = 250;
 /** Previews that would be further apart are left out. */
 const maxPreviewIntervalMs = 15_000;
 
-/** @see {@link DeliveryLane} */
 function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): DeliveryLane {
   const windowMs = limit?.windowMs ?? 0;
   let most = limit?.perWindow ?? Infinity;
@@ -354,10 +353,10 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
   let reserved = 0;
   let inFlight = 0;
   let said: { readonly remaining: number; readonly resetAt: number } | undefined;
-  /** When calls were answered: the platform has counted each between its start and then. */
+  /** When calls were answered. The platform has counted each between its start and then. */
   const times: number[] = [];
 
-  /** Answered calls within the window that ends then. Those in flight count too. */
+  /** Returns the answered calls in the window that ends then. Calls in flight count too. */
   function recent(at: number): number[] {
     const start = at - windowMs;
     while (times.length > 0 && (times[0] ?? 0) <= start) times.shift();
@@ -447,22 +446,22 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
   return lane;
 }
 
-/** Time between checks. */
+/** The time between checks. */
 const checkMs = 250;
 /**
- * A longer gap between checks means that the process was stopped or the machine asleep. Leases are renewed every fifth
- * of their time, and the shortest last a second.
+ * A longer gap between checks means that the process was stopped or the machine asleep. Leases are renewed
+ * every fifth of their time, and the shortest last a second.
  */
 const maxGapMs = 1000;
 
 /** Detects that this process was suspended. */
 interface SuspensionWatch {
-  /** True once after each suspension, even if no timer has run since. */
+  /** Returns true once after each suspension, even if no timer has run since. */
   wasSuspended(): boolean;
   stop(): void;
 }
 
-/** Checks until it is stopped; does not keep the process alive. */
+/** Checks until it is stopped. It does not keep the process alive. */
 export function createSuspensionWatch(clock: Clock = systemClock): SuspensionWatch {
   let lastCheck = clock.monotonic();
   let wasSuspended = false;

@@ -23,33 +23,33 @@ import { toMarkdown } from "./split-markdown.ts";
 
 type ShownFiles = NonNullable<ReturnType<typeof parseShownFiles>>;
 
-/** Options of {@link createEditingReply}. */
+/** The options of {@link createEditingReply}. */
 interface EditingReplyOptions {
   readonly target: EditTarget;
-  /** References of messages that an earlier process posted for this reply, in order: they are edited. */
+  /** References of messages that an earlier process posted for this reply, in order. They are edited. */
   readonly savedRefs?: readonly Json[];
-  /** Files that an earlier process posted for this reply: they are not posted again. */
+  /** Files that an earlier process posted for this reply. They are not posted again. */
   readonly savedFiles?: ShownFiles | undefined;
-  /** Called and awaited after each post, with all references in order, and the files shown. */
+  /** Is called and awaited after each post, with all references in order and the files shown. */
   saveRefs(refs: readonly Json[], files: ShownFiles | undefined): Promise<void>;
   readonly log: Log;
-  /** The platform shows its own placeholder until the first post: `show` posts nothing. Default false. */
+  /** Whether the platform has its own placeholder until the first post, so that `show` posts nothing. */
   readonly firstMessageIsShown?: boolean;
-  /** Nothing is shown before the reply ends, except files. Default false. */
+  /** Whether only files are shown before the reply ends. Default false. */
   readonly isCalm?: boolean;
-  /** `show` changes nothing. Default false. */
+  /** Whether `show` changes nothing. Default false. */
   readonly isEndOnly?: boolean;
   /** A button that is there while the reply grows. */
   readonly stop?: ReplyAction | undefined;
-  /** Status until the first `status` or `write`. */
+  /** The status until the first `status` or `write`. */
   readonly placeholder?: string;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
 }
 
-/** After so many consecutive failures streaming stops, and only the final text is shown. */
+/** After this many consecutive failures streaming stops, and only the final text is shown. */
 const maxFailures = 3;
-/** Upper limit of the edit interval, which doubles with each rate limit. */
+/** The upper limit of the edit interval, which doubles with each rate limit. */
 const maxIntervalMs = 10_000;
 /** How long final calls are retried. */
 const endingMs = 120_000;
@@ -60,20 +60,21 @@ const afterSuspensionMs = 1000;
 
 interface PostedMessage {
   ref: Json;
-  /** As JSON; `undefined` where it is not known. */
+  /** The content as JSON, or `undefined` where it is not known. */
   content: string | undefined;
 }
 
 /**
- * A reply in messages that are posted once and then edited. The first text is shown at once, later text at least
- * `minEditIntervalMs` apart, both where the target has room; calls never overlap, and the latest text wins. Failed edits
- * slow streaming down and finally stop it; the final text is retried for two minutes. After the process was suspended, everything waits a second:
- * another process may have resumed the reply.
+ * Creates a reply in messages that are posted once and then edited. The first text is shown at once, and
+ * later text at least `minEditIntervalMs` apart, both where the target has room. Calls never overlap, and the
+ * latest text wins. Failed edits slow streaming down and finally stop it. The final text is retried for two
+ * minutes. After the process was suspended, everything waits a second, since another process may have resumed
+ * the reply.
  */
 export function createEditingReply(options: EditingReplyOptions): Reply {
   const { target, log, clock = systemClock } = options;
   const { stop } = options;
-  /** Nothing follows the text. */
+  /** Whether the text is complete. */
   let isWhole = false;
   const messages: PostedMessage[] = (options.savedRefs ?? []).map((ref) => ({ ref, content: undefined }));
   let shownFiles = options.savedFiles;
@@ -87,16 +88,16 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   let failures = 0;
   let intervalMs = target.minEditIntervalMs;
   let lastCallAt = Number.NEGATIVE_INFINITY;
-  /** Nothing is sent before, after a suspension. */
+  /** Nothing is sent before this time, after a suspension. */
   let resumesAt = Number.NEGATIVE_INFINITY;
-  /** Rate limited by the platform until then. */
+  /** The platform limits the rate until this time. */
   let pauseUntil = Number.NEGATIVE_INFINITY;
-  /** The target has no room until then. */
+  /** The target has no room until this time. */
   let noRoomUntil = Number.NEGATIVE_INFINITY;
   let cancelTimer: CancelTimer | undefined;
   const abandoned = new AbortController();
   const suspensions = createSuspensionWatch(clock);
-  /** The call in flight; never rejects. */
+  /** The call in flight, which never rejects. */
   let running: Promise<void> | undefined;
 
   const files = createFileQueue(async (batch) => {
@@ -110,7 +111,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     for (let current = running; current !== undefined; current = running) await current;
   }
 
-  /** Runs `work` while no other call is in flight. Starts synchronously where none is. */
+  /** Runs `work` while no other call is in flight. It starts synchronously where none is. */
   function runAlone(work: () => Promise<void>): Promise<void> {
     if (running !== undefined) return idle().then(() => runAlone(work));
     const result = work();
@@ -125,14 +126,14 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     return result;
   }
 
-  /** Time to wait after a suspension: a process that lost its lease meanwhile learns that, and abandons the reply. */
+  /** Returns the wait after a suspension, in which a process learns of a lost lease and gives up. */
   function suspensionWaitMs(): number {
     if (suspensions.wasSuspended()) resumesAt = clock.monotonic() + afterSuspensionMs;
     return resumesAt - clock.monotonic();
   }
 
   /**
-   * Called before anything is sent. `undefined`: it may be sent at once.
+   * Is called before anything is sent. Returns `undefined` where it may be sent at once.
    * @throws the reason of the abort where the reply was abandoned
    */
   function whenOwned(): Promise<void> | undefined {
@@ -177,7 +178,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     )
       return;
     cancelTimer?.();
-    // A status is shown without a message, unless it must be read; and stands in those of an earlier run only with new text.
+    // A status needs no message unless it must be read. An earlier run's messages show it with new text.
     if (sign !== undefined && text === "" && !(isLongStep && !sign.showsWords)) return;
     // The first text does not wait for the interval after a status.
     const isFirstText = text !== "" && !hasTriedText;
@@ -232,7 +233,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       await post(index, content, urgency);
       return;
     }
-    // While the edit is in flight the shown content is unknown.
+    // While the edit is in flight, the shown content is unknown.
     message.content = undefined;
     const ref = await target.edit(message.ref, content, abandoned.signal, urgency, saveRefs);
     message.content = wanted;
@@ -272,7 +273,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     areRefsSaved = true;
   }
 
-  /** Like {@link put}, with retries. A message that cannot be edited any more is posted again. */
+  /** Calls {@link put} with retries. A message that it is too late to edit is posted again. */
   async function putWithRetry(
     index: number,
     content: MessageContent,
@@ -342,7 +343,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     await removeSurplus(contents.length);
   }
 
-  /** Its text is that of another answer. */
+  /** Removes the `answer.md` of another answer. */
   async function removeOldFile(file: ReplyFile | undefined): Promise<void> {
     const { answer: old, hashes = [], refs = [] } = shownFiles ?? {};
     if (old === undefined || (file !== undefined && fileHash(file) === old.hash)) return;
@@ -350,7 +351,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       hashes: hashes.filter((hash) => hash !== old.hash),
       refs: refs.filter((ref) => JSON.stringify(ref) !== JSON.stringify(old.ref)),
     };
-    // Before it is deleted, as below.
+    // This is saved before the deletion, as below.
     await savePosted();
     try {
       await target.remove(old.ref, abandoned.signal);
@@ -364,7 +365,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   async function removeSurplus(from: number): Promise<void> {
     const surplus = messages.splice(from);
     if (surplus.length === 0) return;
-    // They are not part of the reply any more: to delete one is not to delete the answer.
+    // These are saved as gone first, so that deleting one does not delete the answer.
     await savePosted();
     for (const { ref } of surplus) {
       abandoned.signal.throwIfAborted();
@@ -436,11 +437,11 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
 /** Uploads the files of a reply. */
 interface FileQueue {
-  /** Resolves when the platform has the file; rejects with the error of the upload. */
+  /** Resolves when the platform has the file. It rejects with the error of the upload. */
   add(file: ReplyFile): Promise<void>;
   /** Resolves when no upload is in flight, successful or not. */
   idle(): Promise<void>;
-  /** Number of uploaded files. */
+  /** Returns the number of uploaded files. */
   count(): number;
 }
 
@@ -457,7 +458,7 @@ function createFileQueue(upload: (files: readonly ReplyFile[]) => Promise<void>)
   let count = 0;
 
   async function drain(): Promise<void> {
-    // Collects the files that are added in this tick.
+    // This collects the files that are added in this tick.
     await Promise.resolve();
     while (waiting.length > 0) {
       const batch = waiting;

@@ -27,13 +27,13 @@ interface EndingPlan {
 /** What a reply that grows shows besides its text. */
 interface GrowingExtras {
   readonly status: string | undefined;
-  /** Buttons below the last message. */
+  /** The buttons below the last message. */
   readonly actions?: readonly ReplyAction[];
 }
 
 /**
- * The messages of a reply whose text is still streaming: all but the last are final. Text past `maxMessages` is not
- * shown yet. Always at least one message.
+ * Returns the messages of a reply whose text is still streaming. All but the last are final. Text past
+ * `maxMessages` is not shown yet. There is always at least one message.
  */
 export function planStreaming(
   text: string,
@@ -55,7 +55,7 @@ export function planStreaming(
   );
 }
 
-/** The messages of an ended reply; the last one shows notices, failure and Retry. Always at least one. */
+/** Returns the messages of an ended reply, at least one. The last shows notices, failure and Retry. */
 export function planEnding(text: string, ending: Ending, target: Measures): EndingPlan {
   const { maxBareLength = 0 } = target;
   const isOne = isBare(ending) && target.lengthOf(text) <= maxBareLength;
@@ -76,14 +76,14 @@ export function planEnding(text: string, ending: Ending, target: Measures): Endi
   };
 }
 
-/** The pieces that can be shown, and one more where there is more text: a reply grows many times a second. */
+/** Returns the pieces that can be shown, and one more where there is more text. Replies grow often. */
 function splitUpTo(text: string, target: Measures): string[] {
   const { maxLength, maxMessages } = target;
   const lengthOf = (markdown: string) => target.lengthOf(markdown);
   return splitMarkdown(text, { maxLength, lengthOf, maxPieces: maxMessages + 1 });
 }
 
-/** The messages of an ended reply without a limit of their number: for when the file cannot be uploaded. */
+/** Returns the messages of an ended reply without limiting their number, for when no file can be uploaded. */
 export function planEndingWithoutFile(text: string, ending: Ending, target: Measures): EndingPlan {
   const lengthOf = (markdown: string) => target.lengthOf(markdown);
   return planEnding(text, ending, { maxLength: target.maxLength, lengthOf, maxMessages: Infinity });
@@ -94,7 +94,7 @@ function withEnding(pieces: readonly string[], ending: Ending): MessageContent[]
   return [...before, { ...ending, text: pieces.at(-1) ?? "", notices: ending.notices ?? [] }];
 }
 
-/** Omits an incomplete table row at the end: it would break the table. */
+/** Omits an incomplete table row at the end, which would break the table. */
 function withoutHalfRow(text: string): string {
   const lineStart = text.lastIndexOf("\n") + 1;
   const line = text.slice(lineStart).trim();
@@ -108,50 +108,51 @@ export function isBare({ state, notices = [], actions = [] }: Ending): boolean {
   return state === "finished" && notices.length === 0 && actions.length === 0;
 }
 
-/** What one message of a reply shows. */
+/** The content that one message of a reply shows. */
 export interface MessageContent {
-  /** Standard Markdown of at most `maxLength`, in the unit of `lengthOf`; empty while there is no text. */
+  /** Standard Markdown of at most `maxLength`, in the unit of `lengthOf`. Empty while there is no text. */
   readonly text: string;
   readonly state: "waiting" | "streaming" | "finished" | "failed";
   /** A few words on what is being done, shown with `waiting` and `streaming`. */
   readonly status?: string;
-  /** Notices below a finished or failed reply; on its last message only. */
+  /** Notices below a finished or failed reply, only on its last message. */
   readonly notices?: readonly string[];
-  /** Why there is no more; on the last message of a `failed` reply only. */
+  /** Why there is no more, only on the last message of a `failed` reply. */
   readonly failure?: string;
-  /** Shows a Retry button; on the last message of a `failed` reply only. */
+  /** Shows a Retry button, only on the last message of a `failed` reply. */
   readonly retryKey?: string;
-  /** Shows a button in warning colours; on the last message of a `finished` reply only. */
+  /** Shows a button in warning colours, only on the last message of a `finished` reply. */
   readonly confirm?: ConfirmButton;
-  /** Buttons; on the last message only, of a `finished` reply or of one that grows. */
+  /** The buttons on the last message of a `finished` reply or of one that grows. */
   readonly actions?: readonly ReplyAction[];
-  /** Forms that can be opened; on the last message of a `finished` reply only. */
+  /** Forms that can be opened, only on the last message of a `finished` reply. */
   readonly forms?: readonly FormOffer[];
 }
 
 /**
- * What a chat platform implements so that `createEditingReply` can show a reply in messages that are posted and
- * edited. Failures are ParleyErrors; `retryAfterMs` on one means: rate limited. Contract: sends nothing after `signal`
- * has aborted, since another process may have resumed the reply.
+ * What a chat platform implements so that `createEditingReply` can show a reply in messages that are posted
+ * and edited. Failures are ParleyErrors. `retryAfterMs` on one means that the platform limits the rate.
+ * Contract: sends nothing after `signal` has aborted, since another process may have resumed the reply.
  */
 export interface EditTarget {
-  /** Maximum length of a message's text, in the unit of `lengthOf`. */
+  /** The maximum length of a message's text, in the unit of `lengthOf`. */
   readonly maxLength: number;
-  /** The same of the one message of a reply that has nothing below its text. Default `maxLength`. */
+  /** The same limit for the only message of a reply, with nothing below its text. Default `maxLength`. */
   readonly maxBareLength?: number;
-  /** Length of Markdown as the platform counts it (after escaping; characters or bytes). */
+  /** Returns the length of Markdown as the platform counts it (after escaping, in characters or bytes). */
   lengthOf(markdown: string): number;
-  /** A longer text is uploaded whole as `answer.md`. */
+  /** A text that needs more messages is uploaded whole as `answer.md`. */
   readonly maxMessages: number;
-  /** Minimum time between edits of one reply. */
+  /** The minimum time between edits of one reply. */
   readonly minEditIntervalMs: number;
   /**
-   * Posts a message, or finds the one that another process posted for the same reply; that one keeps its text where
-   * `content` is a placeholder. Resolves to the reference that `edit` takes, as JSON.
+   * Posts a message, or finds the one that another process posted for the same reply. That one keeps its text
+   * where `content` is a placeholder. Resolves to the reference that `edit` takes, as JSON.
    */
   post(content: MessageContent, signal: AbortSignal, urgency: Urgency): Promise<Json>;
   /**
-   * Resolves to the reference of the message that shows the content: another one where it had to be posted anew.
+   * Resolves to the reference of the message that shows the content. It is another one where it had to be
+   * posted anew.
    * @param confirm called before that; rejects with `stopping` where another process has the reply by now
    */
   edit(
@@ -161,52 +162,52 @@ export interface EditTarget {
     urgency: Urgency,
     confirm: () => Promise<void>,
   ): Promise<Json>;
-  /** Deletes a message that shows nothing of the reply any more. Rejects where it cannot. */
+  /** Deletes a message that has become superfluous. Rejects where it cannot. */
   remove(ref: Json, signal: AbortSignal): Promise<void>;
   /**
-   * Posts files below the reply's messages, in as few messages as possible. Repeated for the same array, it posts only
-   * what is not shown yet. Resolves to the references of the messages, where they are known.
+   * Posts files below the reply's messages, in as few messages as possible. Repeated for the same array, it
+   * posts only what is not shown yet. Resolves to the references of the messages, where they are known.
    */
   upload(files: readonly ReplyFile[], signal: AbortSignal): Promise<readonly Json[]>;
   /** Shows that a reply is coming, in place of a placeholder. */
   readonly sign?: WorkSign;
   /**
-   * When streaming text may be shown: 0 is now, otherwise milliseconds until it is asked again. Infinity: not before the
-   * reply ends. `first`: nothing of the text is shown yet. Default: now.
+   * Returns when streaming text may be shown: 0 for now, or the milliseconds until it is asked again.
+   * Infinity means not before the reply ends. `first` means that none of the text is shown yet. Default: now.
    */
   roomInMs?(kind: "first" | "preview"): number;
   /**
-   * Called once, when the reply has ended: gives back what it holds. `isAbandoned`: it has not, and another process
-   * resumes it.
+   * Is called once, when the reply has ended, and gives back what the target holds. `isAbandoned` means that
+   * the reply has not ended, and another process resumes it.
    */
   close?(isAbandoned: boolean): void;
 }
 
-/** A sign of work that is no message: typing, or a status line. Contract: never throws; failures are only logged. */
+/** A sign of work that is no message, such as typing. Contract: never throws; failures are only logged. */
 export interface WorkSign {
-  /** False: it is the same whatever the status is. */
+  /** Whether it shows the status in words. */
   readonly showsWords: boolean;
-  /** Shows it, or changes its words; keeps it until it is cleared. */
+  /** Shows it, or changes its words, and keeps it until it is cleared. */
   show(status: string | undefined): void;
   clear(): void;
 }
 
-/** The files that a reply has shown, as saved in its address: a run that resumes it does not post them again. */
+/** The files that a reply has shown, as saved in its address, so that a later run does not repeat them. */
 interface ShownFiles {
-  /** Of their bytes, as {@link fileHash} makes them. */
+  /** Hashes of their bytes, from {@link fileHash}. */
   readonly hashes: readonly string[];
-  /** Of the messages that show them, where they are known. */
+  /** References of the messages that show them, where they are known. */
   readonly refs: readonly Json[];
-  /** `answer.md`, which the text of another answer replaces. */
+  /** The file `answer.md`, which the text of another answer replaces. */
   readonly answer?: { readonly hash: string; readonly ref: Json };
 }
 
-/** 16 characters that name a file's bytes within one reply. */
+/** Returns 16 characters that name a file's bytes within one reply. */
 export function fileHash({ bytes }: Pick<ReplyFile, "bytes">): string {
   return createHash("sha256").update(bytes).digest("hex").slice(0, 16);
 }
 
-/** Reads what an address holds. `undefined`: nothing that is known. */
+/** Reads what an address holds. Returns `undefined` where it is nothing known. */
 export function parseShownFiles(saved: Json | undefined): ShownFiles | undefined {
   if (typeof saved !== "object" || saved === null || Array.isArray(saved)) return undefined;
   const { hashes, refs, answer } = saved as Partial<Record<keyof ShownFiles, Json>>;

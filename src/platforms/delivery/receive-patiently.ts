@@ -9,15 +9,15 @@ interface PatienceOptions {
   readonly forMs: number;
   readonly whileUnreachableForMs?: number;
   readonly signal?: AbortSignal;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
 }
 
 /**
- * Passes an event to the receiver, and again while the store is unavailable: attempts start within `forMs`
- * milliseconds. There are at least two: the deadline of the first may have ended while the process was suspended.
- * `whileUnreachableForMs`: the same while the platform, which is asked about the event first, is unreachable or limits
- * the bot; default 0.
+ * Passes an event to the receiver, and again while the store is unavailable. Attempts start within `forMs`
+ * milliseconds. There are at least two, since the deadline of the first may have ended while the process was
+ * suspended. `whileUnreachableForMs` limits attempts while the platform, which is asked about the event
+ * first, is unreachable or limits the bot. Its default is 0.
  * @throws the error of the last attempt, or the reason of the signal
  */
 export function receivePatiently(
@@ -40,24 +40,24 @@ export function receivePatiently(
   });
 }
 
-/** Of the store or of the platform: what failed may succeed later. */
+/** Whether the store or the platform is unavailable, so that the same may succeed later. */
 export function isOutage(error: unknown): boolean {
   return isParleyError(error, "store-unavailable") || isParleyError(error, "platform-unreachable");
 }
 
 const maxEntries = 5000;
-/** Over a limit a person is told again when it is free again, within these bounds. */
+/** Over a limit, a person is told again when it is free again, within these bounds. */
 const limitMs = { min: 30_000, max: 10 * 60_000 };
 
-/** When people who are refused again and again are told so again. */
+/** Decides when people who are refused again and again are told so again. */
 interface RefusalSchedule {
   /**
-   * Whether to tell it now, and if so, notes that it is told. Each reason counts for itself.
+   * Whether to tell it now. If so, it notes that it is told. Each reason counts separately.
    * @param who the person and the place
    * @param accessIntervalMs how long a refusal by the access rules is not repeated
    */
   isDue(error: ParleyError, who: string, accessIntervalMs: number): boolean;
-  /** It could not be told: it is due again. */
+  /** Notes that it could not be told, so that it is due again. */
   untold(error: ParleyError, who: string): void;
 }
 
@@ -90,9 +90,9 @@ export function createRefusalSchedule(now: () => number): RefusalSchedule {
 }
 
 /**
- * Repeats a platform call until it succeeds, with exponential backoff and at least the platform's Retry-After.
- * Permanent errors (missing permission, rejected content, no store) are thrown at once, transient ones when the next
- * attempt would start after `deadline` (by {@link Clock.monotonic}).
+ * Repeats a platform call until it succeeds, with exponential backoff and at least the platform's
+ * Retry-After. Permanent errors (missing permission, rejected content, no store) are thrown at once.
+ * Transient ones are thrown when the next attempt would start after `deadline` (by {@link Clock.monotonic}).
  * @param clock default: the time of this process
  * @throws the last error, or the reason of `signal` when it aborts
  */
@@ -113,7 +113,7 @@ export function retryPlatformCall<T>(
   });
 }
 
-/** Whether the same call may succeed later: rate limited, unreachable, or an unknown error. */
+/** Whether the same call may succeed later, as with rate limits, outages and unknown errors. */
 export function isTransient(error: unknown): boolean {
   return !isParleyError(error) || error.retryAfterMs !== undefined || error.code === "platform-unreachable";
 }

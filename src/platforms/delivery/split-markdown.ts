@@ -3,11 +3,11 @@ import { parseFence, readFenceLine, type Fence, quoteOf } from "../../support/ma
 
 /** Options of {@link splitMarkdown}. */
 interface SplitOptions {
-  /** Maximum length of a piece, in the unit of `lengthOf`. Below about 100, code blocks are not closed. */
+  /** The maximum length of a piece, in the unit of `lengthOf`. Below about 100, code blocks stay open. */
   readonly maxLength: number;
-  /** Length as the platform counts it, e.g. in bytes. Contract: does not decrease when text is appended. */
+  /** Returns a length as the platform counts it. Contract: does not decrease when text is appended. */
   lengthOf(text: string): number;
-  /** Splitting stops after so many pieces; text behind them is left out. Default: no limit. */
+  /** Splitting stops after this many pieces, and the rest of the text is left out. Default: no limit. */
   readonly maxPieces?: number;
 }
 
@@ -19,17 +19,17 @@ interface Position {
   /** The code block that is open there. */
   readonly fence: Fence | undefined;
   readonly isMidLine: boolean;
-  /** Quote markers of the line that was split. */
+  /** The quote markers of the line that was split. */
   readonly quote: string;
-  /** Head and rule of the table whose rows go on there. */
+  /** The head and rule of the table whose rows go on there. */
   readonly table?: string | undefined;
 }
 
 /**
- * Splits Markdown into messages of at most `maxLength`, each well-formed by itself: code blocks across a cut are
- * closed and reopened with their language, tables repeat their head, split quotes keep their markers, links and
- * mentions are not split. Only white space at the cuts is lost. A code block that is open at the end (streaming text) is closed. Linear in the
- * length of the text. No pieces for blank text.
+ * Splits Markdown into messages of at most `maxLength`, each well-formed by itself. Code blocks across a cut
+ * are closed and reopened with their language, tables repeat their head, and split quotes keep their markers.
+ * Links and mentions are not split. Only white space at the cuts is lost. A code block that is open at the
+ * end (streaming text) is closed. The time is linear in the length of the text. A blank text has no pieces.
  */
 export function splitMarkdown(markdown: string, options: SplitOptions): string[] {
   const pieces: string[] = [];
@@ -58,7 +58,7 @@ function takePiece(markdown: string, from: Position, options: SplitOptions) {
   }
 }
 
-/** The beginning of a message that continues the previous one: the reopened code block or quote. */
+/** Returns the beginning of a message that continues the previous one: the reopened code block or quote. */
 function headOf(from: Position, options: SplitOptions): string {
   const { fence, isMidLine, quote } = from;
   if (fence === undefined) {
@@ -73,8 +73,8 @@ function headOf(from: Position, options: SplitOptions): string {
 }
 
 /**
- * Nearly the most characters that fit behind `head`; at least one. Each step measures the whole piece, so every second one
- * is taken where the limit would be if lengths were proportional.
+ * Returns nearly the most characters that fit behind `head`, at least one. Each step measures the whole
+ * piece. So every second step tries where the limit would be if lengths were proportional.
  */
 function fittingLength(markdown: string, at: number, head: string, options: SplitOptions): number {
   const { maxLength } = options;
@@ -101,7 +101,7 @@ function fittingLength(markdown: string, at: number, head: string, options: Spli
   return least;
 }
 
-/** Cuts off at most `length` characters: returns their text, the block open at their end, and where the rest starts. */
+/** Cuts off at most `length` characters. Returns them, the block open at their end, and the next start. */
 function cutAfter(markdown: string, from: Position, length: number) {
   const window = markdown.slice(from.at, from.at + length + lookaheadChars);
   const lines = scanLines(window, from.fence, from.isMidLine);
@@ -128,7 +128,7 @@ function cutAfter(markdown: string, from: Position, length: number) {
   return { body: body.replace(/\n$/, ""), fence, next };
 }
 
-/** Head and rule of the table of which a line is a row. `undefined`: it is none. */
+/** Returns head and rule of the table that has the line as a row, or `undefined` where it is no row. */
 function tableAt(window: string, lines: readonly Line[], line: Line, from: Position): string | undefined {
   const textOf = ({ start, end }: Line): string => window.slice(start, end);
   const isRow = (one: Line): boolean => one.kind === "text" && textOf(one).includes("|");
@@ -154,7 +154,7 @@ function inFence(markdown: string, at: number, fence: Fence, isMidLine: boolean)
     : { at: start, fence, isMidLine, quote: "" };
 }
 
-/** After the spaces of a split line; `undefined` at the end of the text. */
+/** Skips the spaces of a split line. Returns `undefined` at the end of the text. */
 function afterSpaces(markdown: string, at: number, quote: string): Position | undefined {
   let start = at;
   while (markdown.charAt(start) === " " || markdown.charAt(start) === "\t") start += 1;
@@ -162,7 +162,7 @@ function afterSpaces(markdown: string, at: number, quote: string): Position | un
   return { at: start, fence: undefined, isMidLine: true, quote };
 }
 
-/** At the next line that is not blank, after its indentation; `undefined` where there is none. */
+/** Returns the next line that is not blank, after its indentation, or `undefined` where there is none. */
 function afterBlank(markdown: string, at: number): Position | undefined {
   let start = at;
   while (start < markdown.length && /\s/.test(markdown.charAt(start))) start += 1;
@@ -170,7 +170,7 @@ function afterBlank(markdown: string, at: number): Position | undefined {
   const lineStart = Math.max(at, markdown.lastIndexOf("\n", start) + 1);
   const plain = { at: start, fence: undefined, isMidLine: false, quote: "" };
   if (lineStart === start) return plain;
-  // An indented code block is separated from its list item: it starts at the margin.
+  // An indented code block is separated from its list item, and so starts at the margin.
   const newline = markdown.indexOf("\n", start);
   const line = newline === -1 ? "" : markdown.slice(lineStart, Math.min(newline, lineStart + 200));
   const fence = parseFence(line);
@@ -200,9 +200,9 @@ type LineKind = "blank" | "heading" | "item" | "opener" | "closer" | "code" | "r
 
 /** One line of a Markdown text. */
 interface Line {
-  /** Offset of its first character. */
+  /** The offset of its first character. */
   readonly start: number;
-  /** Offset past its last character, without the line break. */
+  /** The offset past its last character, without the line break. */
   readonly end: number;
   readonly kind: LineKind;
   /** The code block that is open before the line. */
@@ -215,7 +215,7 @@ const heading = /^[ \t]{0,3}#{1,6}(?:[ \t]|$)/;
 const item = /^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]/;
 
 /**
- * The lines of `text`, given the code block that is open before it.
+ * Returns the lines of `text`, given the code block that is open before it.
  * @param isMidLine the text begins in the middle of a line, which then neither opens nor closes a block
  */
 function scanLines(text: string, openFence: Fence | undefined, isMidLine: boolean): Line[] {
@@ -264,23 +264,23 @@ interface Cut {
   readonly at: number;
   /** The line that contains the cut, or follows it. */
   readonly line: Line;
-  /** Whether it splits a line. */
+  /** Whether the cut splits a line. */
   readonly isMidLine: boolean;
 }
 
 /** A better kind of cut is preferred only where it fills the message at least this far. */
 const minFill = 0.4;
 
-/** Created on first use: it costs some milliseconds, and few answers need it. */
+/** Created on first use, since few answers need it. */
 let graphemes: Intl.Segmenter | undefined;
 
-/** What would turn the rest of a split line into a list, heading, quote, table or code block. */
+/** Matches what would turn the rest of a split line into a list, heading, quote, table or code block. */
 const startsBlock = /^[ \t]*(?:[-+*][ \t]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|>|\||`{3}|~{3}|[-=*_]{3})/;
 
 /**
- * The best place to cut `text` at or before `end`: between blocks, else before a list item, at a line break,
- * after a sentence, between words, at last between two characters. Never inside a link, mention, code span or
- * grapheme, as long as one of them fits a message. Always past the start.
+ * Returns the best place to cut `text` at or before `end`. It prefers the end of a block, then a list item, a
+ * line break, the end of a sentence or word, and at last any character. It never cuts inside a link, mention,
+ * code span or grapheme, as long as one of them fits a message. The cut is always past the start.
  */
 function chooseCut(text: string, lines: readonly Line[], end: number): Cut {
   const least = Math.floor(end * minFill);
@@ -294,7 +294,7 @@ function chooseCut(text: string, lines: readonly Line[], end: number): Cut {
   return last !== undefined && last.at >= end / 8 ? last : cutAnywhere(text, lines, end);
 }
 
-/** The last cut of each kind: between blocks, before an item, between lines. */
+/** Returns the last cut of each kind: between blocks, before an item, between lines. */
 function cutsBetweenLines(lines: readonly Line[], end: number): (Cut | undefined)[] {
   let block: Cut | undefined;
   let item: Cut | undefined;
@@ -302,7 +302,7 @@ function cutsBetweenLines(lines: readonly Line[], end: number): (Cut | undefined
   for (const [index, line] of lines.entries()) {
     const before = lines[index - 1];
     if (line.start > end) break;
-    // A block keeps its first line, and a heading what follows it.
+    // A block keeps its first line, and a heading keeps what follows it.
     if (before === undefined || line.kind === "closer" || before.kind === "opener") continue;
     // A table keeps its head, the rule below it and its first row.
     if (line.kind === "rule" || before.kind === "rule") continue;
@@ -328,7 +328,7 @@ function lastFilled(lines: readonly Line[], index: number): Line | undefined {
   return lines[at];
 }
 
-/** The last cut after a sentence and the last between words; in code only the latter. */
+/** Returns the last cut after a sentence and the last between words. In code there is only the latter. */
 function cutsInLines(text: string, lines: readonly Line[], end: number): (Cut | undefined)[] {
   let word: Cut | undefined;
   for (const line of lines.toReversed()) {
@@ -367,11 +367,11 @@ interface Span {
   readonly end: number;
 }
 
-/** Links, pictures, URLs, and mentions, emoji and times in angle brackets. */
+/** Matches links, pictures, URLs, and mentions, emoji and times in angle brackets. */
 const unbreakable =
   /!?\[[^[\]]*\]\((?:[^()]|\([^()]*\))*\)|<[@#:!/a-z][^<>]{0,2000}>|https?:\/\/[^\s<>]+|:[a-z0-9_+-]{1,64}:/gi;
 
-/** The parts of a line that must not be split, in order. */
+/** Returns the parts of a line that must not be split, in order. */
 function unbreakableSpans(line: string): Span[] {
   const spans = [...line.matchAll(unbreakable)].map((match) => ({
     start: match.index,
@@ -380,7 +380,7 @@ function unbreakableSpans(line: string): Span[] {
   return [...spans, ...codeSpans(line)].sort((a, b) => a.start - b.start);
 }
 
-/** Code spans: from a run of backticks to the next run of the same length. */
+/** Returns code spans, each from a run of backticks to the next run of the same length. */
 function codeSpans(line: string): Span[] {
   const runs = [...line.matchAll(/`+/g)].map((match) => ({ at: match.index, length: match[0].length }));
   const closerOf = new Map<number, number>();
@@ -395,7 +395,7 @@ function codeSpans(line: string): Span[] {
     const run = runs[index];
     const closer = runs[closerOf.get(index) ?? -1];
     if (run === undefined) continue;
-    // A run without a closing run is not split either: its halves could open a span.
+    // A run without a closing run is not split either, because its halves could open a span.
     spans.push({ start: run.at, end: (closer ?? run).at + run.length });
     if (closer !== undefined) index = closerOf.get(index) ?? index;
   }
@@ -406,7 +406,7 @@ function isInside(spans: readonly Span[], at: number): boolean {
   return spans.some((span) => span.start < at && at < span.end);
 }
 
-/** The fallback for one endless word: before a link that does not fit, else between two graphemes. */
+/** Cuts one endless word: before a link that does not fit, else between two graphemes. */
 function cutAnywhere(text: string, lines: readonly Line[], end: number): Cut {
   const line = lines.findLast((candidate) => candidate.start < end) ?? lines[0];
   if (line === undefined) throw new RangeError("no lines to cut");
@@ -416,7 +416,7 @@ function cutAnywhere(text: string, lines: readonly Line[], end: number): Cut {
   const spans = line.kind === "code" ? [] : unbreakableSpans(content);
   const split = spans.find((span) => span.start < limit && limit < span.end && span.start > end / 4);
   let at = graphemeStart(content, split?.start ?? limit);
-  // Avoids positions where the next message would begin with a block by accident.
+  // This avoids positions where the next message would begin with a block by accident.
   for (let steps = 0; steps < 100 && at > 1 && isBadStart(content, at); steps += 1) {
     at = graphemeStart(content, at - 1);
   }
@@ -433,7 +433,7 @@ function isBadStart(line: string, at: number): boolean {
   return isInRun || startsBlock.test(line.slice(at, at + 80));
 }
 
-/** The start of the grapheme that contains `at`, judged by 100 characters around it. */
+/** Returns the start of the grapheme that contains `at`, judged by 100 characters around it. */
 function graphemeStart(text: string, at: number): number {
   if (at >= text.length) return text.length;
   let from = Math.max(0, at - 50);
@@ -451,13 +451,13 @@ function codePointStart(text: string, at: number): number {
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
 }
 
-/** At least one code point, even where `limit` is smaller. */
+/** Returns the length of at least one code point, even where `limit` is smaller. */
 function firstCharacter(text: string, limit: number): number {
   const first = text.codePointAt(0) ?? 0;
   return Math.max(first > 0xffff ? 2 : 1, Math.min(limit, 1));
 }
 
-/** The lead and the text as one Markdown document. */
+/** Joins the lead and the text into one Markdown document. */
 export function toMarkdown({ lead = "", text }: ReplyContent): string {
   return lead === "" ? text : `${lead}\n\n${text}`;
 }

@@ -10,21 +10,23 @@ import { type DiscordContent, toPrivateSentence } from "./content.ts";
 import { errorCodes, discordCode } from "./errors.ts";
 
 /**
- * How long a refusal waits: another instance may accept the same interaction, and acknowledges it before that.
- * Discord's deadline is three seconds.
+ * How long a refusal waits. Another instance may accept the same interaction, and acknowledges it before
+ * then. Discord's deadline is three seconds.
  */
 const refuseAfterMs = 2000;
 
-/** Acknowledges interactions. All instances with the same token receive each one, and Discord takes one response. */
+/** Acknowledges interactions. All instances with the token receive each, and Discord takes one response. */
 export interface Acknowledgements {
   /**
-   * Sends a response. Returns whether Discord took it: not where it came second or too late. Contract: must not throw.
+   * Sends a response. Returns whether Discord took it, which it does not where it came second or too late.
+   * Contract: must not throw.
    * @param body the response, as Discord's API has it
    */
   send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
   /**
-   * Tells the person alone why it is refused: wrong input and what the rules forbid at once, all else after two seconds,
-   * unless another instance has responded. `isAtOnce`: without that wait, since much of the deadline is over.
+   * Tells only the person why the interaction is refused. Wrong input and what the rules forbid are told at
+   * once. Everything else is told after two seconds, unless another instance has responded. With `isAtOnce`
+   * there is no wait, since much of the deadline is over.
    */
   refuse(
     interaction: Pick<APIInteraction, "id" | "token">,
@@ -37,7 +39,6 @@ export interface Acknowledgements {
   settled(token: string): Promise<void>;
 }
 
-/** @see {@link Acknowledgements} */
 export function createAcknowledgements(
   api: Pick<DiscordApi, "respond">,
   log: Log,
@@ -85,7 +86,7 @@ function isUnanimous(error: unknown): boolean {
   return isParleyError(error, "invalid-option") || isParleyError(error, "access-denied");
 }
 
-/** The API, whose requests about an interaction's messages wait for its acknowledgement: Discord rejects earlier ones. */
+/** Delays requests about an interaction's messages until its acknowledgement, as Discord rejects others. */
 export function withAcknowledgements(
   api: DiscordApi,
   { settled }: Pick<Acknowledgements, "settled">,
@@ -116,16 +117,15 @@ const usableMs = 14.5 * 60 * 1000;
 const maxEntries = 500;
 
 /**
- * Tokens of clicks on the buttons of replies, by message. A message that only one person sees can be edited with
- * them after the token that it was posted with has expired.
+ * Keeps the tokens of clicks on the buttons of replies, by message. A message that only one person sees can
+ * be edited with them after the token that it was posted with has expired.
  */
 export interface FreshTokens {
   add(messageId: string, token: InteractionToken): void;
-  /** `undefined`: nobody clicked, or the token has expired. */
+  /** Returns `undefined` where nobody clicked, or the token has expired. */
   of(messageId: string): InteractionToken | undefined;
 }
 
-/** @see {@link FreshTokens} */
 export function createFreshTokens(now: () => number): FreshTokens {
   const tokens = new LRUCache<string, InteractionToken & { readonly expiresAt: number }>({ max: maxEntries });
   return {
@@ -139,42 +139,43 @@ export function createFreshTokens(now: () => number): FreshTokens {
   };
 }
 
-/** Messages that are searched for a lost follow-up. */
+/** How many messages are searched for a lost follow-up. */
 const maxRead = 50;
 
 /** How a follow-up is posted. */
 interface FollowUpHow extends PostOptions {
   readonly files: readonly RawFile[];
-  /** The same for each attempt at one message. */
+  /** This is the same for each attempt at one message. */
   readonly attemptKey: string;
 }
 
 /** Posts the follow-ups of one interaction. */
 export interface FollowUps {
-  /** The bot's message; where the response to an earlier attempt was lost, the one that this attempt posted. */
+  /** Returns the bot's message, which is an earlier attempt's where only the response was lost. */
   post(body: DiscordContent, how: FollowUpHow): Promise<APIMessage>;
-  /** Notes a message of the interaction that was not posted here. */
+  /** Notes a message of the interaction that was posted elsewhere. */
   note(messageId: string): void;
 }
 
 /**
- * Follow-ups have no nonce: an attempt whose response was lost may have posted its message. Before the next attempt it is
- * searched for, where the bot can read the channel.
+ * Creates the {@link FollowUps} of one interaction. Follow-ups have no nonce, so an attempt whose response
+ * was lost may have posted its message. Where the bot can read the channel, the message is searched for
+ * before the next attempt.
  */
 export function createFollowUps(options: {
   readonly api: Pick<DiscordApi, "followUp" | "listMessages">;
   readonly channelId: string;
   readonly interaction: InteractionAddress;
-  /** An earlier process may have posted some and not saved them. */
+  /** Whether an earlier process may have posted some follow-ups without saving them. */
   readonly isResumed: boolean;
 }): FollowUps {
   const { api, channelId, interaction, isResumed } = options;
   const known = new Set<string>();
-  /** Attempts whose outcome is not known. */
+  /** The attempts whose outcome is not known. */
   const uncertain = new Set<string>();
 
   async function findLost(body: DiscordContent, files: readonly RawFile[]): Promise<APIMessage | undefined> {
-    // Only its caller sees the messages, or the bot is not a member.
+    // Only its caller sees a private message, and a guest cannot read the channel.
     if (interaction.isPrivate || interaction.isGuest) return undefined;
     const messages = await api.listMessages(channelId, { after: interaction.id, limit: maxRead });
     return messages.find(
@@ -189,7 +190,7 @@ export function createFollowUps(options: {
 
   return {
     async post(body, { files, attemptKey, ...how }) {
-      // Texts have their places in the saved address.
+      // The places of messages with text are in the saved address.
       const mayBePosted = uncertain.has(attemptKey) || (isResumed && files.length > 0);
       const found = mayBePosted ? await findLost(body, files) : undefined;
       try {

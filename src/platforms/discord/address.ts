@@ -1,6 +1,6 @@
 import type { Json, ReplyAddress } from "../../core/events.ts";
 
-/** What all ids of this platform begin with. No other file makes or parses such ids. */
+/** All ids of this platform begin with this. No other file makes or parses such ids. */
 export const idPrefix = "discord:";
 
 /** The interaction that a reply answers. Its token is used until `expiresAt`, in Unix milliseconds. */
@@ -11,7 +11,7 @@ export interface InteractionAddress {
   readonly expiresAt: number;
   readonly isPrivate: boolean;
   readonly userId: string;
-  /** The bot is not a member of the server: it can post the interaction's own messages only. */
+  /** Whether the bot is not a member of the server. It can then post only the interaction's own messages. */
   readonly isGuest: boolean;
   readonly maxFileBytes: number;
 }
@@ -21,26 +21,26 @@ export interface DiscordAddress {
   readonly channelId: string;
   /** Discord's channel type of `channelId`. */
   readonly channelType: number;
-  /** The event it answers. Nonces are derived from it, so that no message is posted twice. */
+  /** The event that the reply answers. Nonces are derived from it, so that no message is posted twice. */
   readonly eventId?: string;
-  /** The message that it replies to, where the answer stays in the channel. */
+  /** The message that the reply refers to, where the answer stays in the channel. */
   readonly replyTo?: string;
-  /** A thread is opened from `replyTo`, and the reply posted in it. */
+  /** A thread is opened from `replyTo`, and the reply is posted in it. */
   readonly thread?: { readonly title: string };
-  /** Where it is in the channel, a reply to any of its messages goes on: all of them reply to `replyTo`. */
+  /** Whether all messages of the reply refer to `replyTo`, so that people can go on from any of them. */
   readonly isChain?: boolean;
   readonly interaction?: InteractionAddress;
-  /** The reply's own messages have later ids; set when it is first worked on. */
+  /** The reply's own messages have later ids than this. It is set when work on the reply begins. */
   readonly postedAfter?: string;
-  /** References of the messages that show it. */
+  /** References of the messages that show the reply. */
   readonly messages?: readonly Json[];
-  /** How many messages were posted for it, those that were removed included. Default: those that show it. */
+  /** How many messages were posted for the reply, removed ones included. Default: as many as show it. */
   readonly posts?: number;
-  /** Files posted so far, in messages of their own: as `ShownFiles`. */
+  /** The files posted so far in messages of their own, as `ShownFiles`. */
   readonly files?: Json;
 }
 
-/** The address as the core stores it. */
+/** Converts an address to the form that the core stores. */
 export function toReplyAddress(address: DiscordAddress): ReplyAddress {
   return address as unknown as ReplyAddress;
 }
@@ -55,12 +55,12 @@ const groupMessage = 3;
 const announcement = 5;
 const announcementThread = 10;
 const publicThread = 11;
-/** Members of a private thread alone see what is in it. */
+/** Only the members of a private thread see what is in it. */
 export const privateThread = 12;
 const threadTypes: ReadonlySet<number> = new Set([announcementThread, publicThread, privateThread]);
-/** Text and announcement channels. */
+/** These are text and announcement channels. */
 const threadableTypes: ReadonlySet<number> = new Set([0, announcement]);
-/** Forums and media channels. */
+/** These are forums and media channels. */
 const postTypes: ReadonlySet<number> = new Set([15, 16]);
 
 /** Whether a channel type is a thread. */
@@ -78,47 +78,47 @@ export function isThreadable(type: number): boolean {
   return threadableTypes.has(type);
 }
 
-/** Whether a channel type holds posts, which are threads, and no messages: forums and media channels. */
+/** Whether a channel type holds only posts, which are threads. Forums and media channels do. */
 export function holdsPosts(type: number): boolean {
   return postTypes.has(type);
 }
 
-/** The type of the public threads of a channel type. */
+/** Returns the type of the public threads in a channel type. */
 export function threadTypeIn(type: number): number {
   return type === announcement ? announcementThread : publicThread;
 }
 
-/** The place of a server. */
+/** Returns the id of a server as a place. */
 export function toGuildPlace(guildId: string): string {
   return `${idPrefix}guild:${guildId}`;
 }
 
-/** The place of a channel that contains threads. */
+/** Returns the id, as a place, of a channel that contains threads. */
 export function toChannelPlace(channelId: string): string {
   return `${idPrefix}channel:${channelId}`;
 }
 
-/** The inverse of {@link toGuildPlace}; `undefined` for other places. */
+/** The inverse of {@link toGuildPlace}. Returns `undefined` for other places. */
 export function parseGuildPlace(place: string): string | undefined {
   return /^discord:guild:(\d+)$/.exec(place)?.[1];
 }
 
-/** The inverse of {@link toChannelPlace}; `undefined` for other places. */
+/** The inverse of {@link toChannelPlace}. Returns `undefined` for other places. */
 export function parseChannelPlace(place: string): string | undefined {
   return /^discord:channel:(\d+)$/.exec(place)?.[1];
 }
 
-/** A role as access rules name it. */
+/** Returns a role as access rules name it. */
 export function toRoleTerm(roleId: string): string {
   return `${idPrefix}role:${roleId}`;
 }
 
-/** A user as access rules name them. */
+/** Returns a user as access rules name them. */
 export function toUserTerm(userId: string): string {
   return `${idPrefix}user:${userId}`;
 }
 
-/** The `within` of an event; unknown channels are left out. None in direct messages. */
+/** Returns the `within` of an event, without unknown channels. A direct message has none. */
 export function toEnclosingPlaces(
   guildId: string | undefined,
   channelIds: readonly (string | null | undefined)[],
@@ -128,56 +128,56 @@ export function toEnclosingPlaces(
   return { within: [toGuildPlace(guildId), ...channels] };
 }
 
-/** What the keys of commands begin with, and the ids of the conversations of those outside of conversations. */
+/** The keys of commands begin with this, and the ids of conversations that consist of a command. */
 export const commandPrefix = `${idPrefix}command/`;
 
-/** The event key of a command, and the id of its conversation where it is used outside of conversations. */
+/** Returns the event key of a command, which is also the id of its conversation where it has no other. */
 export function toCommandKey(interactionId: string): string {
   return `${commandPrefix}${interactionId}`;
 }
 
-/** The event key of a message. */
+/** Returns the event key of a message. */
 export function toEventKey(id: string): string {
   return `${idPrefix}${id}`;
 }
 
-/** The inverse of {@link toEventKey}; `undefined` for other keys, such as those of commands. */
+/** The inverse of {@link toEventKey}. Returns `undefined` for other keys, such as those of commands. */
 export function parseEventKey(key: string): string | undefined {
   return /^discord:(\d+)$/.exec(key)?.[1];
 }
 
-/** The conversation in a thread or direct message channel. */
+/** Returns the id of the conversation in a thread or direct message channel. */
 export function toConversationId(id: string): string {
   return `${idPrefix}${id}`;
 }
 
-/** The channel of a conversation; `undefined` for that of a command, which has none. */
+/** Returns the channel of a conversation, or `undefined` for a command's, which has no channel. */
 export function parseConversationId(conversationId: string): string | undefined {
   return /^discord:(\d+)$/.exec(conversationId)?.[1];
 }
 
-/** The author id of a Discord user. */
+/** Returns the author id of a Discord user. */
 export function toAuthorId(userId: string): string {
   return `${idPrefix}${userId}`;
 }
 
 const defaultFileBytes = 10 * 1024 * 1024;
 
-/** Size of the largest file that Discord takes here, in bytes. */
+/** Returns the size of the largest file that Discord takes here, in bytes. */
 export function maxFileBytesAt({ interaction }: DiscordAddress): number {
   return interaction?.maxFileBytes ?? defaultFileBytes;
 }
 
-/** One posted message of a reply, as saved in its address. `isOwn`: an ordinary message, not an interaction's. */
+/** One posted message of a reply, as saved. `isOwn` marks an ordinary message, not an interaction's. */
 export interface MessageRef {
   readonly channelId: string;
   readonly messageId: string;
   readonly isOwn: boolean;
-  /** The first response of its interaction: its token edits that one by `@original` alone. */
+  /** Whether it is the first response of its interaction. The token can edit that one only as `@original`. */
   readonly isOriginal?: boolean;
 }
 
-/** A saved reference. */
+/** Reads a saved reference. */
 export function fromRef(ref: Json): MessageRef {
   return ref as unknown as MessageRef;
 }
@@ -187,19 +187,19 @@ export function toRef(ref: MessageRef): Json {
   return ref as unknown as Json;
 }
 
-/** The event key of a posted message, by its saved reference. */
+/** Returns the event key of a posted message, by its saved reference. */
 export function toRefKey(ref: Json): string {
   return toEventKey(fromRef(ref).messageId);
 }
 
 const discordEpochMs = 1_420_070_400_000;
 
-/** The smallest id that Discord assigns at that time. @see https://docs.discord.com/developers/reference#snowflakes */
+/** Returns the smallest id of that time. @see https://docs.discord.com/developers/reference#snowflakes */
 export function snowflakeAt(unixMs: number): bigint {
   return BigInt(Math.max(0, Math.floor(unixMs) - discordEpochMs)) << 22n;
 }
 
-/** When Discord assigned an id, in Unix milliseconds. */
+/** Returns when Discord assigned an id, in Unix milliseconds. */
 export function snowflakeTime(id: string): number {
   return Number(BigInt(id) >> 22n) + discordEpochMs;
 }

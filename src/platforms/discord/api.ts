@@ -26,16 +26,16 @@ import { discordCode, errorCodes, toParleyError } from "./errors.ts";
 import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
 import { withLocalizations } from "./locales.ts";
 
-/** Default of `DISCORD_API_URL`. */
+/** The default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";
 
-/** Longer rate limits are errors for the caller; shorter ones are waited for. */
+/** Longer rate limits are errors for the caller. The client waits out shorter ones. */
 const maxRateLimitWaitMs = 10_000;
 
-/** The global limit does not hold for these requests, or is kept elsewhere. */
+/** The global limit does not apply to these requests, or is counted elsewhere. */
 const unlimited = 10_000;
 
-/** Longer than the windows of Discord's usual limits need not be: those of messages last five seconds. */
+/** How long a caller waits after the clock was set back. The usual windows last at most five seconds. */
 const afterStepMs = 1000;
 
 const notAMember: ReadonlySet<number> = new Set([
@@ -45,11 +45,11 @@ const notAMember: ReadonlySet<number> = new Set([
   errorCodes.missingAccess,
 ]);
 
-/** In minutes, where a channel has no default for its threads. */
+/** Used where a channel has no default for its threads, in minutes. */
 const usualArchiveMinutes = 1440;
 
 const maxRetries = 3;
-/** A process that was paused learns of a lost lease in between. */
+/** The pauses let a process that was suspended notice that it has lost its lease. */
 const retryBackoff = { baseMs: 100, maxMs: 1000 };
 
 /** Authorizes requests about one interaction's messages. */
@@ -58,14 +58,14 @@ export interface InteractionToken {
   readonly token: string;
 }
 
-/** How a request that shows something is sent. Nothing is sent after `signal` has aborted. */
+/** How a request that shows something is sent. After `signal` has aborted, nothing is sent. */
 export interface SendOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Default "final". Only {@link withDelivery} orders requests by it. */
+  /** Only {@link withDelivery} orders requests by this. Default "final". */
   readonly urgency?: Urgency;
-  /** By when it must be sent, by {@link Clock.monotonic}. Default: by urgency. */
+  /** By when it must be sent, by {@link Clock.monotonic}. The default depends on the urgency. */
   readonly deadline?: number;
-  /** Room that was kept for it. */
+  /** Capacity that was reserved for this request. */
   readonly reservation?: Reservation | undefined;
 }
 
@@ -74,12 +74,12 @@ export interface PostOptions extends SendOptions {
   readonly files?: readonly RawFile[];
 }
 
-/** A thread that is opened. */
+/** A thread that is to be opened. */
 interface NewThread {
   readonly name: string;
-  /** After how many idle minutes it is hidden: 60, 1440, 4320 or 10080. Default 1440. */
+  /** After how many idle minutes the thread is hidden: 60, 1440, 4320 or 10080. Default 1440. */
   readonly archiveMinutes?: number | undefined;
-  /** Of one without a message: Discord's channel type. */
+  /** Discord's channel type, for a thread without a message. */
   readonly type?: number;
 }
 
@@ -89,14 +89,14 @@ export type ResponseObserver = (
   response: Pick<ResponseLike, "headers">,
 ) => void;
 
-/** The requests that Parley makes. All reject with ParleyErrors that contain neither tokens nor user text. */
+/** The requests that Parley makes. They reject with ParleyErrors without tokens and user text. */
 export interface DiscordApi {
   createMessage(
     channelId: string,
     body: RESTPostAPIChannelMessageJSONBody,
     options?: PostOptions,
   ): Promise<APIMessage>;
-  /** Never sent twice: another process may have edited the message meanwhile. */
+  /** Edits a message. It is never sent twice, since another process may have edited the message meanwhile. */
   editMessage(
     channelId: string,
     messageId: string,
@@ -108,8 +108,9 @@ export interface DiscordApi {
   deleteMessage(channelId: string, messageId: string): Promise<void>;
   getMessage(channelId: string, messageId: string): Promise<APIMessage>;
   /**
-   * The first `limit` messages (1 to 100) after an id, or else the last ones, before an id or of all; newest first.
-   * `isPatient`: nobody waits for them; requests that somebody waits for have room and come first. Default false.
+   * Reads the first `limit` messages (1 to 100) after an id. Without `after` it reads the last ones, before
+   * an id or of all. The newest comes first. `isPatient` means that nobody waits for them, so requests that
+   * somebody waits for come first and keep their room. Default false.
    */
   listMessages(
     channelId: string,
@@ -121,12 +122,12 @@ export interface DiscordApi {
     },
   ): Promise<APIMessage[]>;
   getChannel(channelId: string): Promise<APIChannel>;
-  /** The first `limit` servers of the bot (1 to 200) after an id, by id. */
+  /** Lists the first `limit` servers of the bot (1 to 200) after an id, in the order of their ids. */
   listGuilds(options: {
     readonly after?: string | undefined;
     readonly limit: number;
   }): Promise<readonly { readonly id: string }[]>;
-  /** `undefined`: not a member, or the bot is not. */
+  /** Resolves to `undefined` where the user is not a member, or the bot is not. */
   getMember(guildId: string, userId: string): Promise<APIGuildMember | undefined>;
   startThread(
     channelId: string,
@@ -134,15 +135,15 @@ export interface DiscordApi {
     thread: NewThread,
     options?: SendOptions,
   ): Promise<APIThreadChannel>;
-  /** Makes an archived thread active. Not possible where a moderator has locked it. */
+  /** Makes an archived thread active. That is not possible where a moderator has locked it. */
   unarchiveThread(threadId: string): Promise<void>;
   /** Puts a thread into somebody's list of channels. */
   addToThread(threadId: string, userId: string): Promise<void>;
-  /** From memory, else from Discord. @throws ParleyError `platform-unreachable` with `retryAfterMs`: not now */
+  /** Returns the channel. @throws ParleyError `platform-unreachable` with `retryAfterMs`: not now */
   openDirectChannel(userId: string): Promise<APIChannel>;
   listCommands(applicationId: string): Promise<APIApplicationCommand[]>;
   putCommands(applicationId: string, commands: RESTPutAPIApplicationCommandsJSONBody): Promise<void>;
-  /** Sends the response of an interaction; within 3 s of its creation. */
+  /** Sends the response of an interaction. It must arrive within 3 s of the interaction's creation. */
   respond(interactionId: string, token: string, body: unknown): Promise<void>;
   followUp(
     interaction: InteractionToken,
@@ -161,21 +162,22 @@ export interface DiscordApi {
 }
 
 /**
- * Requests are independent of the gateway client, which drops its token on `destroy`. Interactions have a REST
- * instance of their own: Discord exempts them from the global rate limit, the library does not. What shows something
- * has one too: it is never queued, and rejects at once when rate limited.
+ * Creates the REST client. Requests are independent of the gateway client, which drops its token on
+ * `destroy`. Interactions have a REST instance of their own, because Discord exempts them from the global
+ * rate limit and the library does not. Requests that show something have one too. It never queues a request,
+ * and rejects at once when rate limited.
  */
 export function createDiscordApi(options: {
   readonly token: string;
   readonly apiUrl: string;
-  /** What Discord allows over all. Default 50. */
+  /** How many requests Discord allows in total. Default 50. */
   readonly requestsPerSecond?: number;
   readonly onResponse?: DiscordClock["observe"];
   /** Wraps all requests. */
   readonly guard?: RequestGuard;
-  /** The limits that responses to requests with urgency name. */
+  /** Is told the limits that responses to requests with urgency name. */
   readonly onLimits?: ResponseObserver;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
 }): DiscordApi {
   const { clock = systemClock } = options;
@@ -183,7 +185,7 @@ export function createDiscordApi(options: {
     version: "10",
     api: options.apiUrl,
     offset: options.apiUrl === publicApiUrl ? 50 : 0,
-    // The library would also retry what a process that was paused must not send any more: see `retrying`.
+    // The library would also retry what a process that was suspended must not send any more. See `retrying`.
     retries: 0,
     makeRequest: createMakeRequest(options.guard),
   };
@@ -193,7 +195,7 @@ export function createDiscordApi(options: {
     rejectOnRateLimit: ({ timeToReset, retryAfter }) =>
       Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   }).setToken(options.token);
-  // What shows something waits elsewhere, in the order of its urgency: here it would wait in the order of its arrival.
+  // Requests that show something wait elsewhere, by urgency. Here they would wait in order of arrival.
   const shown = new REST({
     ...common,
     globalRequestsPerSecond: unlimited,
@@ -210,7 +212,7 @@ export function createDiscordApi(options: {
   for (const one of all) one.on(RESTEvents.Response, (_, response) => options.onResponse?.(response));
   shown.on(RESTEvents.Response, (...observed) => options.onLimits?.(...observed));
   const resets = all.map((one) => createRateLimitReset(one));
-  /** How often the clock was set back so far. */
+  /** Returns how often the clock was set back so far. */
   const countSteps = (): number => resets.reduce((sum, reset) => sum + reset(), 0);
 
   async function send<T>(action: string, request: () => Promise<unknown>): Promise<T> {
@@ -223,7 +225,7 @@ export function createDiscordApi(options: {
     }
   }
 
-  /** For requests that may be repeated: reads, and posts with a nonce. */
+  /** Sends requests that may be repeated: reads, and posts with a nonce. */
   function retrying<T>(action: string, request: () => Promise<unknown>, signal?: AbortSignal): Promise<T> {
     return retry(() => send<T>(action, request), {
       signal,
@@ -286,7 +288,7 @@ export function createDiscordApi(options: {
         "open a thread",
         () =>
           shown.post(Routes.threads(channelId, messageId), {
-            // From a message it is public anyway, and the field does not exist.
+            // A thread from a message is public anyway, and the field does not exist for it.
             body: {
               name,
               auto_archive_duration: archiveMinutes,
@@ -324,7 +326,7 @@ export function createDiscordApi(options: {
         send("answer an interaction", () =>
           interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body }),
         );
-      // Maybe only a response was lost: then the next attempt is rejected as acknowledged, by us.
+      // Perhaps only a response was lost. The next attempt is then rejected, because ours was taken.
       const isOurs = (error: unknown, attempt: number): boolean =>
         attempt > 1 && discordCode(error) === errorCodes.alreadyAcknowledged;
       await retry(
@@ -341,7 +343,7 @@ export function createDiscordApi(options: {
         },
       );
     },
-    // Without a nonce: repeating a POST whose response was lost would post the message twice.
+    // A follow-up has no nonce. Repeating a POST whose response was lost would post the message twice.
     followUp: ({ applicationId, token }, body, given) =>
       send("follow up on an interaction", () =>
         interactions.post(Routes.webhook(applicationId, token), {
@@ -370,7 +372,7 @@ export function createDiscordApi(options: {
   };
 }
 
-/** Rejected for a rate limit whose end was computed before the clock was set back. */
+/** Makes the error of a request that was rejected for a rate limit computed before the clock was set back. */
 function stepped(action: string): ParleyError {
   return new ParleyError("platform-unreachable", `rate limited by Discord: ${action}`, {
     retryAfterMs: afterStepMs,
@@ -386,14 +388,16 @@ function toRequest({ files = [], signal }: PostOptions = {}): { files?: RawFile[
 }
 
 const maxEntries = 1000;
-/** Discord does not say how long it refuses to open more; doubled with each refusal in a row. */
+/** Discord does not say how long it refuses to open more. The pause doubles with each refusal in a row. */
 const firstPauseMs = 30_000;
 const maxPauseMs = 10 * 60_000;
 
 /**
- * Opens direct messages with few requests: their channel stays the same, and after Discord has refused to open more
- * (40003) nothing is asked for half a minute, and for longer after further refusals, at most ten minutes.
- * @returns `open` for one person. @throws ParleyError `platform-unreachable` with `retryAfterMs`: not now
+ * Opens direct messages with few requests. The channel of a person stays the same, so it is remembered. After
+ * Discord has refused to open more (40003), nothing is asked for half a minute. Further refusals lengthen the
+ * pause, to at most ten minutes.
+ * @returns a function that opens the channel of one person
+ * @throws ParleyError `platform-unreachable` with `retryAfterMs` where it cannot be opened now
  */
 function createDirectChannels(
   request: (userId: string) => Promise<APIChannel>,
@@ -419,7 +423,7 @@ function createDirectChannels(
     } catch (error) {
       if (discordCode(error) !== errorCodes.openingTooFast) throw error;
       const waitMs = Math.min(firstPauseMs * 2 ** refusals, maxPauseMs);
-      // Requests that were in flight together are one refusal.
+      // Requests that were in flight together count as one refusal.
       if (pauseMs() <= 0) refusals += 1;
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + waitMs);
       throw tooFast(waitMs);
@@ -434,13 +438,14 @@ function tooFast(retryAfterMs: number): ParleyError {
   });
 }
 
-/** Smaller changes are corrections of the clock. */
+/** Smaller changes are ordinary corrections of the clock. */
 const toleranceMs = 1000;
 
 /**
- * The library keeps the ends of rate limits as wall time: after the clock was set back by a day, a bucket without
- * remaining requests would stay closed for a day. The returned function forgets all rate limits after such a step and
- * returns the number of steps so far; Discord's responses name the limits again.
+ * Makes the library forget its rate limits after the clock was set back. The library keeps their ends as wall
+ * time. After a step back by a day, a bucket without remaining requests would stay closed for a day.
+ * Discord's responses name the limits again. The returned function checks for a step and returns the number
+ * of steps so far.
  */
 function createRateLimitReset(rest: REST): () => number {
   let lastMs = Date.now() - performance.now();

@@ -29,7 +29,7 @@ import { readMessage, toAuthor, type Names } from "./incoming.ts";
 
 /** When a call that is not accepted yet is acknowledged with words. Discord's deadline is three seconds. */
 const slowAfterMs = 2000;
-/** How long accepting a call is tried: the notice says two minutes. */
+/** How long accepting a call is tried. The notice says two minutes. */
 const acceptForMs = 100_000;
 
 type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
@@ -104,19 +104,19 @@ type Subject = NonNullable<CommandCall["subject"]>;
 const maxEntries = 500;
 
 /**
- * Messages that a modal was opened for: Discord sends the message with the message command, but not with the
- * submitted modal.
+ * Remembers the messages that a modal was opened for. Discord sends the message with the message command, but
+ * not with the submitted modal.
  */
 export interface ModalTargetCache {
   set(messageId: string, subject: Subject): void;
   /**
-   * From memory, else from Discord. `undefined`: it was deleted, or the bot may not read it.
+   * Returns the message from memory, else from Discord. Returns `undefined` where it was deleted, or the bot
+   * may not read it.
    * @throws ParleyError `platform-unreachable`
    */
   find(target: ModalTarget, names: Names): Promise<Subject | undefined>;
 }
 
-/** @see {@link ModalTargetCache} */
 export function createModalTargetCache(api: Pick<DiscordApi, "getMessage">): ModalTargetCache {
   const subjects = new LRUCache<string, Subject>({ max: maxEntries });
   return {
@@ -150,13 +150,14 @@ interface ModalTarget {
 /** What a person submitted with a modal. */
 interface ModalAnswer extends ModalTarget {
   readonly commandName: string;
-  /** Values by option name; options left empty are absent. */
+  /** Holds values by option name. An option that was left empty is absent. */
   readonly options: Readonly<Record<string, RawOption>>;
 }
 
 /**
- * The modal of a message command: one input for each option it asks for. Its custom id holds the command and the
- * message. @see https://docs.discord.com/developers/components/using-modal-components
+ * Returns the modal of a message command, with one input for each option that it asks for. Its custom id
+ * holds the command and the message.
+ * @see https://docs.discord.com/developers/components/using-modal-components
  */
 export function toAskModal(
   command: Command,
@@ -173,7 +174,7 @@ export function toAskModal(
   };
 }
 
-/** Whether a modal with this custom id is one of {@link toAskModal}. */
+/** Whether a modal with this custom id was made by {@link toAskModal}. */
 export function isAskModal(customId: string): boolean {
   return customId.startsWith(prefix);
 }

@@ -17,22 +17,22 @@ import { toParleyError } from "./errors.ts";
 import { withLocalizations } from "./locales.ts";
 import { automaticShards, toShardPlan, type ShardSettings } from "./shards.ts";
 
-/** @see {@link createDiscordChecks} */
+/** The options of {@link createDiscordChecks}. */
 interface DiscordCheckOptions {
   readonly token: string;
-  /** Default: the public API. */
+  /** The default is the public API. */
   readonly apiUrl?: string;
   readonly commands: ReadonlyMap<string, Command>;
-  /** Default: as many as Discord recommends, all in one process. */
+  /** The default is as many as Discord recommends, all in one process. */
   readonly shards?: ShardSettings;
 }
 
 type Application = RESTGetCurrentApplicationResult;
 
-/** GATEWAY_MESSAGE_CONTENT and, for bots that need no approval, GATEWAY_MESSAGE_CONTENT_LIMITED. */
+/** These are GATEWAY_MESSAGE_CONTENT and, for bots that need no approval, GATEWAY_MESSAGE_CONTENT_LIMITED. */
 const messageContentFlags = (1 << 18) | (1 << 19);
 
-/** What Parley needs in a server, by the names of Discord's English client. */
+/** The permissions that Parley needs in a server, by their names in Discord's English client. */
 const neededPermissions = {
   "View Channels": PermissionFlagsBits.ViewChannel,
   "Send Messages": PermissionFlagsBits.SendMessages,
@@ -46,7 +46,7 @@ const allPermissions = Object.values(neededPermissions).reduce((all, bit) => all
 const maxNamedServers = 3;
 const portal = "https://discord.com/developers/applications";
 
-/** Checks the token, and with it what Discord says of the application. Only reads. */
+/** Checks the token, and what Discord says about the application. The checks only read. */
 export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
   const { token, commands, apiUrl = publicApiUrl } = options;
   const open = ({ noteDate, signal }: CheckContext) => {
@@ -108,10 +108,10 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
   return [{ subject: "Token", run: checkApplication }];
 }
 
-/** A budget below this is named: each process start and each lost session uses one. */
+/** A budget below this is reported. Each process start and each lost session uses one. */
 const lowBudget = 50;
 
-/** Nothing, where one shard is all that is needed. */
+/** Returns nothing where one shard is enough. */
 function toShardFindings(
   { shards: recommended, session_start_limit: limit }: RESTGetAPIGatewayBotResult,
   settings: ShardSettings,
@@ -142,7 +142,7 @@ function toShardFindings(
   ];
 }
 
-/** The link that invites the bot with all that it needs. */
+/** Returns the link that invites the bot with all permissions that it needs. */
 function inviteUrl(applicationId: string): string {
   return `https://discord.com/oauth2/authorize?client_id=${applicationId}&scope=bot+applications.commands&permissions=${allPermissions}`;
 }
@@ -178,7 +178,7 @@ function toIntentFinding({ id, flags }: Application): Finding {
   );
 }
 
-/** The portal's own install link, which people may use in the place of {@link inviteUrl}. */
+/** Checks the portal's own install link, which people may use instead of {@link inviteUrl}. */
 function toInstallLinkFindings({ id, install_params: link }: Application): Finding[] {
   if (link === undefined || !link.scopes.includes(OAuth2Scopes.Bot)) return [];
   const missing = missingPermissions(link.permissions);
@@ -229,8 +229,8 @@ function toCommandFinding({ wanted, changed }: Awaited<ReturnType<typeof findCom
 const remedy = "copy the bot's token: Reset Token under Bot at https://discord.com/developers/applications";
 
 /**
- * What is plainly something else than a bot's token, without asking Discord: it blocks addresses that send many wrong
- * tokens. `undefined`: it may be one.
+ * Finds tokens that are plainly something other than a bot's token, without asking Discord. Discord blocks
+ * addresses that send many wrong tokens. Returns `undefined` where it may be a bot's token.
  */
 function tokenShapeProblem(token: string): Finding | undefined {
   if (/^Bot\s/i.test(token)) return wrong("Token", 'DISCORD_TOKEN begins with "Bot "', "leave that word out");
@@ -241,7 +241,7 @@ function tokenShapeProblem(token: string): Finding | undefined {
   if (/^[\da-f]{64}$/.test(token))
     return wrong("Token", "DISCORD_TOKEN is the application's public key", remedy);
   if (/^[\w-]{32}$/.test(token)) return wrong("Token", "DISCORD_TOKEN is the client secret", remedy);
-  // The id of the bot, a time and a signature.
+  // A token has the id of the bot, a time and a signature.
   if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token))
     return wrong("Token", "DISCORD_TOKEN is not three parts with dots between, as a bot's token is", remedy);
   return undefined;

@@ -33,9 +33,9 @@ import type { Origins } from "./origin.ts";
 type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
 
 /**
- * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue), and forms that do:
- * acknowledges the click, keeps its token for edits of the message, and calls the receiver. Problems are told to the
- * person alone.
+ * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue), and forms
+ * that do. It acknowledges the click, keeps its token for edits of the message, and calls the receiver. Only
+ * the person is told of problems.
  */
 export function createButtonHandler(options: {
   readonly api: Pick<DiscordApi, "followUp">;
@@ -47,7 +47,7 @@ export function createButtonHandler(options: {
 }): (interaction: Interaction, press: Press) => Promise<void> {
   const { api, acknowledgements, receiver, freshTokens, origins, log } = options;
 
-  /** Resolves to what the person is told; `undefined`: they see it. */
+  /** Resolves to what the person is told, or to `undefined` where they see the result. */
   async function run(press: Press, by: Actor): Promise<string | undefined> {
     const result = await receiver.press(press, by);
     switch (result.kind) {
@@ -72,7 +72,7 @@ export function createButtonHandler(options: {
     const user = interaction.member?.user ?? interaction.user;
     if (user === undefined) return;
     const token: InteractionToken = { applicationId: interaction.application_id, token: interaction.token };
-    // A process that stops can still stop an answer: that only leaves a mark.
+    // A process that is stopping can still stop an answer, because that only sets a mark.
     if (receiver.isStopping() && press.kind !== "stop")
       return acknowledgements.refuse(interaction, new ParleyError("stopping", "the process is stopping"));
     // One of several instances handles a click: the one whose response Discord takes.
@@ -107,15 +107,16 @@ interface ActionHandlerOptions {
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Pick<Receiver, "press" | "isStopping">;
   readonly toActor: (interaction: Interaction) => Promise<Actor | undefined>;
-  /** Makes what an action asks for a call of its own and answers it, within what is left of the deadline. */
+  /** Makes a call of its own from what an action asks for, and answers it within the rest of the deadline. */
   readonly takeCall: (interaction: Interaction, call: ActionCall, spentMs: number) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * Handles clicks on the buttons below answers, and what is submitted with their forms: the result is the response, for
- * the person alone, or a call. All instances handle each click, and Discord takes one response.
+ * Handles clicks on the buttons below answers, and what is submitted with their forms. The response is the
+ * result, which only the person sees, or a call. All instances handle each click, and Discord takes one
+ * response.
  */
 export function createActionHandler(
   options: ActionHandlerOptions,
@@ -127,7 +128,7 @@ export function createActionHandler(
     return by && (await receiver.press(press, by));
   }
 
-  /** @throws ParleyError why there is no result within Discord's deadline */
+  /** @throws ParleyError that says why there is no result within Discord's deadline */
   async function inTime(running: Promise<PressResult | undefined>): Promise<PressResult | undefined> {
     const ended = new AbortController();
     const [result] = await Promise.race([
@@ -190,21 +191,21 @@ export function createActionHandler(
   };
 }
 
-/** What people typed into forms that were not right, kept until they correct it. */
+/** How many inputs with problems are kept until people correct them. */
 const maxDrafts = 500;
 
 /** Opens and submits forms. Every instance does so with each interaction: saving twice changes nothing. */
 interface FormClicks {
-  /** Whether a click is one on a form's select or button. */
+  /** Whether somebody clicked a form's select or button. */
   isForm(interaction: APIMessageComponentInteraction): boolean;
-  /** Shows the form, filled in. */
+  /** Shows the form with its current values. */
   open(interaction: APIMessageComponentInteraction): Promise<void>;
   isSubmission(interaction: APIModalSubmitInteraction): boolean;
-  /** Saves what was typed, and tells the person alone what became of it. */
+  /** Saves what was typed, and tells only the person what became of it. */
   submit(interaction: APIModalSubmitInteraction): Promise<void>;
 }
 
-/** @param options `notes`: on fields that do not work with this connection */
+/** @param options `notes` are shown on fields that do not work with this connection */
 export function createFormClicks(options: {
   readonly receiver: Pick<Receiver, "press">;
   readonly acknowledgements: Acknowledgements;

@@ -11,7 +11,7 @@ import type { IdentifyThrottle } from "./identify-throttle.ts";
 import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
 import type { ShardSettings } from "./shards.ts";
 
-/** What every client of a connection has in common. */
+/** The settings that every client of a connection shares. */
 export interface ClientSettings {
   readonly apiUrl: string;
   readonly shards: ShardSettings;
@@ -19,19 +19,19 @@ export interface ClientSettings {
   readonly guard: RequestGuard;
 }
 
-/** What the client gives for its shards: the manager of `@discordjs/ws`. */
+/** The shard manager that the client passes, of `@discordjs/ws`. */
 type ShardManager = Parameters<NonNullable<NonNullable<ClientOptions["ws"]>["buildStrategy"]>>[0];
 
 /** How the shards of a client are run. */
 interface ShardControl {
   readonly throttle: Pick<IdentifyThrottle, "note" | "waitForIdentify" | "waitForBudget">;
-  /** Whether the client was given up: its shards connect no more. */
+  /** Whether the client was given up. Its shards then connect no more. */
   readonly isClosed: () => boolean;
-  /** Aborts what waits. */
+  /** Aborts everything that waits. */
   readonly signal: AbortSignal;
 }
 
-/** Nothing of these is looked up: messages, people and the like are read where they are needed. */
+/** These are never looked up in the cache. Messages, people and the like are read where they are needed. */
 const uncached = {
   ApplicationCommandManager: 0,
   ApplicationEmojiManager: 0,
@@ -57,8 +57,9 @@ const uncached = {
 };
 
 /**
- * The client of discord.js, whose caches hold servers, channels, threads and roles. Partials are off: what happens is
- * read from its raw events, which need none, and each would keep a channel of direct messages for ever.
+ * Creates the client of discord.js, whose caches hold servers, channels, threads and roles. Partials are off.
+ * Events are read in their raw form, which needs no partials, and each partial would keep a channel of direct
+ * messages for ever.
  */
 export function createClient(
   { apiUrl, shards, onResponse, guard }: ClientSettings,
@@ -95,32 +96,32 @@ export function createClient(
   return client;
 }
 
-/** The library notes it too. */
+/** Asks for the limit. The library notes it too. */
 async function askLimit(manager: ShardManager) {
   return (await manager.fetchGatewayInformation(true)).session_start_limit;
 }
 
-/** All are named: where none is, the client takes them from SHARDS in the environment. */
+/** Names all shards. Where none is named, the client takes them from SHARDS in the environment. */
 function toShardOptions({ count, ids }: ShardSettings) {
   if (count === "auto") return { shards: count } as const;
   return { shards: ids ?? Array.from({ length: count }, (_, id) => id), shardCount: count };
 }
 
-/** The strategy of the library, which runs all shards in this process, with what it lacks. */
+/** Wraps the library's strategy, which runs all shards in this process, and adds what it lacks. */
 function createShardingStrategy(manager: ShardManager, { throttle, isClosed, signal }: ShardControl) {
   const strategy = new SimpleShardingStrategy(manager);
   const retrieve = manager.options.retrieveSessionInfo.bind(manager.options);
   const never = new Promise<never>(() => {});
-  // The library cannot cancel its pause before it reconnects: a shard that was closed meanwhile stays here.
+  // The library cannot cancel its pause before it reconnects. A shard that was closed meanwhile stays here.
   manager.options.retrieveSessionInfo = (shardId) => (isClosed() ? never : retrieve(shardId));
   return {
     async spawn(shardIds: number[]) {
-      // The client has just asked. The library gives up where too few are left, and does not wait.
+      // The client has just asked. Where too few starts are left, the library gives up and does not wait.
       throttle.note((await manager.fetchGatewayInformation()).session_start_limit);
       await throttle.waitForBudget(shardIds.length, () => askLimit(manager), signal);
       await strategy.spawn(shardIds);
     },
-    // The client would be destroyed for an error of one connection, which the library opens again.
+    // The client would be destroyed by an error of one connection, which the library opens again.
     connect() {
       strategy.connect().catch(() => undefined);
       return Promise.resolve();

@@ -21,12 +21,12 @@ import type { Log } from "../../core/telemetry.ts";
 import type { DiscordApi } from "./api.ts";
 import { toLocalizations } from "./locales.ts";
 
-/** Servers, direct messages with the bot, and other private channels. */
+/** These are servers, direct messages with the bot, and other private channels. */
 const contexts = [0, 1, 2];
-/** Installed for a server or for a user. */
+/** The bot can be installed for a server or for a user. */
 const integrationTypes = [0, 1];
 
-/** The body of the registration: each command as a slash command, some also as message commands. */
+/** Returns the body of the registration: each command as a slash command, some also as message commands. */
 function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationCommandsJSONBody[] {
   return [...commands].flatMap((command) => {
     const slash: RESTPostAPIApplicationCommandsJSONBody = {
@@ -58,8 +58,9 @@ function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationComm
 }
 
 /**
- * What an attachment option takes: Discord's own sets, which it does not list, and the other extensions that Parley
- * reads. Discord looks at the name alone; the bytes are examined when the file is read.
+ * The file types of an attachment option: Discord's own sets, whose members it does not list, and the other
+ * extensions that Parley reads. Discord looks at the name alone. The bytes are examined when the file is
+ * read.
  */
 const fileTypes: Readonly<Record<"image" | "audio", FileUploadType[]>> = {
   image: ["image", ".heic", ".heif", ".avif", ".bmp", ".tif", ".tiff"],
@@ -104,7 +105,7 @@ function toChoice(value: string): APIApplicationCommandOptionChoice<string> {
 }
 
 /**
- * Registers the commands unless Discord has them already: registrations per day are limited.
+ * Registers the commands unless Discord has them already, since registrations per day are limited.
  * @throws ParleyError; `platform-rejected` names the command and the field that Discord refuses
  */
 export async function registerCommands(
@@ -129,7 +130,7 @@ export async function registerCommands(
   log.info({ commands: wanted.length }, "commands registered");
 }
 
-/** The names of commands that Discord lacks or has in another form, and of those that Parley no longer has. */
+/** Finds the commands that Discord lacks or has in another form, and those that Parley does not have. */
 export async function findCommandChanges(
   api: Pick<DiscordApi, "listCommands">,
   applicationId: string,
@@ -146,7 +147,7 @@ export async function findCommandChanges(
   return { wanted: wanted.length, changed: changed.map((name) => name.slice(name.indexOf(" ") + 1)) };
 }
 
-/** Discord names fields by position, `3.options.0.description`; people know commands and options by name. */
+/** Replaces positions in field names, such as `3.options.0.description`, by commands and options. */
 function nameFields(error: unknown, wanted: readonly RESTPostAPIApplicationCommandsJSONBody[]): unknown {
   if (!isParleyError(error, "platform-rejected")) return error;
   const { fields } = error.detail;
@@ -168,7 +169,7 @@ function nameFields(error: unknown, wanted: readonly RESTPostAPIApplicationComma
   });
 }
 
-/** The visible parts of commands in a fixed order, without the defaults that Discord adds or omits. */
+/** Returns the visible parts of commands in a fixed order, without defaults that Discord adds or omits. */
 function fingerprint(
   commands: readonly (RESTPostAPIApplicationCommandsJSONBody | APIApplicationCommand)[],
 ): string {
@@ -200,14 +201,14 @@ function fingerprint(
       ];
     }),
   }));
-  // Sorted by code units: a collation would load megabytes of language data.
+  // They are sorted by code units, because a collation would load megabytes of language data.
   return plain
     .map((command) => JSON.stringify(command))
     .sort()
     .join("\n");
 }
 
-/** Localizations in a fixed order. Discord says `null` where there are none. */
+/** Returns localizations in a fixed order. Discord says `null` where there are none. */
 function inOrder(localizations: unknown): readonly (readonly [string, unknown])[] {
   return Object.entries(localizations ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
 }

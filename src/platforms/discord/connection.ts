@@ -36,11 +36,11 @@ interface Identity {
   readonly applicationId: string;
 }
 
-/** How {@link createConnection} connects. */
+/** The options of {@link createConnection}. */
 interface ConnectionOptions extends ClientSettings {
   readonly token: string;
   readonly claims: Claims;
-  /** The bot is known, before any event. `plan` says which shards this process runs. */
+  /** Is called when the bot is known, before any event. `plan` says which shards this process runs. */
   readonly onIdentified: (identity: Identity, plan: ShardPlan) => void;
   readonly events: ConnectionEvents;
   readonly clock: Clock;
@@ -49,25 +49,25 @@ interface ConnectionOptions extends ClientSettings {
   readonly signal: AbortSignal;
 }
 
-/** A connection to Discord's gateway: one for each shard that this process runs. */
+/** The connection to Discord's gateway, with one for each shard that this process runs. */
 export interface Connection {
-  /** `undefined` before the first shard has identified. No event is passed on before. */
+  /** Returns `undefined` before the first shard has identified. No event is passed on before that. */
   identity(): Identity | undefined;
-  /** `undefined` before the number of shards is known. */
+  /** Returns `undefined` before the number of shards is known. */
   plan(): ShardPlan | undefined;
-  /** The client that has started a session last. */
+  /** Returns the client that started a session last. */
   client(): Client | undefined;
   health(): PlatformHealth;
   /**
-   * Resolves when all shards are connected, without the Message Content Intent where the application does not have it.
-   * May be called again after it has failed.
-   * @throws ParleyError `platform-unauthorized`, `platform-unreachable`, `config` (the shards do not fit)
+   * Resolves when all shards are connected. Where the application does not have the Message Content Intent,
+   * they are connected without it. It may be called again after it has failed.
+   * @throws ParleyError `platform-unauthorized`, `platform-unreachable`, or `config` where the shards do not
+   *   fit
    */
   open(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @see {@link Connection} */
 export function createConnection(options: ConnectionOptions): Connection {
   const { log, events, clock, signal } = options;
   const throttle = createIdentifyThrottle({ claims: options.claims, clock, log });
@@ -172,10 +172,10 @@ export function createConnection(options: ConnectionOptions): Connection {
   };
 }
 
-/** A client, from its login to its end. A client that was destroyed cannot be used again. */
+/** A client from its login to its end. A client that was destroyed cannot be used again. */
 interface Session {
   readonly client: Client;
-  /** `undefined` before the number of shards is known. */
+  /** Returns `undefined` before the number of shards is known. */
   plan(): ShardPlan | undefined;
   health(): PlatformHealth;
   /** Resolves when each shard has been connected once. @throws where Discord refuses one for good */
@@ -183,12 +183,12 @@ interface Session {
   close(): Promise<void>;
 }
 
-/** The client opens lost connections again, and resumes their sessions where Discord has them. */
+/** Creates a session, whose client opens lost connections again and resumes them where Discord can. */
 function createSession(
   options: ConnectionOptions & {
     readonly throttle: IdentifyThrottle;
     readonly hasContentIntent: boolean;
-    /** The Message Content Intent was turned off since a shard was connected with it. */
+    /** Is called when the Message Content Intent was turned off after a shard had connected with it. */
     readonly onContentsRefused: () => void;
     readonly onDispatch: (payload: GatewayDispatchPayload, shardId: number) => void;
   },
@@ -197,7 +197,7 @@ function createSession(
   let isClosed = false;
   const states = new Map<number, PlatformHealth>();
   const allReady = Promise.withResolvers<void>();
-  // Nobody waits for it when `connect` has failed before.
+  // Nobody waits for this when `connect` has failed before.
   allReady.promise.catch(() => undefined);
   let isOpen = false;
   const client = createClient(options, hasContentIntent, { throttle, isClosed: () => isClosed, signal });
@@ -215,7 +215,7 @@ function createSession(
 
   client.on(Events.Raw, (payload: GatewayDispatchPayload, shardId: number) => {
     if (isClosed || signal.aborted) return;
-    // Not in the library's types.
+    // This field is missing in the library's types.
     const { t: type } = payload as { t: GatewayDispatchEvents };
     if (type === GatewayDispatchEvents.Ready || type === GatewayDispatchEvents.Resumed) setReady(shardId);
     options.onDispatch(payload, shardId);
@@ -253,7 +253,7 @@ function createSession(
       const abort = (): void => aborted.reject(signal.reason as Error);
       if (signal.aborted) abort();
       signal.addEventListener("abort", abort, { once: true });
-      // It resolves before the shards are connected, and its rejection waits for what never ends.
+      // Login resolves before the shards are connected, and its rejection waits for what never ends.
       client.login(options.token).catch((error: unknown) => allReady.reject(error));
       try {
         await Promise.race([allReady.promise, aborted.promise]);
@@ -274,13 +274,13 @@ function createSession(
   };
 }
 
-/** `undefined` before the client has logged in. */
+/** Returns `undefined` before the client has logged in. */
 function planOf({ ws, options: { shardCount } }: Client): ShardPlan | undefined {
   if (ws.shards.size === 0) return undefined;
   return { count: shardCount ?? ws.shards.size, ids: [...ws.shards.keys()].sort((a, b) => a - b) };
 }
 
-/** Discord will not accept a shard again until something is changed. */
+/** Discord will not accept this shard again until something is changed. */
 class ClosedForGood extends Error {
   readonly code: GatewayCloseCodes;
 
@@ -306,7 +306,7 @@ function toConnectError(error: unknown): ParleyError {
   return new ParleyError("platform-unreachable", `Discord could not be reached (${name})`, { cause: error });
 }
 
-/** Why a connection was closed for good, and how to mend it. */
+/** Says why a connection was closed for good, and how to mend it. */
 function toCloseReason(code: GatewayCloseCodes): string {
   switch (code) {
     case GatewayCloseCodes.AuthenticationFailed:
@@ -328,7 +328,7 @@ function toCloseReason(code: GatewayCloseCodes): string {
 
 const connecting: PlatformHealth = { state: "connecting" };
 
-/** Ready when all shards are; failed when one is, for good. `connections` has each where there are several. */
+/** Sums up the shards: ready when all are, failed when one is for good. `connections` lists several. */
 function toHealth({ count, ids }: ShardPlan, states: ReadonlyMap<number, PlatformHealth>): PlatformHealth {
   const all = ids.map((id) => ({ id, health: states.get(id) ?? connecting }));
 

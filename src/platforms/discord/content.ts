@@ -17,26 +17,26 @@ import { toFormSelect } from "./form-modal.ts";
 
 /** Discord's limit of a message's text, in characters. */
 export const maxContentChars = 2000;
-/** Reserved below a piece of an answer for status, notices and failure. */
+/** Characters that are reserved below a piece of an answer for status, notices and failure. */
 const smallPrintChars = 300;
-/** Longest piece of an answer in one message. */
+/** The longest piece of an answer in one message. */
 export const maxPieceChars = maxContentChars - smallPrintChars;
 
-/** Prefix of a Retry button's custom id; the key follows. At most 100 characters in all. */
+/** A Retry button's custom id begins with this, and the key follows. It has at most 100 characters in all. */
 export const retryPrefix = "retry:";
-/** Prefix of a confirm button's custom id; the key follows. */
+/** A confirm button's custom id begins with this, and the key follows. */
 export const confirmPrefix = "confirm:";
-/** Prefix of the custom id of a button below an answer; its kind, a colon and the key follow. */
+/** The custom id of a button below an answer begins with this. Its kind, a colon and the key follow. */
 const actionPrefix = "act:";
 const maxCustomIdChars = 100;
 const maxButtonsInRow = 5;
 
-/** Length of a piece of Markdown as Discord counts it: after conversion, in characters. */
+/** Returns the length of a piece of Markdown as Discord counts it: after conversion, in characters. */
 export function lengthOf(markdown: string): number {
   return toDiscordMarkdown(markdown).length;
 }
 
-/** Flags of a message that only one person sees. The library's type has single flags only. */
+/** The flags of a message that only one person sees. The library's type has single flags only. */
 export const privateFlags: MessageFlags = MessageFlags.SuppressEmbeds | MessageFlags.Ephemeral;
 
 /** The body of a message. It pings nobody and shows no link previews. */
@@ -47,9 +47,7 @@ export interface DiscordContent {
   readonly components: APIActionRowComponent<APIComponentInMessageActionRow>[];
 }
 
-/**
- * The body of one message of a reply. `overflow`: notices that do not fit below its text, for a message of their own.
- */
+/** Returns the body of one message. `overflow` holds notices that do not fit below its text. */
 export function toDiscordContent(
   content: MessageContent,
   extraNotices: readonly string[] = [],
@@ -84,18 +82,18 @@ function workingWords(): string {
   return translate("delivery.status", { status: translate("delivery.working") });
 }
 
-/** A plain sentence as a message. */
+/** Makes a message of a plain sentence. */
 export function toSentence(text: string): DiscordContent {
   const { content, allowed_mentions, flags, components } = toDiscordContent({ text, state: "finished" });
   return { content, allowed_mentions, flags, components };
 }
 
-/** A short text, Markdown, that only one person sees, as a response to an interaction. */
+/** Makes a response to an interaction from a short Markdown text. Only one person sees it. */
 export function toPrivateSentence(text: string): DiscordContent {
   return { ...toSentence(text), flags: privateFlags };
 }
 
-/** The first `maxChars` characters of a text; surrogate pairs are not split. */
+/** Returns the first `maxChars` characters of a text. Surrogate pairs are not split. */
 export function cut(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, "");
 }
@@ -124,7 +122,7 @@ function toButton(
   return [{ type: ComponentType.Button, style, label, custom_id: `${prefix}${key}` }];
 }
 
-/** Rows of five: those without room in the first stand in a second one. */
+/** Puts buttons into rows of five. Those without room in the first row stand in a second one. */
 function toRows(buttons: readonly APIButtonComponentWithCustomId[]): DiscordContent["components"] {
   const starts = buttons.flatMap((_, index) => (index % maxButtonsInRow === 0 ? [index] : []));
   return starts.map((start) => ({
@@ -133,12 +131,12 @@ function toRows(buttons: readonly APIButtonComponentWithCustomId[]): DiscordCont
   }));
 }
 
-/** The custom id of an action's button, and of the form that it opens. */
+/** Returns the custom id of an action's button, and of the form that it opens. */
 export function toActionId(kind: PressKind, key: string): string {
   return `${actionPrefix}${kind}:${key}`;
 }
 
-/** The press of a button with a custom id of {@link toDiscordContent}. `undefined`: it is none, or one of another version. */
+/** Reads the press from a custom id of {@link toDiscordContent}. Returns `undefined` for others. */
 export function parsePress(customId: string): Press | undefined {
   for (const [kind, prefix] of Object.entries({ retry: retryPrefix, confirm: confirmPrefix } as const))
     if (customId.startsWith(prefix))
@@ -148,13 +146,14 @@ export function parsePress(customId: string): Press | undefined {
   return isReplyActionKind(kind) ? { kind, key } : undefined;
 }
 
-/** Wider tables stay as they are: in a code block they would wrap. */
+/** Wider tables stay as they are, since they would wrap in a code block. */
 const maxTableColumns = 76;
 
 /**
- * Converts standard Markdown to what Discord renders, whose Markdown differs: only fences of exactly three backticks are
- * code blocks, `||` hides text, `>>> ` quotes all that follows. Tables become aligned code blocks, headings below level 3
- * bold lines, pictures links, rules a line of dashes. What a person reads is the text as it was sent.
+ * Converts standard Markdown to what Discord renders, whose Markdown differs. Only fences of exactly three
+ * backticks are code blocks, `||` hides text, and `>>> ` quotes all that follows. Tables become aligned code
+ * blocks, headings below level 3 bold lines, pictures links, and rules a line of dashes. People read the text
+ * as it was sent.
  */
 export function toDiscordMarkdown(markdown: string): string {
   if (!/[|#!\-_*`~>=]|^(?: {4}|\t)/m.test(markdown) || isOverParser(markdown)) return markdown;
@@ -163,12 +162,12 @@ export function toDiscordMarkdown(markdown: string): string {
 
 /** Longer texts are never one message. */
 const maxChars = 8000;
-/** Bars, and runs of emphasis marks, whose time in the parser grows with their square: more than a message of words has. */
+/** The most bars and emphasis marks of an ordinary message. The parser's time for them is quadratic. */
 const maxMarks = 400;
-/** Marks of quotes and lists at the beginning of one line: the parser nests as deep. */
+/** Matches many marks of quotes and lists at the beginning of a line. The parser nests as deep. */
 const deeplyNested = /^(?:[ \t]{0,4}(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))){20}/m;
 
-/** Whether a text is made to keep the parser busy. It is shown as it is. */
+/** Whether a text is made to keep the parser busy. Such a text is shown as it is. */
 function isOverParser(markdown: string): boolean {
   if (markdown.length > maxChars || deeplyNested.test(markdown)) return true;
   let marks = 0;
@@ -180,7 +179,7 @@ function blocks(tokens: readonly Token[]): string {
   return tokens.map((token) => block(token) + lineEndOf(token.raw)).join("");
 }
 
-/** The line breaks and blanks at the end of a block, which its own conversion leaves out. */
+/** Returns the line breaks and blanks at the end of a block, which its own conversion leaves out. */
 function lineEndOf(raw: string): string {
   const end = raw.trimEnd().length;
   return raw.slice(Math.max(end, raw.indexOf("\n", end) === -1 ? raw.length : end)).replace(/^[^\n]+/, "");
@@ -221,7 +220,7 @@ function block(token: Token): string {
   }
 }
 
-/** An item with its mark; the lines after its first are indented below its words. */
+/** Returns an item with its mark. The lines after its first are indented below its words. */
 function listItem(item: Tokens.ListItem): string {
   const mark = /^ {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]{0,4}/.exec(item.raw)?.[0] ?? "- ";
   const width = mark.trimEnd().length + 1;
@@ -230,7 +229,7 @@ function listItem(item: Tokens.ListItem): string {
   return `${mark.trimEnd()} ${lines.join("\n").slice(width)}${lineEndOf(item.raw) || "\n"}`;
 }
 
-/** Discord has no longer fences and no escapes in code: runs of backticks are parted by characters without width. */
+/** Makes a code block. Discord has no longer fences, so zero-width characters separate backticks. */
 function codeBlock(text: string, info: string): string {
   const language = /^[\w+.#-]{1,32}$/.exec(info.split(/\s/, 1)[0] ?? "")?.[0] ?? "";
   return `\`\`\`${language}\n${partTicks(text === "" ? " " : text)}\n\`\`\``;
@@ -272,7 +271,7 @@ function span(token: Token): string {
   }
 }
 
-/** Of a picture in a link, its words: Discord has no link within a link. */
+/** Replaces a picture in a link by its words, since Discord has no link within a link. */
 function withoutPicture(token: Token): Token {
   if (token.type !== "image") return token;
   const text = (token as Tokens.Image).text;
@@ -284,12 +283,12 @@ function picture({ href, text, raw }: Tokens.Image): string {
   return text === "" ? `<${href}>` : `[${text}](${href})`;
 }
 
-/** Takes from plain text what only Discord gives a meaning: hidden text, and lines of small print. */
+/** Escapes what only Discord gives a meaning: hidden text, and lines of small print. */
 function escapeText(text: string): string {
   return text.replaceAll("||", String.raw`\|\|`).replaceAll(/^-# /gm, String.raw`\-# `);
 }
 
-/** Lines without a bar that follow a table are text: models leave out the blank line. */
+/** Draws a table. Lines without a bar that follow it are text, since models leave out the blank line. */
 function table(token: Tokens.Table): string {
   const lines = token.raw.trimEnd().split("\n");
   const end = lines.findIndex((line) => !line.includes("|"));
@@ -321,7 +320,7 @@ function aligned(text: string, width: number, align: "left" | "center" | "right"
   return " ".repeat(before) + text + " ".repeat(free - before);
 }
 
-/** What is read of a cell, without its marks. */
+/** Returns the text of a cell without its marks. */
 function wordsOf(tokens: readonly Token[]): string {
   return tokens
     .map((token) => {
@@ -331,15 +330,15 @@ function wordsOf(tokens: readonly Token[]): string {
     .join("");
 }
 
-/** Made on first use: it costs some milliseconds. */
+/** Made on first use, because it takes time to load. */
 let graphemes: Intl.Segmenter | undefined;
 /** The same cells are measured again and again while a reply grows. */
 const widths = new LRUCache<string, number>({ max: 1000 });
 
-/** Columns of a text in a fixed-width font: East Asian wide characters and emoji take two. */
+/** Returns the columns of a text in a fixed-width font. East Asian wide characters and emoji take two. */
 function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
-  // Wider than any table, whatever its letters are.
+  // The text is wider than any table, whatever its letters are.
   if (text.length > maxTableColumns * 20) return text.length;
   const known = widths.get(text);
   if (known !== undefined) return known;

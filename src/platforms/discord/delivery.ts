@@ -13,39 +13,39 @@ import type { DiscordApi, ResponseObserver, SendOptions } from "./api.ts";
 import { globalLane } from "./errors.ts";
 import { snowflakeTime } from "./address.ts";
 
-/** Names of the limits that requests count against. */
+/** The names of the limits that requests count against. */
 export const lanes = {
-  /** Over all routes, but not interactions. */
+  /** Covers all routes, but not interactions. */
   global: globalLane,
-  /** Typing in all channels: it must not take the room of answers. */
+  /** Covers typing in all channels, which must not take the room of answers. */
   allTyping: "typing",
-  /** Reads that nobody waits for: they must not take the room of answers either. */
+  /** Covers reads that nobody waits for, which must not take the room of answers either. */
   lookUps: "look-ups",
   posts: (channelId: string) => `posts ${channelId}`,
   edits: (channelId: string) => `edits ${channelId}`,
-  /** Edits of messages older than an hour, by channel or, where that is not known, by message. */
+  /** Covers edits of messages older than an hour, by channel or, where that is not known, by message. */
   oldEdits: (id: string) => `old-edits ${id}`,
   threads: (channelId: string) => `threads ${channelId}`,
   typing: (channelId: string) => `typing ${channelId}`,
 } as const;
 
-/** What Discord allows a bot in a second over all. It raises that for large bots. */
+/** How many requests a second Discord allows a bot in total. It raises that for large bots. */
 const usualRequestsPerSecond = 50;
 
-/** Requests of the gateway's client are not scheduled: some room is left for them. */
+/** Leaves some room for requests of the gateway's client, which are not scheduled. */
 function toGlobalLimit(requestsPerSecond: number): LaneLimit {
   const perWindow = Math.max(1, Math.floor(requestsPerSecond * 0.96));
   return { perWindow, windowMs: 1000, floor: Math.min(5, perWindow), isShared: true };
 }
 
-/** As previews they use 21 of it. */
+/** Look-ups are scheduled as previews, which use 21 of it. */
 const lookUpLimit: LaneLimit = { perWindow: 30, windowMs: 1000, floor: 1 };
 const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000, floor: 1 };
-/** Found out from headers, which say more from the first response on. */
+/** These starting values match Discord's headers, which say more from the first response on. */
 const channelLimits: Readonly<Record<string, LaneLimit>> = {
   posts: { perWindow: 5, windowMs: 5000, floor: 1 },
   edits: { perWindow: 5, windowMs: 5000, floor: 1 },
-  // Not published, and in no header: what other bots have met.
+  // This limit is not published and in no header. It is what other bots have met.
   "old-edits": { perWindow: 3, windowMs: 20_000, floor: 1 },
   threads: { perWindow: 10, windowMs: 5000, floor: 1 },
   typing: { perWindow: 5, windowMs: 5000, floor: 1 },
@@ -53,12 +53,12 @@ const channelLimits: Readonly<Record<string, LaneLimit>> = {
 
 const oldMs = 3_600_000;
 
-/** Whether few edits of a message are taken any more. @param now Discord's time, in Unix ms */
+/** Whether a message is so old that Discord takes few edits of it. @param now Discord's time, in Unix ms */
 export function isOldMessage(messageId: string, now: number): boolean {
   return /^\d+$/.test(messageId) && now - snowflakeTime(messageId) > oldMs;
 }
 
-/** How long a request may wait where its caller names no deadline. A reply shows newer text instead of a late preview. */
+/** How long a request may wait without a deadline. A reply shows newer text instead of a late preview. */
 const maxWaitMs: Readonly<Record<Urgency, number>> = {
   final: 60_000,
   first: 5000,
@@ -66,7 +66,7 @@ const maxWaitMs: Readonly<Record<Urgency, number>> = {
   preview: 1000,
 };
 
-/** The scheduler of what is shown on Discord. `requestsPerSecond`: what Discord allows over all. */
+/** Creates the scheduler of what is shown on Discord. `requestsPerSecond` is what Discord allows in total. */
 export function createDiscordScheduler(
   meter: Pick<Meter, "delivery" | "platformLimited"> | undefined,
   requestsPerSecond: number = usualRequestsPerSecond,
@@ -86,7 +86,7 @@ export function createDiscordScheduler(
   });
 }
 
-/** The limit of a request, by its route. `undefined`: it shows nothing. */
+/** Returns the limit of a request, by its route, or `undefined` where it shows nothing. */
 function laneOf(method: string, path: string): string | undefined {
   const [, channelId = "", rest = ""] = /^\/channels\/(\d+)\/(.+)$/.exec(path) ?? [];
   if (method === "POST" && rest === "messages") return lanes.posts(channelId);
@@ -96,7 +96,7 @@ function laneOf(method: string, path: string): string | undefined {
   return undefined;
 }
 
-/** Passes what the headers of responses say of limits to the scheduler. `offsetMs`: added to the end of a window. */
+/** Passes the limits in response headers to the scheduler. `offsetMs` is added to the end of a window. */
 export function createLimitReader(
   scheduler: Pick<DeliveryScheduler, "learn">,
   offsetMs: number,
@@ -116,11 +116,12 @@ export function createLimitReader(
 }
 
 /**
- * The API, whose requests are sent by the scheduler, reads too: they count against the limit over all routes. One that Discord refuses as too many is sent
- * again when there is room, until its deadline; a preview is not. Messages of interactions have a limit for each token
- * and count against no other: they are not delayed, except edits of messages older than an hour.
+ * Sends the requests of the API through the scheduler. Reads count against the limit over all routes. A
+ * request that Discord refuses as too many is sent again when there is room, until its deadline, except a
+ * preview. Messages of interactions have a limit for each token and count against no other. They are not
+ * delayed, except edits of messages older than an hour.
  * @param now Discord's time, in Unix ms
- * @throws ParleyError `platform-unreachable` with `retryAfterMs`: there is no room before the deadline
+ * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room before the deadline
  */
 export function withDelivery(
   api: DiscordApi,
@@ -128,7 +129,7 @@ export function withDelivery(
   now: () => number,
   clock: Clock = systemClock,
 ): DiscordApi {
-  /** The limit of a message's edits that comes before all others. */
+  /** Returns the lane of edits to an old message, which comes before all others. */
   const oldLane = (messageId: string, id: string): string[] =>
     isOldMessage(messageId, now()) ? [lanes.oldEdits(id)] : [];
 
@@ -156,7 +157,7 @@ export function withDelivery(
     }
   }
 
-  /** Reads have limits of their own, which the library waits for. */
+  /** Reads something. Reads have limits of their own, which the library waits for. */
   async function read<T>(method: string, work: () => Promise<T>, isPatient = false): Promise<T> {
     const deadline = clock.monotonic() + maxWaitMs.files;
     const call: DeliveryCall = isPatient

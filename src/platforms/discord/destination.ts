@@ -11,16 +11,16 @@ import { lanes } from "./delivery.ts";
 import { discordCode, errorCodes } from "./errors.ts";
 import type { Threads } from "./threads.ts";
 
-/** Where ordinary messages of a reply are posted. */
+/** The place where ordinary messages of a reply are posted. */
 interface Destination {
   readonly channelId: string;
-  /** What they reply to. */
+  /** The message that they reply to. */
   readonly replyTo?: string;
-  /** Each of them replies to it, so that people can go on from any. Default: as the address says. */
+  /** Whether all of them reply to it, so that people can go on from any. The address has the default. */
   readonly isChain?: boolean;
-  /** Shown to people: why it is not posted elsewhere. */
+  /** Tells people why the reply is not posted elsewhere. */
   readonly notices?: readonly string[];
-  /** Room for its first message there. */
+  /** Capacity for its first message there. */
   readonly reservation?: Reservation;
   /** The reply's first message, which an earlier run posted and did not save. */
   readonly found?: MessageRef;
@@ -28,19 +28,20 @@ interface Destination {
 
 /** Finds out where ordinary messages of a reply are posted, and opens its thread. */
 interface DestinationFinder {
-  /** `undefined` until it is known. */
+  /** Returns `undefined` until the destination is known. */
   known(): Destination | undefined;
-  /** Opens the thread on the first call. @throws ParleyError: the next call tries again */
+  /** Finds it, and opens the thread on the first call. @throws ParleyError; the next call tries again */
   find(): Promise<Destination>;
   /**
-   * From now on the channel that contains a thread, where nothing can be shown in the thread. Resolves to whether it is
-   * used now: not where only some people see the thread, or where posts have no channel. Contract: must not throw.
+   * Switches to the channel that contains a thread, where nothing can be shown in the thread. Resolves to
+   * whether that channel is used now. It is not used where only some people see the thread, or where posts
+   * have no channel. Contract: must not throw.
    * @param error why the thread is not used
    */
   leaveThread(threadId: string, error: unknown): Promise<boolean>;
-  /** From now on where a message of the reply was posted before. */
+  /** Switches to the place where a message of the reply was posted before. */
   moveTo(channelId: string): void;
-  /** Gives back what it keeps. */
+  /** Gives back the reserved capacity. */
   close(): void;
 }
 
@@ -50,25 +51,24 @@ interface DestinationOptions {
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly address: DiscordAddress;
   readonly threads: Threads;
-  /** The channel that contains a thread. */
+  /** Returns the channel that contains a thread. */
   readonly parentOf: (threadId: string) => Promise<string | undefined>;
   readonly ownPosts: Pick<OwnPosts, "has">;
-  /** Which of these messages show other turns of the conversation. @throws ParleyError `store-unavailable` */
+  /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
   readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
-  /** The bot's user id. */
+  /** Returns the bot's user id. */
   readonly botId: () => string;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Where its thread would be opened later than that, the answer comes in the channel if that is sooner. */
+/** Where a thread could only be opened later than this, the answer goes to the channel if that is sooner. */
 const maxThreadWaitMs = 2000;
-/** In a channel without room the answer waits about so long. */
+/** In a channel without room the answer waits about this long. */
 const channelWaitMs = 5000;
-/** Where all routes together make it wait so long, more urgent requests would overtake it again and again. */
+/** Where all routes together make it wait this long, more urgent requests would overtake it repeatedly. */
 const maxGlobalWaitMs = 250;
 
-/** @see {@link DestinationFinder} */
 export function createDestinationFinder(options: DestinationOptions): DestinationFinder {
   const { api, scheduler, address, threads, log } = options;
   const { channelId, channelType, replyTo, thread, interaction } = address;
@@ -80,13 +80,13 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     return own === undefined ? undefined : toPosted(own.channelId);
   }
 
-  /** Where earlier messages of the reply are. */
+  /** Returns where earlier messages of the reply are. */
   function toPosted(where: string): Destination {
     const isInChannel = address.isChain === true && where === channelId && replyTo !== undefined;
     return { channelId: where, ...(isInChannel ? { replyTo } : {}) };
   }
 
-  /** The channel instead of a thread: the answer replies to the question; a reply to the answer continues. */
+  /** Uses the channel instead of a thread. The answer replies to the question, and can be replied to. */
   function toChannel(why: string): Destination {
     return {
       channelId,
@@ -98,7 +98,7 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
 
   async function open(): Promise<Destination> {
     if (interaction?.isPrivate === true || interaction?.isGuest === true) {
-      // An ordinary message in the channel would be seen by everyone.
+      // Everyone would see an ordinary message in the channel.
       const direct = await api.openDirectChannel(interaction.userId);
       return { channelId: direct.id };
     }
@@ -109,7 +109,7 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     if (found !== undefined) return { ...toPosted(found.channelId), found };
     if (thread === undefined || replyTo === undefined)
       return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };
-    // Asked with each question, Discord would refuse each, and the answer would wait for that.
+    // Discord would refuse the request for each question, and the answer would wait for that.
     if (threads.isFull(channelId)) return toChannel(translate("discord.threads-full"));
     const waitMs = scheduler.waitMs([lanes.threads(channelId)], "files");
     if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "files") <= maxGlobalWaitMs)
@@ -168,7 +168,7 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
         if (!isThreadType(channelType) || channelType === privateThread) return false;
         const parentId = await options.parentOf(threadId);
         if (parentId === undefined) return false;
-        // The message that a thread was opened from has its id.
+        // A thread has the id of the message that it was opened from.
         destination = { ...toChannel(why), channelId: parentId, replyTo: threadId };
       }
       log.warn(
@@ -190,7 +190,7 @@ function unusable(permission: string | number | undefined): string {
     : translate("discord.no-thread.permission", { permission });
 }
 
-/** Messages that are read of a channel. */
+/** How many messages of a channel are read. */
 const maxMessages = 50;
 const unreadable: ReadonlySet<number> = new Set([
   errorCodes.unknownChannel,
@@ -199,10 +199,10 @@ const unreadable: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * The first message of a reply, where an earlier run posted it and ended before it was saved. Nonces find it too, but
- * only for a few minutes. In the channel it replies to the question; in a thread or direct messages, where turns run
- * one after another, it is the bot's first message since the run began.
- * @param isOther whether a message is not the bot's, or one of another reply of this process
+ * Finds the first message of a reply that an earlier run posted without saving it. Nonces find it too, but
+ * only for a few minutes. In the channel it replies to the question. In a thread or direct messages, where
+ * turns run one after another, it is the bot's first message since the run began.
+ * @param isOther whether a message is not the bot's, or belongs to another reply of this process
  * @param shownByOthers which of these messages show other turns, of whichever process
  */
 async function findLostMessage(
@@ -247,7 +247,7 @@ async function readMessages(
   }
 }
 
-/** Neither a refusal, which is a reply, nor a command's message, nor one with files. */
+/** Excludes a refusal, which is a reply, a command's message, and a message with files. */
 function isPlain(message: APIMessage): boolean {
   return (
     message.message_reference === undefined &&
@@ -259,11 +259,11 @@ function isPlain(message: APIMessage): boolean {
 const maxOwnPosts = 5000;
 const maxChannels = 2000;
 
-/** The ordinary messages that this process has posted: they belong to replies whose messages are known. */
+/** The ordinary messages that this process has posted. They belong to replies whose messages are known. */
 export interface OwnPosts {
   add(channelId: string, messageId: string): void;
   has(messageId: string): boolean;
-  /** The last one in a channel. */
+  /** Returns the last one in a channel. */
   lastIn(channelId: string): string | undefined;
 }
 

@@ -13,46 +13,47 @@ import type { DiscordApi } from "./api.ts";
 import type { ShardPlan } from "./shards.ts";
 
 /**
- * Names, roles and permissions of the bot's servers on this process's shards, and channels of any kind. Servers are in the
- * caches of the client; a channel that is not, such as an archived thread or direct messages, is read from Discord.
+ * Knows names, roles and permissions of the bot's servers on this process's shards, and channels of any kind.
+ * Servers are in the caches of the client. A channel that is not, such as an archived thread or direct
+ * messages, is read from Discord.
  */
 export interface Directory {
-  /** Servers of the bot, those in an outage included. */
+  /** Lists the servers of the bot, those in an outage included. */
   guildIds(): string[];
   hasGuild(guildId: string): boolean;
   guildName(guildId: string): string | undefined;
-  /** The locale that a server's managers have chosen. */
+  /** Returns the locale that a server's managers have chosen. */
   guildLocale(guildId: string): string | undefined;
-  /** The role that the server has for the bot alone. */
+  /** Returns the role that the server has only for the bot. */
   botRoleId(guildId: string): string | undefined;
   roleName(roleId: string): string | undefined;
-  /** Of a channel that the client has. */
+  /** Returns the name of a channel in the client's cache. */
   channelName(channelId: string): string | undefined;
   /** Whether these roles, or the ownership, let a member manage the server. */
   isManager(guildId: string, userId: string, roleIds: readonly string[]): boolean;
-  /** Whether a member may see what was said before in a channel that is no thread. */
+  /** Whether a member may see earlier messages in a channel that is no thread. */
   readsHistory(member: {
     readonly guildId: string;
     readonly channelId: string;
     readonly userId: string;
     readonly roleIds: readonly string[];
   }): boolean;
-  /** Discord's type of the channel that a message was sent in. */
+  /** Returns Discord's type of the channel that a message was sent in. */
   typeOf(message: { readonly channel_id: string; readonly channel_type?: number }): Promise<number>;
-  /** The user who opened a thread. */
+  /** Returns the user who opened a thread. */
   ownerOf(channelId: string): Promise<string | undefined>;
-  /** The channel that contains a thread. `undefined`: it cannot be read. */
+  /** Returns the channel that contains a thread, or `undefined` where it cannot be read. */
   parentOf(channelId: string): Promise<string | undefined>;
   /**
-   * After how many minutes new threads of a channel are hidden, as people have set it. `undefined`: not set, or it
-   * cannot be read within a second.
+   * Returns after how many minutes new threads of a channel are hidden, as people have set it. Returns
+   * `undefined` where nothing is set, or the channel cannot be read within a second.
    */
   archiveMinutesOf(channelId: string): Promise<number | undefined>;
-  /** `undefined`: it has none, or cannot be read. */
+  /** Returns `undefined` where the channel has no name, or cannot be read. */
   nameOf(channelId: string): Promise<string | undefined>;
-  /** What contains a channel. @throws ParleyError where it cannot be read */
+  /** Returns what contains a channel. @throws ParleyError where it cannot be read */
   placeOf(channelId: string): Promise<{ readonly guildId?: string; readonly parentId?: string }>;
-  /** Notes that a conversation that is answered whole was accepted, before the store knows it. */
+  /** Notes that a conversation in which every message is answered was accepted, before the store knows it. */
   open(conversationId: string): void;
   isOpen(conversationId: string): boolean;
   /** Drops what was read of a channel that was changed or deleted. */
@@ -63,7 +64,7 @@ const maxEntries = 1000;
 /** How long a thread waits for a setting of its channel. */
 const maxLookupMs = 1000;
 
-/** What is used of a channel. */
+/** The facts about a channel that are used. */
 interface KnownChannel {
   readonly type: number;
   readonly name: string | undefined;
@@ -74,8 +75,8 @@ interface KnownChannel {
 }
 
 /**
- * @param client the one whose session was started last
- * @see {@link Directory}
+ * Creates the {@link Directory}.
+ * @param client the client whose session was started last
  */
 export function createDirectory(
   api: Pick<DiscordApi, "getChannel">,
@@ -194,7 +195,7 @@ function fromApi(channel: APIChannel): KnownChannel {
 
 /** The part of a server that permissions are computed from. */
 interface PermissionSource {
-  /** The role of everybody has it too. */
+  /** The role of everybody has the same id. */
   readonly id: string;
   readonly ownerId: string;
   readonly roles: { readonly cache: ById<{ readonly permissions: Readonly<PermissionsBitField> }> };
@@ -211,8 +212,8 @@ interface ById<T> {
 }
 
 /**
- * A member's permissions, with the overwrites of a channel. The client computes those of a member in its cache, and
- * members are in none: messages name their roles.
+ * Returns a member's permissions, with the overwrites of a channel. The client could compute them only for
+ * members in its cache. That cache is empty, but messages name their author's roles.
  * @see https://docs.discord.com/developers/topics/permissions#permission-overwrites
  */
 export function toPermissions(
@@ -225,7 +226,7 @@ export function toPermissions(
   const permissions = new PermissionsBitField(ofRoles);
   if (userId === ownerId || permissions.has(PermissionFlagsBits.Administrator))
     return new PermissionsBitField(PermissionsBitField.All);
-  // What is said of the member wins over the roles, and they over the role of everybody.
+  // Overwrites for the member win over those for roles, and these over those for everybody.
   for (const ids of [[guildId], roleIds, [userId]]) {
     const said = ids.flatMap((id) => overwrites?.get(id) ?? []);
     permissions.remove(said.map(({ deny }) => deny)).add(said.map(({ allow }) => allow));
@@ -234,7 +235,7 @@ export function toPermissions(
 }
 
 /**
- * Drops servers that the bot was removed from while a shard had no session: the client keeps them.
+ * Drops servers that the bot was removed from while a shard had no session, since the client keeps them.
  * @param present the servers that a session of the shard starts with
  */
 export function dropLeftGuilds(
@@ -249,15 +250,15 @@ export function dropLeftGuilds(
   }
 }
 
-/** The most that Discord lists at once. */
+/** The most servers that Discord lists at once. */
 const pageSize = 200;
-/** One page more than anybody looks at, so that it shows that there are more. */
+/** One page more than anybody looks at, so that it shows whether there are more. */
 const maxPages = 2;
 const ttlMs = 10 * 60_000;
 
 /**
- * The servers of the bot: from the client where this process runs all shards, else as Discord lists them, at most 400,
- * read again after ten minutes.
+ * Lists the servers of the bot. Where this process runs all shards, they come from the client. Otherwise
+ * Discord lists them, at most 400, and they are read again after ten minutes.
  * @returns a function that throws ParleyError `platform-unreachable` where Discord does not answer
  */
 export function createOwnGuilds(

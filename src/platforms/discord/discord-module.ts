@@ -8,7 +8,7 @@ const snowflake = /^[1-9]\d{0,19}$/;
 
 const maxShards = 100_000;
 
-/** `auto` or a count. */
+/** Parses `auto` or a count. */
 const shardCount = text.transform((value, context): "auto" | number => {
   if (value === "auto") return value;
   const count = /^\d{1,6}$/.test(value) ? Number(value) : 0;
@@ -24,7 +24,7 @@ const shardIds = list
   )
   .transform((ids) => [...new Set(ids.map(Number))]);
 
-/** What is wrong between the two settings, whatever the deployment. */
+/** Returns what is wrong between the two settings, whatever the deployment. */
 function shardProblems(count: "auto" | number | undefined, ids: readonly number[] | undefined): string[] {
   if (count === undefined || ids === undefined || ids.length === 0) return [];
   if (count === "auto")
@@ -34,7 +34,7 @@ function shardProblems(count: "auto" | number | undefined, ids: readonly number[
   return [shardIdsProblem(count, ids) ?? []].flat();
 }
 
-/** Several processes need one store: each takes over what another leaves open. */
+/** Several processes need one store, because each takes over what another leaves open. */
 function sharingProblem(
   count: "auto" | number,
   ids: readonly number[],
@@ -50,7 +50,7 @@ function toShardSettings(count: "auto" | number, ids: readonly number[]): ShardS
   return { count, ids: ids.length === 0 ? undefined : ids };
 }
 
-/** Discord for the registry. */
+/** Describes Discord for the registry. */
 export const discord = definePlatform({
   id: "discord",
   title: "Discord",

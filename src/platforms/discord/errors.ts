@@ -1,7 +1,7 @@
 import { DiscordAPIError, HTTPError, RateLimitError } from "discord.js";
 import { ParleyError } from "../../core/errors.ts";
 
-/** Discord's JSON error codes that Parley acts on. @see https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
+/** The JSON error codes. @see https://discord.com/developers/docs/topics/opcodes-and-status-codes#json */
 export const errorCodes = {
   unknownChannel: 10003,
   unknownGuild: 10004,
@@ -26,7 +26,7 @@ export const errorCodes = {
   tooManyThreads: 160006,
 } as const;
 
-/** The lane of the limit over all routes; a rate limited request names it in `detail.lane`. */
+/** The lane of the limit over all routes. A rate limited request names it in `detail.lane`. */
 export const globalLane = "global";
 
 const forbidden: ReadonlySet<number | string> = new Set([
@@ -37,8 +37,8 @@ const forbidden: ReadonlySet<number | string> = new Set([
 ]);
 
 /**
- * Translates an error of a request to Discord. `action` says what failed, for the log. The original error is not kept
- * as `cause`: it contains the request's body and, in its URL, an interaction's token.
+ * Translates an error of a request to Discord. `action` says what failed, for the log. The original error is
+ * not kept as `cause`, because it contains the request's body and, in its URL, an interaction's token.
  */
 export function toParleyError(error: unknown, action: string): ParleyError {
   if (error instanceof ParleyError) return error;
@@ -63,7 +63,7 @@ export function toParleyError(error: unknown, action: string): ParleyError {
 function toApiError(error: DiscordAPIError, action: string): ParleyError {
   const message = `Discord returned ${error.status}, code ${error.code}: ${action}`;
   if (error.status === 401 && error.code !== errorCodes.invalidWebhookToken) return unauthorized();
-  // Of a message of another bot, before the token was changed: a new message can take its place.
+  // The message is another bot's, from before the token was changed. A new message can take its place.
   const isReplaceable = error.code === errorCodes.notTheAuthor;
   if (!isReplaceable && (forbidden.has(error.code) || error.status === 403)) {
     return new ParleyError("platform-forbidden", message, { detail: { discordCode: error.code } });
@@ -77,7 +77,7 @@ function toApiError(error: DiscordAPIError, action: string): ParleyError {
 
 const maxFields = 3;
 
-/** The fields that Discord names as invalid, `0.options.1.description: Must be …` each. Values that it quotes are cut. */
+/** Lists the invalid fields, as in `0.options.1.description: Must be …`. Quoted values are cut. */
 function invalidFields(body: unknown): string {
   const found: string[] = [];
   const visit = (node: unknown, path: readonly string[]): void => {
@@ -97,8 +97,8 @@ function invalidFields(body: unknown): string {
 }
 
 /**
- * Names what is missing in the error of a request that needs a permission: Discord returns the same code for all but
- * View Channel. Other errors are returned as they are.
+ * Names the missing permission in the error of a request. Discord returns the same code for all permissions
+ * but View Channel. Other errors are returned as they are.
  */
 export function withPermission(error: unknown, permission: string): unknown {
   const code = discordCode(error);
@@ -109,14 +109,14 @@ export function withPermission(error: unknown, permission: string): unknown {
   });
 }
 
-/** The error of a token that is wrong or was reset. */
+/** Makes the error of a token that is wrong or was reset. */
 export function unauthorized(): ParleyError {
   return new ParleyError("platform-unauthorized", "Discord does not accept the token in DISCORD_TOKEN", {
     detail: { variable: "DISCORD_TOKEN" },
   });
 }
 
-/** Discord's JSON error code of a translated or original error. */
+/** Returns Discord's JSON error code of a translated or original error. */
 export function discordCode(error: unknown): number | undefined {
   if (error instanceof DiscordAPIError) return Number(error.code);
   if (error instanceof ParleyError && error.detail["discordCode"] !== undefined)

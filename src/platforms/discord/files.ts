@@ -18,7 +18,8 @@ const maxAltTextChars = 1024;
 type UploadedFile = RawFile & { readonly altText: string };
 
 /**
- * Distributes files over as many messages as Discord's limits require. Pictures above `maxBytes` are scaled down.
+ * Distributes files over as many messages as Discord's limits require. Pictures above `maxBytes` are scaled
+ * down.
  * @throws ParleyError `attachment-too-large` for other files above `maxBytes`
  */
 export async function fitFiles(files: readonly ReplyFile[], maxBytes: number): Promise<UploadedFile[][]> {
@@ -55,7 +56,7 @@ async function fitFile(file: ReplyFile, maxBytes: number): Promise<UploadedFile>
   return { name, data: smaller.bytes, contentType: smaller.mediaType, altText };
 }
 
-/** A message's content with the alternative texts of the files that it brings, which Discord takes beside them. */
+/** Adds the alternative texts of a message's files to its content, where Discord expects them. */
 export function withAltTexts<T extends DiscordContent>(content: T, files: readonly RawFile[]): T {
   if (files.length === 0) return content;
   const attachments = files.map((file, index) => ({
@@ -66,13 +67,12 @@ export function withAltTexts<T extends DiscordContent>(content: T, files: readon
   return { ...content, attachments };
 }
 
-/** Uploads of files in messages; a repeated one posts only what was not posted before. */
+/** Uploads files in messages. A repeated upload posts only what was not posted before. */
 interface Uploads {
   /**
-   * Calls `post` for each message that the files need, one after another, with a nonce that stays the same when the call
-   * is repeated for the same array.
-   * Resolves to the references of all messages.
-   * @throws what `post` throws: the next call goes on with that message
+   * Calls `post` for each message that the files need, one after another. The nonce stays the same when the
+   * call is repeated for the same array. Resolves to the references of all messages.
+   * @throws what `post` throws; the next call goes on with that message
    */
   run(
     files: readonly ReplyFile[],
@@ -87,18 +87,18 @@ interface Batch {
 }
 
 /**
- * @see {@link Uploads}
- * @param eventId of the event that is answered: a process that resumes the reply uses the same nonces
+ * Creates the {@link Uploads} of one reply.
+ * @param eventId the event that is answered; a process that resumes the reply uses the same nonces
  */
 export function createUploads(eventId: string | undefined): Uploads {
-  /** What is left to post of each, and what was posted. */
+  /** Holds what is left to post of each array, and what was posted. */
   const pending = new WeakMap<readonly ReplyFile[], { readonly left: Batch[]; readonly refs: Json[] }>();
 
   function nonceOf(batch: readonly RawFile[]): string {
     if (eventId === undefined) return randomNonce();
     const hash = createHash("sha256");
     for (const { data } of batch) hash.update(data as Uint8Array);
-    // An event's id has up to 20 characters, a nonce 25.
+    // An event's id has up to 20 characters, and a nonce up to 25.
     return `${eventId}.${hash.digest("hex").slice(0, 4)}`;
   }
 
@@ -120,21 +120,20 @@ export function createUploads(eventId: string | undefined): Uploads {
   };
 }
 
-/** A nonce for a message that no other process posts. */
+/** Returns a nonce for a message that no other process posts. */
 export function randomNonce(): string {
   return crypto.randomUUID().replaceAll("-", "").slice(0, 25);
 }
 
 const timeoutMs = 60_000;
 
-/** Downloads attachments, from Discord's hosts and the configured API's host only. */
+/** Downloads attachments, only from Discord's hosts and the configured API's host. */
 interface AttachmentDownload {
   /** @throws ParleyError as {@link Platform.download} */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
-/** @see {@link AttachmentDownload} */
 export function createAttachmentDownload(api: DiscordApi, apiUrl: string): AttachmentDownload {
   const { host, protocol } = new URL(apiUrl);
   const downloader: Downloader = createDownloader({
@@ -146,7 +145,7 @@ export function createAttachmentDownload(api: DiscordApi, apiUrl: string): Attac
     allowPublicHttps: false,
   });
 
-  /** URLs expire after about a day. The message, fetched again, has a valid one. */
+  /** Finds a valid URL. URLs expire after about a day, and the message, fetched again, has a new one. */
   async function freshUrl(source: AttachmentSource, id: string): Promise<string | undefined> {
     if (source.channelId === undefined || source.messageId === undefined) return undefined;
     const message = await api.getMessage(source.channelId, source.messageId);
@@ -163,7 +162,7 @@ export function createAttachmentDownload(api: DiscordApi, apiUrl: string): Attac
       } catch (error) {
         if (!isParleyError(error, "attachment-gone")) throw error;
         const url = await freshUrl(source, attachment.id).catch((failure: unknown) => {
-          // Not gone for good: the turn may be run again.
+          // The file is not gone for good: the turn may be run again.
           if (isOutage(failure)) throw failure;
           return undefined;
         });

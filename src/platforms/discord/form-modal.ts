@@ -13,7 +13,7 @@ import {
 import type { Form, FormField, FormOffer } from "../../core/forms.ts";
 import { translate } from "../../words/translate.ts";
 
-/** Custom id of the select of forms below a reply. */
+/** The custom id of the select of forms below a reply. */
 export const formSelectId = "forms";
 const modalPrefix = "form:";
 const fixPrefix = "fix:";
@@ -21,14 +21,14 @@ const maxCustomIdChars = 100;
 const maxSelectOptions = 25;
 const maxOptionChars = 100;
 const maxInputChars = 4000;
-/** Of the option that stands for nothing: Discord takes no empty value. Reads as a reset. */
+/** The value of the option that stands for nothing: Discord takes no empty one. It reads as a reset. */
 const unset = "default";
 
 type Row = APIActionRowComponent<APIComponentInMessageActionRow>;
 
 const isUsable = ({ key }: FormOffer) => modalPrefix.length + key.length <= maxCustomIdChars;
 
-/** A select that opens one of the forms; nothing where there are none. */
+/** Returns a select that opens one of the forms, or nothing where there are no forms. */
 export function toFormSelect(offers: readonly FormOffer[]): Row[] {
   const options = offers
     .filter(isUsable)
@@ -43,7 +43,7 @@ export function toFormSelect(offers: readonly FormOffer[]): Row[] {
   return [{ type: ComponentType.ActionRow, components: [{ type: ComponentType.StringSelect, ...select }] }];
 }
 
-/** A button that opens the form again. */
+/** Returns a button that opens the form again. */
 export function toFixButton(key: string): Row {
   return {
     type: ComponentType.ActionRow,
@@ -58,18 +58,18 @@ export function toFixButton(key: string): Row {
   };
 }
 
-/** The form that a button of {@link toFixButton} opens. */
+/** Returns the form that a button of {@link toFixButton} opens. */
 export function formOfFixButton(customId: string): string | undefined {
   return customId.startsWith(fixPrefix) ? customId.slice(fixPrefix.length) : undefined;
 }
 
-/** The form that a modal of {@link toFormModal} shows. */
+/** Returns the form that a modal of {@link toFormModal} shows. */
 export function formOfModal(customId: string): string | undefined {
   return customId.startsWith(modalPrefix) ? customId.slice(modalPrefix.length) : undefined;
 }
 
 /**
- * A form as a modal: selects where the values fit into one, text inputs otherwise.
+ * Shows a form as a modal, with selects where the values fit into one and text inputs otherwise.
  * @param notes replace the descriptions of fields that do not work here
  * @see https://docs.discord.com/developers/components/using-modal-components
  */
@@ -89,7 +89,7 @@ export function toFormModal(
   };
 }
 
-/** What was typed into a modal of {@link toFormModal}, by field; empty where nothing was. */
+/** Returns what was typed into a modal of {@link toFormModal}, by field. An empty field is an empty text. */
 export function readFormModal({ data }: APIModalSubmitInteraction): Record<string, string> {
   const values: Record<string, string> = {};
   for (const row of data.components) {

@@ -13,32 +13,32 @@ import type { Shard } from "./shards.ts";
 export interface ChannelActivity {
   readonly id: string;
   readonly lastMessageId: string;
-  /** A thread that the bot has opened: all of its messages are for the bot. Default false. */
+  /** Whether it is a thread that the bot has opened, in which all messages are for the bot. Default false. */
   readonly isOwnThread?: boolean;
 }
 
-/** Handlers of the gateway's events. Contract: none of them throws. */
+/** Handles the gateway's events. Contract: none of the handlers throws. */
 export interface ConnectionEvents {
-  /** A shard has a new session: earlier events are not delivered. */
+  /** A shard has a new session, so earlier events are not delivered. */
   sessionStarted(shard: Shard): void;
-  /** After a session's start, once for each server: its channels and active threads, and the last message in each. */
+  /** Comes once for each server after a session's start, with its channels and active threads. */
   guildAvailable(guildId: string, channels: readonly ChannelActivity[]): void;
   message(message: GatewayMessageCreateDispatchData): void;
-  /** A message changed: by an edit, or by what Discord adds. It may have a part of its fields only. */
+  /** A message changed, by an edit or by what Discord adds. It may have only a part of its fields. */
   messageChanged(message: GatewayMessageUpdateDispatchData): void;
   interaction(interaction: APIInteraction): void;
   /** A thread was updated. */
   channelChanged(channelId: string): void;
-  /** The bot may see other channels than before, or a thread only from now on. `channelId` undefined: any channel. */
+  /** The bot may see other channels than before, or a new thread. Without `channelId` it may be any. */
   accessChanged(channelId?: string): void;
   messagesDeleted(channelId: string, messageIds: readonly string[]): void;
   /** A channel or thread was deleted. */
   channelDeleted(channelId: string): void;
-  /** The bot is no longer in a server. */
+  /** The bot was removed from a server. */
   guildDeleted(guildId: string): void;
 }
 
-/** Passes an event on. READY is not among them. */
+/** Passes an event on. READY is handled elsewhere. */
 export function dispatchEvent(
   payload: GatewayDispatchPayload,
   events: ConnectionEvents,
@@ -74,7 +74,7 @@ export function dispatchEvent(
       return events.channelDeleted(payload.d.id);
     case GatewayDispatchEvents.GuildCreate:
       events.accessChanged();
-      // Also of a server in an outage, with nothing but its id.
+      // The event also comes for a server in an outage, with nothing but its id.
       if (payload.d.unavailable === true) return;
       return events.guildAvailable(
         payload.d.id,
@@ -82,7 +82,7 @@ export function dispatchEvent(
       );
     case GatewayDispatchEvents.GuildDelete:
       events.accessChanged();
-      // `unavailable`: an outage, not a deletion.
+      // `unavailable` marks an outage, not a deletion.
       if (payload.d.unavailable === true) return;
       return events.guildDeleted(payload.d.id);
     default:
@@ -108,34 +108,34 @@ interface HeardMessage {
 }
 
 /**
- * What the gateway has delivered in channels where people mention the bot, so that a thread in which nobody else said
- * anything since the last mention need not be read again. Nothing is assumed of what may not have been delivered.
+ * Remembers what the gateway has delivered in channels where people mention the bot. A thread in which nobody
+ * else said anything since the last mention then need not be read again. Nothing is assumed about messages
+ * that may not have been delivered.
  */
 export interface HeardMessages {
   /** Called for every message, in the order of delivery. */
   hear(message: HeardMessage): void;
   /**
-   * Whether everything that others said between two messages was delivered, and there is nothing. Both are ids; both
-   * messages must have been delivered themselves.
+   * Whether everything that others said between two messages was delivered, and there is nothing. Both
+   * arguments are ids, and both messages must have been delivered themselves.
    */
   isQuietBetween(channelId: string, afterId: string, beforeId: string): boolean;
-  /** What is said in a channel may be delivered no more, or was not. Default: in any. */
+  /** Forgets a channel whose messages may not all be delivered. Without an id it forgets all channels. */
   forget(channelId?: string): void;
 }
 
 const maxChannels = 1000;
 /** A channel in which more is said is read. */
 const maxHeard = 20;
-/** After a longer pause a channel is read: the bot may have been kept out of it meanwhile. */
+/** After a longer pause a channel is read, since the bot may have been kept out of it meanwhile. */
 const maxPauseMs = 10 * 60_000;
 
 interface Heard {
-  /** Ids since the first of them, without the bot's own messages. */
+  /** The ids since the first of them, without the bot's own messages. */
   readonly ids: string[];
   lastAt: number;
 }
 
-/** @see {@link HeardMessages} */
 export function createHeardMessages(botId: () => string, now: () => number): HeardMessages {
   const channels = new LRUCache<string, Heard>({ max: maxChannels });
 
@@ -155,7 +155,7 @@ export function createHeardMessages(botId: () => string, now: () => number): Hea
     isQuietBetween(channelId, afterId, beforeId) {
       const ids = channels.get(channelId)?.ids ?? [];
       const from = ids.indexOf(afterId);
-      // In the order of delivery: one that came late, with a lower id, is no reason to believe that there are no others.
+      // Ids are compared in order of delivery: a late one with a lower id does not rule out others.
       return from !== -1 && ids[from + 1] === beforeId;
     },
     forget(channelId) {
@@ -165,7 +165,7 @@ export function createHeardMessages(botId: () => string, now: () => number): Hea
   };
 }
 
-/** Handlers of the gateway's events that hear every message first. A new session may have missed some. */
+/** Makes the handlers remember every message first. A new session starts afresh, since it may lack some. */
 export function withHearing(
   events: Omit<ConnectionEvents, "accessChanged">,
   heard: Pick<HeardMessages, "hear" | "forget">,

@@ -4,15 +4,15 @@ import type { Claims } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 
-/** Discord allows one IDENTIFY of each bucket in 5 s; the rest is for the way there. */
+/** Discord allows one IDENTIFY of each bucket in 5 s. The rest is for the way there. */
 const spacingMs = 5500;
 /** How often a claim that another process has is asked for again, on average. */
 const claimRetryMs = 300;
-/** A budget that was read so long ago is read again. */
+/** A budget that was read this long ago is read again. */
 const freshMs = 10_000;
 /** A longer wait for the budget is interrupted to read it again. */
 const maxWaitMs = 10 * 60_000;
-/** Session starts that are never used, besides one for each bucket: processes may identify at the same moment. */
+/** Session starts that stay unused, besides one for each bucket: processes may identify at once. */
 const reserve = 5;
 
 /** Asks Discord for the budget of session starts. */
@@ -22,17 +22,18 @@ type AskLimit = () => Promise<APIGatewaySessionStartLimit>;
 export interface IdentifyThrottle {
   /** Notes what Discord has just said of the budget. */
   note(limit: APIGatewaySessionStartLimit): void;
-  /** Resolves when the shard may identify, at once. @throws the reason of `signal` */
+  /** Resolves when the shard may identify at once. @throws the reason of `signal` */
   waitForIdentify(shardId: number, ask: AskLimit, signal: AbortSignal): Promise<void>;
   /** Resolves when the budget allows `count` starts. @throws the reason of `signal` */
   waitForBudget(count: number, ask: AskLimit, signal: AbortSignal): Promise<void>;
-  /** Why shards wait, for people. `undefined`: none waits for the budget. */
+  /** Tells people why shards wait. Returns `undefined` where none waits for the budget. */
   waitingFor(): string | undefined;
 }
 
 /**
- * Spaces IDENTIFYs by Discord's buckets, over all processes that share claims, and stops before the daily budget is used
- * up: one more would make Discord reset the token. The library spaces those of one process.
+ * Spaces IDENTIFYs by Discord's buckets, over all processes that share claims. It stops before the daily
+ * budget is used up, since one more start would make Discord reset the token. The library only spaces those
+ * of one process.
  */
 export function createIdentifyThrottle(options: {
   readonly claims: Claims;
@@ -41,11 +42,11 @@ export function createIdentifyThrottle(options: {
 }): IdentifyThrottle {
   const { claims, clock, log } = options;
   const queue = createKeyedQueue();
-  /** When this process last identified in each bucket, by {@link Clock.monotonic}. */
+  /** Holds when this process last identified in each bucket, by {@link Clock.monotonic}. */
   const lastAt = new Map<number, number>();
   let maxConcurrency = 1;
   let waiting: string | undefined;
-  /** What is left after the reserve, without those used since it was read. */
+  /** What is left after the reserve, not counting starts since it was read. */
   let budget = { left: 0, resetMs: 0, readAt: -Infinity };
 
   function note(limit: APIGatewaySessionStartLimit): void {
@@ -54,7 +55,7 @@ export function createIdentifyThrottle(options: {
     budget = { left: limit.remaining - kept, resetMs: limit.reset_after, readAt: clock.monotonic() };
   }
 
-  /** Until Discord answers: without it nothing says how many are left. */
+  /** Asks until Discord answers. Without an answer nothing says how many are left. */
   async function readBudget(ask: AskLimit, signal: AbortSignal): Promise<void> {
     while (clock.monotonic() - budget.readAt > freshMs) {
       try {
@@ -83,7 +84,7 @@ export function createIdentifyThrottle(options: {
     waiting = undefined;
   }
 
-  /** Without the store nothing says when others identify: Discord refuses one that comes too soon, and it is repeated. */
+  /** Waits for the bucket. Without the store nobody knows when others identify, so a refusal is repeated. */
   async function waitForClaim(bucket: number, signal: AbortSignal): Promise<void> {
     for (;;) {
       try {

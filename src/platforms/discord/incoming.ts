@@ -10,13 +10,13 @@ import type { Attachment, Author, Json } from "../../core/events.ts";
 import { cutText } from "../../support/text.ts";
 import { toAuthorId } from "./address.ts";
 
-/** Names for the mentions in a message. */
+/** Resolves the mentions in a message to names. */
 export interface Names {
   readonly botId: string;
   readonly botName: string;
   channelName(id: string): string | undefined;
   roleName(id: string): string | undefined;
-  /** The bot's own role in a server: people pick it by mistake when they mean the bot. */
+  /** The bot's own role in a server. People pick it by mistake when they mean the bot. */
   readonly botRoleId: string | undefined;
 }
 
@@ -24,7 +24,7 @@ interface MemberName {
   readonly nick?: string | null | undefined;
 }
 
-/** The author of a message; the name is the nickname in the server where there is one. */
+/** Returns the author of a message. The name is the nickname in the server where there is one. */
 export function toAuthor(user: APIUser, member?: MemberName | null, locale?: string): Author {
   return {
     id: toAuthorId(user.id),
@@ -38,7 +38,7 @@ type ReadableMessage = Pick<APIMessage, "content"> &
   Partial<Pick<APIMessage, "mentions" | "mention_channels">> &
   RichMessage;
 
-/** The words of a message as plain text: mentions of the bot removed, other mentions and emoji as names. */
+/** Returns the words of a message as plain text. Mentions of the bot go, other ones and emoji get names. */
 export function toPlainText(message: ReadableMessage, names: Names): string {
   const userNames = new Map(
     (message.mentions ?? []).map((user) => [
@@ -64,7 +64,7 @@ export function toPlainText(message: ReadableMessage, names: Names): string {
     .trim();
 }
 
-/** The text of a message, with its embeds, stickers, poll and components as quotes. */
+/** Returns the text of a message, with its embeds, stickers, poll and components as quotes. */
 function toWholeText(message: ReadableMessage, names: Names, isOwn: boolean): string {
   const rich = readRichParts(message, { hasButtons: !isOwn });
   return [toPlainText(message, names), ...rich.map(({ label, text }) => quote(label, text))]
@@ -93,7 +93,7 @@ export interface AttachmentSource {
   readonly messageId?: string;
 }
 
-/** An attachment of `message`, or of a command where that is absent. */
+/** Converts an attachment of `message`, or of a command where that is absent. */
 export function toAttachment(
   attachment: APIAttachment,
   message?: { readonly channelId: string; readonly messageId: string },
@@ -111,7 +111,7 @@ export function toAttachment(
   };
 }
 
-/** The content and attachments of a message, forwarded messages included. */
+/** Returns the content and attachments of a message, forwarded messages included. */
 export function readMessage(
   message: APIMessage,
   names: Names,
@@ -130,7 +130,7 @@ export function readMessage(
   };
 }
 
-/** Someone else's words as a Markdown quote, so that the model can tell them apart. Empty for empty text. */
+/** Returns someone else's words as a Markdown quote, so that the model can tell them apart. */
 export function quote(who: string, text: string): string {
   if (text === "") return "";
   const lines = text.split("\n").map((line) => `> ${line}`);
@@ -144,20 +144,20 @@ export function isFirstOfPost({ id, channel_id: channelId }: Pick<APIMessage, "i
 
 const titleLabel = "Title of the post";
 
-/** The first message of a forum post, which has the id of the post, with the post's title. */
+/** Puts the post's title before the first message of a forum post, which has the id of the post. */
 export function withPostTitle(title: string | undefined, text: string): string {
   return [quote(titleLabel, title ?? ""), text].filter((part) => part !== "").join("\n\n");
 }
 
-/** The title that {@link withPostTitle} has put before a text. */
+/** Returns the title that {@link withPostTitle} has put before a text. */
 export function postTitleOf(text: string): string | undefined {
   const [label, title] = text.split("\n", 2);
   return label === `> ${titleLabel}:` ? title?.replace(/^> /, "") : undefined;
 }
 
-/** What is read of the embeds, components and poll of one message, in characters. */
+/** How much of the embeds, components and poll of one message is read, in characters. */
 const maxRichChars = 6000;
-/** Components inside of components are read so deep. Discord itself allows three levels. */
+/** Nested components are read to this depth. Discord itself allows three levels. */
 const maxDepth = 5;
 
 /** The fields of a message that hold content beside its text and files. */
@@ -170,9 +170,9 @@ interface RichPart {
 }
 
 /**
- * The embeds, stickers, poll and components of a message as plain text, at most 6,000 characters in all: what is longer
- * ends with "(cut)".
- * @param options `hasButtons`: whether the labels of buttons and selects are content
+ * Returns the embeds, stickers, poll and components of a message as plain text, at most 6,000 characters in
+ * all. A longer text ends with "(cut)".
+ * @param options `hasButtons` says whether the labels of buttons and selects are content
  */
 export function readRichParts(
   { content = "", embeds = [], components = [], poll, sticker_items: stickers = [] }: RichMessage,
@@ -195,7 +195,7 @@ export function readRichParts(
   return read;
 }
 
-/** Mostly the preview of a link in `content`, or the message of another app. */
+/** Reads an embed, which is mostly the preview of a link in `content`, or the message of another app. */
 function toEmbedText(
   { title, description, url, author, fields = [], footer }: APIEmbed,
   content: string,
@@ -223,7 +223,7 @@ function toPollText({ question, answers, allow_multiselect: isMultiple, results 
   ]);
 }
 
-/** A component as it may arrive: Discord adds types, and all fields depend on the type. */
+/** A component as it may arrive. Discord adds types, and all fields depend on the type. */
 interface AnyComponent {
   readonly type?: unknown;
   readonly content?: unknown;

@@ -60,7 +60,7 @@ const maxChoices = 25;
 const lookupMs = 1500;
 const maxChoiceChars = 100;
 
-/** What {@link createInteractionHandler} works with. */
+/** The options of {@link createInteractionHandler}. */
 export interface InteractionOptions {
   readonly api: Pick<DiscordApi, "followUp" | "editFollowUp">;
   readonly acknowledgements: Acknowledgements;
@@ -71,7 +71,7 @@ export interface InteractionOptions {
   readonly modalTargets: ModalTargetCache;
   readonly freshTokens: FreshTokens;
   readonly locales: Pick<Locales, "note">;
-  /** On fields of forms that do not work with this connection. */
+  /** Returns the notes on fields of forms that do not work with this connection. */
   readonly notes: () => Readonly<Record<string, string>>;
   /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;
@@ -82,8 +82,8 @@ export interface InteractionOptions {
 type Call = APIApplicationCommandInteraction | APIModalSubmitInteraction;
 
 /**
- * Handles INTERACTION_CREATE: calls the receiver and acknowledges, within Discord's three seconds. Who used something
- * that cannot be handled is told so.
+ * Handles INTERACTION_CREATE: it calls the receiver and acknowledges within Discord's three seconds. Whoever
+ * used something that cannot be handled is told so.
  */
 export function createInteractionHandler(options: InteractionOptions) {
   const { acknowledgements, receiver, commands, log, modalTargets } = options;
@@ -142,7 +142,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     if (pressedHere === undefined) return;
     const isPrivate = ((interaction.message?.flags ?? 0) & MessageFlags.Ephemeral) !== 0;
     const press = { ...pressedHere, isPrivate };
-    // What changes nothing may be done by every instance, and is answered by the fastest.
+    // Every instance may do what changes nothing, and the fastest one answers.
     await (changesReply(press) ? click : act)(interaction, press);
   }
 
@@ -229,7 +229,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     await run(interaction, command, { options: given, subject });
   }
 
-  /** Passes a command to the receiver. Failures are told to the person alone. */
+  /** Passes a command to the receiver. Only the person is told of failures. */
   async function run(interaction: Call, command: Command, input: CommandInput): Promise<void> {
     let resolved: ResolvedInput;
     try {
@@ -243,7 +243,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     else await acknowledgements.refuse(interaction, origin.reason, { isAtOnce: true });
   }
 
-  /** What a button below an answer asks for: its answer is the response to the click. */
+  /** Runs what a button below an answer asks for. Its answer is the response to the click. */
   async function takeActionCall(
     interaction: APIMessageComponentInteraction | APIModalSubmitInteraction,
     { conversationId, name, options: given, pictures }: ActionCall,
@@ -287,7 +287,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     };
   }
 
-  /** A call that stands alone. */
+  /** Makes a call that belongs to no conversation. */
   function toBaseCall(
     interaction: Call | APIMessageComponentInteraction,
     isPrivate: boolean,
@@ -330,7 +330,7 @@ export function createInteractionHandler(options: InteractionOptions) {
   }
 }
 
-/** What must be known before the response, whose deadline is three seconds. @throws ParleyError `platform-unreachable` */
+/** Waits for a look-up that the response needs, at most 1.5 s. @throws ParleyError `platform-unreachable` */
 async function inTime<T>(looking: Promise<T>, clock: Clock): Promise<T> {
   const waiting = new AbortController();
   const tooLate = sleepUnlessAborted(lookupMs, waiting.signal, clock).then(() => {
@@ -345,7 +345,7 @@ async function inTime<T>(looking: Promise<T>, clock: Clock): Promise<T> {
   }
 }
 
-/** Installed for the user only, the bot can answer the interaction and nothing else; but in its own direct messages all. */
+/** Whether the bot is installed for the user only. It then answers nothing else, but its direct messages. */
 function isGuestIn({
   authorizing_integration_owners: owners,
   context,

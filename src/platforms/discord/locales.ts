@@ -5,35 +5,35 @@ import type { Records } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { languages, type Language, defaultLanguage, toLanguage } from "../../words/languages.ts";
 
-/** People whose locale is remembered. */
+/** How many people's locales are remembered. */
 const maxPeople = 20_000;
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** How long a locale is kept of somebody who uses no commands and buttons. */
+/** How long a locale is kept when its owner uses no commands and buttons. */
 const keptMs = 90 * dayMs;
-/** Age after which a locale that is used is stored again. */
+/** A locale that is used is stored again after this time. */
 const renewedMs = 30 * dayMs;
 
-/** The locales of people. Discord says them with interactions; of messages only the server's is known. */
+/** Knows the locales of people. Discord names them with interactions, and only the server's with messages. */
 export interface Locales {
-  /** Remembers the locale of an interaction, also after a restart. Contract: must not throw. */
+  /** Remembers the locale of an interaction, even after a restart. Contract: must not throw. */
   note(userId: string, locale: string, guildLocale?: string): void;
-  /** Reads what an earlier process has noted of a person. Contract: must not throw. */
+  /** Reads what an earlier process has noted about a person. Contract: must not throw. */
   load(userId: string): Promise<void>;
-  /** A person's own locale where it is loaded or an interaction has said it, otherwise the server's. */
+  /** Returns a person's own locale where it is loaded or an interaction has named it, else the server's. */
   of(userId: string, guildId: string | undefined): string | undefined;
-  /** The same as a language. */
+  /** Returns the language of {@link of}. */
   languageOf(userId: string, guildId: string | undefined): Language;
 }
 
-/** What is known of a person; the time in Unix milliseconds. */
+/** The facts about a person. The time is in Unix milliseconds. */
 interface Noted {
   readonly locale?: string;
   readonly at: number;
 }
 
 interface LocaleOptions {
-  /** The locale that a server's managers have chosen. */
+  /** Returns the locale that a server's managers have chosen. */
   readonly guildLocale: (guildId: string) => string | undefined;
   readonly records: Pick<Records, "get" | "set">;
   readonly log: Log;
@@ -41,7 +41,6 @@ interface LocaleOptions {
   readonly now: () => number;
 }
 
-/** @see {@link Locales} */
 export function createLocales({ guildLocale, records, log, now }: LocaleOptions): Locales {
   const people = new LRUCache<string, Noted>({ max: maxPeople });
   const of: Locales["of"] = (userId, guildId) =>
@@ -53,7 +52,7 @@ export function createLocales({ guildLocale, records, log, now }: LocaleOptions)
     if (people.has(userId)) return;
     try {
       const noted = await read(userId);
-      // An interaction may have said it meanwhile.
+      // An interaction may have named it meanwhile.
       if (!people.has(userId)) people.set(userId, noted);
     } catch (error) {
       log.debug({ err: error }, "locale not read");
@@ -85,7 +84,7 @@ export function createLocales({ guildLocale, records, log, now }: LocaleOptions)
   };
 }
 
-/** Erases what is stored of a person's locale with everything else of theirs. */
+/** Erases a person's stored locale together with the rest of their data. */
 export function createLocaleErasure(records: Pick<Records, "delete">): FileErasure {
   return {
     async forgetAuthor(conversationId, authorId) {
@@ -107,7 +106,8 @@ function toNoted(record: unknown): Noted {
 }
 
 /**
- * Discord's locales of each language that commands are translated into. English is the default of every field.
+ * Discord's locales of each language that commands are translated into. English is the default of every
+ * field.
  * @see https://docs.discord.com/developers/reference#locales
  */
 const localesOf: Readonly<Record<Exclude<Language, "en">, readonly Locale[]>> = {
@@ -118,8 +118,8 @@ const localesOf: Readonly<Record<Exclude<Language, "en">, readonly Locale[]>> = 
 };
 
 /**
- * A text of a command in the other languages, by Discord's locales; `null` where none differs from the default. The
- * default stays what interactions name the command, option or choice by.
+ * Returns a text of a command in the other languages, by Discord's locales, or `null` where none differs from
+ * the default. Interactions name the command, option or choice by its default.
  */
 export function toLocalizations(
   declared: string,
@@ -133,5 +133,5 @@ export function toLocalizations(
   return entries.length === 0 ? null : Object.fromEntries(entries);
 }
 
-/** The query of a list of commands: without it Discord leaves their localizations out. */
+/** The query of a list of commands. Without it Discord leaves their localizations out. */
 export const withLocalizations = new URLSearchParams({ with_localizations: "true" });

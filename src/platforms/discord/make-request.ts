@@ -11,16 +11,17 @@ type MakeRequest = RESTOptions["makeRequest"];
 const bodyTimeoutMs = DefaultRestOptions.timeout;
 
 /**
- * The library's own way, with two differences. Its timeout ends with the headers, and undici's for the body is five
- * minutes. Its forms are of the undici of Node.js, which the undici of the library sends only through a dispatcher of
- * its own, and all versions of undici in a process share one: so Node.js writes the form.
+ * Sends a request as the library does, with two differences. The library's timeout ends with the headers, and
+ * undici's timeout for the body is five minutes. Its forms belong to Node.js's own undici, and the library's
+ * undici sends these only through a dispatcher that all versions in a process share. So Node.js writes the
+ * form.
  */
 const makeLibraryRequest: MakeRequest = async (url, init) => {
   const { body } = init;
   if (!(body instanceof FormData))
     return DefaultRestOptions.makeRequest(url, { ...init, bodyTimeout: bodyTimeoutMs } as typeof init);
   const form = new Response(body);
-  // The library gives a plain object.
+  // The library passes a plain object.
   const headers = {
     ...(init.headers as Record<string, string>),
     "content-type": form.headers.get("content-type") ?? "",
@@ -33,22 +34,22 @@ const makeLibraryRequest: MakeRequest = async (url, init) => {
   } as typeof init);
 };
 
-/** A response with this body, in place of one that was read: a response cannot be read twice. */
+/** Makes a response with this body in place of one that was read: a response cannot be read twice. */
 function toResponse(status: number, body: string, from: ResponseLike["headers"] = new Headers()): Response {
-  // The body is not encoded any more.
+  // The body is already decoded.
   const headers = new Headers([...from].filter(([name]) => !/^content-(encoding|length)$/i.test(name)));
   if (!headers.has("content-type")) headers.set("content-type", "application/json");
   return new Response(body, { status, headers });
 }
 
-/** What is waited after the first 429 that says nothing; doubled with each that follows. */
+/** The wait after the first 429 that names no time. It doubles with each that follows. */
 const firstWaitMs = 1000;
 const maxWaitMs = 60_000;
 
 /**
- * Gives every 429 a Retry-After: where it is absent or empty (as from Cloudflare) the library would send the request
- * again at once, for ever. It is taken from the body where that has one; otherwise it is one second, doubled with each
- * such response until another one comes, up to a minute.
+ * Gives every 429 a Retry-After. Where it is absent or empty (as from Cloudflare), the library would send the
+ * request again at once, for ever. It is taken from the body where that has one. Otherwise it is one second,
+ * doubled with each such response until another one comes, up to a minute.
  */
 export function createMakeRequest(guard: RequestGuard = (makeRequest) => makeRequest): MakeRequest {
   const makeRequest = guard(makeLibraryRequest);
@@ -81,29 +82,29 @@ function readRetryAfter(body: string): number | undefined {
   }
 }
 
-/** `undefined`: it is no time to wait. */
+/** Returns `undefined` where the value is no time to wait. */
 function toSeconds(given: unknown): number | undefined {
   const seconds = given === "" || given === null || given === undefined ? Number.NaN : Number(given);
   return seconds > 0 && Number.isFinite(seconds) ? seconds : undefined;
 }
 
-/** Discord bans an address for 10,000 in ten minutes, those of other processes there included. */
+/** Discord bans an address for 10,000 in ten minutes. Other processes there count too. */
 const windowMs = 600_000;
-/** How long a route that was refused is not asked again, once there are many refusals. */
+/** How long a refused route is not asked again, once there are many refusals. */
 const refusedForMs = 60_000;
 const maxRoutes = 1000;
 
-/** Numbers of invalid requests in ten minutes. */
+/** Limits of the invalid requests in ten minutes. */
 interface InvalidRequestLimits {
-  /** From here on a refused route is not asked again for a minute. */
+  /** From this number on, a refused route is not asked again for a minute. */
   readonly slow: number;
-  /** From here on nothing but responses to interactions is sent. */
+  /** From this number on, only responses to interactions are sent. */
   readonly stop: number;
 }
 
 const defaultLimits: InvalidRequestLimits = { slow: 1000, stop: 5000 };
 
-/** Wraps the way in which requests are sent. All that are wrapped by one guard are counted together. */
+/** Wraps the way in which requests are sent. One guard counts all requests that it wraps together. */
 export type RequestGuard = (makeRequest: MakeRequest) => MakeRequest;
 
 interface Refusal {
@@ -113,14 +114,15 @@ interface Refusal {
 }
 
 /**
- * Counts the 401, 403 and 429 of ten minutes and keeps them far below the number that Discord bans an address for: first
- * refused routes of a channel are answered from memory, then requests are limited here until older ones are over.
+ * Counts the 401, 403 and 429 of ten minutes and keeps them far below the number that Discord bans an address
+ * for. At first, refused routes of a channel are answered from memory. Later, requests are limited here until
+ * older ones are over.
  * @see https://docs.discord.com/developers/topics/rate-limits#invalid-request-limit-aka-cloudflare-bans
  */
 export function createInvalidRequestGuard(options: {
   readonly log: Log;
   readonly limits?: InvalidRequestLimits;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
 }): RequestGuard {
   const { log, limits = defaultLimits, clock = systemClock } = options;
@@ -175,7 +177,7 @@ export function createInvalidRequestGuard(options: {
   };
 }
 
-/** As Discord limits a route for everybody: nothing else is to be learned from it. */
+/** Makes a response like a shared limit of Discord, so that the library learns nothing else from it. */
 function limited(waitMs: number): Response {
   const seconds = (Math.max(1, waitMs) / 1000).toFixed(3);
   const body = JSON.stringify({ message: "limited by Parley", retry_after: Number(seconds), global: false });
@@ -183,9 +185,9 @@ function limited(waitMs: number): Response {
 }
 
 /**
- * Discord's time in Unix milliseconds, exact to a second: ids of messages and the expiry of tokens are compared with
- * it, and the clock of this machine may be wrong or step. Until a response was observed it is the
- * given time.
+ * Tells Discord's time in Unix milliseconds, exact to a second. Ids of messages and the expiry of tokens are
+ * compared with it, because the clock of this machine may be wrong or step. Before the first response it is
+ * the given clock's time.
  */
 export interface DiscordClock {
   now(): number;
@@ -193,7 +195,6 @@ export interface DiscordClock {
   readonly observe: (response: Pick<ResponseLike, "headers">) => void;
 }
 
-/** @see {@link DiscordClock} */
 export function createDiscordClock(clock: Clock = systemClock): DiscordClock {
   /** Discord's time when {@link Clock.monotonic} was 0. */
   let originMs: number | undefined;

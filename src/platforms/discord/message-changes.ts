@@ -18,25 +18,26 @@ import type { Directory } from "./directory.ts";
 import { mentionsBot, toPlainText, type Names } from "./incoming.ts";
 import { type ReplyChains, isFromPerson, type MessageEvents } from "./message-events.ts";
 
-/** A mention that is edited into a message later is not a question any more, in milliseconds. */
+/** After this time, a mention that is edited into a message makes no question, in milliseconds. */
 const maxForgottenMs = 10 * 60_000;
 
-/** A message as the gateway or a history shows it. Updates may have a part of the fields only. */
+/** A message as the gateway or a history shows it. Updates may have only a part of the fields. */
 type Update = Partial<GatewayMessageUpdateDispatchData> & Pick<APIMessage, "id" | "channel_id">;
 type Whole = GatewayMessageUpdateDispatchData;
 
 /** Handles edited messages. */
 interface EditEvents {
   /**
-   * A message that may have been edited: MESSAGE_UPDATE, which Discord also sends for previews, pins and threads, or a
-   * message of a history. Contract: must not throw.
+   * Takes a message that may have been edited. It comes from a history or from MESSAGE_UPDATE, which Discord
+   * also sends for previews, pins and threads. Contract: must not throw.
    */
   message(update: Update): void;
 }
 
 /**
- * Reports edits of people and other apps to the receiver. An edit by which somebody adds a forgotten mention makes the
- * message a new one. Edits while the bot is offline are not delivered: those of messages that are read then anyway are found.
+ * Reports edits of people and other apps to the receiver. An edit by which somebody adds a forgotten mention
+ * makes the message a new one. Edits while the bot is offline are not delivered. They are found only in
+ * messages that are read then anyway.
  */
 export function createEditEvents(options: {
   readonly api: Pick<DiscordApi, "getMessage">;
@@ -115,19 +116,17 @@ function toTime(timestamp: string | null | undefined): number | undefined {
 
 const left = "deletion not applied: the deleted content is still stored";
 
-/** Handles the gateway's deletion events, which contain ids only. Contract: none of them throws. */
+/** Handles the gateway's deletion events, which contain only ids. Contract: none of the handlers throws. */
 interface DeletionEvents {
-  /** MESSAGE_DELETE and MESSAGE_DELETE_BULK. */
+  /** Handles MESSAGE_DELETE and MESSAGE_DELETE_BULK. */
   messages(channelId: string, messageIds: readonly string[]): void;
-  /** THREAD_DELETE and CHANNEL_DELETE. There are no events for the threads of a deleted channel. */
+  /** Handles THREAD_DELETE and CHANNEL_DELETE. There are no events for the threads of a deleted channel. */
   channel(channelId: string): void;
-  /** GUILD_DELETE: the server was deleted, or the bot removed from it. Not for an outage. */
+  /** Handles GUILD_DELETE when the server was deleted or the bot removed from it, but not an outage. */
   guild(guildId: string): void;
 }
 
-/**
- * Passes deletions on to the receiver. Deletions while the bot is offline are never delivered.
- */
+/** Passes deletions on to the receiver. Deletions while the bot is offline are never delivered. */
 export function createDeletionEvents(options: {
   readonly receiver: Receiver;
   readonly channels: Directory;
@@ -136,7 +135,7 @@ export function createDeletionEvents(options: {
 }): DeletionEvents {
   const { receiver, channels, chains, changes } = options;
 
-  /** A mention in a channel is the first message of the thread that has its id. */
+  /** Groups the messages by other conversations: a mention in a channel begins the thread with its id. */
   function otherConversations(messageIds: readonly string[]): ReadonlyMap<string, readonly string[]> {
     const others = new Map<string, string[]>();
     for (const id of messageIds) {
@@ -175,13 +174,13 @@ const maxAttempts = 24;
 /** Passes on what people change afterwards: edits and deletions. */
 interface OrderedChanges {
   /**
-   * Runs `apply` after the earlier messages and changes of the channel (or server), and again for two minutes while the
-   * store is unavailable: Discord sends each once. `left`: what is logged where it fails. Contract: must not throw.
+   * Runs `apply` after the earlier messages and changes of the channel or server. Discord sends each change
+   * once, so `apply` is repeated for two minutes while the store is unavailable. `left` is logged where it
+   * fails. Contract: must not throw.
    */
   pass(id: string, apply: () => Promise<unknown>, left: string): void;
 }
 
-/** @see {@link OrderedChanges} */
 export function createOrderedChanges(options: {
   /** Resolves when the receiver has all earlier messages of the channel. */
   readonly caughtUp: (channelId: string) => Promise<void>;

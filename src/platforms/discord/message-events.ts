@@ -36,26 +36,25 @@ import {
 import type { Locales } from "./locales.ts";
 import type { Origins } from "./origin.ts";
 
-/** Ordinary messages and replies; all other types are system messages. */
+/** These are ordinary messages and replies. All other types are system messages. */
 const personalTypes: ReadonlySet<number> = new Set([0, 19]);
 
 /** Decides which messages are for the bot, and turns those into events. */
 export interface MessageEvents {
   /**
-   * The event of a message. `undefined`: it is not for the bot, or Discord hides what it says.
+   * Returns the event of a message, or `undefined` where it is not for the bot, or Discord hides its content.
    * @throws ParleyError of the store or of Discord, where that cannot be decided
    */
   toEvent(message: GatewayMessageCreateDispatchData, names: Names): Promise<IncomingMessage | undefined>;
   /**
-   * What an edited message says. `before`: what it said, which decides whether the message that it replies to is part of
-   * it. `undefined`: Discord hides it.
+   * Returns what an edited message says, or `undefined` where Discord hides it. `before` is what it said,
+   * which decides whether the message that it replies to is part of it.
    */
   contentOf(message: APIMessage, names: Names, before: MessageContent): MessageContent | undefined;
   /** Whether the bot opened a thread. */
   isOwnThread(channelId: string): Promise<boolean>;
 }
 
-/** @see {@link MessageEvents} */
 export function createMessageEvents(options: {
   readonly receiver: Pick<Receiver, "answersTo" | "knows" | "placeSettings">;
   readonly channels: Directory;
@@ -68,7 +67,7 @@ export function createMessageEvents(options: {
 }): MessageEvents {
   const { receiver, channels, origins, chains, hiddenContent } = options;
 
-  /** The event of a message. `undefined`: it is not for the bot. */
+  /** Returns the event of a message, or `undefined` where it is not for the bot. */
   async function toEvent(
     message: GatewayMessageCreateDispatchData,
     names: Names,
@@ -83,13 +82,13 @@ export function createMessageEvents(options: {
     });
     if (isDirectType(channelType) || isThreadType(channelType)) {
       const conversationId = toConversationId(message.channel_id);
-      // Also of a known conversation: the run that was to store its places may have been killed.
+      // A known conversation needs this too, since the run that was to store its places may have been killed.
       const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
       const isOurs = isDirectType(channelType) || (await isAnsweredWhole(message, parent, isAddressed));
       if (!isAddressed && !isOurs) return undefined;
       await options.locales.load(message.author.id);
       if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
-      // In people's thread a reply says what is meant; only the bot's own answers are in the conversation for sure.
+      // A reply in people's thread quotes what it means. Only the bot's answers are surely stored.
       const isKnown = isOurs ? await receiver.knows(conversationId) : repliesToBot(message, names);
       const event = toMessage(message, names, conversationId, address, isKnown);
       const title = isFirstOfPost(message) ? await channels.nameOf(message.id) : undefined;
@@ -112,7 +111,7 @@ export function createMessageEvents(options: {
     );
   }
 
-  /** How the channel of a message is answered. Most messages of a server are for nobody: it is mostly in memory. */
+  /** Returns how the channel of a message is answered. That is mostly in memory, as most messages need it. */
   async function settingsOf(message: GatewayMessageCreateDispatchData): Promise<PlaceSettings> {
     const { guild_id: guildId, channel_id: channelId } = message;
     return receiver.placeSettings({
@@ -122,8 +121,8 @@ export function createMessageEvents(options: {
   }
 
   /**
-   * Whether it arrived without its content: without the Message Content Intent only direct messages and those that
-   * mention the bot itself have it. A mention of the bot's role does not count.
+   * Whether the message arrived without its content. Without the Message Content Intent, only direct messages
+   * and those that mention the bot itself have it. A mention of the bot's role does not count.
    */
   function isHidden(message: GatewayMessageCreateDispatchData, names: Names, channelType: number): boolean {
     if (isDirectType(channelType) || message.mentions.some(({ id }) => id === names.botId)) return false;
@@ -132,7 +131,7 @@ export function createMessageEvents(options: {
     return text === "" && attachments.length === 0;
   }
 
-  /** Answered in the channel, which is one conversation. */
+  /** Makes the event of a message that is answered in the channel, which is one conversation. */
   function toMessageInChannel(
     message: GatewayMessageCreateDispatchData,
     names: Names,
@@ -143,7 +142,7 @@ export function createMessageEvents(options: {
     return toMessage(message, names, conversationId, { ...address, replyTo: message.id }, isKnown);
   }
 
-  /** Whether every message in a thread is for the bot: the thread was given to it, or it opened the thread. */
+  /** Whether every message in a thread is for the bot: it was given the thread, or opened it. */
   async function isAnsweredWhole(
     { channel_id: channelId, guild_id: guildId }: GatewayMessageCreateDispatchData,
     parent: string | undefined,
@@ -156,14 +155,14 @@ export function createMessageEvents(options: {
     if (answerTo !== undefined) return answerTo === "every-message";
     const [isOwn] = await Promise.allSettled([isOwnThread(channelId)]);
     if (isOwn.status === "fulfilled") return isOwn.value;
-    // Who calls the bot is answered, whoever opened the thread.
+    // Whoever calls the bot is answered, whoever opened the thread.
     if (!isAddressed) throw isOwn.reason;
     return false;
   }
 
   /**
-   * A mention in a channel opens a thread. A reply to an answer that was not posted in a thread continues its
-   * conversation.
+   * Makes the event of a message in a channel. A mention opens a thread. A reply to an answer that was not
+   * posted in a thread continues its conversation.
    */
   async function toChannelEvent(
     message: GatewayMessageCreateDispatchData,
@@ -238,7 +237,7 @@ export function createMessageEvents(options: {
   return { toEvent, contentOf, isOwnThread };
 }
 
-/** The words and files of a message. `isQuoting`: with those of the message that it replies to. */
+/** Returns the words and files of a message. `isQuoting` adds those of the message that it replies to. */
 function toContent(message: APIMessage, names: Names, isQuoting: boolean): MessageContent {
   const { text, attachments } = readMessage(message, names);
   const replied = isQuoting ? (message.referenced_message ?? undefined) : undefined;
@@ -249,12 +248,12 @@ function toContent(message: APIMessage, names: Names, isQuoting: boolean): Messa
   };
 }
 
-/** Whether a person wrote it: not a bot, a webhook or Discord itself. */
+/** Whether a person wrote it, and not a bot, a webhook or Discord itself. */
 export function isFromPerson({ author, type, webhook_id: webhookId }: APIMessage): boolean {
   return author.bot !== true && author.system !== true && webhookId === undefined && personalTypes.has(type);
 }
 
-/** The bot's own message that it replies to: a picture there is the one that is meant. */
+/** Returns the bot's own message that it replies to. A picture there is the one that is meant. */
 function toRepliedTo(message: APIMessage, names: Names): Pick<IncomingMessage, "repliesTo"> {
   const replied = message.referenced_message;
   if (replied === undefined || replied === null || !repliesToBot(message, names)) return {};
@@ -272,7 +271,7 @@ function readReplied(replied: APIMessage, names: Names) {
 }
 
 const maxChannels = 5000;
-/** Messages that are searched for a notice of an earlier run. */
+/** How many messages are searched for a notice of an earlier run. */
 const maxRead = 50;
 
 /** A message that arrived without its content. */
@@ -284,19 +283,19 @@ interface HiddenMessage {
 /** Tells people that their messages cannot be read. */
 interface HiddenContentNotices {
   /**
-   * Replies once in each thread or channel, where the application has no Message Content Intent. Resolves when that is
-   * done. Contract: must not throw.
+   * Replies once in each thread or channel, where the application has no Message Content Intent. Resolves
+   * when that is done. Contract: must not throw.
    */
   tell(message: HiddenMessage): Promise<undefined>;
 }
 
 /**
- * A notice of an earlier run is found among the last messages, and the nonce keeps several instances from telling it
- * twice.
+ * Creates the notices. A notice of an earlier run is found among the last messages, and the nonce keeps
+ * several instances from telling it twice.
  */
 export function createHiddenContentNotices(options: {
   readonly api: Pick<DiscordApi, "createMessage" | "listMessages">;
-  /** Whether messages have their content: then there was nothing to read in them. */
+  /** Whether messages have their content, so that there was nothing to read in them. */
   readonly readsContents: () => boolean;
   readonly botId: () => string;
   readonly log: Log;
@@ -335,32 +334,31 @@ function toNotice(): DiscordContent {
   return toSentence(hiddenContentNotice());
 }
 
-/** Questions whose conversation is remembered. */
+/** How many questions have their conversation remembered. */
 const maxEntries = 5000;
-/** So many questions are read to find the first one of a chain that is not remembered. */
+/** At most this many questions are read to find the first one of a chain that is not remembered. */
 const maxReads = 30;
 
 /**
- * Conversations without a thread: an answer in a channel replies to its question, and who replies to that answer goes
- * on. The conversation has the id of the first question.
+ * Finds conversations without a thread. An answer in a channel replies to its question, and a reply to that
+ * answer continues. The conversation has the id of the first question.
  */
 export interface ReplyChains {
   /**
-   * The conversation that a reply to the bot's message `answer` continues. `undefined`: it answered no question, or of
-   * none that is known.
+   * Returns the conversation that a reply to the bot's message `answer` continues, or `undefined` where it
+   * answered no question, or none that is known.
    */
   find(answer: APIMessage): Promise<string | undefined>;
   /** Notes the conversation of a question. */
   note(questionId: string, conversationId: string): void;
-  /** The conversation of a question that was noted here. */
+  /** Returns the conversation of a question that was noted here. */
   conversationOf(questionId: string): string | undefined;
 }
 
-/** @see {@link ReplyChains} */
 export function createReplyChains(options: {
   readonly api: Pick<DiscordApi, "getMessage">;
   readonly isKnown: (conversationId: string) => Promise<boolean>;
-  /** The conversation of a question that was accepted in the last day: a chain of any length needs one look-up. */
+  /** Returns the conversation of a question of the last day. A chain of any length needs one look-up. */
   readonly acceptedIn: (questionId: string) => Promise<string | undefined>;
   readonly botId: () => string;
   readonly log: Log;
@@ -368,7 +366,7 @@ export function createReplyChains(options: {
   const { api, isKnown, acceptedIn, botId, log } = options;
   const conversations = new LRUCache<string, string>({ max: maxEntries });
 
-  /** The question that the bot's answer before this question replies to. `undefined`: this is the first question. */
+  /** Returns the question that the bot answered before this one, or `undefined` for the first question. */
   async function questionBefore(channelId: string, questionId: string): Promise<string | undefined> {
     try {
       // Discord includes the message that is replied to, one level deep.

@@ -18,18 +18,18 @@ import { toSentence } from "./content.ts";
 import { mentionsBot, type Names } from "./incoming.ts";
 import { isFromPerson, type MessageEvents } from "./message-events.ts";
 
-/** What {@link createMessageIntake} works with. */
+/** The options of {@link createMessageIntake}. */
 interface MessageOptions {
   readonly api: DiscordApi;
   readonly receiver: Receiver;
   readonly channels: Directory;
   readonly names: (guildId: string | undefined) => Names;
   readonly events: MessageEvents;
-  /** What the author of a message is told something in. */
+  /** Returns the language in which the author of a message is told something. */
   readonly languageOf: (message: GatewayMessageCreateDispatchData) => Language;
   /** Looks for missed messages once the store is available. */
   readonly lookUpLater: () => void;
-  /** Whether a look-up that waited for the store was made now: it has taken earlier messages of the channel. */
+  /** Makes a look-up that waited for the store. Returns whether it did, and so took the earlier messages. */
   readonly lookUpFirst: (channelId: string) => Promise<boolean>;
   /** Aborts when the platform stops. */
   readonly signal: AbortSignal;
@@ -40,8 +40,8 @@ interface MessageOptions {
 /** Handles MESSAGE_CREATE events, those of one channel one after another. */
 export interface MessageIntake {
   /**
-   * `isMissed`: sent while the bot was offline, or earlier; a refusal of it is silent, since the person may have been
-   * told before. Contract: must not throw.
+   * Takes a message. `isMissed` means that it was sent while the bot was offline, or earlier. It is refused
+   * silently, since the person may have been told before. Contract: must not throw.
    */
   take(message: GatewayMessageCreateDispatchData, options?: { readonly isMissed?: boolean }): void;
   /** Resolves when the receiver has all messages of the channel that were taken before. */
@@ -50,16 +50,15 @@ export interface MessageIntake {
   idle(): Promise<void>;
 }
 
-/** How long accepting a message is tried before its author is told: Discord has no deadline for it. */
+/** How long accepting a message is tried before its author is told. Discord has no deadline for it. */
 const acceptForMs = 5000;
 /** How long Discord is asked who wrote a message and where. Later messages of the channel wait. */
 const askDiscordForMs = 60_000;
-/** While this process stops: time for another instance to take a message, which answers it sooner. */
+/** While this process stops, another instance has this long to take a message, and answers it sooner. */
 const keepAfterMs = 2000;
 /** How often one person is told in one channel that the bot is busy. */
 const busyNoticeIntervalMs = 30_000;
 
-/** @see {@link MessageIntake} */
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
   const refusals = createRefusalNotices(api, log, clock);
@@ -73,11 +72,11 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   /** The bot's last message that is no reply, by channel. */
   const lastAnswers = new LRUCache<string, string>({ max: 1000 });
   let enqueued = 0;
-  /** How many were enqueued when missed messages of a channel were. */
+  /** The position in the queue at which missed messages of a channel were looked up. */
   const lookedUpAt = new LRUCache<string, number>({ max: 1000 });
-  /** How many were enqueued when a missed message of a channel was left to another look-up, which takes those after it too. */
+  /** The position at which a channel was left to another look-up, which takes all later messages too. */
   const leftAt = new LRUCache<string, number>({ max: 1000 });
-  /** Channels with messages that this process, which stops, has left to the next look-up. */
+  /** Channels with messages that this process, which is stopping, has left to the next look-up. */
   const left = new Set<string>();
 
   async function handle(
@@ -97,7 +96,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
           enqueue(message, takenAt, isMissed);
           return "duplicate";
         },
-        // A process that stops leaves it to the next look-up.
+        // A process that is stopping leaves the message to the next look-up.
         {
           forMs: acceptForMs,
           whileUnreachableForMs: receiver.isStopping() ? 0 : askDiscordForMs,
@@ -111,17 +110,17 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       const isTransient = isOutage(error);
       if ((isTransient || options.signal.aborted) && receiver.isStopping()) {
         left.add(message.channel_id);
-        // This process cannot learn any more whether it was accepted. Its next start, or another instance, looks it up.
+        // This process cannot learn whether it was accepted. Its next start or another instance looks it up.
         return log.info({ message: message.id }, "message left for the next look-up");
       }
       // Its author may have been told or answered long ago.
       if (isTransient && isMissed) {
-        // Once a later one is stored, a look-up does not go back to this one.
+        // Once a later message is stored, a look-up does not go back to this one.
         leftAt.set(message.channel_id, enqueued);
         return options.lookUpLater();
       }
       const isForBot = known.isEvent ? true : await isForBotIfKnown(message, names);
-      // Perhaps of a conversation that only the store knows.
+      // Perhaps the message belongs to a conversation that only the store knows.
       if (isForBot === undefined && isTransient) options.lookUpLater();
       if (isForBot !== true) return;
       // The look-up finds it when the store responds again.
@@ -131,7 +130,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     }
   }
 
-  /** Messages that are read later do not name their server. It is known of channels whose conversations are stored with it. */
+  /** Adds the server to a message that was read later and so does not name it, where it is known. */
   async function withServer(
     message: GatewayMessageCreateDispatchData,
   ): Promise<GatewayMessageCreateDispatchData> {
@@ -141,7 +140,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return guildId === undefined ? message : { ...message, guild_id: guildId };
   }
 
-  /** Missed messages may be in the queue by now: live ones that are before them have to go behind. */
+  /** Notes that missed messages may be queued by now. Live ones before them have to go behind. */
   function noteLookUp(channelId: string): void {
     lookedUpAt.set(channelId, (enqueued += 1));
   }
@@ -163,7 +162,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
   }
 
-  /** While this process stops, another instance takes it first; otherwise the next start answers it. */
+  /** Accepts a message. A process that is stopping lets another instance go first, or the next start. */
   async function accept(
     message: GatewayMessageCreateDispatchData,
     names: Names,
@@ -223,7 +222,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return isFirst;
   }
 
-  /** Whether it is for the bot, as far as is known without the store. `undefined`: in a thread that people opened. */
+  /** Whether it is for the bot, as far as is known without the store. `undefined`: in people's thread. */
   async function isCertainlyForBot(
     message: GatewayMessageCreateDispatchData,
     names: Names,
@@ -236,7 +235,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return (await events.isOwnThread(channelId)) ? true : undefined;
   }
 
-  /** The same while Discord may be unreachable too. */
+  /** Answers {@link isCertainlyForBot} even while Discord is unreachable, then with `undefined`. */
   async function isForBotIfKnown(
     message: GatewayMessageCreateDispatchData,
     names: Names,
@@ -258,7 +257,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
 /** How often a person is told in direct messages that the rules refuse what they wrote in one server. */
 const accessInServerMs = 24 * 60 * 60_000;
-/** The same for what they wrote in direct messages. */
+/** How often a person is told so about what they wrote in direct messages. */
 const accessInDirectMs = 10 * 60_000;
 /** Discord suspects bots that open many direct messages. */
 const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
@@ -267,20 +266,20 @@ const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
 interface RefusedMessage {
   readonly id: string;
   readonly channel_id: string;
-  /** Absent in direct messages. */
+  /** This is absent in direct messages. */
   readonly guild_id?: string;
   readonly author: { readonly id: string };
 }
 
 /** Tells people that their messages are refused. */
 interface RefusalNotices {
-  /** Answers in direct messages, and nowhere else; not again for a while. Contract: must not throw. */
+  /** Answers only in direct messages, and not again for a while. Contract: must not throw. */
   tell(message: RefusedMessage, error: ParleyError): Promise<void>;
 }
 
 /**
- * What others wrote in a channel is no place for a refusal, and Discord has private answers to interactions only: so
- * the person gets a direct message. Where they take none, nothing is said.
+ * Creates the notices. A channel is no place for a refusal, and Discord has private answers only to
+ * interactions. So the person gets a direct message. Where they take none, nothing is said.
  */
 function createRefusalNotices(
   api: Pick<DiscordApi, "openDirectChannel" | "createMessage">,

@@ -23,26 +23,26 @@ import type { Shard } from "./shards.ts";
 
 /** Older messages are not answered. */
 const windowMs = 60 * 60_000;
-/** At most so many messages of each conversation are read, the bot's own and known ones included. */
+/** How many messages of each conversation are read, the bot's own and known ones included. */
 const maxMessages = 300;
 const pageSize = 100;
-/** Conversations that are read, the most recent first. */
+/** How many conversations are read, the most recent first. */
 const maxConversations = 100;
 /**
- * Channels that contain conversations and are searched for mentions, a page of each, the most recent first. Live messages
- * wait for them.
+ * How many channels that contain conversations are searched for mentions, a page each, the most recent first.
+ * Live messages wait for them.
  */
 const maxChannels = 50;
-/** Other channels and threads in which somebody wrote, for each session: they are read slowly. */
+/** How many other channels and threads with activity are read slowly in each session. */
 const maxOthers = 1000;
-/** Concurrent requests: live messages come first. */
+/** The number of concurrent requests. Live messages come first. */
 const maxConcurrent = 3;
 /** How long the store or Discord is asked again. */
 const retryForMs = 10 * 60_000;
 const backoff = { baseMs: 1000, maxMs: 15_000 };
-/** How long live messages of a channel wait for its missed ones, from when those begin to be read. */
+/** How long live messages of a channel wait for its missed ones, from the start of their reading. */
 const maxHoldMs = 30_000;
-/** Messages that arrived so shortly before the session count as live: the clocks differ. */
+/** Messages from shortly before the session count as live, because the clocks differ. */
 const clockMarginMs = 60_000;
 
 const onlyShard: Shard = { id: 0, has: () => true };
@@ -50,25 +50,26 @@ const onlyShard: Shard = { id: 0, has: () => true };
 /** A missed message, with the server it is in. */
 type MissedMessage = APIMessage & { readonly guild_id?: string };
 
-/** Catches up on what people wrote while the bot was offline: in known conversations, and in mentions elsewhere. */
+/** Catches up on messages from while the bot was offline: known conversations, and mentions elsewhere. */
 interface MissedMessages {
   /**
-   * Starts to catch up; at every new session of a shard, since Discord redelivers nothing. Conversations in other
-   * shards' servers are left to those. Contract: must not throw.
+   * Starts to catch up. It is called at every new session of a shard, since Discord redelivers nothing.
+   * Conversations in other shards' servers are left to those. Contract: must not throw.
    */
   start(shard?: Shard): void;
   /**
-   * A server of the session: channels with recent messages are searched for mentions, the bot's own threads for
-   * messages. Contract: must not throw.
+   * Searches a server of the session: channels with recent messages for mentions, and the bot's own threads
+   * for messages. Contract: must not throw.
    */
   guildAvailable(guildId: string, channels: readonly ChannelActivity[]): void;
-  /** Like {@link start}, unless a search waits for the store already. Contract: must not throw. */
+  /** Like {@link start}, but does nothing while a search waits for the store. Contract: must not throw. */
   startUnlessSearching(): void;
-  /** Resolves when a channel is caught up; live messages of it wait for that, 30 s at most. `undefined`: it is. */
+  /** Resolves when a channel is caught up, for which live messages wait up to 30 s. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
   /**
-   * Makes a search that waits for the store now, for a live message that is about to be accepted, and waits for the
-   * channel to be read. Resolves to whether there was something to wait for: by then its earlier messages have been taken.
+   * Makes a search that waits for the store now, for a live message that is about to be accepted, and waits
+   * for the channel to be read. Resolves to whether there was something to wait for. By then its earlier
+   * messages have been taken.
    * @throws ParleyError `store-unavailable`
    */
   searchFirst(channelId: string): Promise<boolean>;
@@ -88,7 +89,7 @@ interface Session {
 interface Search {
   readonly session: Session;
   readonly done: Promise<void>;
-  /** An attempt that live messages wait for. */
+  /** The attempt that live messages wait for. */
   attempt: Promise<void> | undefined;
   finish(gaps: readonly Gap[]): void;
 }
@@ -96,22 +97,22 @@ interface Search {
 interface Gap {
   readonly channelId: string;
   readonly guildId: string | undefined;
-  /** Messages after this id are read; `lastSeen`: the last one that the store has, which may have been edited. */
+  /** Messages after `after` are read. `lastSeen` is the last one in the store, which may have been edited. */
   readonly after: bigint;
   readonly lastSeen?: bigint;
-  /** A channel that contains conversations: only its newest page is read, and only mentions are for the bot. */
+  /** For a channel that contains conversations, only its newest page is read, and only for mentions. */
   readonly isChannel: boolean;
 }
 
 /**
- * Reads, in each conversation, the messages after the last one that the store has, and the newest ones of the channels
- * that conversations are in. Passes them to `take`, oldest first; the receiver recognises those it has accepted as
+ * Reads, in each conversation, the messages after the last one that the store has, and the newest ones of the
+ * channels that conversations are in. Passes them to `take`, oldest first. The receiver recognises
  * duplicates. Failures of the store and of Discord are retried for ten minutes.
  */
 export function createMissedMessages(options: {
   readonly api: Pick<DiscordApi, "listMessages">;
   readonly history: Pick<ConversationHistory, "conversations" | "history" | "restored">;
-  /** The bot's user id; called once it is connected. */
+  /** Returns the bot's user id. It is called once the bot is connected. */
   readonly botId: () => string;
   readonly take: (message: MissedMessage) => void;
   /** Called with each edited message of a person. */
@@ -120,7 +121,7 @@ export function createMissedMessages(options: {
   readonly isAnsweredWhole: (channelId: string, guildId: string | undefined) => Promise<boolean>;
   /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
   readonly signal: AbortSignal;
   readonly log: Log;
@@ -130,11 +131,11 @@ export function createMissedMessages(options: {
   const others = createPacedSearch(signal, clock);
   /** Reads in progress, by channel, and until when live messages wait for them. */
   const reading = new Map<string, { readonly work: Promise<void>; readonly holdsUntil: number }>();
-  /** In progress, those that wait for the store included. */
+  /** The searches in progress, including those that wait for the store. */
   const searches = new Set<Search>();
   /** The searches that live messages wait for. */
   const searching = new Set<Promise<void>>();
-  /** The latest ones, of several shards. */
+  /** The latest session of each shard. */
   let sessions: readonly Session[] = [];
 
   /** Repeats `work` while the store or Discord is unavailable. Resolves to `undefined` when it gives up. */
@@ -157,13 +158,13 @@ export function createMissedMessages(options: {
         },
       });
     } catch (error) {
-      // Mostly a channel that was deleted or closed to the bot: nothing to answer.
+      // Mostly the channel was deleted or closed to the bot, so there is nothing to answer.
       if (!until.aborted) log.info({ what, err: error }, "missed messages not readable");
       return undefined;
     }
   }
 
-  /** What is known since the start of the session was delivered live, perhaps before the gap is read. */
+  /** Finds gaps before the session's start. What came later was delivered live, perhaps before this. */
   async function findGaps({ startedAt, shard }: Session): Promise<Gap[]> {
     const earliest = snowflakeAt(startedAt - windowMs);
     const sessionStart = snowflakeAt(startedAt - clockMarginMs);
@@ -181,7 +182,7 @@ export function createMissedMessages(options: {
       const channelId = parseConversationId(summary.conversationId);
       if (channelId === undefined) continue;
       const messages = await history.history(summary.conversationId, { maxMessages: 20 });
-      // A thread that people opened is known from the first mention on; earlier messages were not for the bot.
+      // A thread that people opened is known from the first mention on. Earlier ones were not for the bot.
       const lastSeen = messages
         .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
         .filter((id) => id < sessionStart)
@@ -201,7 +202,7 @@ export function createMissedMessages(options: {
     return [...gaps.values()];
   }
 
-  /** The messages of a gap, oldest first. */
+  /** Returns the messages of a gap, oldest first. */
   async function readGap({ channelId, after, isChannel }: Gap): Promise<APIMessage[]> {
     if (isChannel) {
       const page = await limit(() => api.listMessages(channelId, { limit: pageSize, isPatient: true }));
@@ -222,7 +223,7 @@ export function createMissedMessages(options: {
     return messages;
   }
 
-  /** While the settings cannot be read, only mentions count. */
+  /** Whether all of its messages are for the bot. While the settings cannot be read, only mentions are. */
   async function isAnsweredWhole({ channelId, guildId }: Gap): Promise<boolean> {
     const [answer] = await Promise.allSettled([options.isAnsweredWhole(channelId, guildId)]);
     return answer.status === "fulfilled" && answer.value;
@@ -314,7 +315,7 @@ export function createMissedMessages(options: {
     searches.add(open);
     current.done = found;
     sessions = [...sessions.filter((one) => one.shard.id !== shard.id), current];
-    // Live messages do not wait for a store that is unavailable: their authors are told.
+    // Live messages do not wait for a store that is unavailable. Their authors are told.
     const mine = first.then(
       () => found,
       () => undefined,
@@ -323,7 +324,7 @@ export function createMissedMessages(options: {
     void mine.then(() => searching.delete(mine));
   }
 
-  /** One attempt at a search, which ends it. */
+  /** Makes one attempt at a search, which ends it. */
   function searchNow(search: Search): Promise<void> {
     search.attempt ??= findGaps(search.session)
       .then((gaps) => {
@@ -357,12 +358,12 @@ export function createMissedMessages(options: {
     ]);
   }
 
-  /** Live messages do not wait for these channels: each mention there begins a conversation of its own. */
+  /** Searches other channels. Live messages do not wait: each mention there begins its own conversation. */
   async function searchOthers(guildId: string, channels: readonly ChannelActivity[]): Promise<void> {
     const current = sessions.findLast(({ shard }) => shard.has(guildId));
     if (current === undefined) return;
     const after = snowflakeAt(current.startedAt - windowMs);
-    // Before it waits: a large server's channels are not kept.
+    // This is done before the wait, since a large server's channels are not kept.
     const active = channels.filter(({ lastMessageId }) => BigInt(lastMessageId) > after);
     if (active.length === 0) return;
     await current.done;
@@ -395,7 +396,7 @@ export function createMissedMessages(options: {
   };
 }
 
-/** The server of a conversation is stored with its first answer: until then it may be of any shard. */
+/** Whether a conversation may be of this shard. Its server is stored only with its first answer. */
 function mayBeOf(summary: ConversationSummary, shard: Shard): boolean {
   const guildId = guildOf(summary);
   return guildId === undefined || shard.has(guildId);
@@ -409,16 +410,15 @@ function mentionsAnyone({ mentions, mention_roles: roles }: APIMessage): boolean
   return mentions.length > 0 || roles.length > 0;
 }
 
-/** Between two channels: requests for live messages have room. */
+/** The pause between two channels, which leaves room for requests of live messages. */
 const pauseMs = 100;
 
-/** Work on many channels, one after another, about eight a second: live messages come first. */
+/** Works on many channels one after another, about eight a second, since live messages come first. */
 interface PacedSearch {
-  /** Adds work behind what waits. `isWanted`: asked before it begins. Contract: the work must not throw. */
+  /** Adds work behind what waits. `isWanted` is asked before it begins. Contract: the work must not throw. */
   add(work: () => Promise<void>, isWanted: () => boolean): void;
 }
 
-/** @see {@link PacedSearch} */
 function createPacedSearch(signal: AbortSignal, clock: Clock): PacedSearch {
   const waiting: { readonly work: () => Promise<void>; readonly isWanted: () => boolean }[] = [];
   let isRunning = false;

@@ -23,27 +23,26 @@ import {
 import type { DiscordApi } from "./api.ts";
 import type { Directory } from "./directory.ts";
 
-/** How long an interaction waits for Discord: its own deadline is three seconds. */
+/** How long an interaction waits for Discord. Its own deadline is three seconds. */
 const interactionLookupMs = 1500;
-/** The roles of people whose messages came without them. */
+/** How long the roles of people are kept whose messages came without them. */
 const rolesTtlMs = 60_000;
 const maxMembers = 1000;
 
-/** A message of the gateway, or one that was read later: that has neither server nor member. */
+/** A message of the gateway, or one that was read later and so has neither server nor member. */
 type MessageWithMember = APIMessage & {
   readonly guild_id?: string;
   readonly member?: { readonly roles: readonly string[] };
 };
 
-/** Who asks and from where, in the terms of the access rules. */
+/** Tells who asks and from where, in the terms of the access rules. */
 export interface Origins {
   /** @throws ParleyError `platform-unreachable` in direct messages, where it cannot be looked up in 1.5 s */
   ofInteraction(interaction: APIInteraction): Promise<Origin>;
-  /** @throws ParleyError of Discord, where what rules may name cannot be looked up: it must not be guessed */
+  /** @throws ParleyError of Discord where what rules may name cannot be looked up and must not be guessed */
   ofMessage(message: MessageWithMember, channelType: number): Promise<Origin>;
 }
 
-/** @see {@link Origins} */
 export function createOrigins(options: {
   readonly api: Pick<DiscordApi, "getMember">;
   readonly directory: Pick<Directory, "placeOf" | "hasGuild" | "isManager" | "readsHistory">;
@@ -68,7 +67,7 @@ export function createOrigins(options: {
 
   async function isMemberInDirectMessages(interaction: APIInteraction, userId: string): Promise<boolean> {
     const isByServer = interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall];
-    // In other people's direct messages and group chats only an installation for the user works.
+    // In other people's direct messages and group chats, only an installation for the user works.
     if (interaction.context !== InteractionContextType.BotDM) return isByServer !== undefined;
     const found = new AbortController();
     const lookup = memberships.isMember(userId).finally(() => found.abort());
@@ -96,7 +95,7 @@ export function createOrigins(options: {
       const installedIn = interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall];
       const isMember = installedIn === guildId || directory.hasGuild(guildId);
       if (isMember) memberships.seen(userId, guildId);
-      // Those in the channel; the owner has all.
+      // These are the permissions in the channel. The owner has all.
       const permissions = new PermissionsBitField(BigInt(member.permissions));
       const parentId = channel !== undefined && "parent_id" in channel ? channel.parent_id : undefined;
       return {
@@ -119,7 +118,7 @@ export function createOrigins(options: {
       const place = isIncomplete ? await directory.placeOf(channelId) : {};
       const guildId = message.guild_id ?? place.guildId;
       if (guildId === undefined) throw new ParleyError("platform-rejected", "a channel without a server");
-      // Absent in messages that were read later; whoever has left the server since is a stranger.
+      // Messages that were read later have no member. Whoever has left the server since is a stranger.
       const roles = message.member?.roles ?? (await rolesOf(guildId, userId));
       if (roles !== undefined) memberships.seen(userId, guildId);
       const readsHistory = directory.readsHistory({
@@ -141,7 +140,7 @@ export function createOrigins(options: {
   };
 }
 
-/** A thread counts as the channel that contains it; rules may name the thread too. */
+/** Returns the place of a message. A thread counts as its channel, but rules may name the thread too. */
 function toPlace(
   channelId: string,
   channelType: number,
@@ -153,33 +152,33 @@ function toPlace(
 }
 
 const maxPeople = 5000;
-/** Somebody who leaves the last common server keeps direct messages for so long. */
+/** Somebody who leaves the last common server keeps direct messages for this long. */
 const memberTtlMs = 10 * 60_000;
-/** Somebody who joins a server is a stranger in direct messages for so long. */
+/** Somebody who joins a server is a stranger in direct messages for this long. */
 const strangerTtlMs = 60_000;
-/** Servers that are looked at for one person. */
+/** How many servers are looked at for one person. */
 const maxGuilds = 200;
-/** Concurrent requests for all people. */
+/** The number of concurrent requests for all people. */
 const maxConcurrent = 5;
 
-/** Whether people share a server with the bot. Discord does not say it in direct messages. */
+/** Knows whether people share a server with the bot. Discord does not say it in direct messages. */
 interface Memberships {
   /** Notes that somebody was seen in a server of the bot. */
   seen(userId: string, guildId: string): void;
   /**
-   * From memory (10 minutes for members, one for strangers), else from Discord: first the server that they were last
-   * seen in, at most 200 servers. `undefined`: the
-   * bot is in more servers, and in none of those 200 with this person.
-   * @throws ParleyError `platform-unreachable` where Discord did not say it of every server
+   * Answers from memory (10 minutes for members, one for strangers), else from Discord. It begins with the
+   * server that they were last seen in and asks at most 200 servers. Returns `undefined` where the bot is in
+   * more servers, and the person is in none of those asked.
+   * @throws ParleyError `platform-unreachable` where Discord did not answer for every server
    */
   isMember(userId: string): Promise<boolean | undefined>;
-  /** Drops what is known: the bot has left a server. */
+  /** Drops what is known, because the bot has left a server. */
   clear(): void;
 }
 
 /**
+ * Creates an empty {@link Memberships}.
  * @param guildIds the servers of the bot, of all its shards; more than 200 need not be complete
- * @see {@link Memberships}
  */
 export function createMemberships(
   api: Pick<DiscordApi, "getMember">,
@@ -188,7 +187,7 @@ export function createMemberships(
 ): Memberships {
   const limit = createConcurrencyLimit(maxConcurrent);
   const known = new LRUCache<string, boolean>({ max: maxPeople, ttl: strangerTtlMs, ...expiringBy(clock) });
-  /** Servers that people were seen in: one request is enough as long as they stay there. */
+  /** The servers that people were seen in. One request is enough as long as they stay there. */
   const lastGuilds = new LRUCache<string, string>({ max: maxPeople });
   const lookups = new Map<string, Promise<boolean | undefined>>();
 

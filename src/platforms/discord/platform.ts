@@ -44,25 +44,25 @@ import { createDiscordTarget } from "./reply.ts";
 import { automaticShards, isOwnGuild, type ShardSettings } from "./shards.ts";
 import { createThreads } from "./threads.ts";
 
-/** Options of {@link createDiscordPlatform}. */
+/** The options of {@link createDiscordPlatform}. */
 interface DiscordOptions {
   readonly token: string;
-  /** Default `https://discord.com/api`. Its host is also trusted for attachments. */
+  /** Its host is also trusted for attachments. Default `https://discord.com/api`. */
   readonly apiUrl?: string;
   /** What Discord allows this process, over all routes. Default 50. */
   readonly requestsPerSecond?: number;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
   readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
-  /** Default: as many as Discord recommends, all in this process. */
+  /** The default is as many as Discord recommends, all in this process. */
   readonly shards?: ShardSettings;
-  /** Default: this process has no others beside it. */
+  /** By default, this process has no others beside it. */
   readonly claims?: Claims;
-  /** What outlives the process. Default: nothing does. */
+  /** Stores what outlives the process. By default nothing does. */
   readonly records?: Pick<Records, "get" | "set">;
-  /** Unix milliseconds. Default: Discord's time. */
+  /** Unix milliseconds. The default is Discord's time. */
   readonly now?: () => number;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
 }
 
@@ -70,7 +70,7 @@ const ownClaims: Claims = { isShared: false, claim: () => Promise.resolve(true) 
 
 const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.resolve() };
 
-/** Discord as a {@link Platform}. @see docs/discord.md */
+/** Creates Discord as a {@link Platform}. @see docs/discord.md */
 export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log, clock = systemClock } = options;
   const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/(?<!\/)\/+$/, "");
@@ -122,7 +122,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     };
   }
 
-  /** Of people, roles and servers the names that the gateway has said. */
+  /** Returns the name of a person, role, server or channel, as far as the gateway has named it. */
   async function nameOf(id: string): Promise<string | undefined> {
     const channelId = /^discord:channel:(\d+)$/.exec(id)?.[1];
     if (channelId !== undefined) {
@@ -147,7 +147,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     return !readsContents() ? { "answer-to": translate("discord.mentions-only") } : {};
   }
 
-  /** An id after those of the bot's messages in a channel so far. Discord's clock is known to a second. */
+  /** Returns an id after those of the bot's messages in a channel. Discord's clock is known to a second. */
   function lastIdOf(channelId: string): string {
     const last = BigInt(ownPosts.lastIn(channelId) ?? 0);
     const current = snowflakeAt(now());
@@ -163,7 +163,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     handling.add(tracked);
   }
 
-  /** What the platform works with from its start on. */
+  /** Creates what the platform works with from its start on. */
   function prepare(receiver: Receiver, history: ConversationHistory): Connection {
     const chains = createReplyChains({
       api,
@@ -274,7 +274,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       onResponse,
       guard,
       onIdentified({ applicationId }, plan) {
-        // Once for all processes: the commands are the application's.
+        // All processes register once, since the commands belong to the application.
         if (isOwnGuild(undefined, plan)) register(applicationId);
       },
       events: withHearing(events, heard),
@@ -356,7 +356,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       const { messages = [], files } = fromReplyAddress(given);
       return [...messages, ...(parseShownFiles(files)?.refs ?? [])].map((ref) => toRefKey(ref));
     },
-    // A direct message is private already; elsewhere only interactions have private answers.
+    // A direct message is private already. Elsewhere only interactions have private answers.
     toPrivateAddress: (address) =>
       (fromReplyAddress(address).channelType as ChannelType) === ChannelType.DM ? address : undefined,
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
@@ -376,7 +376,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     },
     delivery: scheduler,
     health: () => connection?.health() ?? { state: "connecting" },
-    // Discord delivers to every instance, and nothing twice: messages are kept from now on, commands refused.
+    // Discord delivers everything once to each instance. Messages are kept from now on, and commands refused.
     pause: () => Promise.resolve(),
     async stop() {
       stopping.abort(new ParleyError("stopping", "the Discord platform is stopping"));
@@ -389,11 +389,11 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   };
 }
 
-/** Channels whose missing permission was logged. */
+/** How many channels have their missing permission logged once. */
 const maxLogged = 1000;
 
 /**
- * The API, whose replies are posted as ordinary messages where Discord refuses them: a reply needs the permission Read
+ * Posts replies as ordinary messages where Discord refuses them, because a reply needs the permission Read
  * Message History. That is logged once for each channel.
  */
 function withPlainReplies(api: DiscordApi, log: Log): DiscordApi {

@@ -17,10 +17,10 @@ import type { HeardMessages } from "./gateway-events.ts";
 import { isFirstOfPost, readMessage, toAuthor, type Names, withPostTitle } from "./incoming.ts";
 
 const pageSize = 100;
-/** Pages of one reading. */
+/** The most pages of one reading. */
 const maxPages = 11;
 
-/** Messages with content; all other types are Discord's own notes. */
+/** These messages have content. All other types are Discord's own notes. */
 const contentTypes: ReadonlySet<number> = new Set([
   MessageType.Default,
   MessageType.Reply,
@@ -48,7 +48,7 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
     return heard.isQuietBetween(channelId, afterId, beforeId);
   }
 
-  /** Newest first, at most `maxMessages` that fit the query and one more. */
+  /** Reads at most `maxMessages` that fit the query and one more, newest first. */
   async function collect(channelId: string, query: RoomQuery, botNames: Names): Promise<APIMessage[]> {
     const lowest = lowestId(query);
     const beforeId = query.before === undefined ? undefined : parseEventKey(query.before);
@@ -59,12 +59,12 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
     };
     if (query.after !== undefined) {
       const messages = await api.listMessages(channelId, { after: lowest.toString(), limit: pageSize });
-      // An empty page says nothing: see below. A full one lacks the newest.
+      // An empty page says nothing, as explained below. A full one lacks the newest.
       if (messages.length > 0 && messages.length < pageSize)
         return messages.flatMap(toWanted).slice(0, query.maxMessages + 1);
     }
     query.signal.throwIfAborted();
-    // With the question in the first page: without the permission Discord returns no messages, and no error.
+    // The question is in the first page, as without the permission Discord returns no messages and no error.
     let before = beforeId === undefined ? undefined : (BigInt(beforeId) + 1n).toString();
     const found: APIMessage[] = [];
     for (let page = 0; page < maxPages; page += 1) {
@@ -128,13 +128,13 @@ function lowestId({ after, since }: RoomQuery): bigint {
   return ids.reduce((highest, id) => (id > highest ? id : highest), 0n);
 }
 
-/** The message itself; of a thread's first entry, which only refers to it, the message that the thread was opened from. */
+/** Returns the message, or for a thread's first entry, which refers to one, that message. */
 function toContent(message: APIMessage): APIMessage | undefined {
   if (message.type === MessageType.ThreadStarterMessage) return message.referenced_message ?? undefined;
   return contentTypes.has(message.type) ? message : undefined;
 }
 
-/** The message that began a thread has the thread's id. */
+/** Whether the query wants a message. The message that began a thread has the thread's id. */
 function isWanted(message: APIMessage, channelId: string, query: RoomQuery, { botId }: Names): boolean {
   return query.includesOwn === true || message.author.id !== botId || message.id === channelId;
 }

@@ -36,44 +36,44 @@ import { errorCodes, discordCode, isTokenGone, withPermission } from "./errors.t
 import { withAltTexts, createUploads, randomNonce } from "./files.ts";
 import type { Threads } from "./threads.ts";
 
-/** Where the bot is not a member it has five follow-ups; two are reserved for files. */
+/** Where the bot is not a member, it has five follow-ups. Two are reserved for files. */
 const maxGuestMessages = 3;
 const maxMessages = 8;
 
 /** How a message is posted. */
 interface PostHow {
   readonly files?: RawFile[];
-  /** Two posts with the same one are one message. Default: a random one. */
+  /** Two posts with the same nonce are one message. The default is a random one. */
   readonly nonce?: string;
   readonly isPlaceholder?: boolean;
   readonly signal: AbortSignal;
   readonly urgency: Urgency;
 }
 
-/** `isShown`: it shows the content that was given. */
+/** A posted message. `isShown` says whether it shows the content that was given. */
 interface PostedMessage {
   readonly ref: MessageRef;
   readonly isShown: boolean;
 }
 
-/** How long a message with unexpected text is left alone: a process that has lost its lease learns that meanwhile. */
+/** How long a message with unexpected text is left alone, so that a process can learn of a lost lease. */
 const ownershipMs = 1000;
 
-/** Options of {@link createDiscordTarget}. */
+/** The options of {@link createDiscordTarget}. */
 interface TargetOptions {
   readonly api: DiscordApi;
   readonly address: DiscordAddress;
-  /** An earlier process may have posted messages of this reply. */
+  /** Whether an earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
   readonly threads: Threads;
   readonly scheduler: DeliveryScheduler;
   readonly freshTokens: FreshTokens;
   readonly ownPosts: OwnPosts;
-  /** Which of these messages show other turns of the conversation. @throws ParleyError `store-unavailable` */
+  /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
   readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
-  /** The channel that contains a thread. */
+  /** Returns the channel that contains a thread. */
   readonly parentOf: (threadId: string) => Promise<string | undefined>;
-  /** The bot's user id. */
+  /** Returns the bot's user id. */
   readonly botId: () => string;
   readonly log: Log;
   /** Discord's time, in Unix milliseconds. */
@@ -82,8 +82,8 @@ interface TargetOptions {
 }
 
 /**
- * Posts and edits a reply's messages on Discord: as messages of the interaction while its token is valid, otherwise as
- * ordinary messages in a channel or thread.
+ * Posts and edits a reply's messages on Discord. They are messages of the interaction while its token is
+ * valid, otherwise ordinary messages in a channel or thread.
  */
 export function createDiscordTarget(options: TargetOptions): EditTarget {
   const { api, address, threads, scheduler, clock, log } = options;
@@ -91,7 +91,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   let posted = address.posts ?? saved.length;
   let firstId = saved[0]?.messageId;
   let isClosed = false;
-  /** Where ordinary messages are posted. */
+  /** Finds where ordinary messages are posted. */
   const destinations = createDestinationFinder(options);
   /** A command has a sign of its own. */
   const typing =
@@ -99,15 +99,15 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       ? createTypingSign({ api, channelId: async () => (await destinations.find()).channelId, clock, log })
       : undefined;
   let lastShownAt = Number.NEGATIVE_INFINITY;
-  /** Ends its part in the room for previews. */
+  /** These end its share of the room for previews. */
   const leaves: (() => void)[] = [];
   let followUps: FollowUps | undefined;
   const uploads = createUploads(address.eventId);
   const overflowOf = new Map<string, MessageRef>();
-  /** The known content of messages, as JSON: an edit that changes nothing is not sent. */
+  /** The known content of messages, as JSON. An edit that changes nothing is not sent. */
   const shownAs = new Map<string, string>();
 
-  /** The interaction, while its token is valid. */
+  /** Returns the interaction while its token is valid. */
   function liveInteraction(): InteractionAddress | undefined {
     const { interaction } = address;
     return interaction !== undefined && options.now() < interaction.expiresAt ? interaction : undefined;
@@ -127,8 +127,8 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   }
 
   /**
-   * Shows a failure that only the caller can fix (a wrong option, an unknown model) to the caller alone, where nothing
-   * but the public placeholder was shown. `undefined`: it is to be shown publicly.
+   * Shows a failure that only the caller can fix (a wrong option, an unknown model) to the caller alone,
+   * where nothing but the public placeholder was shown. Returns `undefined` where it must be shown publicly.
    */
   async function failPrivately(
     { state, retryKey }: MessageContent,
@@ -217,8 +217,9 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   }
 
   /**
-   * The nonce was used before, by a process that crashed, or by one that has resumed the reply: Discord returns that
-   * message. A placeholder never replaces its text, other content only when this process still owns the reply.
+   * Replaces the text of a message whose nonce was used before, by a process that crashed or by one that has
+   * resumed the reply. Discord returns that message. A placeholder never replaces its text, and other content
+   * does so only when this process still owns the reply.
    */
   async function replaceText(
     ref: MessageRef,
@@ -236,14 +237,14 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     try {
       await edit();
     } catch (error) {
-      // A new message would unarchive the thread by itself; an edit does not.
+      // A new message would unarchive the thread by itself, but an edit does not.
       if (discordCode(error) !== errorCodes.threadArchived) throw error;
       await threads.unarchive(ref.channelId);
       await edit();
     }
   }
 
-  /** The permission that posting in a channel of this reply needs. */
+  /** Returns the permission that posting in a channel of this reply needs. */
   function postingIn(channelId: string): string {
     const isThread = isThreadType(address.channelType)
       ? channelId === address.channelId
@@ -251,7 +252,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     return isThread ? "Send Messages in Threads" : "Send Messages";
   }
 
-  /** Whether the rest of the reply can be shown in the channel that contains the thread. */
+  /** Tries to continue the reply in the channel that contains the thread. Returns whether it could. */
   async function leaveThread(threadId: string, error: unknown): Promise<boolean> {
     const before = destinations.known()?.channelId;
     if (!(await destinations.leaveThread(threadId, error))) return false;
@@ -260,7 +261,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     return true;
   }
 
-  /** @throws ParleyError `platform-rejected`: the message cannot be edited any more; the caller posts a new one */
+  /** @throws ParleyError `platform-rejected` where it is too late to edit: the caller posts a new one */
   async function editMessage(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void> {
     const clicked = options.freshTokens.of(ref.messageId);
     const token = clicked ?? liveInteraction();
@@ -343,7 +344,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
             "the thread is locked: the answer goes on in the channel",
           );
         if (discordCode(error) !== errorCodes.unknownMessage) throw error;
-        // Somebody deleted it on purpose: it is not posted again.
+        // Somebody deleted it on purpose, so it is not posted again.
         log.info({ channel: ref.channelId }, "message of a reply was deleted: its text is not shown again");
         return given;
       }
@@ -384,7 +385,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     },
   };
 
-  /** Its thread is opened once the model is asked, while it works: the first text does not wait for it. */
+  /** Opens the thread while the model works, after it was asked. The first text does not wait for that. */
   function toSign(sign: WorkSign): WorkSign {
     return {
       ...sign,
@@ -398,7 +399,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     };
   }
 
-  /** Notices about the destination are below the first message once it is final. */
+  /** Renders a message. Notices about the destination are below the first message once it is final. */
   function render(content: MessageContent, isFirst: boolean) {
     const isFinal = content.state === "finished" || content.state === "failed";
     return toDiscordContent(content, isFirst && isFinal ? (destinations.known()?.notices ?? []) : []);
@@ -419,7 +420,7 @@ interface TypingSign extends WorkSign {
 }
 
 /**
- * Shows "typing…" where the reply will be posted, until it is cleared: Discord ends it with the bot's next message.
+ * Shows "typing…" where the reply will be posted, until it is cleared or the bot's next message ends it.
  * @param channelId resolves to the channel; called when typing starts
  */
 function createTypingSign(options: {

@@ -1,9 +1,9 @@
 import { ParleyError } from "../../core/errors.ts";
 
-/** Which shards there are and which of them this process runs. */
+/** Says which shards there are, and which of them this process runs. */
 export interface ShardPlan {
   readonly count: number;
-  /** Ascending, each once. */
+  /** The ids are ascending, and each occurs once. */
   readonly ids: readonly number[];
 }
 
@@ -16,9 +16,9 @@ export interface Shard {
 
 /** The settings DISCORD_SHARDS and DISCORD_SHARD_IDS. */
 export interface ShardSettings {
-  /** `auto`: as many as Discord recommends. */
+  /** `auto` stands for as many as Discord recommends. */
   readonly count: "auto" | number;
-  /** `undefined`: all. */
+  /** `undefined` stands for all. */
   readonly ids: readonly number[] | undefined;
 }
 
@@ -26,8 +26,8 @@ export interface ShardSettings {
 export const automaticShards: ShardSettings = { count: "auto", ids: undefined };
 
 /**
+ * Returns the plan. @throws ParleyError `config` where a shard is beyond the count
  * @param recommended the number of shards that Discord recommends
- * @throws ParleyError `config` where a shard is beyond the count
  */
 export function toShardPlan(settings: ShardSettings, recommended: number): ShardPlan {
   const count = settings.count === "auto" ? Math.max(1, recommended) : settings.count;
@@ -37,7 +37,7 @@ export function toShardPlan(settings: ShardSettings, recommended: number): Shard
   return { count, ids: [...new Set(ids)].sort((a, b) => a - b) };
 }
 
-/** Why these shards cannot be run, as a sentence with the remedy. `undefined`: they can. */
+/** Says why these shards cannot be run, as a sentence with the remedy. Returns `undefined` where they can. */
 export function shardIdsProblem(count: number, ids: readonly number[]): string | undefined {
   const beyond = ids.find((id) => id >= count);
   if (beyond === undefined) return undefined;
@@ -46,7 +46,7 @@ export function shardIdsProblem(count: number, ids: readonly number[]): string |
 }
 
 /**
- * The shard that gets what happens in a server; direct messages (`undefined`) go to the first.
+ * Returns the shard that gets what happens in a server. Direct messages (`undefined`) go to the first.
  * @see https://discord.com/developers/docs/events/gateway#sharding
  */
 export function shardOf(guildId: string | undefined, count: number): number {

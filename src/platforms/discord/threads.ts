@@ -24,30 +24,31 @@ import { translate } from "../../words/translate.ts";
 const maxTitleChars = 100;
 /** How long a command waits for its thread. */
 const maxWaitMs = 10_000;
-/** Threads opened without a message that are remembered, and channels without room for one. */
+/** How many threads opened without a message are remembered, and how many channels without room for one. */
 const maxEntries = 500;
-/** How long a server with as many active threads as Discord allows is taken to be full: one ends rarely. */
+/** How long a server is taken to be full of active threads. One ends rarely. */
 const fullForMs = 60_000;
 
 /** Opens threads. A second call for the same address returns the same thread. */
 export interface Threads {
   /**
    * Opens the thread of a message, or finds it. Returns its id, which is the message's.
-   * @throws ParleyError `platform-forbidden` with `detail.permission`; `platform-rejected`: no thread is possible
+   * @throws ParleyError `platform-forbidden` with `detail.permission`, or `platform-rejected` where no thread
+   *   is possible
    */
   fromMessage(channelId: string, messageId: string, title: string, options?: SendOptions): Promise<string>;
-  /** Whether Discord said within the last minute that the channel's server has no room for another active thread. */
+  /** Whether Discord said in the last minute that the channel's server is full of active threads. */
   isFull(channelId: string): boolean;
   /** Opens the thread of an address. @throws ParleyError as {@link fromMessage} */
   open(address: DiscordAddress, title: string): Promise<OpenedThread>;
   /**
    * Makes an archived thread active.
-   * @throws ParleyError `platform-forbidden` with the `discordCode` of a locked thread, where only a moderator may
+   * @throws ParleyError `platform-forbidden` with the `discordCode` of a locked thread, which only a
+   *   moderator can open
    */
   unarchive(threadId: string): Promise<void>;
 }
 
-/** @see {@link Threads} */
 export function createThreads(
   api: DiscordApi,
   channels: Pick<Directory, "archiveMinutesOf">,
@@ -74,7 +75,7 @@ export function createThreads(
     }
   }
 
-  /** A thread that belongs to no message; remembered by the event that it was opened for. */
+  /** Opens a thread that belongs to no message. It is remembered by the event that it was opened for. */
   async function withoutMessage(address: DiscordAddress, title: string): Promise<string> {
     const key = address.interaction?.id ?? address.eventId;
     const known = key === undefined ? undefined : opened.get(key);
@@ -92,7 +93,7 @@ export function createThreads(
     }
   }
 
-  /** The thread of a command's public response. */
+  /** Opens the thread of a command's public response. */
   async function fromInteraction(address: DiscordAddress, title: string): Promise<string> {
     const { interaction } = address;
     if (interaction === undefined || interaction.isPrivate) return withoutMessage(address, title);
@@ -108,7 +109,7 @@ export function createThreads(
     }
   }
 
-  /** Its caller sees a thread in the list of channels only once added to it. Not waited for. */
+  /** Adds the caller, who sees a thread in the list of channels only then. Nobody waits for this. */
   function addCaller(threadId: string, { interaction }: DiscordAddress): void {
     if (interaction === undefined) return;
     api
@@ -175,12 +176,12 @@ export function createThreads(
   };
 }
 
-/** Stands for the first message of what a command has opened: its reply is not the command's, and has nonces of its own. */
+/** Returns an id for the first message that a command has opened: its reply has nonces of its own. */
 function firstEventOf({ interaction }: DiscordAddress): Pick<DiscordAddress, "eventId"> {
   return interaction === undefined ? {} : { eventId: `${interaction.id}f` };
 }
 
-/** Adds the missing permission: Discord returns the same code for all of them. */
+/** Adds the missing permission. Discord returns the same code for all of them. */
 function toPermissionError(error: unknown): unknown {
   const code = discordCode(error);
   if (code === errorCodes.tooManyThreads)
@@ -193,7 +194,7 @@ function toPermissionError(error: unknown): unknown {
   return withPermission(error, "Create Public Threads");
 }
 
-/** A title as Discord takes it: one line of 1 to 100 characters. */
+/** Returns a title as Discord takes it: one line of 1 to 100 characters. */
 export function toThreadName(title: string): string {
   const line = title.replaceAll(/\s+/g, " ").trim();
   if (line === "") return translate("discord.conversation");

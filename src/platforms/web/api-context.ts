@@ -11,10 +11,10 @@ import type { Uploads } from "./uploads.ts";
 import type { StateView } from "./views.ts";
 import { translate } from "../../words/translate.ts";
 
-/** Longest text of one message, in characters, and most files with it. */
+/** The longest text of one message, in characters, and the most files with it. */
 export const messageLimits = { maxChars: 60_000, maxFiles: 10 } as const;
 
-/** What the API routes work with. */
+/** The dependencies of the API routes. */
 export interface ApiContext {
   readonly receiver: Receiver;
   readonly history: ConversationHistory;
@@ -28,9 +28,9 @@ export interface ApiContext {
   readonly maxRecordingBytes: number;
   /** Whether the person can log out. */
   readonly hasPassword: boolean;
-  /** Of the account that is logged in. `undefined`: the shared one. */
+  /** The name of the account that is logged in, or `undefined` for the shared one. */
   readonly accountName: string | undefined;
-  /** Aborts when the platform stops or the session ends: event streams end. */
+  /** Aborts when the platform stops or the session ends, which ends event streams. */
   readonly signal: AbortSignal;
   readonly outlook: GatewayOutlook;
   banner(): StateView["banner"];
@@ -41,22 +41,22 @@ export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly target: RequestTarget;
-  /** Whom bounds count for: the account or the session that makes the request. */
+  /** The account or the session that makes the request, and that limits count for. */
   readonly session: string;
-  /** The first group: a conversation's page id or an upload's id. Empty where the path has none. */
+  /** The first group: a conversation's page id or an upload's id. It is empty where the path has none. */
   readonly id: string;
   /** The second group: a blob's hash. */
   readonly hash: string;
 }
 
-/** Method and path of an API endpoint, and what handles it. Errors of `run` become problem responses. */
+/** The method and path of an API endpoint, and its handler. Errors of `run` become problem responses. */
 export interface Route {
   readonly method: "GET" | "POST" | "DELETE";
   readonly path: RegExp;
   readonly run: (context: ApiContext, exchange: Exchange) => Promise<void> | void;
 }
 
-/** An error for a field of a request body that is missing or invalid. */
+/** Makes an error for a field of a request body that is missing or invalid. */
 export function badField(name: string): ParleyError {
   return new ParleyError("invalid-option", `field ${name} is invalid`, {
     detail: { command: "message", option: name, problem: translate("web.field") },

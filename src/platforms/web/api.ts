@@ -61,7 +61,7 @@ const usageRoutes: readonly Route[] = [
   { method: "GET", path: new RegExp(`^/api/conversations/(${pageIdPattern})/usage$`), run: sendUsage },
 ];
 
-/** A {@link UsageView}; partial where there are more messages than are looked through. */
+/** Sends a {@link UsageView}. It is partial where there are more messages than are looked through. */
 async function sendUsage({ views }: ApiContext, { response, id }: Exchange): Promise<void> {
   const messages = await views.readMessages(toConversationId(id), maxMessages, whenClosed(response));
   const sum = sumUsage(messages.flatMap(({ receipt }) => (receipt && toUsageView(receipt)) ?? []));
@@ -72,11 +72,11 @@ async function sendUsage({ views }: ApiContext, { response, id }: Exchange): Pro
 
 const maxTextChars = 200;
 const maxCursorChars = 200;
-/** Of one page: the page asks for the next one as long as people look. */
+/** The results of one page. The page asks for the next ones as long as people look. */
 const maxFound = 20;
 const maxMs = 1500;
 
-/** The search over all that was said. The words are in the body: addresses end up in the logs of proxies. */
+/** The search over all that was said. The words are in the body, since addresses end up in proxy logs. */
 const searchRoutes: readonly Route[] = [{ method: "POST", path: /^\/api\/search$/, run: search }];
 
 async function search(
@@ -110,7 +110,7 @@ async function search(
   } satisfies SearchView);
 }
 
-/** Longest text that is shown before a file is sent, in characters. */
+/** The longest text that is shown before a file is sent, in characters. */
 const maxChars = 20_000;
 
 /** The endpoint that shows the text of an upload as it is read when it is sent. */
@@ -118,7 +118,7 @@ const previewRoutes: readonly Route[] = [
   { method: "GET", path: /^\/api\/uploads\/([0-9a-f]{32})\/text$/, run: sendText },
 ];
 
-/** `{ text, isCut }`; 422 with the reason where there is no text. */
+/** Sends `{ text, isCut }`, or 422 with the reason where there is no text. */
 async function sendText({ uploads, bounds }: ApiContext, { response, id, session }: Exchange): Promise<void> {
   const upload = await findUpload(uploads, id);
   await bounds.takeFile(session, response);
@@ -167,7 +167,7 @@ async function sendArchive(context: ApiContext, exchange: Exchange): Promise<voi
   await send(context, exchange, { extension: "zip", mediaType: "application/zip", toBytes: toZip });
 }
 
-/** Sent as it is read: the length is not known before. An error in the middle breaks the download off. */
+/** Sends an export as it is read, without knowing its length. An error in the middle ends the download. */
 async function send(
   { receiver, history, bounds }: ApiContext,
   { request, response, id, session }: Exchange,
@@ -195,7 +195,7 @@ async function send(
   else await pipeline(Readable.from(form.toBytes(files)), response);
 }
 
-/** A title as a file name on every system. */
+/** Makes a file name for every system from a title. */
 function toFileName(title: string): string {
   const name = title.replaceAll(/[^\p{L}\p{M}\p{N} ,()_-]+/gu, " ").replaceAll(/\s+/g, " ");
   return name.trim().slice(0, 80).trim() || "conversation";
@@ -203,7 +203,7 @@ function toFileName(title: string): string {
 
 const maxSettingKeyChars = 200;
 
-/** The forms of the settings panel. */
+/** The endpoints of the settings panel. */
 const settingsRoutes: readonly Route[] = [
   { method: "GET", path: /^\/api\/conversations\/([a-z0-9]{16,40})\/settings$/, run: sendForms },
   { method: "GET", path: new RegExp(`^/api/conversations/(${pageIdPattern})/model$`), run: sendModel },
@@ -218,14 +218,14 @@ async function sendForms({ receiver }: ApiContext, { response, id }: Exchange): 
   sendJson(response, 200, { forms } satisfies SettingsView);
 }
 
-/** The form of an offer. */
+/** Opens the form of an offer. */
 async function openForm(receiver: ApiContext["receiver"], key: string): Promise<Form> {
   const result = await receiver.press({ kind: "settings", key }, localActor());
   if (result.kind !== "form") throw new ParleyError("internal", "settings without a form");
   return result.form;
 }
 
-/** The chat model of one conversation, from the form that changes it. */
+/** Sends the chat model of one conversation, from the form that changes it. */
 async function sendModel({ receiver }: ApiContext, { response, id }: Exchange): Promise<void> {
   const offer = receiver
     .formOffers(localActor(), toConversationId(id))
@@ -245,7 +245,7 @@ async function sendModel({ receiver }: ApiContext, { response, id }: Exchange): 
   } satisfies ModelView);
 }
 
-/** 200 with a text where it is saved; 422 with a sentence for each field that is wrong. */
+/** Answers 200 with a text where it is saved, and 422 with a sentence for each field that is wrong. */
 async function submit({ receiver }: ApiContext, { request, response }: Exchange): Promise<void> {
   const { key, values } = await readJson(request);
   if (typeof key !== "string" || key.length > maxSettingKeyChars) throw badField("key");
@@ -255,7 +255,7 @@ async function submit({ receiver }: ApiContext, { request, response }: Exchange)
   else sendJson(response, 422, result);
 }
 
-/** The key comes from the browser: it must be of a form that this person is offered, in a chat of their own. */
+/** Whether the person is offered this form, in a chat of their own. The key comes from the browser. */
 function isOffered(receiver: ApiContext["receiver"], key: string): boolean {
   const [conversationId] = /web:\S*$/.exec(key) ?? [];
   if (conversationId !== undefined && !isPageConversation(conversationId)) return false;
@@ -270,8 +270,8 @@ const branchRoutes: readonly Route[] = [
 ];
 
 /**
- * `{ itemId, to }`: copies the chat into the new chat `to`, up to this answer or up to before this question. Sent again,
- * it has no further effect.
+ * Takes `{ itemId, to }` and copies the chat into the new chat `to`, up to this answer or up to before this
+ * question. Sent again, it has no further effect.
  */
 async function branch({ receiver }: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { itemId, to: newId } = await readJson(request);
@@ -309,8 +309,8 @@ const actionRoutes: readonly Route[] = [
 ];
 
 /**
- * Runs a button, or what its form holds (`values`). 200 with what is shown to the person, 202 where an answer follows,
- * 410 where the answer is gone, 422 with a sentence for each field that is wrong.
+ * Runs a button, or what its form holds (`values`). Answers 200 with what is shown to the person, 202 where
+ * an answer follows, 410 where the answer is gone, and 422 with a sentence for each field that is wrong.
  */
 async function act(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const body = await readJson(request);
@@ -409,7 +409,7 @@ export async function handleApi(context: ApiContext, asked: Omit<Exchange, "id" 
 }
 
 function sendState(context: ApiContext, { response }: Exchange): void {
-  // Who opens the page reads of a trouble before they ask: it follows by the page's event stream.
+  // Whoever opens the page learns of gateway trouble before they ask. It follows by the page's event stream.
   context.outlook.look();
   const state: StateView = {
     banner: context.banner(),
@@ -434,7 +434,7 @@ function sendModels(context: ApiContext, { response, target }: Exchange): void {
 const maxFields = 10;
 const maxValueChars = 10_000;
 
-/** The values of a submitted form, by field. @throws ParleyError `invalid-option` */
+/** Returns the values of a submitted form, by field. @throws ParleyError `invalid-option` */
 function toValues(given: unknown): Record<string, string> {
   if (typeof given !== "object" || given === null || Array.isArray(given)) throw badField("values");
   const entries = Object.entries(given);

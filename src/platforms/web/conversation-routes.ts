@@ -32,7 +32,7 @@ import { findUpload } from "./upload-routes.ts";
 import { toAttachment } from "./uploads.ts";
 import type { ListStateView, SnapshotView, ItemView } from "./views.ts";
 
-/** `POST …/edit`: the person changes the text of a question. Its files stay. */
+/** Handles `POST …/edit`, by which the person changes the text of a question. Its files stay. */
 async function editQuestion(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { itemId, text: given } = await readJson(request);
   if (typeof itemId !== "string" || itemId.length > maxKeyChars) throw badField("itemId");
@@ -61,13 +61,13 @@ async function editQuestion(context: ApiContext, { request, response, id }: Exch
   }
   const feed = context.feeds.of(conversationId);
   const live = feed.get(itemId);
-  // Also on pages that show the stored form.
+  // Pages that show the stored form get it too.
   if (live === undefined) feed.settle(itemId, { ...item, text });
   else feed.put({ ...live, text });
   sendJson(response, 202, { outcome });
 }
 
-/** A live or stored question. */
+/** Finds a live or stored question. */
 async function findQuestion(
   { feeds, views }: ApiContext,
   conversationId: string,
@@ -84,7 +84,7 @@ async function findQuestion(
 const defaultMessages = 100;
 const maxMessages = 2000;
 const maxKeyChars = 400;
-/** More than anybody makes in one conversation: all of them are deleted with it. */
+/** This is more than anybody makes in one conversation. All of them are deleted with it. */
 const maxPrivateCalls = 100_000;
 
 const conversation = `/api/conversations/(${pageIdPattern})`;
@@ -143,7 +143,7 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
   const itemId = toItemId(toEventKey(address), "user");
   const found = await Promise.allSettled(uploadIds.map((uploadId) => findUpload(context.uploads, uploadId)));
   const missing = found.find((one) => one.status === "rejected");
-  // Sent twice: the files of a message that is stored are removed.
+  // The message was sent twice: the files of a stored message are already removed.
   if (
     missing !== undefined &&
     (await hasItem(context, address.conversationId, (item) => item.id === itemId))
@@ -179,8 +179,8 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
 }
 
 /**
- * Passes an event of a conversation to the receiver, with its message shown while it is not stored. One that is not
- * accepted is taken back.
+ * Passes an event of a conversation to the receiver, and shows its message until it is stored. A message that
+ * is not accepted is taken back.
  * @throws ParleyError as `receive` does
  */
 export async function receiveShown(
@@ -192,7 +192,7 @@ export async function receiveShown(
   const itemId = toItemId(event.key, "user");
   const feed = context.feeds.of(conversationId);
   const isNew = feed.get(itemId) === undefined;
-  // Shown first, since the reply may start before `receive` resolves; removed when the message is not accepted.
+  // It is shown first, since the reply may start before `receive` resolves.
   if (isNew) {
     const isPrivate = event.kind === "call" && event.isPrivate;
     const isWaiting = !isPrivate && feed.items().some(holdsUp);
@@ -217,7 +217,7 @@ export async function receiveShown(
   }
 }
 
-/** Removes a message that was shown and not accepted. One that was accepted before is shown as it is stored. */
+/** Removes a message that was not accepted. One that was accepted before is shown as it is stored. */
 async function takeBack(
   { feeds, views }: ApiContext,
   conversationId: string,
@@ -235,7 +235,7 @@ async function takeBack(
   else feed.settle(itemId, stored);
 }
 
-/** The person takes back a message whose turn has not begun. */
+/** Takes back a message of the person whose turn has not begun. */
 async function takeBackWaiting(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { itemId } = await readJson(request);
   if (typeof itemId !== "string" || itemId.length > maxKeyChars) throw badField("itemId");
@@ -277,7 +277,7 @@ async function cancel(context: ApiContext, { response, id }: Exchange): Promise<
   sendJson(response, 200, { isCancelled: outcomes.flat().includes(true) });
 }
 
-/** Resolves to whether something ran. `key`: of a conversation or a turn. */
+/** Resolves to whether something ran. `key` names a conversation or a turn. */
 async function stop({ receiver }: ApiContext, key: string): Promise<boolean> {
   return (await receiver.press({ kind: "stop", key }, localActor())).kind === "done";
 }
@@ -304,7 +304,7 @@ async function confirm(context: ApiContext, { request, response, id }: Exchange)
   await pressIn(context, response, isOffered, { kind: "confirm", key });
 }
 
-/** Answers with 202 where the turn runs again, and with 410 where it is gone or the page does not show the button. */
+/** Answers 202 where the turn runs again, and 410 where it is gone or the page has no such button. */
 async function pressIn(
   { receiver }: ApiContext,
   response: ServerResponse,
@@ -344,20 +344,21 @@ function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
-/** What one person's list of conversations shows besides what is stored, and of the gateway. */
+/** What one person's list of conversations shows besides stored data, and the state of the gateway. */
 export interface ListFeed {
   state(): Omit<ListStateView, "isChanged">;
-  /** `isStored`: what is stored has changed. Returns what ends it. */
+  /** Listens to changes. `isStored` means that stored data has changed. Returns what ends it. */
   listen(listener: (isStored: boolean) => void): () => void;
 }
 
-/** Delay before the browser reconnects. */
+/** The delay before the browser reconnects. */
 const retryMs = 1000;
 
 /**
- * Server-sent events of one conversation: the changes after `cursor` or else a snapshot, then every new change. Beside
- * them what the list of all conversations shows: browsers allow six connections to one server, so that a page has one.
- * Resolves when the page is connected; the stream ends when the page disconnects or `signal` aborts.
+ * Sends server-sent events of one conversation: the changes after `cursor` or else a snapshot, then every new
+ * change. They include what the list of all conversations shows, because browsers allow six connections to
+ * one server and a page should have one. Resolves when the page is connected. The stream ends when the page
+ * disconnects or `signal` aborts.
  * @throws ParleyError `store-unavailable`, before anything is sent
  */
 async function sendEvents(
@@ -365,7 +366,7 @@ async function sendEvents(
   options: {
     readonly feed: Feed;
     readonly list: ListFeed;
-    /** Id of the last change the page has. `undefined`, or one that is too old: a snapshot is sent. */
+    /** The id of the last change that the page has. Without a usable one, a snapshot is sent. */
     readonly cursor: string | undefined;
     readonly signal: AbortSignal;
     /** Reads the history. `merge` adds live items synchronously, so that no change is lost. */
@@ -373,7 +374,7 @@ async function sendEvents(
   },
 ): Promise<void> {
   const { feed, signal } = options;
-  // The page reconnects with its cursor after it is disconnected for reading too slowly.
+  // A page that reads too slowly is disconnected, and reconnects with its cursor.
   const open = (): SseWriter =>
     createSseWriter(response, {
       headers: { ...commonHeaders, "content-security-policy": inertPolicy, "cache-control": "no-store" },
@@ -387,7 +388,7 @@ async function sendEvents(
       const snapshot = merge();
       const from = feed.cursor;
       writer = open();
-      // A long chat is more than may be unread otherwise. What changes meanwhile follows.
+      // A long chat may be larger than the usual limit of unread data. What changes meanwhile follows.
       await writer.send(JSON.stringify(snapshot), { id, event: "snapshot" });
       missed = feed.since(from);
     });
@@ -400,7 +401,7 @@ async function sendEvents(
     stream.push(JSON.stringify(change), { id, event: "change" });
   for (const { id, change } of missed) push(id, change);
 
-  // Without an id, so that it does not move the cursor of the conversation.
+  // It has no id, so that it does not move the cursor of the conversation.
   const sendList = (isChanged: boolean): void =>
     stream.push(JSON.stringify({ ...options.list.state(), isChanged } satisfies ListStateView), {
       event: "list",

@@ -10,17 +10,17 @@ import { ownerOf } from "./page-person.ts";
 import type { UploadMeta } from "./uploads.ts";
 import { type FileView, type ItemView, toItem, type SnapshotView } from "./views.ts";
 
-/** Messages read to find the stored form of items that have just ended. */
+/** How many messages are read to find the stored form of items that have just ended. */
 const recentMessages = 30;
-/** A read may return this many fewer messages than asked although there are more: attempts that were retried are left out. */
+/** A read may return this many fewer messages although there are more, without attempts that were retried. */
 const maxLeftOut = 10;
 /** Stored messages older than the oldest live item by more than this are not sent as new, in milliseconds. */
 const maxLagMs = 60_000;
 
-/** Histories that are read at once; of a person one. Each is up to 8 million characters, and as much as JSON. */
+/** How many histories are read at once, one for each person. Each has up to 8 million characters, twice. */
 const maxReads = 3;
 
-/** Merges the stored history of conversations with their live items. People who read much take turns with the others. */
+/** Merges the stored history of conversations with their live items. Heavy readers wait their turn. */
 export function createConversationViews(
   history: Pick<ConversationHistory, "history" | "openQuestions">,
   feeds: Feeds,
@@ -29,7 +29,7 @@ export function createConversationViews(
 ) {
   const reads = createFairSemaphore({ max: maxReads, maxPerKey: 1 });
 
-  /** Runs a read in its person's turn. What it makes of the messages is to be used up before anything is awaited. */
+  /** Runs a read in its person's turn. The messages must be used up before anything is awaited. */
   async function inTurn<T>(
     conversationId: string,
     signal: AbortSignal | undefined,
@@ -44,12 +44,12 @@ export function createConversationViews(
   }
 
   /**
-   * Reads the last `maxMessages` of the history. The returned function merges them with the live items of that
-   * moment.
+   * Reads the last `maxMessages` of the history. The returned function merges them with the live items of
+   * that moment.
    * @throws ParleyError `store-unavailable`
    */
   async function readHistory(conversationId: string, maxMessages: number): Promise<() => SnapshotView> {
-    // First: what is not open any more is stored by then.
+    // This is read first, since what is answered meanwhile is stored by then.
     const open = toOpenItems(await history.openQuestions(conversationId), commands);
     const messages = await history.history(conversationId, { maxMessages });
     const stored = messages.map((message) => toItem(conversationId, message));
@@ -62,15 +62,15 @@ export function createConversationViews(
   }
 
   return {
-    /** Reads the last `maxMessages`. @throws ParleyError `store-unavailable`; the signal's reason while it waits */
+    /** Reads the last messages. @throws ParleyError `store-unavailable`, or the signal's reason */
     readMessages: (conversationId: string, maxMessages: number, signal?: AbortSignal) =>
       inTurn(conversationId, signal, () => history.history(conversationId, { maxMessages })),
 
-    /** Reads and merges the history. @throws ParleyError `store-unavailable`; the signal's reason while it waits */
+    /** Reads and merges the history. @throws ParleyError `store-unavailable`, or the signal's reason */
     readHistory: (conversationId: string, maxMessages: number, signal?: AbortSignal) =>
       inTurn(conversationId, signal, () => readHistory(conversationId, maxMessages)),
 
-    /** As `readHistory`, in the person's turn until `use` resolves: what it sends is in memory as long. */
+    /** Runs `readHistory` in the person's turn until `use` resolves, since the result stays in memory. */
     useHistory: (
       conversationId: string,
       maxMessages: number,
@@ -79,8 +79,8 @@ export function createConversationViews(
     ) => inTurn(conversationId, signal, async () => use(await readHistory(conversationId, maxMessages))),
 
     /**
-     * Replaces items that have ended by their stored form. While the store cannot be read the live form stays.
-     * Returns the keys of the latest stored messages of people. Contract: does not throw.
+     * Replaces items that have ended by their stored form. While the store cannot be read, the live form
+     * stays. Returns the keys of the latest stored messages of people. Contract: does not throw.
      */
     async settle(conversationId: string): Promise<ReadonlySet<string>> {
       try {
@@ -96,7 +96,7 @@ export function createConversationViews(
   };
 }
 
-/** Adds to the feed what is open and not stored. A question that is asked anew may be older than what was read. */
+/** Adds what is open and not stored to the feed. A question that is asked anew may be older than the read. */
 function restoreOpen(
   feed: Feed,
   open: readonly ItemView[],
@@ -115,8 +115,9 @@ function restoreOpen(
 }
 
 /**
- * The history with the live items that are not in it. A live item wins over its stored form while it runs, and
- * with what only it has: a Retry, and why there is no new answer. Otherwise it is discarded. Private calls are left out once they have ended.
+ * Merges the history with the live items that are not in it. A live item wins over its stored form while it
+ * runs. It also wins with what only it has: a Retry, and why there is no new answer. Otherwise it is
+ * discarded. Private calls are left out once they have ended.
  */
 export function mergeItems(stored: readonly ItemView[], feed: Feed): ItemView[] {
   const merged = stored.map((item) => {
@@ -148,7 +149,7 @@ function settleItems(feed: Feed, stored: readonly ItemView[]): void {
     const live =
       feed.get(item.id) ?? (feed.wasSent(item.id) ? undefined : unmatchedAnswer(feed, item, storedIds));
     if (live !== undefined) {
-      // A command stays as it was typed; the history has its text without the command.
+      // A command stays as it was typed. The history has its text without the command.
       const isCommand = item.role === "user" && live.text.startsWith("/");
       if (!isRunning(live)) feed.settle(live.id, isCommand ? { ...item, text: live.text } : item);
     } else if (item === spoken && item.files.some((file) => file.kind === "audio")) {
@@ -161,8 +162,8 @@ function settleItems(feed: Feed, stored: readonly ItemView[]): void {
 }
 
 /**
- * The live form of an answer that is stored under another message of its batch: the last that ended before it was
- * stored and has no stored form of its own.
+ * Returns the live form of an answer that is stored under another message of its batch. It is the last that
+ * ended before it was stored and has no stored form of its own.
  */
 function unmatchedAnswer(feed: Feed, item: ItemView, storedIds: ReadonlySet<string>): ItemView | undefined {
   if (item.role !== "assistant") return undefined;
@@ -178,14 +179,14 @@ function unmatchedAnswer(feed: Feed, item: ItemView, storedIds: ReadonlySet<stri
     );
 }
 
-/** A private answer that is still live for its Retry or its confirmation alone. */
+/** Whether a private answer is still live only for its Retry or its confirmation. */
 function isEndedPrivately(item: ItemView): boolean {
   return item.isPrivate === true && item.role === "assistant" && !isRunning(item);
 }
 
 /**
- * Questions that are not answered yet, as the page shows them: those that were accepted before a restart are nowhere else
- * until their turn begins. All but the first wait for an answer before them.
+ * Returns questions that are not answered yet, as the page shows them. Questions accepted before a restart
+ * are nowhere else until their turn begins. All but the first wait for an answer before them.
  */
 function toOpenItems(
   questions: readonly OpenQuestion[],
@@ -221,7 +222,7 @@ function contentOf(
   };
 }
 
-/** A call as its person has typed it, apart from the order of its options. */
+/** Returns a call as its person has typed it, except for the order of its options. */
 function toTypedCall({ name, options }: CommandCall, command: Command | undefined): string {
   const free = command === undefined ? undefined : freeTextOption(command);
   const freeText = free === undefined ? undefined : options[free];
@@ -237,7 +238,7 @@ function toAttachedView({ id, name, mediaType = "", linkUrl }: Attachment): File
   return linkUrl === undefined ? toUploadView({ id, name, mediaType }) : { kind: "link", url: linkUrl };
 }
 
-/** An uploaded file that is not stored with its message yet. */
+/** Returns an uploaded file that is not stored with its message yet. */
 export function toUploadView({
   id,
   name,

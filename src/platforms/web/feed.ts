@@ -11,7 +11,7 @@ interface NumberedChange {
 /** A page that missed more changes gets a snapshot. */
 const maxChanges = 500;
 
-/** The latest changes of one conversation, numbered, for the pages that show it. */
+/** Keeps the latest changes of one conversation, numbered, for the pages that show it. */
 class ChangeLog {
   /** Distinguishes the numbers of this log from those of another process or an evicted log. */
   readonly #epoch = randomBytes(6).toString("hex");
@@ -37,12 +37,12 @@ class ChangeLog {
     for (const listener of this.#listeners) listener(numbered);
   }
 
-  /** Removes all changes, so that no page gets them any more. Numbers continue. */
+  /** Removes all changes, so that no page gets them any more. The numbers continue. */
   clear(): void {
     this.#changes.length = 0;
   }
 
-  /** The changes after `cursor`, or `undefined` when some of them are no longer known. */
+  /** Returns the changes after `cursor`, or `undefined` when some of them have been dropped. */
   since(cursor: string): readonly NumberedChange[] | undefined {
     if (cursor === this.cursor) return [];
     const [epoch, number] = cursor.split("-");
@@ -62,33 +62,33 @@ class ChangeLog {
 }
 
 const maxFileBytes = 64 * 1024 * 1024;
-/** Live items; past it the oldest that has ended is dropped. */
+/** The most live items. Past it, the oldest that has ended is dropped. */
 const maxItems = 100;
 const maxStoredIds = 100;
 const maxSentIds = 10_000;
 
 /**
- * Live state of one conversation: what is not, or not yet, in its history (messages being accepted, answers being
- * streamed, failures with their Retry), and the changes of it that pages follow.
+ * Holds the live state of one conversation, and the changes of it that pages follow. It is what is not, or
+ * not yet, in the history: messages being accepted, answers being streamed, and failures with their Retry.
  */
 export class Feed {
   readonly #changes = new ChangeLog();
   readonly #items = new Map<string, ItemView>();
-  /** Live item id → id under which the answer was stored, where they differ. */
+  /** Maps a live item id to the id under which the answer was stored, where they differ. */
   readonly #storedIds = new LRUCache<string, string>({ max: maxStoredIds });
-  /** Sized rather than counted: `max` would preallocate. */
+  /** The size is limited rather than the count, because `max` would preallocate. */
   readonly #sentIds = new LRUCache<string, true>({ maxSize: maxSentIds, sizeCalculation: () => 1 });
   readonly #files = new LRUCache<string, Uint8Array>({
     maxSize: maxFileBytes,
     sizeCalculation: (bytes) => Math.max(1, bytes.byteLength),
   });
 
-  /** Ids of items that {@link restore} has added. */
+  /** The ids of items that {@link restore} has added. */
   readonly #restored = new Set<string>();
 
   readonly #onChange: (feed: Feed, change: Change) => void;
 
-  /** `onChange` is called after each change. Default: nothing is. */
+  /** Is called after each change. By default nothing is. */
   constructor(onChange: (feed: Feed, change: Change) => void = () => undefined) {
     this.#onChange = onChange;
   }
@@ -103,7 +103,7 @@ export class Feed {
     return this.#changes.cursor;
   }
 
-  /** The id under which an answer is stored: the one answer to a batch of messages has the id of the first. */
+  /** Returns the id under which an answer is stored. For a batch it is the id of the first message. */
   storedIdOf(liveId: string): string {
     return this.#storedIds.get(liveId) ?? liveId;
   }
@@ -122,14 +122,14 @@ export class Feed {
     return this.#items.get(id);
   }
 
-  /** All live items, oldest first. */
+  /** Lists all live items, oldest first. */
   items(): readonly ItemView[] {
     return [...this.#items.values()];
   }
 
   /**
-   * Adds an item at the end or replaces the one with its id. A new answer comes before the questions that wait for it: they
-   * are of later turns.
+   * Adds an item at the end or replaces the one with its id. A new answer comes before the questions that
+   * wait for it, since they belong to later turns.
    */
   put(item: ItemView): void {
     const isNewAnswer = item.role === "assistant" && item.isPrivate !== true && !this.#items.has(item.id);
@@ -157,12 +157,12 @@ export class Feed {
     this.#publish({ kind: "text", id, at: item.text.length, text: text.slice(item.text.length) });
   }
 
-  /** Caches an answer's file until it is in the history: 64 MB per conversation, least recently used first out. */
+  /** Caches an answer's file until it is in the history: 64 MB for each conversation, as an LRU cache. */
   cacheFile(hash: string, bytes: Uint8Array): void {
     this.#files.set(hash, bytes);
   }
 
-  /** A cached file. */
+  /** Returns a cached file. */
   file(hash: string): Uint8Array | undefined {
     return this.#files.get(hash);
   }
@@ -194,9 +194,9 @@ export class Feed {
   }
 
   /**
-   * Adds questions that are not answered yet and that this feed does not know: they were accepted before a restart, or by
-   * another process. Those that it added earlier and that are not among them any more are removed. The caller sends all to
-   * pages.
+   * Adds questions that are not answered yet and that this feed does not know, because they were accepted
+   * before a restart or by another process. It removes those that it added earlier and that are answered now.
+   * The caller sends all to pages.
    */
   restore(open: readonly ItemView[]): void {
     const ids = new Set(open.map(({ id }) => id));
@@ -212,14 +212,14 @@ export class Feed {
     }
   }
 
-  /** The turn of the message `id` has begun: neither it nor those before it wait any more. */
+  /** Notes that the turn of the message `id` has begun, so that this one and those before it stop waiting. */
   begin(id: string): void {
     const items = this.items();
     const until = items.findIndex((item) => item.id === id);
     for (const { isWaiting, ...item } of items.slice(0, until + 1)) if (isWaiting === true) this.put(item);
   }
 
-  /** Removes an item, on pages too: it was not accepted. */
+  /** Removes an item that was not accepted, on pages too. */
   drop(id: string): void {
     if (this.#items.delete(id)) this.#publish({ kind: "drop", id });
   }
@@ -229,7 +229,7 @@ export class Feed {
     this.#items.delete(id);
   }
 
-  /** The conversation was deleted: removes everything, on pages too. */
+  /** Removes everything when the conversation was deleted, on pages too. */
   clear(): void {
     for (const one of [
       this.#items,
@@ -243,7 +243,7 @@ export class Feed {
     this.#publish({ kind: "gone" });
   }
 
-  /** What is stored was erased: removes the files, and items that have ended. Pages keep what they show. */
+  /** Removes files and ended items after stored data was erased. Pages keep what they show. */
   forget(): void {
     this.#files.clear();
     for (const item of this.#items.values()) if (!isRunning(item)) this.#items.delete(item.id);
@@ -254,7 +254,7 @@ export class Feed {
     this.#publish(change);
   }
 
-  /** The changes after `cursor`, or `undefined` when some of them are no longer known. */
+  /** Returns the changes after `cursor`, or `undefined` when some of them have been dropped. */
   since(cursor: string): readonly NumberedChange[] | undefined {
     return this.#changes.since(cursor);
   }
@@ -287,8 +287,8 @@ export function holdsUp(item: ItemView): boolean {
 }
 
 /**
- * The stored form of an answer with what only its reply had: the reason and the Retry of a failure; notices, such as why
- * there is no new answer. The same object as `stored`: there is nothing of that.
+ * Adds to a stored answer what only its reply had: the reason and the Retry of a failure, and notices such as
+ * why there is no new answer. Returns `stored` itself where there is nothing to add.
  */
 export function withLive(stored: ItemView, live: ItemView): ItemView {
   if (live.state === "failed") return withFailure(stored, live);
@@ -310,8 +310,9 @@ function withFailure(stored: ItemView, live: ItemView): ItemView {
 }
 
 /**
- * The feeds of all conversations. Past `maxFeeds` the least recently used idle one is dropped; a feed that is in use
- * never is, which an LRU cache could not promise. `onChange` is called after each change of one.
+ * Holds the feeds of all conversations. Past `maxFeeds` the least recently used idle one is dropped. A feed
+ * in use is never dropped, which an LRU cache could not promise. `onChange` is called after each change of
+ * one.
  */
 export function createFeeds(
   maxFeeds = 200,
@@ -330,22 +331,21 @@ export function createFeeds(
       }
       return feed;
     },
-    /** Those that exist, with their conversation ids. */
+    /** Returns the feeds that exist, by conversation id. */
     all: (): ReadonlyMap<string, Feed> => feeds,
   };
 }
 
-/** @see {@link createFeeds} */
 export type Feeds = ReturnType<typeof createFeeds>;
 
-/** `isStored`: what is stored of the conversation's entry has changed; otherwise an answer has begun or ended. */
+/** `isStored` means that a stored entry has changed. Otherwise an answer has begun or ended. */
 type ListListener = (conversationId: string, change: { readonly isStored: boolean }) => void;
 
-/** Changes of the lists of conversations, of all people, for the pages that show them. */
+/** Tells pages about changes of the lists of conversations, of all people. */
 export interface ListChanges {
-  /** Conversations whose answer is being made, by this process. */
+  /** Lists the conversations in which this process is making an answer. */
   running(): readonly string[];
-  /** The title, name or pin of a conversation has changed, or the conversation itself is new or gone. */
+  /** Notes that a conversation is new or gone, or that its title, name or pin has changed. */
   touch(conversationId: string): void;
   /** Takes in a change of a conversation. */
   follow(conversationId: string, feed: Feed, change: Change): void;
@@ -353,7 +353,6 @@ export interface ListChanges {
   listen(listener: ListListener): () => void;
 }
 
-/** @see {@link ListChanges} */
 export function createListChanges(): ListChanges {
   const running = new Set<string>();
   const listeners = new Set<ListListener>();

@@ -8,10 +8,10 @@ import { translate } from "../../words/translate.ts";
 
 const maxJsonBytes = 256 * 1024;
 const jsonTimeoutMs = 20_000;
-/** Compressed at once: this takes a few milliseconds. */
+/** Larger bodies would block the event loop for too long, because they are compressed synchronously. */
 const maxCompressedBytes = 256 * 1024;
 
-/** Headers of every response: no MIME sniffing, no framing, no referrer, no use by other origins. */
+/** The headers of every response: no MIME sniffing, no framing, no referrer, no use by other origins. */
 export const commonHeaders: Readonly<Record<string, string>> = {
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
@@ -20,7 +20,7 @@ export const commonHeaders: Readonly<Record<string, string>> = {
   "X-Frame-Options": "DENY",
 };
 
-/** Content Security Policy of responses that are not documents: opened as a document, they can load and run nothing. */
+/** The Content Security Policy of other responses. Opened as a document, they can load and run nothing. */
 export const inertPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
 /** Sends a JSON response that is never cached. */
@@ -43,8 +43,8 @@ export function sendJson(
 }
 
 /**
- * Sends a JSON response compressed, where the client accepts it. For what holds nothing of people: next to text of
- * somebody else's choice the length of compressed text tells about it.
+ * Sends a JSON response compressed, where the client accepts it. It must hold nothing of people: next to text
+ * that somebody else chooses, the length of compressed text gives it away.
  */
 export function sendCompressedJson(response: ServerResponse, body: unknown): void {
   const bytes = Buffer.from(JSON.stringify(body));
@@ -82,13 +82,13 @@ export function sendTooMany(response: ServerResponse, waitMs: number, message: s
   sendProblem(response, 429, "too-many", `${message} ${again}`, headers);
 }
 
-/** The header that asks a client to wait, in whole seconds, at least one. */
+/** Returns the header that asks a client to wait, in whole seconds, at least one. */
 export function retryAfter(waitMs: number): { readonly "Retry-After": string } {
   return { "Retry-After": `${Math.max(1, Math.ceil(waitMs / 1000))}` };
 }
 
 /**
- * Reads a JSON object. Default limits: 256 KiB and 20 seconds, after which the connection is closed.
+ * Reads a JSON object. The default limits are 256 KiB and 20 seconds, after which the connection is closed.
  * @throws ParleyError `invalid-option` when the body is not a JSON object or has another content type,
  *   `attachment-too-large` over the limit
  * @throws Error when the client disconnects or is too slow
@@ -131,7 +131,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   stopping: 503,
 };
 
-/** The HTTP status of an error; 500 for every code without a status of its own. */
+/** Returns the HTTP status of an error, which is 500 for every code without a status of its own. */
 export function statusOf(error: unknown): number {
   return (isParleyError(error) ? statuses[error.code] : undefined) ?? 500;
 }
@@ -146,7 +146,7 @@ function notJson(cause?: unknown): ParleyError {
 const toBrotli = promisify(brotliCompress);
 const toGzip = promisify(gzip);
 
-/** The best: each file is compressed once. */
+/** This is the best quality, since each file is compressed once. */
 const brotliQuality = 11;
 /** Smaller files hardly shrink. */
 const minBytes = 256;
@@ -154,7 +154,7 @@ const minBytes = 256;
 /** How a response is encoded. */
 type Encoding = "br" | "gzip" | "identity";
 
-/** The best encoding that a client accepts. */
+/** Returns the best encoding that a client accepts. */
 export function encodingFor({ headers }: Pick<IncomingMessage, "headers">): Encoding {
   const accepted = new Map(
     (headers["accept-encoding"] ?? "")
@@ -169,7 +169,7 @@ export function encodingFor({ headers }: Pick<IncomingMessage, "headers">): Enco
   return accepted.get("gzip") === true ? "gzip" : "identity";
 }
 
-/** A file that is sent compressed to clients that accept it. Compressed on first use, outside of the event loop. */
+/** Creates a file that is compressed on first use, outside of the event loop, for clients that accept it. */
 export function createCompressedFile(bytes: Buffer) {
   const encoded = new Map<Encoding, Promise<Buffer>>();
   return async (wanted: Encoding): Promise<{ readonly encoding: Encoding; readonly bytes: Buffer }> => {
@@ -188,7 +188,7 @@ function compress(bytes: Buffer, encoding: "br" | "gzip"): Promise<Buffer> {
   });
 }
 
-/** Media types served inline. Everything else (HTML, SVG, PDF, …) is served as a download. */
+/** These media types are served inline. Everything else (HTML, SVG, PDF, …) is served as a download. */
 const inlineTypes = new Set([
   "image/png",
   "image/jpeg",
@@ -204,8 +204,9 @@ const inlineTypes = new Set([
 ]);
 
 /**
- * Sends a file made by people or models, without a chance to run script: its media type is sniffed and must be on an
- * allowlist, otherwise the file is a download. Supports single byte ranges, which seeking in a recording needs.
+ * Sends a file made by people or models, without a chance to run script. Its media type is sniffed and must
+ * be on an allowlist, otherwise the file is a download. It supports single byte ranges, which seeking in a
+ * recording needs.
  */
 export function sendUntrustedFile(
   request: IncomingMessage,
@@ -236,7 +237,7 @@ export function sendUntrustedFile(
   response.end(request.method === "HEAD" ? undefined : part);
 }
 
-/** One byte range, both ends inclusive. `undefined`, for several ranges and other units: the whole file. */
+/** Returns one byte range with inclusive ends. Several ranges and other units stand for the whole file. */
 function rangeOf(
   header: string | undefined,
   size: number,
@@ -249,7 +250,7 @@ function rangeOf(
   return from >= size || from > to ? "outside" : { from, to };
 }
 
-/** A Content-Disposition header. `name` may be anything. */
+/** Makes a Content-Disposition header. `name` may be anything. */
 export function toDisposition(kind: "inline" | "attachment", name: string): string {
   const plain = name.replace(/[\p{Cc}/\\]/gu, "_").slice(0, 150) || "file";
   const encoded = encodeURIComponent(plain.toWellFormed()).replace(

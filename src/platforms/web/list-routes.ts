@@ -10,10 +10,10 @@ import { currentLanguage, inLanguage, translate } from "../../words/translate.ts
 
 const defaultListed = 200;
 const maxListed = 2000;
-/** Longer names are cut; this bounds what is read. */
+/** Longer names are cut later. This limits what is read. */
 const maxNameChars = 1000;
 
-/** The list of conversations, and what changes it. */
+/** The endpoints of the list of conversations, and of its changes. */
 export const listRoutes: readonly Route[] = [
   { method: "GET", path: /^\/api\/conversations$/, run: sendConversations },
   { method: "POST", path: new RegExp(`^/api/conversations/(${pageIdPattern})/labels$`), run: label },
@@ -38,12 +38,12 @@ async function sendConversations({ history }: ApiContext, { response, target }: 
   } satisfies ConversationsView);
 }
 
-/** What a page shows beside its conversation: the list of the person who has it, and whether the gateway answers. */
+/** Follows what a page shows beside its conversation: its person's list, and whether the gateway answers. */
 export function followList(
   { list, outlook }: Pick<ApiContext, "list" | "outlook">,
   conversationId: string,
 ): ListFeed {
-  // Changes come from elsewhere, where another language is spoken.
+  // Changes come from code that runs in another language.
   const language = currentLanguage();
   const prefix = conversationPrefixOf(conversationId);
   const isOwn = (id: string): boolean => conversationPrefixOf(id) === prefix;
@@ -69,7 +69,7 @@ export function followList(
   };
 }
 
-/** Names or pins a conversation. 404: it does not exist. */
+/** Names or pins a conversation. The answer is 404 where it does not exist. */
 async function label({ receiver, list }: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { name, isPinned } = await readJson(request);
   if (name !== undefined && (typeof name !== "string" || name.length > maxNameChars)) throw badField("name");

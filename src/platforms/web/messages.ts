@@ -8,21 +8,22 @@ import { currentPerson } from "./page-person.ts";
 import type { CommandView, OptionView } from "./views.ts";
 import { unknownCommand } from "../../support/unknown-command.ts";
 
-/** Who an event is by, with the language of the browser. Access rules list accounts; without one it is the operator. */
+/** Returns the sender, an account or the operator, with the language of the browser. */
 export function currentSender(): { readonly author: Author; readonly origin?: Origin } {
   const { author, origin } = currentPerson();
   return { author: { ...author, ...currentLocale() }, ...(origin === undefined ? {} : { origin }) };
 }
 
-/** The same person as the one who presses a button. */
+/** Returns the same person as the one who presses a button. */
 export function localActor(): Actor {
   return { platform: "web", ...currentSender() };
 }
 
 /**
- * Converts a sent message to an event: a call when the text begins with a command, otherwise a message. The event's
- * key depends on the address alone, so that a message sent twice is a duplicate.
- * @throws ParleyError `unknown-command`, `invalid-option`: the page shows the error and the text stays editable
+ * Converts a sent message to an event: a call when the text begins with a command, otherwise a message. The
+ * event's key depends only on the address, so that a message sent twice is a duplicate.
+ * @throws ParleyError `unknown-command`, `invalid-option`: the page shows the error and the text stays
+ *   editable
  */
 export function toEvent(
   commands: ReadonlyMap<string, Command>,
@@ -55,7 +56,7 @@ export function toEvent(
   };
 }
 
-/** What the page needs of a command for completion. `usage`: one line, as in {@link CommandView}. */
+/** Returns what the page needs to complete a command. `usage` is one line, as in {@link CommandView}. */
 export function toCommandView(command: Command, usage: string): CommandView {
   const freeText = freeTextOption(command);
   return {
@@ -86,7 +87,7 @@ export function toCommandView(command: Command, usage: string): CommandView {
   };
 }
 
-/** All numbers of a range of at most 11, as completions; none of a larger one. */
+/** Returns all numbers of a range of at most 11 as completions, and none for a larger range. */
 function numbers(min: number, max: number): string[] {
   if (max - min > 10) return [];
   return Array.from({ length: max - min + 1 }, (_, index) => `${min + index}`);

@@ -16,7 +16,7 @@ const libraries: Readonly<Record<string, string>> = {
   htm: import.meta.resolve("htm"),
   marked: import.meta.resolve("marked"),
   dompurify: import.meta.resolve("dompurify"),
-  // Loaded by the page when there is a formula or code to show.
+  // The page loads these when there is a formula or code to show.
   katex: import.meta.resolve("katex"),
   highlight: import.meta.resolve("@highlightjs/cdn-assets/es/highlight.min.js"),
   "intl-messageformat": import.meta.resolve("intl-messageformat"),
@@ -27,7 +27,7 @@ const libraries: Readonly<Record<string, string>> = {
   }),
 };
 
-/** The document in which diagrams are drawn, and the scripts that it loads. Its origin is no origin: `sandbox`. */
+/** The document in which diagrams are drawn, and its scripts. `sandbox` leaves it without an origin. */
 const diagramFrame = {
   document: "/page/diagram",
   scripts: {
@@ -36,7 +36,7 @@ const diagramFrame = {
   },
 } as const;
 
-/** What a library imports, by its name there: the files that stand for it, from where the library finds them. */
+/** Resolves what a library imports, by its name there, from where the library finds it. */
 function partsOf(library: string, parts: Readonly<Record<string, string>>): Record<string, string> {
   const { resolve } = createRequire(import.meta.resolve(library));
   return Object.fromEntries(
@@ -66,8 +66,9 @@ export interface DocumentToSend {
 }
 
 /**
- * Static files: the page's own at `/page/…`, libraries at `/vendor/…`, and the HTML documents. Paths are looked up in a
- * fixed table, so that no other file is reachable. Files are read on first use and cached for good.
+ * Serves static files: the page's own at `/page/…`, libraries at `/vendor/…`, and the HTML documents. Paths
+ * are looked up in a fixed table, so that no other file is reachable. Files are read on first use and cached
+ * for good.
  */
 export function createPageFiles() {
   const vendor = new Map(
@@ -100,7 +101,7 @@ export function createPageFiles() {
       ...(address === diagramFrame.document
         ? { "Content-Security-Policy": framePolicy, "X-Frame-Options": "SAMEORIGIN" }
         : {}),
-      // They are public, and a document without an origin is another one's.
+      // They are public, and a document without an origin counts as another origin.
       ...(address in diagramFrame.scripts ? { "Cross-Origin-Resource-Policy": "cross-origin" } : {}),
     };
     const etag = createHash("sha256").update(bytes).digest("base64url").slice(0, 22);
@@ -138,7 +139,7 @@ export function createPageFiles() {
       await send(request, response, 200, cache.get(path) ?? load(path, url));
       return true;
     },
-    /** Sends an HTML document with its Content Security Policy. `values`: few, by their names in the document. */
+    /** Sends an HTML document with its Content Security Policy. `values` are few, by name. */
     async sendDocument(
       request: IncomingMessage,
       response: ServerResponse,
@@ -156,7 +157,7 @@ export function createPageFiles() {
   };
 }
 
-/** A document in the language of the browser: with the import map, the page's messages, and its own few words. */
+/** Fills a document in the language of the browser: with the import map, the page's messages and values. */
 function toDocument(template: string, importMap: string, given: Readonly<Record<string, string>>): Buffer {
   const language = currentLanguage();
   const messages = Object.fromEntries(
@@ -164,7 +165,7 @@ function toDocument(template: string, importMap: string, given: Readonly<Record<
       /^(?:page|button)\./.test(key),
     ),
   );
-  // As a data block it is never run; an escaped "<" keeps it from ending early.
+  // A data block is never run, and an escaped "<" keeps it from ending early.
   const compiled = Object.fromEntries(
     Object.entries(messages).map(([key, text]) => [key, compileMessage(language, text)]),
   );
@@ -176,7 +177,7 @@ function toDocument(template: string, importMap: string, given: Readonly<Record<
   return Buffer.from(filled);
 }
 
-/** Runs what draws, which writes its styles into the drawing. Loads, sends and opens nothing, and has no origin. */
+/** Lets the drawing code run and write styles into the drawing. It can load, send and open nothing. */
 const framePolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -188,8 +189,9 @@ const framePolicy = [
 ].join("; ");
 
 /**
- * Allows own scripts and styles, the inline import map by its hash, images and media from memory (`blob:`,
- * `data:`), and the frame of diagrams. No other origins. Markup can only be set through DOMPurify (Trusted Types).
+ * Returns a policy that allows own scripts and styles, the inline import map by its hash, images and media
+ * from memory (`blob:`, `data:`), and the frame of diagrams. Other origins are not allowed. Markup can only
+ * be set through DOMPurify (Trusted Types).
  */
 function documentPolicy(importMap: string): string {
   const hash = createHash("sha256").update(importMap).digest("base64");

@@ -15,7 +15,7 @@ interface LoggedIn {
   readonly person: PagePerson;
   /** Absent for the shared account. */
   readonly account?: Account;
-  /** What bounds count for: an account in all its browsers, or one browser. */
+  /** What limits count for: an account in all its browsers, or one browser. */
   readonly boundsKey: string;
   /** Aborts when the session ends. */
   readonly signal: AbortSignal;
@@ -26,20 +26,21 @@ interface LoggedIn {
 /** What the login asks for: the page's password, a name with its password, or either of them. */
 type LoginForm = "password" | "account" | "either";
 
-/** @see {@link createPageLogin} */
+/** The options of {@link createPageLogin}. */
 interface PageLoginOptions {
   readonly accounts: Accounts;
   /** The page's password, which opens the shared account. */
   readonly password: string | undefined;
   readonly mode: PageLoginMode;
   readonly clock: Clock;
-  /** The address that wrong passwords count for. */
+  /** Returns the address that wrong passwords count for. */
   readonly addressOf: (request: IncomingMessage) => string;
 }
 
 /**
- * Who may open the page. Where there are accounts, nobody does without a login; a page's password opens the shared
- * account beside them. Failures of the store throw `store-unavailable`: then nobody is let in.
+ * Decides who may open the page. Where there are accounts, nobody does without a login. A page's password
+ * opens the shared account beside them. Failures of the store throw `store-unavailable`, and then nobody is
+ * let in.
  */
 export function createPageLogin({ accounts, password, mode, addressOf, clock }: PageLoginOptions) {
   const sessions = createSessions(password, addressOf, () => clock.monotonic());
@@ -54,7 +55,7 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
   }
 
   return {
-    /** `undefined`: a login is needed. */
+    /** Returns `undefined` where a login is needed. */
     async personOf(request: IncomingMessage): Promise<LoggedIn | undefined> {
       const key = sessions.sessionOf(request);
       if (key === undefined) return undefined;
@@ -83,7 +84,7 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
       return password === undefined ? "account" : "either";
     },
 
-    /** Starts a session: of an account, or without a name of the shared account. */
+    /** Starts a session of an account, or without a name, of the shared account. */
     async logIn(
       request: IncomingMessage,
       given: { readonly name: string; readonly password: string },
@@ -99,9 +100,9 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
     logOut: (request: IncomingMessage): string => sessions.logOut(request),
 
     /**
-     * Changes the password of the account that is logged in. Its other sessions end. Wrong passwords are delayed as at
-     * the login.
-     * @throws ParleyError `invalid-option`: the new password is too short or too long
+     * Changes the password of the account that is logged in. Its other sessions end. Wrong passwords are
+     * delayed as at the login.
+     * @throws ParleyError `invalid-option` where the new password is too short or too long
      */
     async changePassword(
       request: IncomingMessage,
@@ -128,28 +129,28 @@ function toHolder(account: Account | undefined): SessionHolder | undefined {
   return account === undefined ? undefined : { accountId: account.id, changedAt: account.changedAt };
 }
 
-/** Of a login: a stranger may send one. */
+/** The limit of a login's body, which a stranger may send. */
 const maxBytes = 4096;
 
 type PageLogin = ReturnType<typeof createPageLogin>;
 
-/** Login, logout and the own password. */
+/** Creates the routes of login, logout and the person's own password. */
 export function createLoginRoutes(pageLogin: PageLogin, log: Log) {
   const warnRarely = createRareLog(log);
   return {
-    /** `POST /api/login`, of anybody. */
+    /** Handles `POST /api/login`, which anybody may send. */
     async logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
       const { name, password } = await readJson(request, { maxBytes });
       const given = { name: toText(name), password: toText(password) };
       sendLogin(response, await pageLogin.logIn(request, given), given.name !== "");
     },
 
-    /** `POST /api/logout` */
+    /** Handles `POST /api/logout`. */
     logOut(request: IncomingMessage, response: ServerResponse): void {
       sendJson(response, 200, {}, { "Set-Cookie": pageLogin.logOut(request) });
     },
 
-    /** `POST /api/password`: 422 where the new one is not fit, 403 where the old one is wrong. */
+    /** Handles `POST /api/password`: 422 where the new one is not fit, 403 where the old one is wrong. */
     async changePassword(
       request: IncomingMessage,
       response: ServerResponse,
@@ -199,15 +200,15 @@ function toText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A header that every state-changing request must have: forms and images of other sites cannot set it. */
+/** Every state-changing request must have this header. Forms and images of other sites cannot set it. */
 const pageHeader = "x-parley";
 
-/** Who may open the page. `auto`: accounts where there are any, and everybody with the password where one is set. */
+/** Who may open the page. `auto` means accounts where there are any, besides a password that is set. */
 export type PageLoginMode = "auto" | "accounts";
 
 /**
- * Requires a password or accounts when the page is reachable from other machines, since everyone who opens it can spend
- * money on the gateway. `undefined`: nothing is wrong.
+ * Requires a password or accounts when other machines can reach the page, since everyone who opens it can
+ * spend money on the gateway. Returns `undefined` where nothing is wrong.
  */
 export function bindProblem(
   host: string,
@@ -226,15 +227,15 @@ export function checkBind(host: string, password: string | undefined, mode?: Pag
 }
 
 /**
- * Protects against cross-site request forgery: Origin, Sec-Fetch-Site, and a custom header that forces a preflight,
- * which is never granted. The HTTP server has checked the Host header.
+ * Protects against cross-site request forgery. It checks Origin, Sec-Fetch-Site, and a custom header that
+ * forces a preflight, which is never granted. The HTTP server has checked the Host header.
  * @param path as the HTTP server parsed it
  */
 export function isForeign(request: IncomingMessage, path: string): boolean {
   return !isNavigation(request, path) && !isFromPage(request);
 }
 
-/** A navigation to the page or a request for a static file. Other sites may link to them and learn nothing by it. */
+/** Whether it opens the page or a static file. Other sites may link to these and learn nothing by it. */
 function isNavigation(request: IncomingMessage, path: string): boolean {
   const isRead = request.method === "GET" || request.method === "HEAD";
   return isRead && !path.startsWith("/api/");

@@ -4,22 +4,22 @@ import type { Author, Origin } from "../../core/events.ts";
 /** Somebody who uses the page. */
 export interface PagePerson {
   readonly author: Author;
-  /** Of an account. Absent: the operator, whom no access rule lists. */
+  /** The origin of an account. It is absent for the operator, whom no access rule lists. */
   readonly origin?: Origin;
-  /** How the ids of this person's conversations begin. Nobody else's begin so. */
+  /** The ids of this person's conversations begin with this, and nobody else's do. */
   readonly conversationPrefix: string;
 }
 
 const sharedPrefix = "web:";
 const accountPrefix = /^web:@[0-9a-f]{12}:/;
 
-/** Everybody who uses the page without an account: one person, who is the operator. */
+/** Everybody who uses the page without an account counts as one person, the operator. */
 export const sharedPerson: PagePerson = {
   author: { id: "web:local", name: "You" },
   conversationPrefix: sharedPrefix,
 };
 
-/** The person of an account. `id`: 12 hexadecimal digits, never given to another account. */
+/** Returns the person of an account. `id` is 12 hexadecimal digits, never given to another account. */
 export function toAccountPerson({ id, name }: { readonly id: string; readonly name: string }): PagePerson {
   return {
     author: { id: accountAuthorId(id), name },
@@ -29,17 +29,17 @@ export function toAccountPerson({ id, name }: { readonly id: string; readonly na
   };
 }
 
-/** `Author.id` of an account. */
+/** Returns the `Author.id` of an account. */
 export function accountAuthorId(id: string): string {
   return `${sharedPrefix}@${id}`;
 }
 
-/** How the ids of the conversations of the person who has this one begin. */
+/** Returns the prefix of all conversations of the person who has this one. */
 export function conversationPrefixOf(conversationId: string): string {
   return accountPrefix.exec(conversationId)?.[0] ?? sharedPrefix;
 }
 
-/** `Author.id` of the person who has a conversation. */
+/** Returns the `Author.id` of the person who has a conversation. */
 export function ownerOf(conversationId: string): string {
   const [prefix] = accountPrefix.exec(conversationId) ?? [];
   return prefix === undefined ? sharedPerson.author.id : prefix.slice(0, -1);
@@ -53,8 +53,8 @@ export function asPerson<T>(person: PagePerson, work: () => T): T {
 }
 
 /**
- * Who sends the request that the running code handles.
- * @throws Error outside of {@link asPerson}: nobody is known there, and no default would be safe
+ * Returns who sends the request that the running code handles.
+ * @throws Error outside of {@link asPerson}, where nobody is known and no default would be safe
  */
 export function currentPerson(): PagePerson {
   const person = current.getStore();

@@ -36,9 +36,9 @@ import { inLanguage, translate } from "../../words/translate.ts";
 const sweepIntervalMs = 10 * 60_000;
 /** How often accounts that were closed or removed meanwhile are looked for. */
 const accountsIntervalMs = 10_000;
-/** How much of a refused file is read after the answer: a proxy that cannot send the rest says that the page is broken. */
+/** How much of a refused file is read after the answer, as some proxies report an error otherwise. */
 const uploadDrain = { maxBytes: 64 * 1024 * 1024, maxMs: 30_000 };
-/** The same of other requests, which strangers send too. */
+/** The same limits for other requests, which strangers send too. */
 const otherDrain = { maxBytes: 256 * 1024, maxMs: 5000 };
 
 const fineOutlook: GatewayOutlook = {
@@ -47,15 +47,15 @@ const fineOutlook: GatewayOutlook = {
   look: () => undefined,
 };
 
-/** @see {@link createWebPlatform} */
+/** The options of {@link createWebPlatform}. */
 export interface WebPlatformOptions {
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
-  /** Absolute path. Uploads are in `uploads/` below it. */
+  /** An absolute path. Uploads are in `uploads/` below it. */
   readonly dataDir: string;
   /** Encrypts uploads on disk. */
   readonly sealer: Sealer;
-  /** Uploads are not kept for longer than this. Default: no such bound. */
+  /** Uploads are not kept for longer than this. By default there is no such limit. */
   readonly retentionMs?: number;
   /** Addresses and networks whose X-Forwarded-For names the client. Default: none. */
   readonly trustedProxies?: readonly string[];
@@ -68,32 +68,34 @@ export interface WebPlatformOptions {
   readonly loginMode?: PageLoginMode;
   /** Whether models make the titles of chats. Default false. */
   readonly hasTitles?: boolean;
-  /** Default: the time of this process. */
+  /** The default is the time of this process. */
   readonly clock?: Clock;
-  /** Largest upload. Default 25 MB, of recordings 75 MB. */
+  /** The largest upload. Default 25 MB, and 75 MB for recordings. */
   readonly maxFileBytes?: number;
-  /** Whether the gateway answers. Default: it does. */
+  /** Whether the gateway answers. By default it does. */
   readonly outlook?: GatewayOutlook;
-  /** Describes the gateway. Called each time a page loads. */
+  /** Describes the gateway. It is called each time a page loads. */
   banner(): { readonly gateway: string; readonly isSandbox: boolean };
 }
 
 /** The local page as a platform. */
 export interface WebPlatform extends Platform {
   /**
-   * Handles a request to one of the page's paths. Resolves to false, without a response, for other paths. Contract:
-   * does not throw. Before `start` and after `stop` the response is 503. The caller has checked the Host header.
+   * Handles a request to one of the page's paths. Resolves to false, without a response, for other paths.
+   * Contract: does not throw. Before `start` and after `stop` the response is 503. The caller has checked the
+   * Host header.
    */
   handle(request: IncomingMessage, response: ServerResponse, target: RequestTarget): Promise<boolean>;
   /** Erases uploads. */
   readonly erasure: FileErasure;
-  /** @see {@link CreatedPlatform.accountOf} */
+  /** Returns who asks. @see {@link CreatedPlatform.accountOf} */
   accountOf(request: IncomingMessage): Promise<Asker | undefined>;
 }
 
 /**
- * The page in a browser: conversations, streamed answers, files and commands, over HTTP and server-sent events. It has
- * no HTTP server of its own: pass `handle` to one. The page loads nothing from other hosts.
+ * Creates the page in a browser: conversations, streamed answers, files and commands, over HTTP and
+ * server-sent events. It has no HTTP server of its own, so `handle` must be passed to one. The page loads
+ * nothing from other hosts.
  */
 export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   const { log, clock = systemClock } = options;
@@ -150,7 +152,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     if (path === "/api/logout" && request.method === "POST") return loginRoutes.logOut(request, response);
     if (path === "/api/password" && request.method === "POST")
       return await loginRoutes.changePassword(request, response, loggedIn);
-    // While paused, what is shown goes on and can be stopped; what would start something is refused.
+    // While paused, what is shown goes on and can be stopped, but nothing new may start.
     const isTaken = !isPaused || /^(?:GET|HEAD)$/.test(request.method ?? "") || path.endsWith("/cancel");
     if (context === undefined || stopped.signal.aborted || !isTaken) {
       sendProblem(response, 503, "stopping", translate("web.starting"));
@@ -161,7 +163,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     await asPerson(person, () => handleApi(own, { request, response, target, session }));
   }
 
-  /** Contract: does not throw. What stays is removed by the sweep. */
+  /** Contract: does not throw. The sweep removes what stays. */
   async function expireUploadsOf(messageKeys: ReadonlySet<string>): Promise<void> {
     try {
       if (await uploads.markStored(messageKeys)) clock.after(shownMs, sweepUploads, { keepsAlive: false });
@@ -299,7 +301,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
     openThread(address, { title }) {
       const from = toWebAddress(address);
-      // Derived from the address, so that the same call opens the same conversation after a restart too.
+      // The id is derived from the address: the same call opens the same conversation after a restart.
       const id = createHash("sha256").update(`thread ${from.conversationId} ${from.replyId}`).digest("hex");
       const conversationId = toSiblingId(from.conversationId, id.slice(0, 24));
       feeds

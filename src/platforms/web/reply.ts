@@ -5,14 +5,14 @@ import type { Feed } from "./feed.ts";
 import { blobUrl, type FileView, type ItemView } from "./views.ts";
 import { steadyClock } from "../../support/clock.ts";
 
-/** Shortest time between two text changes, which limits how often pages render. */
+/** The shortest time between two text changes, which limits how often pages render. */
 const minIntervalMs = 30;
 
 /**
- * A reply that is streamed to every page which shows its conversation. `firstText` is called after its first text,
- * `ended` after it has finished or failed: messages stored by then can replace their live form. `isFinal`: it cannot be
- * run again by a Retry or a confirmation. Of a private reply
- * nothing stays live after its end except what a Retry or a confirmation needs.
+ * Creates a reply that is streamed to every page which shows its conversation. `firstText` is called after
+ * its first text, and `ended` after it has finished or failed: messages stored by then can replace their live
+ * form. `isFinal` means that no Retry or confirmation can run it again. After the end of a private reply,
+ * only what a Retry or a confirmation needs stays live.
  */
 export function createWebReply(options: {
   address: WebAddress;
@@ -89,7 +89,7 @@ export function createWebReply(options: {
     },
     write(content) {
       if (isOver) return;
-      // The lead is left out: it quotes what the page shows as the message before.
+      // The lead is left out, because it quotes what the page shows as the message before.
       written = content.text;
       if (hooks.isCalm === true) return;
       if (feed.get(id) === undefined) feed.put(item());
@@ -142,7 +142,7 @@ export function createWebReply(options: {
       if (isOver) return;
       isOver = true;
       clearTimeout(timer);
-      // Another process may resume it: the history then has the outcome, this feed does not.
+      // Another process may resume it. The outcome is then in the history, but not in this feed.
       feed.discard(id);
     },
   };

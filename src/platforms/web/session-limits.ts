@@ -2,18 +2,18 @@ import type { ServerResponse } from "node:http";
 import { createFairSemaphore } from "../../support/fair-semaphore.ts";
 import { createRateLimiter } from "../../support/rate-limiter.ts";
 
-/** Bounds of one session, and of all together. A session is one browser, or everybody where there is no password. */
+/** The limits of one session and of all. A session is a browser, or everybody without a password. */
 export interface SessionLimits {
   readonly requestsPerMinute: number;
   readonly streams: number;
   readonly streamsPerSession: number;
-  /** Files that are being sent, each of which is in memory whole. More wait. */
+  /** Files that are being sent, each of which is in memory whole. Further ones wait. */
   readonly files: number;
   readonly filesPerSession: number;
-  /** Files that are being received. More wait. */
+  /** Files that are being received. Further ones wait. */
   readonly uploads: number;
   readonly uploadsPerSession: number;
-  /** Searches that read the store at once; of a session one. More wait. */
+  /** Searches that read the store at once, one for each session. Further ones wait. */
   readonly searches: number;
 }
 
@@ -31,11 +31,11 @@ export const defaultSessionLimits: SessionLimits = {
 
 const maxSessions = 1000;
 
-/** What a request needs besides being allowed. */
+/** The limits that a request is checked against. */
 export interface SessionBounds {
-  /** Milliseconds until the session may make a request; 0: this one may be made. */
+  /** Returns the milliseconds until the session may make a request. 0 allows this one. */
   takeRequest(session: string): number;
-  /** Reserves an event stream until the response closes. False: there are too many. */
+  /** Reserves an event stream until the response closes. Returns false where there are too many. */
   takeStream(session: string, response: ServerResponse): boolean;
   /** Resolves when a file may be loaded and sent. @throws Error when the client disconnects first */
   takeFile(session: string, response: ServerResponse): Promise<void>;
@@ -45,7 +45,6 @@ export interface SessionBounds {
   takeSearch(session: string, response: ServerResponse): Promise<void>;
 }
 
-/** @see {@link SessionBounds} */
 export function createSessionBounds(limits: SessionLimits = defaultSessionLimits): SessionBounds {
   const requests = createRateLimiter({ maxKeys: maxSessions });
   const files = createFairSemaphore({ max: limits.files, maxPerKey: limits.filesPerSession });

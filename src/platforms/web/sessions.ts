@@ -6,14 +6,14 @@ import { createLoginDelays } from "../../support/login-delays.ts";
 const cookieName = "parley_session";
 const sessionMs = 30 * 24 * 3_600_000;
 const maxSessions = 10_000;
-/** Of one account: its next login ends the one that was used least recently. */
+/** The limit of one account. Its next login ends the session that was used least recently. */
 const maxSessionsOfAccount = 50;
-/** Of the page's password, from one address, which may be that of a whole office. */
+/** The limit of the page's password from one address, which may be that of a whole office. */
 const maxSessionsOfAddress = 500;
-/** Key of the session of everybody, on a page that needs no login. */
+/** The key of the session that everybody has on a page that needs no login. */
 export const openSession = "local";
 
-/** The account that a session is of, and when its password was set. */
+/** The account of a session, and when its password was set. */
 export interface SessionHolder {
   readonly accountId: string;
   readonly changedAt: number;
@@ -21,23 +21,24 @@ export interface SessionHolder {
 
 interface Session {
   readonly expiresAt: number;
-  /** Absent: logged in with the page's password. */
+  /** Absent where somebody logged in with the page's password. */
   readonly holder: SessionHolder | undefined;
-  /** Whom it counts for: an account, or an address. */
+  /** The account or address that the session counts for. */
   readonly countedFor: string;
   readonly ended: AbortController;
 }
 
-/** Result of a login. `cookie` is a complete Set-Cookie value. */
+/** The result of a login. `cookie` is a complete Set-Cookie value. */
 export type Login =
   | { readonly kind: "logged-in"; readonly cookie: string }
   | { readonly kind: "wrong" }
   | { readonly kind: "limited"; readonly retryAfterMs: number };
 
 /**
- * Logins of the page. Sessions last 30 days and are in memory only: after a restart people log in again.
- * Wrong passwords are delayed by address, see {@link createLoginDelays}. Without a password every request without a
- * session of its own counts as logged in, in one session. Past their bound an account's logins end its own sessions.
+ * Manages logins of the page. Sessions last 30 days and are only in memory, so people log in again after a
+ * restart. Wrong passwords are delayed by address, see {@link createLoginDelays}. Without a password, every
+ * request without a session of its own counts as logged in, in one session. Past their limit, an account's
+ * logins end its own sessions.
  * @param password opens the page for everybody who has it
  * @param addressOf the address that failures count for
  */
@@ -46,9 +47,9 @@ export function createSessions(
   addressOf: (request: IncomingMessage) => string,
   now: () => number = () => performance.now(),
 ) {
-  /** By token hash. */
+  /** The sessions by token hash. */
   const sessions = new LRUCache<string, Session>({
-    // Sized rather than counted: `max` would preallocate.
+    // The size is limited rather than the count, because `max` would preallocate.
     maxSize: maxSessions,
     sizeCalculation: () => 1,
     dispose: ({ ended }) => ended.abort(),
@@ -56,7 +57,7 @@ export function createSessions(
   const delays = createLoginDelays(now);
   let open = new AbortController();
 
-  /** Ends the sessions that were used least recently, so that one more is within the bound. */
+  /** Ends the sessions that were used least recently, so that one more is within the limit. */
   function makeRoom(countedFor: string, max: number): void {
     const own = [...sessions.entries()].filter(([, session]) => session.countedFor === countedFor);
     for (const [key] of own.slice(max - 1)) sessions.delete(key);
@@ -73,7 +74,7 @@ export function createSessions(
   }
 
   return {
-    /** Key of the request's session, the same for all its requests. `undefined`: it has no valid session cookie. */
+    /** Returns the key of the request's session, or `undefined` without a valid session cookie. */
     sessionOf(request: IncomingMessage): string | undefined {
       const token = cookieOf(request, cookieName);
       const key = token === undefined ? "" : digest(token).toString("hex");
@@ -82,13 +83,12 @@ export function createSessions(
       return password === undefined ? openSession : undefined;
     },
 
-    /** The account that a session is of. `undefined`: it is of the page's password, or of nobody. */
+    /** Returns the account of a session, or `undefined` where it has none. */
     holderOf: (key: string): SessionHolder | undefined => sessions.get(key)?.holder,
 
-    /** Aborts when the session ends. */
+    /** Returns a signal that aborts when the session ends. */
     signalOf: (key: string): AbortSignal => (sessions.get(key)?.ended ?? open).signal,
 
-    /** Ends a session. */
     end(key: string): void {
       if (key === openSession) {
         open.abort();
@@ -96,7 +96,7 @@ export function createSessions(
       } else sessions.delete(key);
     },
 
-    /** All sessions of accounts. */
+    /** Lists all sessions of accounts. */
     held: (): readonly (readonly [string, SessionHolder])[] =>
       [...sessions.entries()].flatMap(([key, { holder }]) =>
         holder === undefined ? [] : [[key, holder] as const],
@@ -116,8 +116,9 @@ export function createSessions(
     },
 
     /**
-     * Starts a session of the account that `check` finds for what was given; `undefined`: it is wrong. During a delay
-     * it is not called. An attempt counts as failed until it is known to be right, so that many at once are delayed too.
+     * Starts a session of the account that `check` finds, or returns "wrong" where it finds none. During a
+     * delay `check` is not called. An attempt counts as failed until it is known to be right, so that many at
+     * once are delayed too.
      * @throws what `check` throws
      */
     async logInAs(request: IncomingMessage, check: () => Promise<SessionHolder | undefined>): Promise<Login> {

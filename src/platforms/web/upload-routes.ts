@@ -42,7 +42,7 @@ async function receiveUpload(
   sendJson(response, 201, { id: upload.id, isReadable: await mayBeRead(uploads, upload) });
 }
 
-/** Whether it is of a kind that is read. Of a large file that is found out when it is read. */
+/** Whether it is of a kind that is read. For a large file that is found out when it is read. */
 async function mayBeRead(uploads: Uploads, upload: Upload): Promise<boolean> {
   return upload.sizeBytes > maxSniffedBytes || isReadable(sniff(await uploads.bytesOf(upload)));
 }

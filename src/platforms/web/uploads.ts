@@ -10,36 +10,36 @@ import { steadyClock } from "../../support/clock.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
 import { sharedPerson } from "./page-person.ts";
 
-/** How long a file is kept that was sent, after its last use: for recovery and Retry. */
+/** How long a file that was sent is kept after its last use, for recovery and Retry. */
 const sentMs = 24 * 3_600_000;
-/** How long a file is kept that was not sent. */
+/** How long a file that was not sent is kept. */
 const unsentMs = 2 * 3_600_000;
 /** Pages that were told of a picture or recording may still be loading it when its message is stored. */
 export const shownMs = 30_000;
-/** Age of a file without its description that no process is writing any more. */
+/** After this time, no process is writing a file that has no description. */
 const brokenOffMs = 3_600_000;
 /** Many empty or tiny files would use up the disk's inodes. */
 const maxFiles = 1000;
-/** Of the files and bytes of all, what one account may have: others must have room too. */
+/** The part of all files and bytes that one account may have, so that others have room too. */
 const maxShareOfAccount = 1 / 4;
-/** Slowest upload: below this many bytes a second on average, after `graceMs`, it is ended. */
+/** A slower upload is ended: fewer bytes a second on average than this, after `graceMs`. */
 const slowest = { bytesPerSecond: 1024, graceMs: 15_000 };
 
-/** What is known of an upload beside its bytes. */
+/** The description of an upload beside its bytes. */
 export interface UploadMeta {
   readonly name: string;
   readonly mediaType: string;
   readonly sizeBytes: number;
   readonly durationMs?: number;
-  /** `Author.id` of who sent it. Absent: {@link sharedPerson}. */
+  /** The `Author.id` of the sender. Absent for {@link sharedPerson}. */
   readonly owner?: string;
   /** Unix ms. */
   readonly createdAt: number;
-  /** The message it was sent with; `undefined` before. */
+  /** The message it was sent with, or `undefined` before that. */
   readonly sentIn?: {
     readonly conversationId: string;
     readonly messageKey: string;
-    /** A call reads its files anew in each attempt, a message only until it is stored. */
+    /** A call reads its files anew in each attempt, but a message only until it is stored. */
     readonly isCall: boolean;
   };
 }
@@ -49,16 +49,16 @@ export interface Upload extends UploadMeta {
   readonly id: string;
 }
 
-/** @see {@link createUploads} */
+/** The options of {@link createUploads}. */
 interface UploadOptions {
   readonly sealer: Sealer;
-  /** Of one file. */
+  /** The limit of one file. */
   readonly maxBytes: number;
-  /** Of a file that claims to be a recording. Default: as of the others. */
+  /** The limit of a file that claims to be a recording. The default is that of other files. */
   readonly maxRecordingBytes?: number;
-  /** Of all files together, those that are being received included. */
+  /** The limit of all files together, those that are being received included. */
   readonly maxTotalBytes: number;
-  /** Nothing is kept for longer than this. Default: see {@link createUploads}. */
+  /** Nothing is kept for longer than this. For the default see {@link createUploads}. */
   readonly retentionMs?: number | undefined;
   readonly now?: () => number;
 }
@@ -70,9 +70,10 @@ interface Entry {
 }
 
 /**
- * Uploaded files on disk, sealed, so that messages and their files survive a restart until they are processed. A file
- * is removed once its message is stored (pictures and recordings, which pages load, half a minute later), a day after its last use at the latest, and after two hours when it was not
- * sent.
+ * Keeps uploaded files on disk, sealed, so that messages and their files survive a restart until they are
+ * processed. A file is removed once its message is stored, and half a minute later if it is a picture or
+ * recording, which pages load. At the latest it is removed a day after its last use, or two hours after if it
+ * was not sent.
  */
 export function createUploads(directory: string, options: UploadOptions) {
   const { maxTotalBytes, retentionMs = Infinity, now = () => steadyClock.now() } = options;
@@ -80,15 +81,15 @@ export function createUploads(directory: string, options: UploadOptions) {
     isClaimedSound(claimed) ? (options.maxRecordingBytes ?? options.maxBytes) : options.maxBytes;
   const files = createUploadFiles(directory, options.sealer);
   let loading: Promise<Map<string, Entry>> | undefined;
-  /** Messages whose reply cannot run again. */
+  /** The messages whose reply cannot run again. */
   const finishedKeys = new Set<string>();
-  /** Messages that are stored and have files here, and since when, in Unix ms. */
+  /** The messages that are stored and have files here, and since when, in Unix ms. */
   const storedKeys = new Map<string, number>();
   let inProgress = 0;
-  /** Bytes of all files, those that are being received included. */
+  /** The bytes of all files, those that are being received included. */
   let usedBytes = 0;
 
-  /** All files by id, read from disk once. */
+  /** Returns all files by id, read from disk once. */
   function entries(): Promise<Map<string, Entry>> {
     loading ??= files.list().then(
       (found) => {
@@ -140,7 +141,7 @@ export function createUploads(directory: string, options: UploadOptions) {
     all.set(id, { ...entry, meta, usedAt: now() });
   }
 
-  /** The shared account is everybody and has all there is. */
+  /** Whether an account has used its share. The shared account stands for everybody and may use all. */
   function isShareUsed(all: ReadonlyMap<string, Entry>, owner = sharedPerson.author.id): boolean {
     if (owner === sharedPerson.author.id) return false;
     const own = [...all.values()].filter(({ meta }) => meta?.owner === owner);
@@ -155,7 +156,7 @@ export function createUploads(directory: string, options: UploadOptions) {
     received: { bytes: number },
   ) {
     const startedAt = now();
-    // `destroyOnReturn` would close the socket, and the answer that says what is wrong with it.
+    // `destroyOnReturn` would close the socket, and so lose the answer that says what is wrong.
     const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
     for await (const chunk of chunks) {
       received.bytes += chunk.length;
@@ -170,7 +171,7 @@ export function createUploads(directory: string, options: UploadOptions) {
   }
 
   return {
-    /** `undefined` when there is no such upload. */
+    /** Returns `undefined` when there is no such upload. */
     find,
     /** Removes a file. Unknown ids are ignored. */
     remove,
@@ -212,7 +213,7 @@ export function createUploads(directory: string, options: UploadOptions) {
     },
 
     /**
-     * The bytes of an attachment made by {@link toAttachment}.
+     * Returns the bytes of an attachment made by {@link toAttachment}.
      * @throws ParleyError `attachment-gone`, `attachment-too-large`, `store-corrupt`
      */
     async read(attachment: Attachment, { maxBytes: wanted, signal }: DownloadOptions): Promise<Uint8Array> {
@@ -231,7 +232,7 @@ export function createUploads(directory: string, options: UploadOptions) {
       return bytes;
     },
 
-    /** The bytes of an upload. @throws ParleyError `attachment-gone`, `store-corrupt` */
+    /** Returns the bytes of an upload. @throws ParleyError `attachment-gone`, `store-corrupt` */
     async bytesOf({ id, name, sizeBytes }: Upload, signal?: AbortSignal): Promise<Buffer> {
       let bytes: Buffer;
       try {
@@ -244,12 +245,12 @@ export function createUploads(directory: string, options: UploadOptions) {
       return bytes;
     },
 
-    /** Saves which message a file is sent with. Counts as a use. */
+    /** Saves which message a file is sent with. It counts as a use. */
     async assign(upload: Upload, sentIn: NonNullable<UploadMeta["sentIn"]>): Promise<void> {
       await saveMeta({ ...upload, sentIn });
     },
 
-    /** The message was not accepted: the files count as not sent. */
+    /** Makes the files count as not sent, because the message was not accepted. */
     async release({ sentIn: _sentIn, ...upload }: Upload): Promise<void> {
       await saveMeta(upload);
     },
@@ -259,15 +260,16 @@ export function createUploads(directory: string, options: UploadOptions) {
       await removeSent((sentIn) => sentIn.conversationId === conversationId);
     },
 
-    /** Removes everything of a person, also what was not sent. What is not readable is removed as well. */
+    /** Removes everything of a person, even what was not sent. Unreadable files are removed as well. */
     async removeOf(owner: string): Promise<void> {
       for (const [id, { meta }] of await entries())
         if (meta === undefined || isOf(meta, owner)) await remove(id);
     },
 
     /**
-     * The messages are stored and need their files no more: removes them, except pictures and recordings, which pages
-     * may be loading; {@link sweep} removes those 30 s later. Files of calls stay. Returns whether a sweep is due.
+     * Removes the files of messages that are stored and need them no more. Pages may be loading pictures and
+     * recordings, so {@link sweep} removes those 30 s later. Files of calls stay. Returns whether a sweep is
+     * due.
      */
     async markStored(messageKeys: ReadonlySet<string>): Promise<boolean> {
       await removeSent(
@@ -282,15 +284,15 @@ export function createUploads(directory: string, options: UploadOptions) {
       return storedKeys.size > before;
     },
 
-    /** Removes the files of all stored messages now: there are no pages any more. */
+    /** Removes the files of all stored messages now, because there are no pages any more. */
     async removeStored(): Promise<void> {
       await removeSent(({ messageKey }) => storedKeys.has(messageKey));
       storedKeys.clear();
     },
 
     /**
-     * The next sweep removes the files of this message: its reply is final. Not at once, since a call whose end is not
-     * recorded yet is run again after a crash.
+     * Lets the next sweep remove the files of this message, whose reply is final. They are not removed at
+     * once, since a call whose end is not recorded yet is run again after a crash.
      */
     expireOf(messageKey: string): void {
       finishedKeys.add(messageKey);
@@ -316,7 +318,6 @@ export function createUploads(directory: string, options: UploadOptions) {
   };
 }
 
-/** @see {@link createUploads} */
 export type Uploads = ReturnType<typeof createUploads>;
 
 /** Whether this person sent it. */
@@ -340,7 +341,7 @@ export function toAttachment(upload: Upload): Attachment {
   };
 }
 
-/** Whether pages load the file itself; the others they show by name. */
+/** Whether pages load the file itself. They show other files by name. */
 function isShownByPages({ mediaType }: UploadMeta): boolean {
   return /^(image|audio|video)\//.test(mediaType);
 }
@@ -362,14 +363,14 @@ function tooLarge(name: string, maxBytes: number): ParleyError {
 }
 
 const idPattern = /^[0-9a-f]{32}$/;
-/** Bytes that are sealed at once: an upload needs no more memory than this. */
+/** How many bytes are sealed at once. An upload needs no more memory than this. */
 const chunkBytes = 1024 * 1024;
 const lengthBytes = 4;
 
 /** A file on disk as it was found at the start. */
 interface FoundUpload {
   readonly id: string;
-  /** `undefined`: it was not completed, or cannot be opened with the keys. */
+  /** `undefined` where the file was not completed, or cannot be opened with the keys. */
   readonly meta: UploadMeta | undefined;
   readonly sizeOnDisk: number;
   /** Unix ms. */
@@ -377,8 +378,8 @@ interface FoundUpload {
 }
 
 /**
- * Uploads on disk, sealed: `<id>` holds chunks, each with its length before it, and `<id>.json` what is known of them.
- * Every chunk is bound to its upload and position, so that chunks cannot be exchanged.
+ * Keeps uploads on disk, sealed. `<id>` holds chunks, each with its length before it, and `<id>.json` holds
+ * their description. Every chunk is bound to its upload and position, so that chunks cannot be exchanged.
  */
 function createUploadFiles(directory: string, sealer: Sealer) {
   const bodyOf = (id: string) => join(directory, id);
@@ -391,13 +392,13 @@ function createUploadFiles(directory: string, sealer: Sealer) {
       const opened = sealer.open(metaName(id), await readFile(metaOf(id)));
       return JSON.parse(Buffer.from(opened).toString("utf8")) as UploadMeta;
     } catch {
-      // Missing, or sealed with a key that is gone: there is no such upload any more.
+      // It is missing, or sealed with a key that is gone. Then the upload is gone too.
       return undefined;
     }
   }
 
   return {
-    /** Everything in the folder. */
+    /** Lists everything in the folder. */
     async list(): Promise<FoundUpload[]> {
       const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return [];
@@ -446,7 +447,7 @@ function createUploadFiles(directory: string, sealer: Sealer) {
       await writeFile(metaOf(id), sealed, { mode: 0o600 });
     },
 
-    /** @throws ParleyError as {@link Sealer.open} does; an Error with code `ENOENT` where there is no such file */
+    /** @throws ParleyError as {@link Sealer.open} does, or an Error with code `ENOENT` without a file */
     async read(id: string, signal?: AbortSignal): Promise<Buffer> {
       const stored = await readFile(bodyOf(id), signal === undefined ? {} : { signal });
       const chunks: Uint8Array[] = [];
@@ -463,7 +464,7 @@ function createUploadFiles(directory: string, sealer: Sealer) {
       await utimes(metaOf(id), time, time);
     },
 
-    /** Files that are not there are ignored. */
+    /** Removes a file, or does nothing where there is none. */
     async remove(id: string): Promise<void> {
       await rm(metaOf(id), { force: true });
       await rm(bodyOf(id), { force: true });

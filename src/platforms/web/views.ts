@@ -7,7 +7,7 @@ import { actionsOf, type ReplyAction } from "../../core/press.ts";
 import type { AnswerVersion, ExcerptPart, MessagePart, StoredMessage } from "../../core/storage.ts";
 import { toItemId, toPageId } from "./address.ts";
 
-/** A file of a message on the page. `url` is relative to this server, except of a link. */
+/** A file of a message on the page. `url` is relative to this server, except for a link. */
 export type FileView =
   | { readonly kind: "image"; readonly url: string; readonly name: string; readonly altText: string }
   | { readonly kind: "audio"; readonly url: string; readonly name: string; readonly transcript?: string }
@@ -25,32 +25,31 @@ export interface ItemView {
   readonly createdAt: number;
   /** Untrusted Markdown. */
   readonly text: string;
-  /** What the model thought before it, as plain text. */
+  /** What the model thought before the text, as plain text. */
   readonly thoughts?: string;
   /** What is being done, while there is no text. */
   readonly status?: string;
   readonly files: readonly FileView[];
   /** Plain sentences, shown below the text. */
   readonly notices: readonly string[];
-  /** Why the answer failed, as a plain sentence. */
-  /** Why it failed; empty where that is not stored. */
+  /** Why it failed, as a plain sentence. It is empty where that is not stored. */
   readonly failure?: string;
   /** Present when the failed answer can be retried. */
   readonly retryKey?: string;
   /** A button that runs the call again as confirmed. */
   readonly confirm?: ConfirmButton;
-  /** Buttons below a finished answer. */
+  /** The buttons below a finished answer. */
   readonly actions?: readonly ReplyAction[];
   readonly model?: string;
-  /** Of a stored answer, where it is known. */
+  /** Present for a stored answer where it is known. */
   readonly usage?: UsageView;
   /** True when the person stopped the answer or the stream broke off. */
   readonly isInterrupted?: boolean;
-  /** True for a message whose turn has not begun: another answer is being made. It can be taken back. */
+  /** True while another answer is made before the message's turn begins. It can be taken back. */
   readonly isWaiting?: true;
-  /** True for a private call and its answer: not part of the stored conversation. */
+  /** True for a private call and its answer, which are not part of the stored conversation. */
   readonly isPrivate?: true;
-  /** Of a stored answer: those that stood in its place before, oldest first. */
+  /** The versions that stood in the place of a stored answer before, oldest first. */
   readonly versions?: readonly VersionView[];
 }
 
@@ -63,8 +62,8 @@ export interface VersionView extends Pick<
 /** A change of a conversation. Pages apply changes in order. */
 export type Change =
   /**
-   * Adds an item at the end, or before the item with id `before`; replaces the item with the same id, or the one with
-   * id `replaces`.
+   * Adds an item at the end, or before the item with id `before`. It replaces the item with the same id, or
+   * the one with id `replaces`.
    */
   | { readonly kind: "put"; readonly item: ItemView; readonly replaces?: string; readonly before?: string }
   /** Appends `text`. `at` is the length before it, by which a page notices that it missed a change. */
@@ -73,7 +72,7 @@ export type Change =
   | { readonly kind: "drop"; readonly id: string }
   /** The conversation was deleted. */
   | { readonly kind: "gone" }
-  /** The call `replyId` opened another conversation. Ids are page ids. */
+  /** The call `replyId` opened another conversation. The ids are page ids. */
   | {
       readonly kind: "opened";
       readonly replyId: string;
@@ -81,18 +80,18 @@ export type Change =
       readonly title: string;
     };
 
-/** The last items of a conversation, sent when a page connects. `mayHaveMore`: there may be earlier ones. */
+/** The last items, sent when a page connects. `mayHaveMore` means that there may be earlier ones. */
 export interface SnapshotView {
   readonly items: readonly ItemView[];
   readonly mayHaveMore: boolean;
 }
 
-/** The forms of the settings panel; those with the same `scope` belong together. */
+/** The forms of the settings panel. Those with the same `scope` belong together. */
 export interface SettingsView {
   readonly forms: readonly (Form & { readonly scope: string })[];
 }
 
-/** The list of conversations: pinned ones besides the most recent. `mayHaveMore`: there may be older ones. */
+/** The list of conversations: pinned and recent ones. With `mayHaveMore` there may be older ones. */
 export interface ConversationsView {
   readonly conversations: readonly {
     readonly id: string;
@@ -104,38 +103,38 @@ export interface ConversationsView {
   readonly mayHaveMore: boolean;
 }
 
-/** Sent when a page connects and after each change. `isChanged`: the list is to be loaded again. */
+/** Sent when a page connects and after each change. `isChanged` means that the list must be loaded again. */
 export interface ListStateView {
-  /** Ids of conversations whose answer is being made. */
+  /** The ids of conversations whose answer is being made. */
   readonly running: readonly string[];
-  /** What keeps the gateway from answering now, as a sentence. Absent: nothing. */
+  /** A sentence on what keeps the gateway from answering now. Absent where nothing does. */
   readonly trouble?: string;
   readonly isChanged: boolean;
 }
 
-/** What a search found, the newest first. `next`: given to the next request; absent: all was searched. */
+/** The results of a search, newest first. The next request takes `next`, which is absent at the end. */
 export interface SearchView {
   readonly found: readonly {
     readonly id: string;
     readonly title: string;
     /** Unix milliseconds. */
     readonly updatedAt: number;
-    /** The message that was found. Absent: only the title was. */
+    /** The message that was found. It is absent where only the title was. */
     readonly itemId?: string;
     readonly excerpt?: readonly ExcerptPart[];
   }[];
   readonly next?: string;
 }
 
-/** The model that answers in a conversation, and those that may. `name`: of the field of the form `key`. */
+/** The model that answers in a conversation, and those that may. `name` is a field of the form `key`. */
 export interface ModelView {
   readonly key: string;
   readonly name: string;
-  /** Set for this conversation; empty: none is. */
+  /** The model set for this conversation, or an empty string. */
   readonly chosen: string;
-  /** What answers where none is set, with where that is from: "gpt-4o (default)". */
+  /** The model that answers where none is set, with its source: "gpt-4o (default)". */
   readonly otherwise: string;
-  /** Allowed models that can chat. Empty while the gateway has not listed them. */
+  /** The allowed models that can chat. It is empty while the gateway has not listed them. */
   readonly models: readonly string[];
 }
 
@@ -151,7 +150,7 @@ export interface StateView {
   };
   /** Whether the person can log out. */
   readonly hasPassword: boolean;
-  /** Of the account that is logged in. Absent for the shared one. */
+  /** The name of the account that is logged in. Absent for the shared one. */
   readonly accountName?: string;
 }
 
@@ -161,12 +160,12 @@ export interface CommandView {
   readonly description: string;
   /** `/imagine <prompt> [size:…]` */
   readonly usage: string;
-  /** Name of the option that takes text without an option name. */
+  /** The name of the option that takes text without an option name. */
   readonly freeText?: string;
   readonly options: readonly OptionView[];
 }
 
-/** An option of a command. `values`: all allowed values, or none when there are too many to list. */
+/** An option of a command. `values` are all allowed values, or empty when there are too many to list. */
 export interface OptionView {
   readonly name: string;
   readonly kind: "string" | "integer" | "boolean" | "attachment";
@@ -174,14 +173,14 @@ export interface OptionView {
   readonly isRequired: boolean;
   readonly values: readonly string[];
   readonly completesModels: boolean;
-  /** Only models that can do this are completed. Default: all. */
+  /** Only models that can do this are completed. By default all are. */
   readonly operation?: ModelOperation;
 }
 
 /** Converts a stored message. A retried answer has the id of its first attempt. */
 export function toItem(conversationId: string, message: StoredMessage): ItemView {
   const text = toText(message.parts);
-  // What a command has heard is its answer.
+  // The text that a command has heard is its answer.
   const isCommand = message.role === "user" && parseCommandLine(text) !== undefined;
   const { failure, turnKey, notices = [] } = message;
   const isFailed = message.outcome === "failed";
@@ -259,16 +258,16 @@ function toFile(
   }
 }
 
-/** URL of a conversation's blob. `name`: file name of a download. */
+/** Returns the URL of a conversation's blob. `name` is the file name of a download. */
 export function blobUrl(conversationId: string, hash: string, name: string): string {
   return `/api/conversations/${toPageId(conversationId)}/blobs/${hash}?name=${encodeURIComponent(name)}`;
 }
 
-/** What answers have used, all calls together. */
+/** The usage of answers, all calls together. */
 export interface UsageView {
-  /** In prompts and answers. Absent: nothing that was used is measured in tokens. */
+  /** The tokens of prompts and answers. Absent where nothing that was used is measured in tokens. */
   readonly tokens?: number;
-  /** Absent: no call has a known price. */
+  /** Absent where no call has a known price. */
   readonly costUsd?: number;
   /** Whether some of it is estimated. */
   readonly isEstimated?: true;
@@ -276,7 +275,7 @@ export interface UsageView {
   readonly isPartial?: true;
 }
 
-/** What one answer has used. `undefined`: nothing is known of it. */
+/** Returns what one answer has used, or `undefined` where nothing is known. */
 export function toUsageView({ calls }: Receipt): UsageView | undefined {
   const usages = calls.flatMap(({ usage }) => usage ?? []);
   const tokens = usages.flatMap(({ promptTokens, completionTokens }) =>
@@ -294,7 +293,7 @@ export function toUsageView({ calls }: Receipt): UsageView | undefined {
   };
 }
 
-/** The sum of several answers. */
+/** Returns the sum of several answers. */
 export function sumUsage(usages: readonly UsageView[]): UsageView {
   const tokens = usages.flatMap((usage) => usage.tokens ?? []);
   const costs = usages.flatMap(({ costUsd }) => costUsd ?? []);

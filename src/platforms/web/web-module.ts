@@ -5,7 +5,7 @@ import { isAddressOrNetwork } from "../../support/client-address.ts";
 import { accountName } from "./accounts/accounts.ts";
 import { bindProblem } from "./page-login.ts";
 
-/** The local page for the registry. */
+/** Describes the local page for the registry. */
 export const web = definePlatform({
   id: "web",
   title: "Page",

@@ -5,7 +5,7 @@ import { isTextOf, type SentMessage, type ShownMessage } from "../people/sent-me
 import { findDisorder } from "./order-check.ts";
 import { findOutcomes, isAnswerTo, textOf, type Outcome } from "./outcomes.ts";
 
-/** Counts that must be 0. */
+/** These counts must be 0. */
 export const faultCounts = [
   "doubled",
   "lost",
@@ -25,15 +25,15 @@ export type FaultCount = (typeof faultCounts)[number];
 export interface Account extends Readonly<Record<FaultCount, number>> {
   readonly sent: number;
   readonly answered: number;
-  /** Ended in a failure with a Retry of its own turn. */
+  /** Those that ended in a failure with a Retry of the same turn. */
   readonly sealed: number;
-  /** Refused in words during a fault that explains it, and not answered. */
+  /** Those that were refused in words during a fault that explains it, and not answered. */
   readonly refused: number;
-  /** The same by reason. */
+  /** The refused ones by reason. */
   readonly refusals: Readonly<Record<string, number>>;
-  /** Deleted by its author. */
+  /** Those that their authors deleted. */
   readonly withdrawn: number;
-  /** Edited by its author. */
+  /** Those that their authors edited. */
   readonly edited: number;
   /** One line for each fault. */
   readonly problems: readonly string[];
@@ -41,7 +41,7 @@ export interface Account extends Readonly<Record<FaultCount, number>> {
   readonly evidence: readonly string[];
 }
 
-/** What an account is made of. The bot must have stopped. */
+/** The facts that an account is made from. The bot must have stopped. */
 export interface Evidence {
   readonly sent: readonly SentMessage[];
   readonly shown: readonly ShownMessage[];
@@ -109,18 +109,18 @@ export async function checkAccount(options: Evidence): Promise<Account> {
   const edited = sent.filter(({ edits }) => edits.length > 0).length;
   return { sent: sent.length, ...counts, edited, refusals, problems, evidence: [...evidence] };
 
-  /** What the messages of a reply show now, and those of its stored answer. */
+  /** Returns what the messages of a reply show now, and those of its stored answer. */
   function showingOf({ entry, kept }: Outcome): readonly { readonly id: string; readonly text: string }[] {
     const known = JSON.stringify([entry?.turn?.address ?? {}, kept]);
     return shown.filter(({ id }) => known.includes(id)).map(({ id, text }) => ({ id, text }));
   }
 
-  /** How often the turn that begins with an event was started. */
+  /** Returns how often the turn that begins with an event was started. */
   function attemptsAt(key: string | undefined): number {
     return outcomes.find(({ entry }) => entry?.event.key === key)?.entry?.turn?.attempts ?? 0;
   }
 
-  /** Each message has exactly one outcome. */
+  /** Checks that each message has exactly one outcome. */
   function judge(outcome: Outcome): void {
     const { entry, answers, isAnswered, retry, refusal, kept } = outcome;
     const one = outcome.sent;
@@ -165,7 +165,7 @@ export async function checkAccount(options: Evidence): Promise<Account> {
     }
   }
 
-  /** A message is stored once, and so is the answer that is shown. */
+  /** Checks that a message is stored once, and so is the answer that is shown. */
   function checkKept({ sent: one, entry, answers, isAnswered, retry, history, kept }: Outcome): void {
     if (entry === undefined || one.deletedAt !== undefined || retry !== undefined || !isAnswered) return;
     const questions = history.filter(
@@ -173,7 +173,7 @@ export async function checkAccount(options: Evidence): Promise<Account> {
     ).length;
     if (questions !== 1) report("misstored", `${one.label} is stored ${questions} times`);
     const shownText = parseAnswer(answers[0]?.text ?? "")?.text;
-    // A batch that was split later is stored under the key of its first message alone.
+    // A batch that was split later is stored only under the key of its first message.
     const answersTo = kept.length > 0 ? kept : history.filter((message) => isAnswerTo(message, one.label));
     const keptTexts = answersTo.map(({ parts }) => parseAnswer(textOf(parts))?.text);
     if (keptTexts.length !== 1 || keptTexts[0] !== shownText)

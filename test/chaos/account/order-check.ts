@@ -3,15 +3,15 @@ import type { FaultWindows } from "../fault-windows.ts";
 import { isTextOf, type ShownMessage } from "../people/sent-message.ts";
 import { textOf, type Outcome } from "./outcomes.ts";
 
-/** How long an instance waits for what the others are accepting: `settleMs` of the scheduler, and a margin for it. */
+/** How long an instance waits for what others are accepting: the scheduler's `settleMs`, and a margin. */
 const settleMs = 140;
 /** Slack delivers again what is not acknowledged by then. */
 const maxDelayMs = 3000;
 
 /**
- * A line, and what it is about, for each answer that is shown, or message that is stored, before one that was sent earlier in the same
- * conversation. Each instance has Discord's messages in their order. Slack delivers each to one instance: nobody else
- * knows of it while that one is paused or cannot reach the store.
+ * Returns a line, and its subject, for each shown answer or stored message that comes before one that was
+ * sent earlier in the same conversation. Each instance has Discord's messages in their order. Slack delivers
+ * each to one instance, and no other knows it while that one is paused or cannot reach the store.
  */
 export function findDisorder(
   outcomes: readonly Outcome[],
@@ -52,7 +52,7 @@ export function findDisorder(
     return isLate && windows.had(["paused", "store"], sentAt, sentAt + afterMs);
   }
 
-  /** Twice the position of the answer, and the place within an answer to several. */
+  /** Returns twice the position of the answer, plus the place within an answer to several. */
   function shownAt({ sent, answers }: Outcome): number {
     const [answer] = answers;
     if (answer === undefined) return 0;
@@ -61,13 +61,13 @@ export function findDisorder(
   }
 }
 
-/** With how long after it was sent it was accepted, and how it was delivered. */
+/** Names a message with how long after its sending it was accepted, and how it was delivered. */
 function nameOf({ sent, entry }: Outcome): string {
   const afterMs = acceptedAfterMs({ sent, entry });
   return `${sent.label} (sent at ${sent.sentAt}, accepted after ${afterMs} ms; ${sent.deliveries().join(", ")})`;
 }
 
-/** As the clock of the process says, which may be wrong by minutes. */
+/** Returns the time by the clock of the process, which may be wrong by minutes. */
 function acceptedAfterMs({ sent, entry }: Pick<Outcome, "sent" | "entry">): number {
   return (entry?.acceptedAt ?? Number.NaN) - sent.sentAt;
 }

@@ -9,7 +9,7 @@ import type { Refusal, SentMessage, ShownMessage } from "../people/sent-message.
 /** What is known about one sent message at the end. */
 export interface Outcome {
   readonly sent: SentMessage;
-  /** Its accepted event: that which is answered, or the one that leads to it. */
+  /** Its accepted event: the one that is answered, or the one that leads to it. */
   readonly entry: InboxEntry | undefined;
   /** Messages with an answer to it and without a Retry. */
   readonly answers: readonly ShownMessage[];
@@ -18,9 +18,9 @@ export interface Outcome {
   /** The message whose Retry runs its turn again. */
   readonly retry: ShownMessage | undefined;
   readonly refusal: Refusal | undefined;
-  /** The conversation that it is stored in. Empty where it was not accepted. */
+  /** The conversation that it is stored in. It is empty where it was not accepted. */
   readonly history: readonly StoredMessage[];
-  /** Complete stored answers of its own turn. */
+  /** The complete stored answers of its own turn. */
   readonly kept: readonly StoredMessage[];
 }
 
@@ -37,7 +37,7 @@ export async function findOutcomes(
     const known = histories.get(id);
     if (known !== undefined) return known;
     const all = await store.conversations.recent(id, { maxMessages: 10_000 });
-    // As people and models are shown it: the last attempt of each turn.
+    // People and models are shown the last attempt of each turn.
     const history = withoutRetriedAttempts(all);
     histories.set(id, history);
     return history;
@@ -46,7 +46,7 @@ export async function findOutcomes(
     store,
     sent.flatMap(({ keys }) => keys),
   );
-  /** By key, the first key of the turn that answers it. */
+  /** Maps a key to the first key of the turn that answers it. */
   const turns = new Map<string, string>();
   for (const { event, turn } of entries.values())
     for (const key of turn?.keys ?? []) turns.set(key, event.key);
@@ -63,7 +63,7 @@ export async function findOutcomes(
     sent.map(async (one): Promise<Outcome> => {
       const entry = one.keys.map((key) => entries.get(key)).findLast((found) => found !== undefined);
       const history = await historyOf(entry);
-      // Of `/chat` with a message, only the message itself can be answered.
+      // For `/chat` with a message, only the message itself can be answered.
       const answered = entry === undefined ? one.keys : [entry.event.key];
       const turnKeys = answered.flatMap((key) => [key, turns.get(key) ?? key]);
       const answers = (mentions.get(one.label) ?? [])
@@ -90,7 +90,7 @@ export function isAnswerTo({ role, outcome, parts }: StoredMessage, label: strin
   return parseAnswer(textOf(parts))?.labels.includes(label) === true;
 }
 
-/** The text of a stored message. */
+/** Returns the text of a stored message. */
 export function textOf(parts: StoredMessage["parts"]): string {
   return parts.map((part) => (part.kind === "text" ? part.text : "")).join("");
 }

@@ -9,12 +9,12 @@ import { diskFaults, groupFaults, postgresFaults, redisFaults } from "./store-fa
 
 /** A store that faults are made in. */
 export interface ChaosStore {
-  /** `STORE_URL` */
+  /** The `STORE_URL`. */
   readonly url: string;
   faults(tools: FaultTools): readonly FaultMaker[];
-  /** Kinds of faults that cannot be made here, and why. */
+  /** The kinds of faults that cannot be made here, and why. */
   readonly notMade: readonly string[];
-  /** What is at rest, of the present primaries. */
+  /** Returns the data at rest of the present primaries. */
   bytes(): Promise<Buffer>;
   remove(): Promise<void>;
 }
@@ -54,11 +54,11 @@ const kinds = {
   },
 } satisfies Readonly<Record<string, (folder: string) => Promise<ChaosStore>>>;
 
-/** Kinds of stores, as `--store` takes them. */
+/** The kinds of stores, as `--store` takes them. */
 export type ChaosStoreName = keyof typeof kinds;
 export const chaosStoreNames = Object.keys(kinds) as readonly ChaosStoreName[];
 
-/** `folder`: for what the store keeps in files of its own. */
+/** `folder` is for what the store keeps in files of its own. */
 export function startChaosStore(name: ChaosStoreName, folder: string): Promise<ChaosStore> {
   return kinds[name](folder);
 }

@@ -4,7 +4,7 @@ import type { FaultWindows } from "../fault-windows.ts";
 import type { People } from "../people/people.ts";
 import type { Random } from "../random.ts";
 
-/** Names of the faults, as `--only` takes them. */
+/** The names of the faults, as `--only` takes them. */
 export const faultNames = [
   "killed",
   "killedAtOnce",
@@ -43,11 +43,11 @@ export interface FaultMaker {
   readonly name: FaultName;
   /** How often it is picked, relative to the others. */
   readonly weight: number;
-  /** Resolves when it is over; false where it could not be made now. */
+  /** Resolves when it is over, with false where it could not be made now. */
   make(): Promise<boolean>;
 }
 
-/** What faults are made with. */
+/** The tools that faults are made with. */
 export interface FaultTools {
   readonly bots: readonly Bot[];
   readonly people: Pick<People, "actUntilAcknowledged">;
@@ -61,7 +61,7 @@ export interface FaultTools {
 /** Makes faults of the given kinds. */
 export interface Faults {
   readonly counts: Readonly<Partial<Record<FaultName, number>>>;
-  /** Makes one fault; resolves when it is over. */
+  /** Makes one fault, and resolves when it is over. */
   makeOne(): Promise<void>;
 }
 

@@ -4,7 +4,7 @@ import type { SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
 import type { SlackSimulator } from "../../simulators/slack/simulator.ts";
 import type { FaultMaker, FaultTools } from "./faults.ts";
 
-/** Errors, rate limits, closed connections and second deliveries of the platforms; a gateway that fails. */
+/** Makes errors, rate limits, closed connections and redeliveries of the platforms, and gateway failures. */
 export function platformFaults(
   simulators: {
     readonly discord: DiscordSimulator;
@@ -15,7 +15,7 @@ export function platformFaults(
 ): FaultMaker[] {
   const { discord, slack, gateway } = simulators;
 
-  /** Discord's next requests fail, for a while. */
+  /** Makes Discord's next requests fail for a while. */
   async function failDiscord(status: number, times: number): Promise<void> {
     const fault = {
       status,

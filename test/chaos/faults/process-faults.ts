@@ -6,9 +6,9 @@ const minuteMs = 60_000;
 /** A start may fail, e.g. while the store is down. */
 const maxReadyMs = 8000;
 
-/** Kills, drains, rolling updates, pauses and clock steps. */
+/** Makes kills, drains, rolling updates, pauses and clock steps. */
 export function processFaults({ bots, people, random, windows, leaseMs, hasRoom }: FaultTools): FaultMaker[] {
-  /** A bot, mostly once it is connected: one that dies at every start does nothing else. */
+  /** Picks a bot, mostly once it is connected. One that dies at every start does nothing else. */
   async function pickBot(): Promise<Bot> {
     const bot = random.pick(bots);
     if (random.next() < 0.85) await Promise.race([bot.ready(), sleep(maxReadyMs)]);

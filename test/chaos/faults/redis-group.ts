@@ -5,21 +5,21 @@ import type { Random } from "../random.ts";
 /** Servers of Redis that replace a lost primary by themselves. */
 export interface RedisGroup {
   readonly url: string;
-  /** A present primary; of a cluster any one. */
+  /** Returns a present primary. In a cluster it is any one. */
   primary(random: Random): Promise<RedisServer>;
   /** Resolves when another server serves what this one did. */
   whenReplaced(server: RedisServer): Promise<void>;
   /** Resolves when every primary has a replica that is in step. */
   whenWhole(): Promise<void>;
-  /** Folders of the present primaries. */
+  /** Returns the folders of the present primaries. */
   folders(): Promise<readonly string[]>;
   remove(): Promise<void>;
 }
 
-/** Three primaries with a replica each. */
+/** Starts three primaries with a replica each. */
 export async function startClusterGroup(): Promise<RedisGroup> {
   const redis = await startCluster();
-  // Keys of all three: a primary is found by a key that it serves.
+  // These are keys of all three. A primary is found by a key that it serves.
   const keys = Array.from({ length: 16 }, (_, index) => `{${index}}`);
   const served = new Map<RedisServer, string>();
   return {

@@ -10,21 +10,21 @@ type Admin = ReturnType<typeof createClient>;
 /** A Redis behind one address, and a second one that can take its place. */
 export interface RedisPair {
   readonly url: string;
-  /** The server behind the address. */
+  /** Returns the server behind the address. */
   primary(): RedisServer;
-  /** Another password for a while; connections are closed. */
+  /** Sets another password for a while. Connections are closed. */
   changePassword(forMs: number): Promise<void>;
-  /** Every write fails for a while: out of memory. */
+  /** Makes every write fail for a while, as without memory. */
   runOutOfMemory(forMs: number): Promise<void>;
   /**
-   * The other server becomes the primary and the old one crashes. The new one has every acknowledged write: writes
-   * are held until it has caught up.
+   * Makes the other server the primary, and the old one crash. The new one has every acknowledged write,
+   * since writes are held until it has caught up.
    */
   failOver(): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** Starts both servers; the second one is connected for a failover only. */
+/** Starts both servers. The second one is connected only for a failover. */
 export async function startRedisPair(): Promise<RedisPair> {
   const servers = await Promise.all([startRedis(), startRedis()]);
   let [primary, standby] = servers;

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const sizeMb = 48;
 
-/** A folder on a file system of its own, which can be filled. */
+/** A folder on its own file system, which can be filled. */
 export interface SmallDisk {
   readonly folder: string;
   /** Writes until there is no space left. */
@@ -16,14 +16,14 @@ export interface SmallDisk {
   remove(): Promise<void>;
 }
 
-/** Mounts a file system in memory. `undefined`: this user or system cannot. */
+/** Mounts a file system in memory. Returns `undefined` where this user or system cannot. */
 export async function mountSmallDisk(): Promise<SmallDisk | undefined> {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return undefined;
   const folder = await mkdtemp(join(tmpdir(), "parley-disk-"));
   try {
     await run("mount", ["-t", "tmpfs", "-o", `size=${sizeMb}m`, "tmpfs", folder]);
   } catch {
-    // A container without the capability.
+    // This is a container without the capability.
     await rm(folder, { recursive: true });
     return undefined;
   }

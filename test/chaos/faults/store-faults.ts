@@ -8,7 +8,7 @@ import type { SmallDisk } from "./small-disk.ts";
 
 type Tools = Pick<FaultTools, "random" | "windows" | "leaseMs">;
 
-/** Crashes, pauses, a changed password, no memory, and failover of a Redis. */
+/** Makes crashes, pauses, a changed password, no memory, and failover of a Redis. */
 export function redisFaults(redis: RedisPair, { random, windows, leaseMs }: Tools): FaultMaker[] {
   const during = (work: () => Promise<void>) => async (): Promise<boolean> => {
     await windows.during("store", work);
@@ -45,9 +45,9 @@ export function redisFaults(redis: RedisPair, { random, windows, leaseMs }: Tool
   ];
 }
 
-/** Crashes, pauses and failovers of servers that replace a lost primary by themselves. */
+/** Makes crashes, pauses and failovers of servers that replace a lost primary by themselves. */
 export function groupFaults(group: RedisGroup, { random, windows, leaseMs }: Tools): FaultMaker[] {
-  // The next fault meets replicas that are in step: no group survives the loss of both.
+  // The next fault meets replicas that are in step, since no group survives the loss of both.
   const during = (work: (server: RedisServer) => Promise<void>) => async (): Promise<boolean> => {
     await windows.during("store", async () => {
       await work(await group.primary(random));
@@ -70,7 +70,7 @@ export function groupFaults(group: RedisGroup, { random, windows, leaseMs }: Too
       weight: 2,
       make: during(async (server) => {
         server.pause();
-        // Sometimes long enough to be replaced, and then it wakes as a primary that is none.
+        // The pause may be long enough for a replacement. The server then wakes as a primary that is none.
         await sleep(random.between(leaseMs / 4, leaseMs * 4));
         server.resume();
       }),
@@ -87,14 +87,14 @@ export function groupFaults(group: RedisGroup, { random, windows, leaseMs }: Too
   ];
 }
 
-/** Crashes, pauses, closed connections and refused writes of a Postgres. */
+/** Makes crashes, pauses, closed connections and refused writes of a Postgres. */
 export function postgresFaults(server: PostgresServer, { random, windows, leaseMs }: Tools): FaultMaker[] {
   const during = (work: () => Promise<void>) => async (): Promise<boolean> => {
     await windows.during("store", work);
     return true;
   };
   const setReadOnly = async (value: "on" | "off") => {
-    // From another database, which takes writes.
+    // This comes from another database, which takes writes.
     await server.query(`ALTER DATABASE postgres SET default_transaction_read_only = ${value}`, "template1");
     // New connections have the setting.
     await server.terminateConnections();
@@ -131,7 +131,7 @@ export function postgresFaults(server: PostgresServer, { random, windows, leaseM
   ];
 }
 
-/** A full disk under an SQLite file. */
+/** Fills the disk under an SQLite file. */
 export function diskFaults(disk: SmallDisk, { random, windows }: Tools): FaultMaker[] {
   return [
     {

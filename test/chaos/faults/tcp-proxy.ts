@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 /** A loopback port in front of a server that may be exchanged for another one. */
 export interface TcpProxy {
   readonly port: number;
-  /** Ends all connections; new ones go to this port. */
+  /** Ends all connections. New ones go to this port. */
   switchTo(port: number): void;
   close(): Promise<void>;
 }

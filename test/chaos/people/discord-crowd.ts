@@ -22,10 +22,10 @@ import {
   type ShownMessage,
 } from "./sent-message.ts";
 
-/** Threads in which people go on, the latest ones. */
+/** How many of the latest threads people go on in. */
 const liveThreads = 4;
 
-/** People on Discord: direct messages, mentions, threads that the bot opened, slash commands. */
+/** Creates people on Discord: direct messages, mentions, threads that the bot opened, slash commands. */
 export async function createDiscordCrowd(
   random: Random,
   count: number,
@@ -79,7 +79,7 @@ export async function createDiscordCrowd(
     return sent;
   }
 
-  /** Corrects a message once or twice, also while it is being answered. */
+  /** Corrects a message once or twice, even while it is being answered. */
   function editSoon(person: Person, message: ReturnType<Person["sends"]>, sent: SentMessage): void {
     for (const afterMs of random.next() < 0.3 ? [300, 700] : [random.between(0, 2500)])
       later.run(() => {
@@ -90,7 +90,7 @@ export async function createDiscordCrowd(
       }, afterMs);
   }
 
-  /** Has the last answer of a channel made anew, whosever it is. */
+  /** Regenerates the last answer of a channel, whosever it is. */
   function regenerate(person: Person, channel: ChannelHandle): void {
     const answer = channel.fromBot().findLast(
       // Others do not see a private answer.
@@ -139,7 +139,7 @@ export async function createDiscordCrowd(
       .map(({ content }) => content);
   }
 
-  /** What the person sees as the response to a command: the bot's words, or Discord's own. */
+  /** Returns what the person sees as the response to a command: the bot's words, or Discord's own. */
   function refusalOf(used: Use): Refusal | undefined {
     for (const content of responsesTo(used)) {
       const refusal = parseAnswer(content) === undefined ? toRefusal(content) : undefined;

@@ -1,4 +1,4 @@
-/** What people have in mind to do. */
+/** Runs what people have in mind to do. */
 export interface Later {
   /** Runs `work` in so many milliseconds. */
   run(work: () => void, afterMs: number): void;
@@ -6,7 +6,7 @@ export interface Later {
   done(): Promise<void>;
 }
 
-/** Timers that can be waited for. */
+/** Creates timers that can be waited for. */
 export function createLater(): Later {
   const waiting = new Set<Promise<void>>();
   return {

@@ -9,36 +9,36 @@ import { createSlackCrowd } from "./slack-crowd.ts";
 
 const onDiscord = 5;
 const onSlack = 3;
-/** Slack allows 50 edits a minute: more answers would only queue up. */
+/** Slack allows 50 edits a minute, so more answers would only queue up. */
 const slackIntervalMs = 2500;
-/** Mean time between messages. */
+/** The mean time between messages. */
 const paceMs = 300;
-/** People wait while so many of the latest messages have no outcome, for a while. */
+/** While so many of the latest messages have no outcome, people wait for a while. */
 const maxWaiting = 10;
 const latest = 30;
 const maxWaitMs = 2000;
 
 /** People on both platforms at once. */
 export interface People {
-  /** Environment of the bot. */
+  /** The environment of the bot. */
   readonly settings: Readonly<Record<string, string>>;
   readonly discord: DiscordSimulator;
   readonly slack: SlackSimulator;
   /** Everything sent so far, in order. */
   readonly sent: readonly SentMessage[];
-  /** One message in each lasting conversation. */
+  /** Sends one message in each lasting conversation. */
   begin(): void;
-  /** Somebody says something. */
+  /** Lets somebody say something. */
   act(): void;
-  /** A new person writes on Slack. Resolves at once when the bot acknowledges it; false: it does not. */
+  /** Lets a new person write on Slack. Resolves as soon as the bot acknowledges it, or to false. */
   actUntilAcknowledged(): Promise<boolean>;
-  /** Resolves when what people still had in mind is done: edits, deletions, clicks. */
+  /** Resolves when people have done what they had in mind: edits, deletions, clicks. */
   done(): Promise<void>;
-  /** Every message of the bot, on each platform in the order in which they were posted. */
+  /** Returns every message of the bot, on each platform in the order in which they were posted. */
   shown(): readonly ShownMessage[];
-  /** How often somebody has pressed Regenerate. */
+  /** Returns how often somebody has pressed Regenerate. */
   regenerations(): number;
-  /** How many of the latest messages have no outcome yet. */
+  /** Returns how many of the latest messages have no outcome yet. */
   waiting(): number;
   /** Advances Slack's clock, for redeliveries after one and five minutes. */
   passTime(): void;
@@ -107,7 +107,7 @@ export function startTalking(people: People, random: Random): { stop(): Promise<
     while (!stopping.signal.aborted) {
       people.act();
       await sleepUnlessAborted(paceMs * 2 * random.next(), stopping.signal);
-      // On a slow machine the bot must not drown; lost messages must not end the conversation.
+      // On a slow machine the bot must not drown, but lost messages must not end the conversation.
       for (let waitedMs = 0; waitedMs < maxWaitMs && !stopping.signal.aborted; waitedMs += paceMs) {
         if (people.waiting() <= maxWaiting) break;
         await sleepUnlessAborted(paceMs, stopping.signal);

@@ -1,29 +1,29 @@
 /** What somebody sent: a message, or the use of a command. */
 export interface SentMessage {
-  /** `#e12`: in its text, and in the model's answer to it. */
+  /** A label such as `#e12`, in its text and in the model's answer to it. */
   readonly label: string;
-  /** A word of its text that no answer repeats: where it is found, the text itself is kept. Of an edited one the last. */
+  /** A word of its text that no answer repeats. It shows where the text is kept. An edit changes it. */
   secret: string;
   /** The secrets that its author has edited away. The label stays, and with it what the answer says. */
   readonly edits: Edit[];
-  /** As the people see it. Answers within one are in the order of its messages. */
+  /** The conversation as people see it. Answers in one are in the order of its messages. */
   readonly conversation: string;
   readonly platform: "discord" | "slack";
   readonly kind: "direct" | "thread" | "mention" | "ask" | "private-ask" | "chat";
-  /** Key of the event whose turn answers it, after those of the event that leads to it, if any (`/chat`). */
+  /** The key of the event whose turn answers it, after those that lead to it, if any (`/chat`). */
   readonly keys: readonly string[];
   readonly sentAt: number;
   /** When its author deleted it, in Unix milliseconds. */
   deletedAt?: number;
   /** Whether the bot is known to have received the deletion. */
   isDeletionReceived?: () => boolean;
-  /** The words that refuse it, as far as its author sees any now. */
+  /** Returns the words that refuse it, as far as its author sees any now. */
   readonly refusal: () => Refusal | undefined;
-  /** Of a command: all that its author sees as the response; to explain faults. */
+  /** Returns all that a command's author sees as the response, to explain faults. */
   readonly told?: () => readonly string[];
   /** Whether the platform delivered it again, so that later messages may have arrived before it. */
   readonly isRedelivered: () => boolean;
-  /** How each of its deliveries ended, where the platform knows. */
+  /** Returns how each of its deliveries ended, where the platform knows. */
   readonly deliveries: () => readonly string[];
 }
 
@@ -33,19 +33,19 @@ export interface Edit {
   readonly secret: string;
   /** Unix milliseconds. */
   readonly at: number;
-  /** Whether the bot is known to have received it. Absent: it depends on who was listening. */
+  /** Whether the bot is known to have received it. Without this it depends on who was listening. */
   readonly isReceived?: () => boolean;
 }
 
 /**
- * How somebody learns that a message is not answered. `unconfirmed`: an answer that only one person sees on Slack, which
- * cannot be edited and may have been shown, so that it is not posted again.
+ * How somebody learns that a message is not answered. `unconfirmed` is an answer that only one person sees on
+ * Slack. It cannot be edited and may have been shown, so it is not posted again.
  */
 export interface Refusal {
-  /** `platform`: the platform itself says that the bot does not respond. */
+  /** `platform` means that the platform itself says that the bot does not respond. */
   readonly reason: "store" | "stopping" | "busy" | "platform" | "unconfirmed" | "other";
   readonly words: string;
-  /** It says that an answer may come all the same. */
+  /** Whether it says that an answer may come all the same. */
   readonly isConditional?: boolean;
 }
 
@@ -54,37 +54,37 @@ export interface ShownMessage {
   readonly platform: SentMessage["platform"];
   readonly id: string;
   readonly text: string;
-  /** What the bot, or the platform, notes of its reply; to explain faults. */
+  /** What the bot, or the platform, notes about its reply, to explain faults. */
   readonly origin: string;
-  /** Event key of its Retry button. */
+  /** The event key of its Retry button. */
   readonly retryKey: string | undefined;
-  /** It still says that an answer comes. */
+  /** Whether it still says that an answer comes. */
   readonly isUnfinished: boolean;
 }
 
 /** The people of one platform. */
 export interface Crowd {
-  /** Environment of the bot. */
+  /** The environment of the bot. */
   readonly settings: Readonly<Record<string, string>>;
-  /** One message in each lasting conversation, so that the bot knows them. */
+  /** Sends one message in each lasting conversation, so that the bot knows them. */
   begin(nextLabel: () => string): SentMessage[];
-  /** Somebody says something somewhere; sometimes several messages in a row. */
+  /** Lets somebody say something somewhere, sometimes several messages in a row. */
   act(nextLabel: () => string): SentMessage[];
-  /** Every message of the bot, in the order in which they were posted. */
+  /** Returns every message of the bot, in the order in which they were posted. */
   shown(): readonly ShownMessage[];
-  /** How often somebody has pressed Regenerate. */
+  /** Returns how often somebody has pressed Regenerate. */
   regenerations(): number;
   /** Resolves when its people have done what they had in mind: edits, deletions, clicks. */
   done(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Of messages that their authors delete soon after. */
+/** The share of messages that their authors delete soon after. */
 export const deletedShare = 0.06;
 
-/** Of messages that their authors correct soon after, once or several times. */
+/** The share of messages that their authors correct soon after, once or several times. */
 export const editedShare = 0.15;
-/** How often people have an answer made anew, by message that is sent. */
+/** How often people have an answer regenerated, for each message that is sent. */
 export const regeneratedShare = 0.25;
 
 /** Whether a text is that of a message, in one of its forms. */
@@ -92,17 +92,17 @@ export function isTextOf(text: string, { secret, edits }: Pick<SentMessage, "sec
   return [secret, ...edits.map((edit) => edit.secret)].some((word) => text.includes(`(${word})`));
 }
 
-/** Text of a message with that label. */
+/** Returns the text of a message with that label. */
 export function toText(label: string, secret: string): string {
   return `please say ${label} (${secret})`;
 }
 
-/** The secret word of a message. */
+/** Returns the secret word of a message. */
 export function toSecret(label: string): string {
   return `hush${label.slice(1)}x${Math.random().toString(36).slice(2, 8)}`;
 }
 
-/** Which refusal the words of a notice are. `undefined`: they refuse nothing. */
+/** Returns which refusal the words of a notice are, or `undefined` where they refuse nothing. */
 export function toRefusal(words: string): Refusal | undefined {
   if (words.includes("Slack did not confirm")) return { reason: "unconfirmed", words, isConditional: true };
   if (words.includes("may still get an answer")) return { reason: "store", words, isConditional: true };

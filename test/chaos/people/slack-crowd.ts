@@ -19,7 +19,7 @@ import {
   type ShownMessage,
 } from "./sent-message.ts";
 
-/** Threads in which people go on, the latest ones. */
+/** How many of the latest threads people go on in. */
 const liveThreads = 4;
 
 interface Thread {
@@ -27,17 +27,17 @@ interface Thread {
   readonly root: string;
 }
 
-/** {@link createSlackCrowd} */
+/** The result of {@link createSlackCrowd}. */
 export interface SlackCrowd extends Crowd {
   readonly slack: SlackSimulator;
-  /** A new person writes; `acknowledged` resolves the moment that the bot acknowledges it, false after 3 s without. */
+  /** Lets a new person write. `acknowledged` tells at once that the bot has, or after 3 s that it has not. */
   actAlone(nextLabel: () => string): { readonly sent: SentMessage; readonly acknowledged: Promise<boolean> };
 }
 
-/** How long an acknowledgement is waited for: Slack's deadline. */
+/** How long an acknowledgement is waited for, which is Slack's deadline. */
 const acknowledgedWithinMs = 3000;
 
-/** People on Slack: threads in direct messages, mentions and their threads, slash commands. */
+/** Creates people on Slack: threads in direct messages, mentions and their threads, slash commands. */
 export async function createSlackCrowd(random: Random, count: number): Promise<SlackCrowd> {
   const slack = await createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) });
   const people = Array.from({ length: count }, (_, n) => slack.person(`Person${n}`));
@@ -131,7 +131,7 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
     person.edits(ts, text, { channel });
   }
 
-  /** Has the last answer of a thread made anew, whosever it is. */
+  /** Regenerates the last answer of a thread, whosever it is. */
   function regenerate(person: Person, channel: string, { root }: Thread): void {
     const answer = slack
       .everything()
@@ -206,7 +206,7 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
   }
 
   function refusalOf(result: Interaction | undefined, alone: Person | undefined): Refusal | undefined {
-    // What the bot says, also after Slack said that the bot did not respond in time.
+    // The bot may say something even after Slack said that the bot did not respond in time.
     const said = findRefusal(toldOf(result, alone));
     if (said !== undefined) return said;
     return result?.kind === "failed"

@@ -289,7 +289,7 @@ test("while too many calls wait under the platform's limits, new messages are re
   expect(world.gateway.requests).toHaveLength(1);
 });
 
-// A thread has the id of the message it hangs on, on Discord and on Slack: its key may be the id of the conversation.
+// A thread's id is its root message's, on Discord and Slack. So its key may be the conversation's id.
 it("what was said in a thread before is sent with the message that the thread hangs on, when that is a question later", async () => {
   await world.ask("My ship is a sloop.");
   await world.ask("Which is it?", { key: "fake:c1" });

@@ -12,7 +12,7 @@ interface Sent {
   readonly content: string | readonly { readonly type: string; readonly text?: string }[];
 }
 
-/** Returns why a strict server refuses these messages, with its status; `undefined`: it answers them. */
+/** Returns why a strict server refuses these messages, with a status, or `undefined` where it answers. */
 type Strict = (messages: readonly Sent[]) => readonly [status: number, words: string] | undefined;
 
 const textOf = ({ content }: Sent): string =>
@@ -24,7 +24,7 @@ const words = (messages: readonly Sent[]): string => messages.map(textOf).join("
 interface Room {
   readonly world: World;
   readonly gateway: ScriptedGateway;
-  /** The messages of each chat request. */
+  /** Returns the messages of each chat request. */
   readonly asked: () => Sent[][];
   /** Sends a message and waits for the end of its reply. */
   say(text: string, more?: Partial<IncomingMessage>): Promise<SeenReply>;
@@ -40,7 +40,7 @@ afterEach(async () => {
   for (const one of open.splice(0).toReversed()) await one.close();
 });
 
-/** The real client and assistant in front of a server that refuses what it does not take. */
+/** Starts the real client and assistant in front of a server that refuses what it does not take. */
 async function start(strict: Strict): Promise<Room> {
   const models = { object: "list", data: ["m", "whisper"].map((id) => ({ id, object: "model" })) };
   const gateway = await startScriptedGateway((request) => {
@@ -90,7 +90,7 @@ async function start(strict: Strict): Promise<Room> {
 const picture = (id = "png"): Partial<IncomingMessage> => ({
   attachments: [{ id, name: `${id}.png`, source: {} }],
 });
-/** An odd word: no server's words are recognised here. */
+/** It is an odd word, since no server's words are recognised here. */
 const odd = "xyzzy";
 
 it("a picture that is refused once is not sent again with later questions, and another one is", async () => {

@@ -41,7 +41,7 @@ describe("/help", () => {
     expect(text).toContain("`/forget`");
     expect(text).toContain("Settings now: `chat-model` `chatty`, `language` `automatic`, `calm` `off`.");
     expect(text).toContain(`\`/help settings\` explains all ${settingNames.length}.`);
-    // Two messages of Discord.
+    // This fits into two messages of Discord.
     expect(text.length).toBeLessThan(3400);
   });
 
@@ -64,7 +64,7 @@ describe("/help", () => {
     expect(text).toMatch(/`answer-to`: .* For `channel`\. Now `mentions` \(default\)\./);
     expect(text).toMatch(/`place-budget`: .* For `channel`, `server`\. Now no limit\./);
     expect(text).toContain("- `for:me` (yourself) and `for:here` (this conversation): everyone.");
-    // Two messages of Discord.
+    // This fits into two messages of Discord.
     expect(text.length).toBeLessThan(3400);
     expect((await help()).text).toContain("`calm` `on` (your own)");
   });

@@ -6,7 +6,7 @@ import type { Backend } from "../../../src/conversations/backend.ts";
 const at = { space: "record", key: "k" } as const;
 const text = '{"value":{"name":"Ann","count":12}}';
 
-/** A store that holds one value under every key. */
+/** Makes a store that holds one value under every key. */
 function storeOf(stored: string) {
   const backend = {
     reader: () => ({

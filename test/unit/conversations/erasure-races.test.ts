@@ -12,7 +12,7 @@ import { createKeyedQueue } from "../../../src/support/keyed-queue.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { messageOf } from "../../support/store-samples.ts";
 
-/** One process's access to the store. */
+/** Opens one process's access to the store. */
 function openProcess(backend: Backend) {
   const store = createKeyValueStore(backend);
   const options = { store, blobs: createBlobEntries(store), writers: createKeyedQueue() };

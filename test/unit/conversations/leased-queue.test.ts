@@ -10,7 +10,7 @@ beforeEach(() => {
   clock = createManualClock();
 });
 
-/** A lease service in memory that can fail, and that counts renewals. */
+/** Makes a lease service in memory that can fail, and that counts renewals. */
 function createFakeLeases() {
   const held = new Map<string, { holder: string; until: number }>();
   const state = { isDown: false, renewals: 0 };

@@ -23,7 +23,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** A log that counts the messages it reads. */
+/** Makes a log that counts the messages it reads. */
 function openCountingStore() {
   const read = { count: 0 };
   const toReader = (reader: EntryReader): EntryReader => ({
@@ -53,7 +53,7 @@ describe("a history of long files", () => {
     for (let n = 0; n < 60; n++) await conversations.append("test:long", messageOf(`m${n}`, text));
     read.count = 0;
     const recent = await conversations.recent("test:long", { maxMessages: 201, maxChars: 100_000 });
-    // With the oldest of them there are more characters than that, which tells that there is more.
+    // With the oldest of them, the characters exceed the limit, which tells that there is more.
     expect(recent.map(({ id }) => id)).toEqual(Array.from({ length: 11 }, (_, n) => `m${n + 49}`));
     expect(read.count).toBeLessThan(25);
     const all = await conversations.recent("test:long", { maxMessages: 201 });

@@ -29,7 +29,7 @@ describe("searching a text", () => {
     const long = marked("needle", `${"hay ".repeat(100)}needle ${"straw ".repeat(100)}`);
     expect(long).toMatch(/^… (?:hay )+\[needle\] (?:straw ?)+(?:\w+ )?…$/);
     expect(long.length).toBeLessThan(230);
-    // Letters that become several: the place is found all the same.
+    // Some letters become several, but the place is found all the same.
     expect(marked("ziel", `${"ﬃ".repeat(200)} ${"한".repeat(200)} Ziel`)).toContain("[Ziel]");
   });
 

@@ -20,7 +20,7 @@ import { eventOf, messageOf } from "../../support/store-samples.ts";
 /** A message that is missing is looked for again without a wait. */
 const hasty: Clock = { ...systemClock, sleep: async () => {} };
 
-/** Reads entries as a server that was replaced, and has none of them, while `isStale`; indexes are read as they are. */
+/** Reads entries as a replaced server without any, while `isStale`. Indexes are read as they are. */
 function withStaleReads(sqlite: SqliteBackend) {
   const state = { isStale: false };
   const backend: Backend = {
@@ -37,7 +37,7 @@ function withStaleReads(sqlite: SqliteBackend) {
   return { backend, state };
 }
 
-/** Reads entries from another server than it writes to, so many times. */
+/** Reads entries so many times from another server than it writes to. */
 function withReadsOf(sqlite: SqliteBackend, other: SqliteBackend, times: number): Backend {
   let left = times;
   const source = () => (left-- > 0 ? other : sqlite);

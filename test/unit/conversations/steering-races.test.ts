@@ -62,7 +62,7 @@ describe("two processes that change an accepted message at the same moment", () 
     await accept();
     await inbox.close(["a", "b"], { attempts: 1 });
   }
-  /** What is stored of `b`. */
+  /** Returns what is stored for `a` and `b`. */
   async function stored(): Promise<string> {
     return JSON.stringify(await store.getMany("inbox", ["a", "b"]));
   }

@@ -6,7 +6,7 @@ import { backendOf, dataFolderOf, storeUrlProblem } from "../../../src/conversat
 import { parsePostgresUrl } from "../../../src/conversations/postgres/postgres-client.ts";
 import { isParleyError } from "../../../src/core/errors.ts";
 
-/** Printed with the shrunk example when a property fails. */
+/** These are printed with the shrunk example when a property fails. */
 const bounds = { seed: 8, numRuns: 150 };
 
 const part = fc.oneof(

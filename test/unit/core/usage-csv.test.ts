@@ -19,7 +19,7 @@ const row: UsageRow = {
   unpricedCalls: 0,
 };
 
-/** The cells of an RFC 4180 text. */
+/** Returns the cells of an RFC 4180 text. */
 function parse(csv: string): string[][] {
   const lines: string[][] = [[]];
   for (const [, quoted, plain, end] of csv

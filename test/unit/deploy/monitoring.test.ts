@@ -23,7 +23,7 @@ interface Rule {
 const ownLabels = ["job", "instance"];
 const ownMetrics = new Map([["up", new Set(ownLabels)]]);
 
-/** Every metric that a bot exports: each source is given, each instrument is used once. */
+/** Returns every metric that a bot exports. Each source is given, and each instrument is used once. */
 async function readMetrics(): Promise<Map<string, Set<string>>> {
   const latency = createLatencyHistogram();
   latency.observe("read", "ok", 0.001);

@@ -6,13 +6,13 @@ export interface UsedMetric {
   readonly matchers: readonly { readonly label: string; readonly operator: string; readonly value: string }[];
 }
 
-/** What an expression reads, and the labels that it groups by. */
+/** The metrics that an expression reads, and the labels that it groups by. */
 export interface ParsedExpression {
   readonly metrics: readonly UsedMetric[];
   readonly groupedBy: readonly string[];
 }
 
-/** Parses PromQL. Grafana's `$__rate_interval` counts as five minutes. @throws Error for what Prometheus would refuse */
+/** Parses PromQL, with Grafana's `$__rate_interval` as five minutes. @throws Error as Prometheus does */
 export function parsePromql(expression: string): ParsedExpression {
   const text = expression.replaceAll("$__rate_interval", "5m");
   const metrics: UsedMetric[] = [];

@@ -13,7 +13,7 @@ const text = await readFile("deploy/parley.service", "utf8");
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "parley-unit-"));
   unit = join(folder, "parley.service");
-  // systemd looks whether the program is there.
+  // systemd checks whether the program is there.
   await writeFile(unit, text.replaceAll("/opt/parley", resolve(".")));
 });
 afterAll(async () => rm(folder, { recursive: true, force: true }));
@@ -25,7 +25,7 @@ const analyze = (...args: readonly string[]) => {
 
 test.skipIf(!has("systemd"))("systemd finds nothing wrong with the unit", () => {
   const { status, output } = analyze("verify", "--man=no", "--recursive-errors=no", unit);
-  // Of units of this machine it may say more.
+  // It may say more about other units of this machine.
   expect(output.split("\n").filter((line) => line.includes("parley.service"))).toEqual([]);
   expect(status, output).toBe(0);
 });

@@ -9,7 +9,7 @@ import { flacBomb, m4aBomb } from "../../support/audio-bombs.ts";
 
 const child = fileURLToPath(new URL("../../support/listen-child.ts", import.meta.url));
 const run = promisify(execFile);
-/** The limit of 500 MB, what the decoder allocates between two measurements, and the libraries. */
+/** This is the limit of 500 MB, what the decoder allocates between two measurements, and the libraries. */
 const maxGrowthBytes = 1_000_000_000;
 
 describe("reading decompression bombs, in a process of its own", () => {

@@ -19,7 +19,7 @@ describe("reserving and settling", () => {
   it("never passes the budget by more than one request's reserve, however requests interleave", async () => {
     const request = fc.record({
       worstCents: fc.integer({ min: 0, max: 300 }),
-      /** Part of the reserve that is used; `undefined` when nothing was used. */
+      /** The part of the reserve that is used, or `undefined` when nothing was used. */
       usedPart: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined }),
     });
     await fc.assert(

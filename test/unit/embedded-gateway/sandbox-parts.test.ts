@@ -93,7 +93,7 @@ describe("picture shelf", () => {
 
   it("evicts the least recently used, and all after their lifetime", () => {
     vi.useFakeTimers();
-    // The cache takes 0, at which the faked clock starts, for no time.
+    // The faked clock starts at 0, which the cache reads as no time.
     vi.advanceTimersByTime(1);
     const shelf = createPictureShelf({ ttlMs: 1000, maxBytes: 100 });
     const [first, second] = [shelf.put(picture(60)), shelf.put(picture(60))];

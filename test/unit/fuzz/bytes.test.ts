@@ -20,7 +20,7 @@ import { readMessage } from "../../../src/platforms/discord/incoming.ts";
 import { toPlainText } from "../../../src/platforms/slack/read-message.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 
-/** The same inputs every time, unless `FUZZ_SEED` says otherwise; fast-check prints the seed of a failure. */
+/** The inputs are the same every time, unless `FUZZ_SEED` is set. fast-check prints the seed of a failure. */
 const seed = Number(process.env["FUZZ_SEED"] ?? 20_261_121);
 const options = (numRuns: number) => ({
   seed,
@@ -28,7 +28,7 @@ const options = (numRuns: number) => ({
   interruptAfterTimeLimit: 4000,
   markInterruptAsFailure: false,
 });
-/** More memory than this, from one input of some kB, is a bomb. */
+/** An input of some kB that takes more memory than this is a bomb. */
 const maxGrowthBytes = 200_000_000;
 
 const samples = await Promise.all(
@@ -174,7 +174,7 @@ const json = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 })).value;
 
-/** Runs `read`; errors of the two kinds that the rooms answer with are fine. */
+/** Runs `read`. Errors of the two kinds that the rooms answer with are fine. */
 async function survives(read: () => unknown): Promise<void> {
   const before = process.memoryUsage.rss();
   try {

@@ -18,7 +18,7 @@ describe.for(cuts)("answers of real services, cut %s", (cut) => {
   it.for(corpus.map((row) => [row.name, row] as const))("%s", async ([, row]) => {
     const gateway: ScriptedGateway = await startScriptedGateway({ ...row.answer, cut }, { apiKey });
     open.push(gateway);
-    // Only where the server falls silent is its silence waited for: a busy machine may be slow.
+    // Only a silent server's silence is waited for, since a busy machine may be slow.
     const [firstEventMs, idleMs] = row.answer.after === "hang" ? [400, 250] : [5000, 5000];
     const client = createTestClient(gateway.baseUrl, {
       timeouts: { connectMs: 5000, firstEventMs, idleMs, totalMs: 5000 },

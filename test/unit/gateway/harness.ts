@@ -4,7 +4,7 @@ import type { AnswerSource, ChatEvent, ChatRequest } from "../../../src/core/gat
 import type { Log } from "../../../src/core/telemetry.ts";
 import { createGatewayClient } from "../../../src/gateway/client.ts";
 
-/** A log that keeps its lines, to be searched for secrets. */
+/** Creates a log that keeps its lines, so that they can be searched for secrets. */
 export function createTestLog(): Log & { readonly lines: string[] } {
   const lines: string[] = [];
   const write = (fields: Readonly<Record<string, unknown>>, message: string) => {
@@ -23,7 +23,7 @@ export const pixel = Buffer.from(
 );
 export const pixelUri = `data:image/png;base64,${pixel.toString("base64")}`;
 
-/** A client with limits that are short enough for tests, and hardly any delay between attempts. */
+/** Creates a client with limits that are short enough for tests, and hardly any delay between attempts. */
 export function createTestClient(
   baseUrl: string,
   options: Partial<Parameters<typeof createGatewayClient>[0]> = {},
@@ -43,11 +43,11 @@ export function createTestClient(
 export const hello: ChatRequest = { model: "m", messages: [{ role: "user", content: "hello" }] };
 export const never = (): AbortSignal => new AbortController().signal;
 
-/** What an answer came to, whichever way it was cut. */
+/** The result of an answer, whichever way it was cut. */
 export interface Outcome {
   readonly text: string;
   readonly reasoning?: string;
-  /** Media types, in order. */
+  /** The media types, in order. */
   readonly images?: readonly string[];
   readonly notices?: readonly string[];
   readonly finish?: string;
@@ -106,7 +106,7 @@ export async function outcomeOf(
   };
 }
 
-/** The error a promise or an answer ends with. */
+/** Returns the error that a promise or an answer ends with. */
 export async function failureOf(work: Promise<unknown> | AsyncIterable<unknown>): Promise<unknown> {
   try {
     if (Symbol.asyncIterator in work) for await (const _ of work);

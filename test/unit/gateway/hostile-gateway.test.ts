@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { createGatewayClient } from "../../../src/gateway/client.ts";
 import { createTestClient, failureOf, hello, never, outcomeOf, pixel, pixelUri } from "./harness.ts";
 
-/** What a gateway, or a model behind it, can do to the client. */
+/** These tests do what a gateway, or a model behind it, can do to the client. */
 
 const closers: (() => Promise<unknown>)[] = [];
 

@@ -164,7 +164,7 @@ describe("inline images", () => {
     time(1 << 18);
     const small = Math.min(time(1 << 20), time(1 << 20), time(1 << 20));
     const large = Math.min(time(1 << 23), time(1 << 23));
-    // Eight times the length: quadratic would be 64 times the time.
+    // The text is eight times as long. Quadratic time would be 64 times as long.
     expect(large / small).toBeLessThan(24);
   });
 });

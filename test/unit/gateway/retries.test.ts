@@ -186,7 +186,7 @@ describe("Retry-After", () => {
 describe("delays", () => {
   it.each([
     { random: 0.999, expected: [4, 8, 10, 10] },
-    // A gateway that starts anew takes a moment, whatever the dice say.
+    // A gateway that starts anew takes a moment, whatever the random number is.
     { random: 0, expected: [2, 4, 5, 5] },
   ])("are half to all of a doubling limit: with $random, $expected ms", async ({ random, expected }) => {
     const delays: number[] = [];

@@ -132,7 +132,7 @@ describe("transcription", () => {
     const answer = async (request: IncomingMessage, response: ServerResponse) => {
       for await (const piece of request) {
         received.push(piece as Buffer);
-        // Fills the socket of the sender repeatedly.
+        // This fills the socket of the sender repeatedly.
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       attempts++;
@@ -175,7 +175,7 @@ describe("transcription", () => {
     });
     const large = { ...listen, bytes: new Uint8Array(30_000_000) };
     const failure = await failureOf(client.transcribe(large, never()));
-    // The connection may be lost before the answer is read; either way it fails quickly.
+    // The connection may be lost before the answer is read. Either way it fails quickly.
     expect(failure).toMatchObject({ code: expect.stringMatching(/^gateway-(?:bad-request|unreachable)$/) });
   });
 });

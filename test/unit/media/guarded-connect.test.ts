@@ -6,7 +6,7 @@ import {
   type LookupAll,
 } from "../../../src/media/guarded-download.ts";
 
-/** A name's addresses, or the error of its lookup, as a socket gets them. */
+/** Returns a name's addresses, or the error of its lookup, as a socket gets them. */
 function lookupOf(addresses: readonly string[]): unknown {
   const all: LookupAll = (_, callback) =>
     callback(

@@ -20,7 +20,7 @@ interface TestServer {
   readonly host: string;
   readonly url: string;
   readonly server: Server;
-  /** Authorization header of each request; `undefined` where it had none. */
+  /** The Authorization header of each request, or `undefined` where it had none. */
   readonly authorizations: (string | undefined)[];
 }
 
@@ -259,7 +259,7 @@ describe("createDownloader, public hosts", () => {
         dialled.push(options.hostname);
         callback(new Error("dialled"), null);
       };
-      // Names use the real resolver and socket; IP addresses must not even be connected to.
+      // Names use the real resolver and socket. IP addresses must not even be connected to.
       const isName = url.includes("localhost");
       const downloader = downloaderFor({ allowPublicHttps: true, ...(isName ? {} : { connect }) });
       expect(await failureOf(downloader.download(url, limits))).toBe("attachment-blocked");

@@ -21,7 +21,7 @@ const codeOf = async (work: Promise<unknown>) => {
 const plain = (width: number, height: number) =>
   sharp({ create: { width, height, channels: 3, background: "#336699" } });
 
-/** Noise, which no encoder makes small. */
+/** Makes noise, which no encoder makes small. */
 const noise = (width: number, height: number) =>
   sharp({
     create: {
@@ -177,7 +177,7 @@ describe("toModelImage", () => {
   });
 });
 
-/** A PNG whose header claims far more pixels than the few bytes behind it are worth carrying. */
+/** Makes a PNG whose header claims far more pixels than its few bytes hold. */
 function pngBomb(width: number, height: number): Uint8Array {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { sniff } from "../../../src/media/sniff.ts";
 import { cpuMsOf, slowdown } from "../../support/cpu-time.ts";
 
-/** Longest time that the event loop may be held up. */
+/** The longest time that the event loop may be held up. */
 const holdUpMs = 50;
 const fileBytes = 10_000_000;
 
@@ -26,7 +26,7 @@ const repeated = (part: Buffer, times: number): Buffer => filled(part, part.leng
 const ftyp = box("ftyp", Buffer.from("isom\0\0\0\0isom"));
 const empty = box("free", Buffer.alloc(0));
 const webm = element("1a45dfa3", element("4282", Buffer.from("webm")));
-/** Of no segments, with the flag of a first page. */
+/** A page without segments, with the flag of a first page. */
 const oggPage = Buffer.from(`4f6767530002${"00".repeat(21)}`, "hex");
 
 /** Files of millions of tiny parts, each in the place where a reader goes through them. */

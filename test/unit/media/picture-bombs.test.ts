@@ -32,7 +32,7 @@ function png(width: number, height: number, extra: readonly Buffer[] = []): Buff
   ]);
 }
 
-/** A lossless WebP header of 16,384 pixels a side, the most it can name. */
+/** Makes a lossless WebP header of 16,384 pixels a side, the most it can name. */
 function webp(): Buffer {
   const bits = Buffer.from([0x2f, 0xff, 0xff, 0xff, 0x0f, 0, 0, 0, 0, 0]);
   const size = Buffer.alloc(4);
@@ -43,7 +43,7 @@ function webp(): Buffer {
   return Buffer.concat([Buffer.from("RIFF"), outer, body]);
 }
 
-/** A GIF of many frames of one pixel on a canvas. */
+/** Makes a GIF of many frames of one pixel on a canvas. */
 function gif(width: number, height: number, frames: number): Buffer {
   const screen = Buffer.from([0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 255, 255, 255]);
   screen.writeUInt16LE(width, 0);
@@ -141,7 +141,7 @@ describe("toModelImage, decompression bombs", () => {
       deflateSync(Buffer.alloc(300_000_000), { level: 1 }),
     ]);
     const before = process.memoryUsage.rss();
-    // Kept, converted or refused: what counts is the memory.
+    // It may be kept, converted or refused. Only the memory counts.
     await Promise.allSettled([
       toModelImage(png(100, 100, [chunk("zTXt", text), chunk("zTXt", text)]), limits, "ada"),
     ]);

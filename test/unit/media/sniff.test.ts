@@ -32,7 +32,7 @@ const kindOf = (bytes: Uint8Array) => {
   return found.kind === "empty" ? "empty" : `${found.kind} ${found.mediaType}`;
 };
 
-/** An MPEG 1 layer 3 frame, 128 kbit/s at 44.1 kHz: 417 bytes. */
+/** An MPEG 1 layer 3 frame of 417 bytes, with 128 kbit/s at 44.1 kHz. */
 const mpegFrame = Buffer.concat([Buffer.from([0xff, 0xfb, 0x90, 0x00]), Buffer.alloc(413)]);
 /** An ADTS frame of 20 bytes. */
 const adtsFrame = Buffer.concat([Buffer.from([0xff, 0xf1, 0x50, 0x80, 0x02, 0x9f, 0xfc]), Buffer.alloc(13)]);

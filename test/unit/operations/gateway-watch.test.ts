@@ -30,7 +30,7 @@ const answered: GatewayNote = { kind: "answered" };
 const unreachable = failed("models", "gateway-unreachable", { reason: "ECONNREFUSED" });
 const silent = failed("models", "gateway-timeout");
 
-/** A watch of a gateway that responds to its list with these notes, the last one again and again. */
+/** Watches a gateway that responds to its list with these notes, and repeats the last one. */
 function watchOf(...answers: GatewayNote[]) {
   const clock = createManualClock();
   let asked = 0;

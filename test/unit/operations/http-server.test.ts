@@ -17,7 +17,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** A server whose one handler serves every path and records what it is given. */
+/** Starts a server whose one handler serves every path and records what it is given. */
 async function start(options: Partial<Parameters<typeof startHttpServer>[0]> = {}) {
   const targets: RequestTarget[] = [];
   const started = await startHttpServer({

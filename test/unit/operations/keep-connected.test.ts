@@ -33,7 +33,7 @@ function connect(failures: ParleyError[]) {
   return { link, startedAt, counts: () => ({ recoveries, stops }) };
 }
 
-/** Longer than all attempts of a story take together. The timers of others in this process may go on for ever. */
+/** This is longer than all attempts of a story. Other timers in this process may go on for ever. */
 const afterAllAttemptsMs = 600_000;
 
 const error = (code: ErrorCode, retryAfterMs?: number): ParleyError =>

@@ -15,7 +15,7 @@ describe("last-resort handlers", () => {
     codes.length = 0;
     written = "";
   });
-  /** The handlers that were installed, without those of the test runner. */
+  /** Returns the handlers that were installed, without those of the test runner. */
   const install = (secrets: readonly string[] = []) => {
     const log = createLog({ level: "info", secrets, write: (line) => void (written += line) });
     installLastResort({ log: () => log, exit: (code) => void codes.push(code) });

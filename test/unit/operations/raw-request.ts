@@ -16,17 +16,17 @@ export async function askRaw(url: string, text: string): Promise<string> {
   return await readToEnd(socket);
 }
 
-/** All that a connection sends until it is closed, also by a reset. */
+/** Returns all that a connection sends until it is closed, even by a reset. */
 export async function readToEnd(socket: Socket): Promise<string> {
   let answer = "";
   socket.on("data", (chunk) => (answer += chunk.toString("latin1")));
   socket.on("error", () => {});
-  // Not `once`, which rejects where the connection is reset.
+  // This is not `once`, which rejects where the connection is reset.
   if (!socket.closed) await new Promise((resolve) => socket.on("close", resolve));
   return answer;
 }
 
-/** The status of a raw answer; 0 where there is none. */
+/** Returns the status of a raw answer, or 0 where there is none. */
 export function statusOf(answer: string): number {
   return Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0);
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
 import { createLog, toReadableLine } from "../../../src/operations/log.ts";
 
-/** What a terminal shows of one line of the log. */
+/** Returns what a terminal shows for one line of the log. */
 function shown(write: (log: ReturnType<typeof createLog>) => void, isColoured = false): string {
   const lines: string[] = [];
   write(

@@ -4,7 +4,7 @@ import { runBoundedProcess } from "../../../src/support/bounded-process.ts";
 const limits = { timeoutMs: 20_000, maxHeapMb: 64, maxGrowthBytes: 500_000_000 };
 const never = new AbortController().signal;
 
-/** A worker of this code, which has `port`, `workerData` and `ask`. */
+/** Makes a worker of this code, which has `port`, `workerData` and `ask`. */
 const workerOf = (code: string): URL =>
   new URL(
     `data:text/javascript,${encodeURIComponent(`

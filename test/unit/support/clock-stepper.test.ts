@@ -9,7 +9,7 @@ let clock: ClockStepper | undefined;
 
 afterEach(() => clock?.remove());
 
-/** Prints its clocks for each line of input. */
+/** This program prints its clocks for each line of input. */
 const program = `
   const print = () => {
     const made = new Date();

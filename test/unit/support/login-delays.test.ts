@@ -27,7 +27,7 @@ describe("delays after wrong passwords", () => {
     while (now < 60_000) {
       delays.failed("a");
       guesses += 1;
-      // The account of whoever guesses the password of another.
+      // This is the account of whoever guesses the password of another.
       now += delays.waitMs("a");
       const takeBack = delays.failed("a");
       takeBack();

@@ -9,7 +9,7 @@ afterEach(() => close?.());
 interface Connection {
   readonly writer: SseWriter;
   readonly server: ServerResponse;
-  /** Paused until it is read. */
+  /** The response is paused until it is read. */
   readonly client: IncomingMessage;
 }
 

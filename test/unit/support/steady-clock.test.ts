@@ -43,7 +43,7 @@ describe.each([11 * minuteMs, dayMs, -dayMs, 73 * 365 * dayMs])("a step of %i ms
   it("counts when it has been seen for an hour", () => {
     const { at, clock } = setUp();
     at.stepMs = stepMs;
-    // Nobody looked for a day: it may have stepped just now.
+    // Nobody looked for a day, so it may have stepped just now.
     at.elapsedMs = dayMs;
     expect(clock.now()).toBe(start + at.elapsedMs);
     at.elapsedMs += 60 * minuteMs;

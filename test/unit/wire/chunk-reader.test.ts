@@ -19,7 +19,7 @@ describe("a chunk reader", () => {
     const body = new Readable({
       read() {
         sent += 65_536;
-        // Bounded, since without backpressure this loop would not end.
+        // It is limited, since without backpressure this loop would not end.
         this.push(sent > 64 * 1024 * 1024 ? null : Buffer.alloc(65_536));
       },
     });

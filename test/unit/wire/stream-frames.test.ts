@@ -16,11 +16,11 @@ describe("frames of a body", () => {
   it("are the same for every single split", () => {
     for (const body of bodies) {
       const expected = readAll([body]);
-      // A long body is mostly one picture: a prime number as the step meets every place of its lines.
+      // A long body is mostly one picture. A prime number as the step meets every place of its lines.
       const step = body.length > 2000 ? 31 : 1;
       for (let at = 1; at < body.length; at += step) {
         const actual = readAll([body.subarray(0, at), body.subarray(at)]);
-        // Vitest's own comparison takes a hundred times as long.
+        // Vitest's own comparison is far slower.
         if (!isDeepStrictEqual(actual, expected)) expect(actual).toEqual(expected);
       }
     }
@@ -73,7 +73,7 @@ describe("frames of a body", () => {
     };
     read(2000)();
     let growth = Infinity;
-    // Another process may take the processor during one measurement; quadratic time would be 64 in all of them.
+    // Another process may take the processor for a while. Quadratic time would be 64 in all of them.
     for (let round = 0; round < 5 && growth >= 24; round++)
       growth = (await cpuMsOf(read(64_000), 3)) / (await cpuMsOf(read(8000), 5));
     expect(growth).toBeLessThan(24);

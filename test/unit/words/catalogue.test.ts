@@ -19,7 +19,7 @@ const declared = declaredTexts([...(await loadCommands()).values()]);
 const others = languages.filter((language) => language !== "en");
 const all = { ...english, ...declared };
 
-/** The sources that may use a message: TypeScript, and the page's JavaScript. */
+/** Returns the sources that may use a message: TypeScript, and the page's JavaScript. */
 function sources(): string[] {
   return ["src", "commands"].flatMap((top) =>
     readdirSync(path.join(root, top), { recursive: true, withFileTypes: true })

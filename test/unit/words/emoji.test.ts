@@ -6,14 +6,14 @@ import { messagesOf } from "../../../src/words/translate.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 
-/** Where a sign stands beside words that say the same; nothing is said by it alone. */
+/** In these files a sign stands beside words that say the same. No sign says something alone. */
 const decorated: readonly string[] = [
-  // Before the sentence that says what went wrong.
+  // The sign stands before the sentence that says what went wrong.
   "src/platforms/discord/content.ts",
   "src/platforms/discord/clicks.ts",
   "src/platforms/slack/app-home.ts",
   "src/platforms/slack/message-blocks.ts",
-  // Boxes of a task list, as the model wrote them; screen readers read them as boxes.
+  // These are boxes of a task list, as the model wrote them. Screen readers read them as boxes.
   "src/platforms/web/page/markdown-blocks.js",
 ];
 

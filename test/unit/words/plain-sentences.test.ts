@@ -27,9 +27,9 @@ const others: readonly (readonly [files: RegExp, why: string])[] = [
   [/(?:discord|slack)\/errors\.ts$/, "messages of errors, for the log"],
 ];
 
-/** Phrases that are no words of Parley to people. */
+/** Phrases that Parley does not say to people. */
 const allowed: ReadonlySet<string> = new Set([
-  // To the model.
+  // These go to the model.
   "Keep every answer short: a few sentences at most.",
   "Answer in detail: explain, and give examples where they help.",
   "Always answer in",
@@ -50,7 +50,7 @@ const allowed: ReadonlySet<string> = new Set([
   "An app",
   "Your last answer broke off before its end. Write the rest of it.",
   "Write a title for this conversation: at most six words, in its language, without quotation marks. Reply with the title only.",
-  // To the log.
+  // These go to the log.
   "the id of a model",
   "a web page instead of an answer",
   "the answer is too large",
@@ -63,14 +63,14 @@ const allowed: ReadonlySet<string> = new Set([
   "chat failed: neither text nor image (",
   "limited by Parley",
   "the installation of the app",
-  // To the log, of a request that Slack did not sign.
+  // These go to the log, for a request that Slack did not sign.
   "the signature is not of SLACK_SIGNING_SECRET: copy it from Basic Information",
   "Slack signed it",
   "minutes from now: this machine's clock is behind",
   "its body is over",
   "it is not signed",
   "its body did not arrive",
-  // To the operator, at the start.
+  // These go to the operator, at the start.
   "lets other machines reach the page, which has no password: set PAGE_PASSWORD, or PAGE_LOGIN=accounts, or HOST=127.0.0.1",
   "Slack refuses SLACK_BOT_TOKEN (",
   "deletion not applied: the deleted content is still stored",
@@ -78,13 +78,13 @@ const allowed: ReadonlySet<string> = new Set([
   "document not read:",
   "Forwarded message",
   "(several answers may be chosen)",
-  // Labels of buttons, declared in English; catalogue.test.ts wants translations.
+  // These are labels of buttons, declared in English. catalogue.test.ts wants translations.
   "Fix transcript",
   "Other model",
-  // Markup.
+  // These are markup.
   "noopener noreferrer nofollow",
   "textarea, input, select",
-  // Discord's names of permissions.
+  // These are Discord's names of permissions.
   "Send Messages in Threads",
   "Create Public Threads",
   "Read Message History",
@@ -104,7 +104,7 @@ test("no source says a sentence of its own to people", () => {
   const found = sources().flatMap((file) =>
     plainSentences(file, readFileSync(path.join(root, file), "utf8")),
   );
-  // Lists of words, such as tags and codes.
+  // These are lists of words, such as tags and codes.
   const sentences = found.filter(({ text }) => !allowed.has(text) && !/^(?:\S{1,10} ){15}/.test(text));
   expect(sentences).toEqual([]);
 });

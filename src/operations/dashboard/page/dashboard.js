@@ -19,9 +19,9 @@ import { draw, forgetPlots } from "./plots.js";
 /** @typedef {import("../../../core/usage-report.ts").UsageGroup} Sum */
 
 const everyMs = 5000;
-/** Problems that are seen at once; the others are unfolded. */
+/** How many problems are seen at once. The others can be unfolded. */
 const shownProblems = 4;
-/** Lines of a plot that can be told apart. */
+/** How many lines of a plot can be told apart. */
 const maxLines = 4;
 const maxLabelChars = 28;
 const colors = ["--blue", "--orange", "--green", "--red"];
@@ -79,7 +79,7 @@ function showFindings({ findings }) {
     );
 }
 
-/** It is read out when it changes, so it is left alone while it says the same. @param {string} level @param {HTMLElement[]} lines */
+/** A change is read out, so the same text stays. @param {string} level @param {HTMLElement[]} lines */
 function showStatus(level, lines) {
   const status = byId("status");
   const text = lines.map((line) => line.textContent).join("");
@@ -186,7 +186,10 @@ function showCosts({ usage, names, time: now }) {
       ? []
       : /** @type {[string, string][]} */ ([[word("dashboard.cost.unpriced"), number(total.unpricedCalls)]])),
   ]);
-  /** @param {"people" | "models" | "places" | "platforms" | "operations" | "days"} by @param {readonly Sum[]} sums */
+  /**
+   * @param {"people" | "models" | "places" | "platforms" | "operations" | "days"} by
+   * @param {readonly Sum[]} sums
+   */
   const tableOf = (by, sums) =>
     sums.length === 0 ? [] : [usageTable(word(`dashboard.by.${by}`), sums, names)];
   const how = { className: "quiet", text: word("dashboard.cost.unpriced.how") };
@@ -203,7 +206,10 @@ function showCosts({ usage, names, time: now }) {
   );
 }
 
-/** Columns in which nothing was used are left out. @param {string} caption @param {readonly Sum[]} sums @param {Data["names"]} names */
+/**
+ * Leaves out unused columns.
+ * @param {string} caption @param {readonly Sum[]} sums @param {Data["names"]} names
+ */
 function usageTable(caption, sums, names) {
   /** @type {[string, (sum: Sum) => string, (sum: Sum) => number][]} */
   const columns = [
@@ -222,7 +228,7 @@ function usageTable(caption, sums, names) {
   );
 }
 
-/** Calls without a price are in no sum: it is unknown, or at least so much. @param {Pick<Sum, "calls" | "unpricedCalls" | "costUsd">} sum */
+/** Calls may have no price. @param {Pick<Sum, "calls" | "unpricedCalls" | "costUsd">} sum */
 function costOf({ calls, unpricedCalls, costUsd }) {
   if (calls > 0 && unpricedCalls === calls) return word("dashboard.unknown");
   return `${unpricedCalls > 0 ? "≥ " : ""}${usd(costUsd)}`;

@@ -1,7 +1,7 @@
 import uPlot from "uplot";
 import { byId, number, word } from "./words.js";
 
-/** A line of a plot; its colour is a custom property of the style sheet. @typedef {{ label: string, color: string }} Line */
+/** A line of a plot. Its colour is a CSS property. @typedef {{ label: string, color: string }} Line */
 
 /** @typedef {{ plot: uPlot, span: [number, number], names: string }} Drawn */
 /** @type {Map<string, Drawn>} */
@@ -13,13 +13,13 @@ const height = 180;
  * @param {string} id
  * @param {readonly Line[]} lines
  * @param {readonly (readonly (number | null)[])[]} data times in Unix seconds, then the values of each line
- * @param {{ from: number, to: number, format?: (value: number) => string, isDaily?: boolean }} options the times at both ends
+ * @param {{ from: number, to: number, format?: (value: number) => string, isDaily?: boolean }} options
  */
 export function draw(id, lines, data, { from, to, format = number, isDaily = false }) {
   const place = byId(id);
   const say = (/** @type {number | null | undefined} */ value) =>
     value === null || value === undefined ? "–" : format(value);
-  // For people who do not see it: the latest values; the tables and /admin/data have the rest.
+  // People who do not see it get the latest values. The tables and /admin/data have the rest.
   const latest = lines.map(({ label }, index) => `${label}: ${say(data[index + 1]?.at(-1))}`);
   place.setAttribute("aria-label", latest.join(", "));
   const names = lines.map(({ label }) => label).join("\n");
@@ -34,7 +34,7 @@ export function draw(id, lines, data, { from, to, format = number, isDaily = fal
     known.plot.setData(/** @type {uPlot.AlignedData} */ (/** @type {unknown} */ (data)));
     return;
   }
-  // A canvas takes no `light-dark()`: the colour is read where it is in use.
+  // A canvas takes no `light-dark()`, so the colour is read where it is in use.
   const color = (/** @type {string} */ name) => {
     const probe = document.createElement("span");
     probe.style.color = `var(${name})`;
@@ -81,7 +81,7 @@ export function draw(id, lines, data, { from, to, format = number, isDaily = fal
   plots.set(id, drawn);
 }
 
-/** Draws everything anew: after a change of size or of the colour scheme. */
+/** Draws everything anew, after a change of size or of the colour scheme. */
 export function forgetPlots() {
   for (const { plot } of plots.values()) plot.destroy();
   plots.clear();

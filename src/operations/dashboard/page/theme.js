@@ -1,4 +1,4 @@
-// A plain script, run before anything is painted. The theme that was chosen on the page of the same address counts here.
+// This plain script runs before anything is painted. It uses the theme chosen on the page of this address.
 {
   const apply = () => {
     const theme = localStorage.getItem("theme");

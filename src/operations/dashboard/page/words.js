@@ -2,7 +2,7 @@
 
 const { language, messages } =
   /**
-   * What the server has put into the document, in the language of the browser. @see docs/words.md
+   * The words that the server has put into the document, in the browser's language. @see docs/words.md
    * @type {{ language: string, messages: Record<string, string> }}
    */ (JSON.parse(document.querySelector("#words")?.textContent ?? ""));
 
@@ -10,7 +10,7 @@ const { language, messages } =
 const locale = navigator.language.startsWith(language) ? navigator.language : language;
 
 /**
- * A message of the catalogue. Those of the dashboard have plain arguments, so they need no formatter.
+ * Returns a message of the catalogue. The dashboard's messages are plain, so they need no formatter.
  * @param {keyof Messages} key
  * @param {Readonly<Record<string, string>>} [values]
  */
@@ -21,7 +21,7 @@ export function word(key, values = {}) {
   );
 }
 
-/** What a key that is made from data says; `otherwise` where there is none. @param {string} key @param {string} otherwise */
+/** Returns the message of a key made from data. @param {string} key @param {string} otherwise the default */
 export function wordFor(key, otherwise) {
   return messages[key] ?? otherwise;
 }
@@ -31,7 +31,7 @@ export function number(value, options) {
   return new Intl.NumberFormat(locale, options).format(value);
 }
 
-/** From a cent on with two decimals, below with two digits. @param {number} amount */
+/** Formats an amount, with two decimals from a cent on, otherwise two digits. @param {number} amount */
 export function usd(amount) {
   const digits =
     amount !== 0 && Math.abs(amount) < 0.01
@@ -74,7 +74,7 @@ export function duration(ms) {
   return number(value, { style: "unit", unit, unitDisplay: "long", maximumFractionDigits: 0 });
 }
 
-/** The time of day; with the date where it is not that of `now`. @param {string | number} at @param {string} now */
+/** Returns the time of day, with another day's date. @param {string | number} at @param {string} now */
 export function time(at, now) {
   const date = new Date(at);
   const isToday = date.toDateString() === new Date(now).toDateString();
@@ -85,7 +85,7 @@ export function time(at, now) {
 }
 
 /**
- * An element with text or children. Text is never read as markup.
+ * Makes an element with text or children. Text is never read as markup.
  * @param {string} name
  * @param {{ className?: string, title?: string, text?: string, scope?: string }} [options]
  * @param {readonly (Node | string)[]} [children]
@@ -101,7 +101,7 @@ export function element(name, { className, title, text, scope } = {}, children =
 }
 
 /**
- * A table that scrolls by itself where the screen is too narrow.
+ * Makes a table that scrolls by itself where the screen is too narrow.
  * @param {string} caption
  * @param {readonly string[]} columns
  * @param {readonly (readonly (Node | string)[])[]} rows the first cell of each is its header
@@ -135,7 +135,7 @@ export function table(caption, columns, rows, { isText = false } = {}) {
 }
 
 /**
- * Terms and their values.
+ * Shows terms and their values.
  * @param {HTMLElement} list a `dl`
  * @param {readonly (readonly [string, string])[]} figures
  */

@@ -10,12 +10,12 @@ const accountUsage = `Accounts of the page:
   account remove <name> --keep-chats | --erase-chats
   account reopen <name>`;
 
-/** Random bytes of a password that is made: 16 characters. */
+/** The random bytes of a generated password, which make 16 characters. */
 const madeBytes = 12;
 
 /**
- * Runs one of the commands above (the words after `account`) and returns the output. A password that is made is shown
- * this once.
+ * Runs one of the commands above (the words after `account`) and returns the output. A generated password is
+ * shown this once.
  * @param readPassword reads one from standard input, for `--password-stdin`
  * @throws ParleyError `invalid-option` with a sentence, and the usage where the words are wrong
  */

@@ -2,7 +2,7 @@ import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import { accountAuthorId, toAccountPerson } from "../page-person.ts";
 import type { Account, Accounts } from "./accounts.ts";
 
-/** What {@link eraseRemoved} needs. */
+/** The options of {@link eraseRemoved}. */
 export interface AccountErasureOptions {
   readonly accounts: Accounts;
   readonly receiver: Pick<Receiver, "conversationDeleted" | "peopleDeleted">;
@@ -13,8 +13,8 @@ export interface AccountErasureOptions {
 }
 
 /**
- * Erases the chats, settings, counts and files of accounts that were removed so, then the accounts. Idempotent: what was
- * interrupted is done by the next call. Returns how many.
+ * Erases the chats, settings, counts and files of accounts that are to be erased, then the accounts. It is
+ * idempotent: the next call completes what was interrupted. Returns how many accounts there were.
  * @throws ParleyError `store-unavailable`
  */
 export async function eraseRemoved(options: AccountErasureOptions): Promise<number> {

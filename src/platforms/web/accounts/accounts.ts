@@ -8,12 +8,12 @@ import type { Records } from "../../../core/storage.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { createFairSemaphore } from "../../../support/fair-semaphore.ts";
 
-/** Of a password, in characters. */
+/** The length of a password, in characters. */
 export const passwordLimits = { minChars: 8, maxChars: 200 } as const;
 
 /**
- * `open`: may log in. `closed`: may not; the chats are kept. `erasing`: may not; the running bot erases the chats, and
- * then the account itself.
+ * An `open` account may log in. A `closed` one may not, and its chats are kept. An account that is `erasing`
+ * may not either: the running bot erases its chats, and then the account itself.
  */
 const stateSchema = z.enum(["open", "closed", "erasing"]);
 const indexSchema = z.record(z.string(), z.object({ id: z.string(), state: stateSchema }));
@@ -21,7 +21,7 @@ const recordSchema = z.object({
   id: z.string(),
   passwordHash: z.string(),
   createdAt: z.number(),
-  /** When the password was set: sessions of earlier ones end. */
+  /** When the password was set. Sessions with earlier passwords end. */
   changedAt: z.number(),
 });
 
@@ -29,7 +29,7 @@ type Index = z.infer<typeof indexSchema>;
 
 /** Somebody who may log in to the page by name and password. */
 export interface Account {
-  /** 12 hexadecimal digits, never given to another account. */
+  /** 12 hexadecimal digits, which are never given to another account. */
   readonly id: string;
   readonly name: string;
   readonly state: z.infer<typeof stateSchema>;
@@ -39,25 +39,25 @@ export interface Account {
   readonly changedAt: number;
 }
 
-/** The accounts of the page. Changes hold in every process within two seconds. Failures throw `store-unavailable`. */
+/** The accounts of the page. Processes see changes within two seconds. Failures throw `store-unavailable`. */
 export interface Accounts {
-  /** Whether there are any, closed ones included: then nobody opens the page without a login. */
+  /** Whether there are any, closed ones included. Then nobody opens the page without a login. */
   hasAny(): Promise<boolean>;
-  /** Those that are not erased, by name. */
+  /** Lists the accounts that are not erased, by name. */
   list(): Promise<readonly Account[]>;
-  /** An account that may log in. `undefined`: there is none. */
+  /** Returns an account that may log in, or `undefined` where there is none. */
   find(id: string): Promise<Account | undefined>;
-  /** The name of an account, whatever its state. */
+  /** Returns the name of an account, whatever its state. */
   nameOf(id: string): Promise<string | undefined>;
-  /** `undefined`: the name or the password is wrong. @throws ParleyError `busy` when too many log in at once */
+  /** Returns `undefined` where the name or password is wrong. @throws ParleyError `busy` on many logins */
   check(name: string, password: string): Promise<Account | undefined>;
-  /** @throws ParleyError `invalid-option`, its message a sentence: the name or password is not right, or is taken */
+  /** Adds an account. @throws ParleyError `invalid-option` with a sentence on a bad or taken name */
   add(name: string, password: string): Promise<Account>;
-  /** Sets a password, which ends all sessions. @throws ParleyError `invalid-option`, as {@link Accounts.add} */
+  /** Sets a password, which ends all sessions. @throws ParleyError `invalid-option`, like {@link add} */
   setPassword(name: string, password: string): Promise<Account>;
-  /** Changes the state. @throws ParleyError `invalid-option`: there is no such account, or it is being erased */
+  /** Changes the state. @throws ParleyError `invalid-option` where the account is missing or being erased */
   setState(name: string, state: Account["state"]): Promise<Account>;
-  /** Removes what is stored of an account that is being erased: its chats are erased. */
+  /** Removes what is stored about an account that is being erased, once its chats are erased. */
   forget(id: string): Promise<void>;
 }
 
@@ -66,7 +66,6 @@ const recordKey = (id: string): string => `web/account/${id}`;
 const cacheMs = 2000;
 const maxCached = 1000;
 
-/** @see {@link Accounts} */
 export function createAccounts(records: Records, clock: Clock = systemClock): Accounts {
   const cache = new LRUCache<string, { readonly value: unknown }>({
     max: maxCached,
@@ -87,7 +86,7 @@ export function createAccounts(records: Records, clock: Clock = systemClock): Ac
     const stored = await read(indexKey, options);
     if (stored === undefined) return {};
     const parsed = indexSchema.safeParse(stored);
-    // Taken for none, the page would be open.
+    // If it were taken for no accounts, the page would be open.
     if (!parsed.success)
       throw new ParleyError("store-corrupt", "the list of the page's accounts is not readable");
     return parsed.data;
@@ -152,7 +151,7 @@ export function createAccounts(records: Records, clock: Clock = systemClock): Ac
     nameOf: async (id) => Object.entries(await readIndex()).find(([, one]) => one.id === id)?.[0],
 
     async check(name, password) {
-      // An account that was just added may be used at once.
+      // An account that was just added can be used at once.
       const index = await readIndex({ isFresh: true });
       const entry = Object.hasOwn(index, name) ? index[name] : undefined;
       const record = entry?.state === "open" ? await readRecord(entry.id, { isFresh: true }) : undefined;
@@ -183,7 +182,7 @@ export function createAccounts(records: Records, clock: Clock = systemClock): Ac
         );
       if (taken !== undefined) throw wrong(`There is an account ${name} already.`);
       const id = randomBytes(6).toString("hex");
-      // First: an entry without its record is nobody's.
+      // This is written first, since an entry without its record belongs to nobody.
       await write(id, password, clock.now());
       await save(indexKey, { ...index, [name]: { id, state: "open" } });
       return expectAccount(await find(id));
@@ -226,19 +225,19 @@ function expectAccount(account: Account | undefined): Account {
   return account;
 }
 
-/** The form of the names of accounts. Small letters alone, so that a name is the same however it is typed. */
+/** The form of account names. They have only small letters, so it does not matter how a name is typed. */
 export const accountName = /^[a-z0-9][a-z0-9._-]{0,31}$/;
 
 const derive = promisify(argon2);
 
-/** Of one hash: 19 MiB, two passes, one lane. @see https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html */
+/** The cost. @see https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html */
 const cost = { memory: 19_456, passes: 2, parallelism: 1 } as const;
 const saltBytes = 16;
 const tagBytes = 32;
 const version = 0x13;
-/** Hashes at once: each needs a thread and its memory. */
+/** The number of concurrent hashes, each of which needs a thread and its memory. */
 const maxAtOnce = 2;
-/** Waiting hashes, from which on further logins are refused. */
+/** With this many waiting hashes, further logins are refused. */
 const maxWaiting = 50;
 
 const running = createFairSemaphore({ max: maxAtOnce, maxPerKey: 1 });
@@ -255,9 +254,10 @@ export async function hashPassword(password: string): Promise<string> {
 }
 
 /**
- * Whether a password is the one of a PHC string; in the time of a hash, also where it is not. `undefined`: there is no
- * such account, which takes as long.
- * @throws ParleyError `busy` when too many wait, `store-corrupt` for a string that {@link hashPassword} has not made
+ * Whether a password is the one of a PHC string. It takes the time of a hash even where it is not.
+ * `undefined` stands for an account that does not exist, which takes as long.
+ * @throws ParleyError `busy` when too many wait, `store-corrupt` for a string that {@link hashPassword} did
+ *   not make
  */
 export async function isPasswordOf(hash: string | undefined, password: string): Promise<boolean> {
   if (hash === undefined) {
@@ -281,7 +281,7 @@ export async function isPasswordOf(hash: string | undefined, password: string): 
 
 async function run(password: string, parameters: Omit<Argon2Parameters, "message">): Promise<Buffer> {
   if (running.waiting() >= maxWaiting) throw new ParleyError("busy", "too many logins at once");
-  // Every login is a key of its own: they take turns.
+  // Every login has a key of its own, so that they take turns.
   const release = await running.acquire(randomBytes(8).toString("hex"), 1);
   try {
     return await derive("argon2id", { ...parameters, message: Buffer.from(password.normalize("NFC")) });

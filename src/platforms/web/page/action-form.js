@@ -5,7 +5,7 @@ import { translate } from "./words.js";
 /** @typedef {import("../../../core/forms.ts").Form} Form */
 
 /**
- * The form that a button below an answer has opened. `onSubmit` resolves to a sentence for each field that is wrong.
+ * Shows the form of a button below an answer. `onSubmit` resolves to a sentence for each wrong field.
  * @param {object} props
  * @param {Form} props.form
  * @param {(values: Record<string, string>) => Promise<Record<string, string>>} props.onSubmit
@@ -22,7 +22,7 @@ export function ActionForm({ form, onSubmit, onClose }) {
   const [failure, setFailure] = useState("");
   const [isBusy, setBusy] = useState(false);
 
-  // Before anything can be typed: it would go elsewhere.
+  // The focus moves before anything can be typed, which would go elsewhere.
   useLayoutEffect(() => focusFirst("textarea, input, select"), []);
   useEffect(() => focusFirst("[aria-invalid=true]"), [problems]);
 
@@ -82,8 +82,9 @@ export function ActionForm({ form, onSubmit, onClose }) {
 /** @typedef {import("../../../core/forms.ts").FormField} Field */
 
 /**
- * One field of a form: a select where there is a list of values, otherwise text.
- * @param {{ id: string, field: Field, value: string, problem: string | undefined, onInput: (value: string) => void }} props
+ * Shows one field of a form: a select where there is a list of values, otherwise text.
+ * @param {{ id: string, field: Field, value: string, problem: string | undefined, onInput: (value: string) =>
+ *   void }} props
  */
 export function FormField({ id, field, value, problem, onInput }) {
   const shared = {

@@ -4,17 +4,17 @@ import { translate } from "./words.js";
 
 /** @typedef {import("../views.ts").UsageView} Usage */
 
-/** For times, dates and numbers. */
+/** The locale of times, dates and numbers. */
 export const locale = toLocale(document.documentElement.lang, navigator.language);
 
-/** When something was said. @param {{ at: number }} props Unix milliseconds */
+/** Shows when something was said. @param {{ at: number }} props Unix milliseconds */
 export function Time({ at }) {
   return html`<time datetime=${new Date(at).toISOString()} title=${toFullText(at, locale)}
     >${toTimeText(at, locale)}</time
   >`;
 }
 
-/** Tokens and cost in a few words. Empty: nothing is known. @param {Usage} usage */
+/** Says tokens and cost in a few words. It is empty where nothing is known. @param {Usage} usage */
 export function toUsageText({ tokens, costUsd, isEstimated, isPartial }) {
   const cost = costUsd === undefined ? "" : toCostText(costUsd, locale);
   const amounts = [

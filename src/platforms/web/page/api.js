@@ -5,9 +5,9 @@ import { translate } from "./words.js";
 /** @typedef {import("../views.ts").ConversationsView} ConversationsView */
 /** @typedef {ConversationsView["conversations"][number]} Conversation */
 
-/** A request that failed. `message` is for people; `status` is 0 when there was no response. */
+/** A request that failed. `message` is for people. `status` is 0 when there was no response. */
 export class RequestError extends Error {
-  /** @param {number} status @param {string} code @param {string} message @param {unknown} [body] of the response */
+  /** @param {number} status @param {string} code @param {string} message @param {unknown} [body] */
   constructor(status, code, message, body) {
     super(message);
     this.body = body;
@@ -17,14 +17,17 @@ export class RequestError extends Error {
 }
 
 /**
- * Whether a request that failed may have been carried out: there was no response, or not one of Parley's own refusals.
+ * Whether a request that failed may have been carried out, unless it was one of Parley's own refusals.
  * @param {unknown} error
  */
 export function mayHaveTakenEffect(error) {
   return error instanceof RequestError && (error.status === 0 || error.code === "internal");
 }
 
-/** Converts an error response. A 401 reloads the page, which then shows the login. @param {number} status @param {unknown} body */
+/**
+ * Converts an error response. A 401 reloads the page, which then shows the login.
+ * @param {number} status @param {unknown} body
+ */
 function toRequestError(status, body) {
   const error = /** @type {{ error?: { code?: string, message?: string } }} */ (body)?.error;
   if (status === 401) location.reload();
@@ -63,12 +66,12 @@ export async function call(method, path, body, signal) {
   return answer;
 }
 
-/** Gateway, commands and limits. @returns {Promise<StateView>} */
+/** Loads the gateway, commands and limits. @returns {Promise<StateView>} */
 export async function loadState() {
   return /** @type {StateView} */ (await call("GET", "/api/state"));
 }
 
-/** The newest conversations and those that are pinned. @param {number} max */
+/** Loads the newest conversations and those that are pinned. @param {number} max */
 export async function loadConversations(max) {
   return /** @type {ConversationsView} */ (await call("GET", `/api/conversations?max=${max}`));
 }
@@ -83,7 +86,7 @@ export async function labelConversation(conversationId, labels) {
 }
 
 /**
- * Model ids for completion, best match first.
+ * Finds model ids for completion, best match first.
  * @param {string} query
  * @param {import("../views.ts").OptionView["operation"]} [operation] what they can do; default anything
  * @returns {Promise<string[]>}
@@ -144,8 +147,8 @@ export async function confirmAnswer(conversationId, key) {
  * @param {string} conversationId
  * @param {import("../../../core/press.ts").ReplyAction} action
  * @param {Record<string, string>} [values]
- * @returns {Promise<Extract<PressResult, { kind: "told" | "form" | "done" | "problems" }>>} `done`: an answer follows
- *   in the conversation, where there is one
+ * @returns {Promise<Extract<PressResult, { kind: "told" | "form" | "done" | "problems" }>>} `done` means that
+ *   an answer follows in the conversation, where there is one
  */
 export async function runAction(conversationId, { kind, key }, values) {
   const body = { kind, key, replyId: makeId(), ...(values === undefined ? {} : { values }) };
@@ -160,7 +163,7 @@ export async function runAction(conversationId, { kind, key }, values) {
 }
 
 /**
- * Where a chat can be downloaded: `md` to read, `zip` with all files.
+ * Returns where a chat can be downloaded: `md` to read, `zip` with all files.
  * @param {string} conversationId
  * @param {"md" | "zip"} kind
  */
@@ -168,13 +171,13 @@ export function exportAddress(conversationId, kind) {
   return `/api/conversations/${conversationId}/export.${kind}`;
 }
 
-/** What the answers of a chat have used. @param {string} conversationId */
+/** Loads what the answers of a chat have used. @param {string} conversationId */
 export async function loadUsage(conversationId) {
   const usage = await call("GET", `/api/conversations/${conversationId}/usage`);
   return /** @type {import("../views.ts").UsageView} */ (usage);
 }
 
-/** A chat as Markdown. @param {string} conversationId */
+/** Loads a chat as Markdown. @param {string} conversationId */
 export async function loadChatMarkdown(conversationId) {
   /** @type {Response} */
   let response;
@@ -197,23 +200,23 @@ export async function removeUpload(uploadId) {
   await call("DELETE", `/api/uploads/${uploadId}`);
 }
 
-/** The forms of the settings panel. @param {string} conversationId */
+/** Loads the forms of the settings panel. @param {string} conversationId */
 export async function loadSettings(conversationId) {
   const answer = await call("GET", `/api/conversations/${conversationId}/settings`);
   return /** @type {import("../views.ts").SettingsView} */ (answer).forms;
 }
 
-/** The model that answers in a conversation. @param {string} conversationId */
+/** Loads the model that answers in a conversation. @param {string} conversationId */
 export async function loadModel(conversationId) {
   const answer = await call("GET", `/api/conversations/${conversationId}/model`);
   return /** @type {import("../views.ts").ModelView} */ (answer);
 }
 
 /**
- * Saves fields of one form.
+ * Saves fields of one form. Resolves to a sentence for each field that is wrong, if there are any.
  * @param {string} key
  * @param {Record<string, string>} values
- * @returns {Promise<Record<string, string> | undefined>} a sentence for each field that is wrong; undefined: saved
+ * @returns {Promise<Record<string, string> | undefined>}
  */
 export async function saveSettings(key, values) {
   try {
@@ -250,7 +253,7 @@ export async function logOut() {
 
 /**
  * Starts a session.
- * @param {string} name of the account; empty for the shared one
+ * @param {string} name the account's; empty for the shared one
  * @param {string} password
  * @returns {Promise<string | undefined>} what went wrong, as a sentence
  */
@@ -268,8 +271,9 @@ export async function logIn(name, password) {
 /**
  * Uploads a file, to be sent with a message.
  * @param {File} file
- * @param {{ durationMs?: number | undefined, onProgress: (fraction: number) => void, signal: AbortSignal }} options
- * @returns {Promise<{ id: string, isReadable: boolean }>} the upload, and whether Parley can read such a file
+ * @param {{ durationMs?: number | undefined, onProgress: (fraction: number) => void, signal: AbortSignal }}
+ *   options
+ * @returns {Promise<{ id: string, isReadable: boolean }>} `isReadable`: whether Parley can read such a file
  */
 export function uploadFile(file, { durationMs, onProgress, signal }) {
   return new Promise((resolve, reject) => {

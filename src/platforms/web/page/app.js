@@ -33,24 +33,24 @@ import { translate } from "./words.js";
 
 const initialMessages = 100;
 const moreMessages = 200;
-/** More are not sent. */
+/** More messages are not sent. */
 const maxMessagesSent = 2000;
 /** How long after a change a conversation that is not in the list is looked for. */
 const unlistedMs = 300;
 
-/** The conversation id in the URL, or a new id. */
+/** Returns the conversation id in the URL, or a new id. */
 function idFromUrl() {
   return /^\/c\/([a-z0-9]{16,40})$/.exec(location.pathname)?.[1] ?? makeId();
 }
 
-/** The whole page. @param {{ initial: import("./api.js").StateView }} props */
+/** Shows the whole page. @param {{ initial: import("./api.js").StateView }} props */
 export function App({ initial }) {
   const [state, setState] = useState(initial);
   const [currentId, setCurrentId] = useState(idFromUrl);
   const chats = useChatList((id) => keepDraft(initial.accountName, id, ""));
   const { conversations, refresh: refreshList, follow: followList } = chats;
   const [loaded, setLoaded] = useState({ id: currentId, thread: emptyThread });
-  /** The conversation that the address named when the page was opened: without messages there is none like it. */
+  /** The conversation in the address when the page was opened. Without messages it does not exist. */
   const addressed = useRef(location.pathname.startsWith("/c/") ? currentId : "");
   const latestId = useRef(currentId);
   latestId.current = currentId;
@@ -71,7 +71,7 @@ export function App({ initial }) {
   );
   const isDrawer = useMediaQuery("(max-width: 760px)");
   const ownMessages = useRef(new Set());
-  /** Ids of answers whose confirm button was pressed. */
+  /** The ids of answers whose confirm button was pressed. */
   const confirmed = useRef(new Set());
   const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const hasClosedDrawer = useRef(false);
@@ -117,7 +117,7 @@ export function App({ initial }) {
   const isListed = useRef(false);
   isListed.current = conversations.some(({ id }) => id === currentId);
   const nextLook = useRef(/** @type {number | undefined} */ (undefined));
-  /** A new conversation is stored a moment after its first message is accepted. */
+  /** Looks for a new conversation, which is stored a moment after its first message is accepted. */
   const lookIfUnlisted = useCallback(() => {
     if (isListed.current || nextLook.current !== undefined) return;
     nextLook.current = window.setTimeout(() => {
@@ -159,7 +159,7 @@ export function App({ initial }) {
           if (change.kind === "put") {
             const old = before.items.find((item) => item.id === change.item.id);
             void announcementOf(change.item, old).then((text) => text !== undefined && setAnnouncement(text));
-            // A confirmed command may have removed messages: a new snapshot shows which are left.
+            // A confirmed command may have removed messages. A new snapshot shows which are left.
             if (old !== undefined && change.item.state === "finished" && confirmed.current.delete(old.id))
               return false;
           }
@@ -169,7 +169,7 @@ export function App({ initial }) {
         onConnection(state) {
           setConnection(state);
           if (state === "open") refreshList();
-          // After a restart the session has ended: the 401 then reloads the page.
+          // After a restart the session has ended, and the 401 reloads the page.
           if (state === "lost") loadState().then(setState, () => undefined);
         },
       },
@@ -189,14 +189,14 @@ export function App({ initial }) {
     }
     ownMessages.current.add(message.id);
     addressed.current = "";
-    // Before the response, which may be lost: a reload opens the same conversation.
+    // The address changes now, since the response may be lost, and a reload opens the same conversation.
     if (location.pathname === "/") history.replaceState(null, "", `/c/${currentId}`);
     await model.save();
     await sendMessage(currentId, message);
     refreshList();
   };
 
-  /** Its text and files are put into the composer again. @param {import("./thread-state.js").Item} item */
+  /** Puts its text and files into the composer again. @param {import("./thread-state.js").Item} item */
   const takeBack = async (item) => {
     const files = await downloadFiles(item.files);
     await takeBackMessage(currentId, item.id);
@@ -206,7 +206,7 @@ export function App({ initial }) {
   /** @type {import("./message.js").EditItem} */
   const edit = (item, text) => editMessage(currentId, item.id, text);
 
-  /** The picture is attached again, with the command that changes it. @param {Image} image */
+  /** Attaches the picture again, with the command that changes it. @param {Image} image */
   const changeOwn = async (image) => {
     const files = await downloadFiles([image]);
     const hasDraft = readDraft(state.accountName, currentId) !== "";
@@ -217,7 +217,7 @@ export function App({ initial }) {
   const openBranch = async (branch) => {
     const id = await branch(await import("./branch.js"));
     refreshList();
-    // Unless the person has gone elsewhere meanwhile.
+    // The person may have gone elsewhere meanwhile.
     if (latestId.current === currentId) latestOpen.current(id);
   };
 
@@ -266,7 +266,7 @@ export function App({ initial }) {
     document.title = `${title} · Parley`;
   }, [title]);
 
-  // While there is no connection, that is said already.
+  // While there is no connection, another notice says so already.
   const shownProblem = problem === "" && connection === "open" ? chats.problem : problem;
   const isAnswering = thread.items.some(isRunning);
   const running = new Set(isAnswering ? [...chats.running, currentId] : chats.running);
@@ -387,7 +387,7 @@ export function App({ initial }) {
 }
 
 /**
- * What a screen reader announces: that an answer is being made, and its text when it has ended.
+ * Returns what a screen reader announces: that an answer is being made, and its text when it has ended.
  * @param {import("./thread-state.js").Item} item
  * @param {import("./thread-state.js").Item | undefined} old
  */
@@ -403,7 +403,7 @@ async function announcementOf(item, old) {
   return ["Parley:", words, ...pictures, ...noticesOf(item)].join(" ").trim();
 }
 
-/** Whether a media query matches, kept up to date. @param {string} query */
+/** Returns whether a media query matches, kept up to date. @param {string} query */
 function useMediaQuery(query) {
   const [matches, setMatches] = useState(() => window.matchMedia(query).matches);
   useEffect(() => {
@@ -416,7 +416,7 @@ function useMediaQuery(query) {
 }
 
 /**
- * What the line above the chat says. Empty: nothing, and there is no line.
+ * Returns what the line above the chat says. Where it is empty, there is no line.
  * @param {import("./live.js").Connection} connection
  * @param {string} trouble
  */

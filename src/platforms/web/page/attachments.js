@@ -14,11 +14,11 @@ import { translate } from "./words.js";
  * @property {string | undefined} problem
  * @property {boolean} isUnreadable it is uploaded, and Parley could not read it
  * @property {AbortController} abort
- * @property {Promise<string | undefined>} done resolves to the upload's id, or `undefined` when the upload failed
+ * @property {Promise<string | undefined>} done resolves to the upload's id, or to `undefined` on failure
  */
 
 /**
- * Files that will be sent with the next message. Each is uploaded immediately.
+ * Holds the files that will be sent with the next message. Each is uploaded immediately.
  * @param {{ maxFileBytes: number, maxRecordingBytes: number, maxFiles: number }} limits
  * @param {(problem: string) => void} onProblem
  */
@@ -39,7 +39,7 @@ export function usePendingFiles(limits, onProblem) {
         onProblem(translate("page.too-many-files", { max: limits.maxFiles }));
         return;
       }
-      // The server decides what may be a recording; browsers do not know the type of each.
+      // The server decides what may be a recording, since browsers do not know the type of each.
       const isOther = /^(?:image|text|application)\//.test(file.type);
       const maxBytes = isOther ? limits.maxFileBytes : limits.maxRecordingBytes;
       if (file.size > maxBytes) {
@@ -96,7 +96,7 @@ export function usePendingFiles(limits, onProblem) {
   const remove = (one) => {
     one.abort.abort();
     if (one.previewUrl !== undefined) URL.revokeObjectURL(one.previewUrl);
-    // The server removes unsent uploads after a day anyway.
+    // The server removes unsent uploads after some hours anyway.
     if (one.uploadId !== undefined) removeUpload(one.uploadId).catch(() => undefined);
     setPending((all) => all.filter((other) => other.key !== one.key));
   };
@@ -113,7 +113,7 @@ export function usePendingFiles(limits, onProblem) {
 }
 
 /**
- * Files of a message that is not stored yet, to be attached again.
+ * Downloads files of a message that is not stored yet, to be attached again.
  * @param {readonly import("../views.ts").FileView[]} files
  * @returns {Promise<File[]>}
  */
@@ -134,7 +134,7 @@ async function downloadFile(url, name) {
   return new File([blob], name, { type: blob.type });
 }
 
-/** The list of files to send. @param {{ pending: readonly Pending[], onRemove: (one: Pending) => void }} props */
+/** Lists files to send. @param {{ pending: readonly Pending[], onRemove: (one: Pending) => void }} props */
 export function PendingFiles({ pending, onRemove }) {
   const [opened, setOpened] = useState(
     /** @type {(typeof import("./preview.js") & { one: Pending }) | undefined} */ (undefined),
@@ -171,7 +171,7 @@ export function PendingFiles({ pending, onRemove }) {
     ${opened !== undefined && html`<${opened.Preview} one=${opened.one} onClose=${() => setOpened(undefined)} />`}`;
 }
 
-/** Whether there is something to see of a file. A recording can be heard when it is sent. @param {Pending} one */
+/** Whether a file can be seen. A recording can be heard when it is sent. @param {Pending} one */
 function canOpen({ file, uploadId, problem }) {
   return uploadId !== undefined && problem === undefined && !/^(?:audio|video)\//.test(file.type);
 }
@@ -200,7 +200,7 @@ function ChipContent({ one }) {
     </span>`;
 }
 
-/** Its size, or what keeps it from being sent. @param {Pending} one */
+/** Returns its size, or what keeps it from being sent. @param {Pending} one */
 function stateOf({ problem, uploadId, file }) {
   return problem ?? (uploadId === undefined ? translate("page.uploading") : sizeOf(file.size));
 }

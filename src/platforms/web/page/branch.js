@@ -17,14 +17,14 @@ export async function branchFrom(conversationId, item) {
 }
 
 /**
- * Asks a question in other words in a new chat, which goes on from before it; its files come along.
+ * Asks a question in other words in a new chat, which goes on from before it. Its files come along.
  * @param {string} conversationId
  * @param {Item} item
  * @param {string} text
  * @returns {Promise<string>} the id of the new chat
  */
 export async function askInBranch(conversationId, item, text) {
-  // What cannot be loaded any more fails before there is a new chat.
+  // The files are loaded first, so that a failure leaves no new chat.
   const files = await downloadFiles(item.files);
   const options = { onProgress: () => undefined, signal: new AbortController().signal };
   const uploaded = await Promise.all(files.map((file) => uploadFile(file, options)));

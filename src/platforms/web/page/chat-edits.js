@@ -3,7 +3,7 @@ import { html } from "./dom.js";
 import { translate } from "./words.js";
 
 /**
- * The field for a new name. Enter and leaving it save, Escape does not.
+ * Shows the field for a new name. Enter and leaving it save, but Escape does not.
  * @param {{ title: string, onDone: (name: string | undefined) => void }} props
  */
 export function Renaming({ title, onDone }) {

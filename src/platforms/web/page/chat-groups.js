@@ -4,11 +4,12 @@
 const dayMs = 24 * 60 * 60 * 1000;
 
 /**
- * The list under headings: pinned, today, yesterday, the seven days before, then months. Days and months are those of
- * the browser's time zone. Groups without conversations are left out.
+ * Returns the list under headings: pinned, today, yesterday, the seven days before, then months. Days and
+ * months are those of the browser's time zone. Groups without conversations are left out.
  * @param {readonly Conversation[]} conversations the newest first
  * @param {number} now Unix milliseconds
- * @param {{ language: string, titles: { pinned: string, today: string, yesterday: string, week: string } }} words
+ * @param {{ language: string, titles: { pinned: string, today: string, yesterday: string, week: string } }}
+ *   words
  * @returns {Group[]}
  */
 export function toGroups(conversations, now, { language, titles }) {
@@ -45,7 +46,7 @@ export function toGroups(conversations, now, { language, titles }) {
   return [...groups.values()];
 }
 
-/** Milliseconds until the groups change by themselves: the next midnight. @param {number} now */
+/** Returns the milliseconds until the groups change by themselves, at midnight. @param {number} now */
 export function untilMidnight(now) {
   const today = new Date(now);
   const midnight = new Date(today.getFullYear(), today.getMonth(), today.getDate() + 1).getTime();

@@ -7,8 +7,8 @@ const firstListed = 200;
 const maxListed = 2000;
 
 /**
- * The list of conversations, and what people change in it. `problem`: why it is not up to date; it is loaded again when
- * the connection is back.
+ * Holds the list of conversations, and what people change in it. `problem` says why it is not up to date. It
+ * is loaded again when the connection is back.
  * @param {(id: string) => void} onRemoved
  */
 export function useChatList(onRemoved) {
@@ -20,7 +20,7 @@ export function useChatList(onRemoved) {
   const max = useRef(firstListed);
   const [running, setRunning] = useState(/** @type {readonly string[]} */ ([]));
   const [trouble, setTrouble] = useState("");
-  /** The list is being loaded, and the one after it that begins when that has ended. */
+  /** The loading in progress, and the next one, which begins when that has ended. */
   const loading = useRef(/** @type {Promise<void> | undefined} */ (undefined));
   const following = useRef(/** @type {Promise<void> | undefined} */ (undefined));
 
@@ -35,7 +35,7 @@ export function useChatList(onRemoved) {
     }
   }, []);
 
-  /** Resolves when a list is shown that was loaded after this call: many calls at once take two requests. */
+  /** Resolves when a list loaded after this call is shown. Many calls at once make two requests. */
   const refresh = useCallback(() => {
     if (loading.current === undefined) return (loading.current = load());
     following.current ??= loading.current.then(() => {
@@ -45,7 +45,7 @@ export function useChatList(onRemoved) {
     return following.current;
   }, [load]);
 
-  /** Takes in what the server says of the list. */
+  /** Takes in what the server says about the list. */
   const follow = useCallback(
     (/** @type {import("../views.ts").ListStateView} */ state) => {
       setRunning(state.running);

@@ -10,7 +10,7 @@ import { translate } from "./words.js";
 const resultMs = 2500;
 
 /**
- * The button with what can be done with the whole chat: copy, share and download it.
+ * Shows the button with what can be done with the whole chat: copy, share and download it.
  * @param {{ conversationId: string }} props
  */
 export function ChatMenu({ conversationId }) {
@@ -19,7 +19,7 @@ export function ChatMenu({ conversationId }) {
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const [isOpen, setOpen] = useState(false);
   const [result, setResult] = useState("");
-  /** What the answers have used, in words. */
+  /** The usage of the answers, in words. */
   const [usage, setUsage] = useState("");
 
   useEffect(() => {
@@ -47,7 +47,7 @@ export function ChatMenu({ conversationId }) {
     element.querySelector("button")?.focus();
   };
 
-  /** @param {(markdown: string) => Promise<string>} use what is done with the chat; resolves to what is said about it */
+  /** @param {(markdown: string) => Promise<string>} use uses the chat; resolves to what is said about it */
   const withMarkdown = async (use) => {
     menu.current?.hidePopover();
     try {

@@ -1,5 +1,5 @@
 /**
- * Copies a text to the clipboard, also outside a secure context.
+ * Copies a text to the clipboard, even outside a secure context.
  * @param {string} text
  * @returns {Promise<boolean>} whether it was copied
  */
@@ -9,7 +9,7 @@ export async function copyText(text) {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // Not permitted: the deprecated API below may still be.
+      // This is not permitted, but the deprecated API below may still be.
     }
   }
   const field = document.createElement("textarea");

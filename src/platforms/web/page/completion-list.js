@@ -10,7 +10,7 @@ import { translate } from "./words.js";
 const listId = "suggestions";
 
 /**
- * The suggestions at the caret, and the index of the marked one (-1: none). Model ids are loaded while they are typed.
+ * Returns the suggestions at the caret, and the index of the marked one (or -1). Model ids are loaded.
  * @param {string} text
  * @param {number} caret
  * @param {readonly import("./completion.js").Command[]} commands
@@ -62,7 +62,7 @@ export function useCompletion(text, caret, commands) {
 }
 
 /**
- * A completion with loaded model ids as its suggestions.
+ * Returns a completion with loaded model ids as its suggestions.
  * @param {Completion} completion
  * @param {string} query
  * @param {{ query: string, names: readonly string[] }} models
@@ -77,7 +77,7 @@ function withModels(completion, query, models) {
   };
 }
 
-/** ARIA attributes that connect the text field to the list. @param {number} index @param {boolean} isOpen */
+/** Returns ARIA attributes that lead to the list. @param {number} index @param {boolean} isOpen */
 export function listAttributes(index, isOpen) {
   return {
     "aria-autocomplete": "list",
@@ -88,7 +88,7 @@ export function listAttributes(index, isOpen) {
 }
 
 /**
- * The list of suggestions above the text field.
+ * Shows the list of suggestions above the text field.
  * @param {object} props
  * @param {Completion} props.completion
  * @param {number} props.index
@@ -115,7 +115,7 @@ export function CompletionList({ completion, index, onTake }) {
           aria-selected=${position === index ? "true" : "false"}
           class=${classes("suggestion", position === index && "is-marked")}
           onMouseDown=${(/** @type {MouseEvent} */ event) => {
-            // Keeps the focus in the text field.
+            // This keeps the focus in the text field.
             event.preventDefault();
             onTake(suggestion);
           }}

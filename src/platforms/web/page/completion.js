@@ -13,7 +13,7 @@
  */
 
 /**
- * The command that a text begins with.
+ * Returns the command that a text begins with.
  * @param {string} text
  * @param {readonly Command[]} commands
  * @returns {Command | undefined}
@@ -45,7 +45,7 @@ export function complete(text, caret, commands) {
 }
 
 /**
- * What follows the last white space. Searched from the end: `/\S*$/` takes the square of the text's length.
+ * Returns what follows the last white space. It searches from the end, since `/\S*$/` takes quadratic time.
  * @param {string} text
  */
 function lastWord(text) {
@@ -108,7 +108,7 @@ function completeValue(option, value, from, to) {
 }
 
 /**
- * Suggestion of a value for an option, quoted when it has spaces.
+ * Suggests a value for an option, quoted when it has spaces.
  * @param {string} name
  * @param {string} value
  * @returns {Suggestion}
@@ -118,7 +118,7 @@ export function toValue(name, value) {
 }
 
 /**
- * Completes option names after their first letter. Never eager, since the word may be part of the prompt.
+ * Completes option names after their first letter. Enter still sends, since the word may be in the prompt.
  * @param {Command} command
  * @param {string} text
  * @param {string} word
@@ -137,7 +137,7 @@ function completeOption(command, text, word, from, to) {
 }
 
 /**
- * The text and caret after a suggestion is accepted.
+ * Returns the text and caret after a suggestion is accepted.
  * @param {string} text
  * @param {Completion} completion
  * @param {Suggestion} suggestion

@@ -11,15 +11,16 @@ import { dropSendId, takeSendId } from "./send-id.js";
 import { translate } from "./words.js";
 
 /**
- * What is put into the field. `isAdded`: after what is there.
- * @typedef {{ text: string, picker?: string, files?: readonly File[], isAdded?: boolean, nonce: number }} Prefill
+ * The content to put into the field. `isAdded` puts it after what is there.
+ * @typedef {{ text: string, picker?: string, files?: readonly File[], isAdded?: boolean, nonce: number }}
+ *   Prefill
  */
 
-/** Touch keyboards have no Shift+Enter: there Enter starts a new line, and the button sends. */
+/** Touch keyboards have no Shift+Enter. There Enter starts a new line, and the button sends. */
 const isTouch = window.matchMedia("(pointer: coarse)").matches;
 
 /**
- * The text field with its files and suggestions.
+ * Shows the text field with its files and suggestions.
  * @param {object} props
  * @param {string} props.conversationId
  * @param {import("../views.ts").StateView} props.state
@@ -37,7 +38,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   const [caret, setCaret] = useState(text.length);
   const [problem, setProblem] = useState("");
   const [isSending, setSending] = useState(false);
-  /** The text that is being sent, and what was entered below it meanwhile: that is sent next. */
+  /** The text that is being sent, and what was entered below it meanwhile, which is sent next. */
   const sent = useRef("");
   const entered = useRef("");
   const [isRecording, setRecording] = useState(false);
@@ -57,7 +58,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     keepDraft(account, draftOf(conversationId), value);
   };
 
-  /** Sets the field synchronously, so that a letter typed before the next render is not lost. @param {string} value */
+  /** Sets the field at once, so that no letter typed before the next render is lost. @param {string} value */
   const replaceText = (value, newCaret = value.length) => {
     edit(value, newCaret);
     const element = field.current;
@@ -88,7 +89,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     picker.current.accept = "";
   }, [prefill?.nonce]);
 
-  /** What is in the field and not on its way. */
+  /** Returns what is in the field and not on its way. */
   const withoutSent = () => {
     const now = field.current?.value ?? sent.current;
     return now.startsWith(sent.current) ? now.slice(sent.current.length) : now;
@@ -123,7 +124,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
       await sending;
       dropSendId(conversationId);
       clear(pending);
-      // Keeps what was typed while the message was being sent.
+      // This keeps what was typed while the message was being sent.
       replaceText(withoutSent());
     } catch (error) {
       entered.current = "";
@@ -163,7 +164,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   const onListKey = (event) => {
     const suggestion = completion?.suggestions[index];
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      // In a text of several lines the arrow keys move the caret until a suggestion is marked.
+      // In a text of several lines, the arrow keys move the caret until a suggestion is marked.
       if (index === -1 && text.includes("\n")) return false;
       move(event.key === "ArrowDown" ? 1 : -1);
     } else if (event.key === "Escape") dismiss();
@@ -196,7 +197,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     field.current?.focus();
   };
 
-  /** A text that is too long for a message is not too long for a file. */
+  /** Attaches a text that is too long for a message, but not for a file. */
   const attachText = () => {
     add([new File([text], "pasted-text.txt", { type: "text/plain" })]);
     replaceText("");
@@ -317,7 +318,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   </div>`;
 }
 
-/** Why the browser cannot record here, as a sentence; `undefined` when it can. */
+/** Returns why the browser cannot record here, as a sentence, or `undefined` when it can. */
 function recordingProblem() {
   if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
     return translate("page.record.insecure");

@@ -1,10 +1,10 @@
-// Runs inside the frame of `diagram.html`, whose origin is its own: it reaches neither the page nor the server.
+// This runs inside the frame of `diagram.html`, whose own origin reaches neither the page nor the server.
 
-/** Longest text that is drawn, in characters. */
+/** The longest text that is drawn, in characters. */
 const maxChars = 20_000;
 
 /**
- * Draws the text, and tells how high the drawing is: no height, the text is no diagram.
+ * Draws the text, and tells how high the drawing is. Without a height, the text is no diagram.
  * @param {{ text: string, isDark: boolean }} wanted
  */
 async function draw({ text, isDark }) {

@@ -1,13 +1,14 @@
 import { translate } from "./words.js";
 
-/** Tallest diagram, in CSS pixels; a taller one scrolls. */
+/** The tallest diagram, in CSS pixels. A taller one scrolls. */
 const maxHeight = 2000;
 /** How long loading and drawing may take, in milliseconds. */
 const maxMs = 20_000;
 
 /**
- * Draws the Mermaid text of a code block below it, or removes the drawing. The library runs in a sandboxed frame without
- * an origin: whatever the text makes it do, it does there. Text that is no diagram stays, and that is said.
+ * Draws the Mermaid text of a code block below it, or removes the drawing. The library runs in a sandboxed
+ * frame without an origin, so that the text can do no harm elsewhere. A text that is no diagram stays, and
+ * the page says so.
  * @param {Element} button
  */
 export function toggleDiagram(button) {

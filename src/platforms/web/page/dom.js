@@ -12,7 +12,7 @@ export function classes(...names) {
   return names.filter(Boolean).join(" ");
 }
 
-/** A random id for a conversation or message. `crypto.randomUUID` exists in secure contexts only. */
+/** Makes a random id for a conversation or message. `crypto.randomUUID` exists only in secure contexts. */
 export function makeId() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

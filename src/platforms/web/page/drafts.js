@@ -1,18 +1,18 @@
-/** Of a chat that has no message yet. */
+/** The draft key of a chat that has no message yet. */
 const newChat = "new";
-/** More are kept for nobody: the oldest goes. */
+/** Past this number the oldest draft goes. */
 const maxDrafts = 50;
 
 /** @param {string | undefined} account @param {string} chat */
 const storageKey = (account, chat) => `draft ${account ?? ""}\n${chat}`;
 
-/** What a chat's draft is stored under: until it has its address, a new chat is the new chat of all windows. @param {string} conversationId */
+/** Returns the chat part of a draft's key. New chats share one. @param {string} conversationId */
 export function draftOf(conversationId) {
   return location.pathname === "/" ? newChat : conversationId;
 }
 
 /**
- * What was typed into the field of a chat and not sent. It stays in this browser.
+ * Reads what was typed into the field of a chat and not sent. It stays in this browser.
  * @param {string | undefined} account
  * @param {string} chat as `draftOf` returns it
  * @returns {string}
@@ -28,7 +28,7 @@ export function readDraft(account, chat) {
 }
 
 /**
- * Keeps what was typed; an empty text removes it.
+ * Keeps what was typed. An empty text removes it.
  * @param {string | undefined} account
  * @param {string} chat
  * @param {string} text
@@ -48,16 +48,16 @@ export function keepDraft(account, chat, text) {
     }
     localStorage.setItem(key, `${Date.now()}\n${text}`);
   } catch {
-    // There is no room, or nothing may be stored: the text is in the field alone.
+    // There is no room, or the browser stores nothing. The text is then only in the field.
   }
 }
 
-/** Removes all drafts, of every account: somebody else may use this browser next. */
+/** Removes all drafts of every account, since somebody else may use this browser next. */
 export function forgetDrafts() {
   try {
     for (const key of draftKeys()) localStorage.removeItem(key);
   } catch {
-    // Nothing may be stored, so that nothing is.
+    // The browser lets no page store anything, so there are no drafts.
   }
 }
 

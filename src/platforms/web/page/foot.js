@@ -11,9 +11,15 @@ import { labelOf, translate } from "./words.js";
 /** @typedef {NonNullable<Item["actions"]>[number]} Action */
 /** @typedef {Awaited<ReturnType<typeof import("./api.js").runAction>>} Result */
 /** @typedef {(action: Action, values?: Record<string, string>) => Promise<Result>} RunAction */
-/** @typedef {{ action: Action, text: string, isProblem: boolean, form?: import("./action-form.js").Form }} Shown */
+/**
+ * @typedef {{ action: Action, text: string, isProblem: boolean, form?: import("./action-form.js").Form }}
+ *   Shown
+ */
 
-/** @type {Readonly<Record<Action["kind"], { label: string, icon: Parameters<typeof Icon>[0]["name"], isToggle?: true }>>} */
+/**
+ * @type {Readonly<Record<Action["kind"], { label: string, icon: Parameters<typeof Icon>[0]["name"],
+ *   isToggle?: true }>>}
+ */
 const kinds = {
   stop: { label: "Stop", icon: "stop" },
   regenerate: { label: "Regenerate", icon: "retry" },
@@ -26,9 +32,10 @@ const kinds = {
 };
 
 /**
- * What is below a finished answer: its buttons and its model, and below them what a button has shown.
+ * Shows what is below an answer: its buttons and its model, and below them what a button has shown.
  * @param {object} props
- * @param {Item | import("../views.ts").VersionView & { isOver: true }} props.item `isOver`: it can only be copied
+ * @param {Item | import("../views.ts").VersionView & { isOver: true }} props.item with `isOver` it can only
+ *   be copied
  * @param {unknown} props.choice which version is shown
  * @param {RunAction} props.onAct
  * @param {(item: Item) => Promise<void>} props.onBranch
@@ -75,7 +82,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
   const close = () => {
     const name = shown === undefined ? "" : labelOf(shown.action.kind, kinds[shown.action.kind].label);
     setShown(undefined);
-    // The button that has opened it has the focus again.
+    // The button that has opened it gets the focus back.
     const all = [...(buttons.current?.querySelectorAll("button") ?? [])];
     all.find((button) => button.textContent?.trim() === name)?.focus();
   };
@@ -117,7 +124,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
           </button>`,
       )}
       ${
-        // What a model has answered is stored once its name is known.
+        // A model's answer is stored once its name is known.
         newest?.model !== undefined &&
         newest.isPrivate !== true &&
         html`<button

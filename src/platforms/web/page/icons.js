@@ -31,7 +31,7 @@ const paths = {
 };
 
 /**
- * A decorative icon, hidden from screen readers: its button has a label.
+ * Shows a decorative icon, hidden from screen readers, since its button has a label.
  * @param {{ name: keyof typeof paths }} props
  */
 export function Icon({ name }) {
@@ -41,7 +41,7 @@ export function Icon({ name }) {
 }
 
 /**
- * The cross that closes a dialog.
+ * Shows the cross that closes a dialog.
  * @param {{ dialog: { readonly current: HTMLDialogElement | null } }} props
  */
 export function CloseButton({ dialog }) {

@@ -2,8 +2,8 @@ import { useEffect, useState } from "preact/hooks";
 import { html } from "./dom.js";
 
 /**
- * The renderer of Markdown with its libraries, which are more than half of what the page loads. An empty chat does
- * without: it is loaded after the first paint.
+ * The renderer of Markdown with its libraries, which are more than half of what the page loads. An empty chat
+ * does not need it, so it is loaded after the first paint.
  * @typedef {typeof import("./markdown.js")} Renderer
  */
 
@@ -12,7 +12,7 @@ let renderer;
 /** @type {Promise<void> | undefined} */
 let loading;
 
-/** Loads the renderer. Resolves when {@link Markdown} shows Markdown at once; a failure is tried again by the next call. */
+/** Loads the renderer. Resolves when {@link Markdown} is ready. After a failure the next call tries again. */
 export function loadMarkdown() {
   loading ??= import("./markdown.js").then(
     (loaded) => {
@@ -26,7 +26,7 @@ export function loadMarkdown() {
   return loading;
 }
 
-/** Markdown as elements; as it is written until the renderer is there. @param {{ text: string }} props */
+/** Shows Markdown as elements, or as written without a renderer. @param {{ text: string }} props */
 export function Markdown({ text }) {
   const [, setLoaded] = useState(renderer !== undefined);
   useEffect(() => {
@@ -43,7 +43,7 @@ export function Markdown({ text }) {
     : html`<${renderer.Markdown} text=${text} />`;
 }
 
-/** Markdown as a screen reader says it; as it is written where the renderer cannot be loaded. @param {string} text */
+/** Returns Markdown as a screen reader says it, or as written without a renderer. @param {string} text */
 export async function toSpoken(text) {
   await loadMarkdown().catch(() => undefined);
   return renderer === undefined ? text : renderer.toSpoken(text);

@@ -1,13 +1,13 @@
 import { useEffect, useState } from "preact/hooks";
 import { html } from "./dom.js";
 
-/** Messages and dialogs, which are loaded when they are shown first: an empty chat is painted without them. */
+/** Messages and dialogs are loaded when they are first shown, so that an empty chat is painted sooner. */
 
 const retryMs = 1000;
 
 /**
- * A component that is loaded when it is shown first. Until then nothing is shown; a failed load is tried again.
- * `load` loads it before.
+ * Makes a component that is loaded when it is first shown. Until then nothing is shown. A failed load is
+ * tried again. `load` loads it earlier.
  * @template P
  * @param {() => Promise<(props: P) => unknown>} load
  * @returns {((props: P) => unknown) & { load: () => Promise<void> }}
@@ -59,7 +59,7 @@ function loadStyles(path) {
   });
 }
 
-/** @see settings.js */
+/** Shows the settings. @see settings.js */
 export const SettingsPanel = lazy(async () => {
   const [{ SettingsPanel: panel }] = await Promise.all([
     import("./settings.js"),
@@ -68,7 +68,7 @@ export const SettingsPanel = lazy(async () => {
   ]);
   return panel;
 });
-/** @see search-dialog.js */
+/** Shows the search. @see search-dialog.js */
 export const SearchDialog = lazy(async () => {
   const [{ SearchDialog: dialog }] = await Promise.all([
     import("./search-dialog.js"),
@@ -76,7 +76,7 @@ export const SearchDialog = lazy(async () => {
   ]);
   return dialog;
 });
-/** @see shortcuts-dialog.js */
+/** Lists the keyboard shortcuts. @see shortcuts-dialog.js */
 export const ShortcutsDialog = lazy(async () => {
   const [{ ShortcutsDialog: dialog }] = await Promise.all([
     import("./shortcuts-dialog.js"),
@@ -84,7 +84,7 @@ export const ShortcutsDialog = lazy(async () => {
   ]);
   return dialog;
 });
-/** @see action-form.js */
+/** Shows the form of a button. @see action-form.js */
 export const ActionForm = lazy(async () => {
   const [{ ActionForm: form }] = await Promise.all([
     import("./action-form.js"),
@@ -92,9 +92,9 @@ export const ActionForm = lazy(async () => {
   ]);
   return form;
 });
-/** @see recorder.js */
+/** Records a voice note. @see recorder.js */
 export const RecorderBar = lazy(async () => (await import("./recorder.js")).RecorderBar);
-/** @see lightbox.js */
+/** Shows a picture at full size. @see lightbox.js */
 export const Lightbox = lazy(async () => {
   const [{ Lightbox: lightbox }] = await Promise.all([
     import("./lightbox.js"),
@@ -102,7 +102,7 @@ export const Lightbox = lazy(async () => {
   ]);
   return lightbox;
 });
-/** @see chat-menu.js */
+/** Shows the menu of the whole chat. @see chat-menu.js */
 export const ChatMenu = lazy(async () => {
   const [{ ChatMenu: menu }] = await Promise.all([
     import("./chat-menu.js"),
@@ -110,11 +110,11 @@ export const ChatMenu = lazy(async () => {
   ]);
   return menu;
 });
-/** @see message-list.js */
+/** Shows the messages. @see message-list.js */
 export const MessageList = lazy(async () => (await import("./message-list.js")).MessageList);
-/** @see model-list.js */
+/** Lists the models to choose from. @see model-list.js */
 export const ModelList = lazy(async () => (await import("./model-list.js")).ModelList);
-/** @see chat-edits.js */
+/** Edits a conversation's name. @see chat-edits.js */
 export const Renaming = lazy(async () => (await import("./chat-edits.js")).Renaming);
-/** @see chat-edits.js */
+/** Asks before it deletes a conversation. @see chat-edits.js */
 export const Deletion = lazy(async () => (await import("./chat-edits.js")).Deletion);

@@ -8,10 +8,10 @@ import { translate } from "./words.js";
 /** @typedef {import("./message.js").Image} Image */
 /** @typedef {import("./thread-state.js").Item} Item */
 /** @typedef {import("./action-form.js").Form} Form */
-/** @typedef {{ image: Image, item: Item, number: number }} Picture `number`: its place in the message, from 1 */
+/** @typedef {{ image: Image, item: Item, number: number }} Picture numbered from 1 in its message */
 
 /**
- * All pictures of a chat, in their order.
+ * Returns all pictures of a chat, in their order.
  * @param {readonly Item[]} items
  * @returns {Picture[]}
  */
@@ -24,10 +24,10 @@ function picturesOf(items) {
 }
 
 /**
- * Shows a picture at full size, with its description, the pictures before and after it, a download link, and a button to
- * change it.
+ * Shows a picture at full size, with its description, the pictures before and after it, a download link, and
+ * a button to change it.
  * @param {object} props
- * @param {readonly Item[]} props.items of the chat when it is opened
+ * @param {readonly Item[]} props.items the chat's when it is opened
  * @param {Image} props.first the one that is shown first
  * @param {import("./foot.js").RunAction} props.onAct
  * @param {(image: Image) => Promise<void>} props.onChangeOwn changes a picture that the person has sent
@@ -57,7 +57,7 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
 
   const closeForm = () => {
     setForm(undefined);
-    // What had the focus is gone.
+    // The element that had the focus is gone.
     dialog.current?.focus();
   };
 
@@ -161,7 +161,10 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
   </dialog>`;
 }
 
-/** It keeps the focus at the end. @param {{ name: "previous" | "next", isLast: boolean, onClick: () => void }} props */
+/**
+ * The button keeps the focus at the end.
+ * @param {{ name: "previous" | "next", isLast: boolean, onClick: () => void }} props
+ */
 function Step({ name, isLast, onClick }) {
   const label = name === "next" ? translate("page.picture.next") : translate("page.picture.previous");
   return html`<button
@@ -176,7 +179,7 @@ function Step({ name, isLast, onClick }) {
   </button>`;
 }
 
-/** The form with the picture chosen that is shown. @param {Form} form @param {number} number @returns {Form} */
+/** Returns the form with that picture chosen. @param {Form} form @param {number} number @returns {Form} */
 function withPicture(form, number) {
   const fields = form.fields.map((field) =>
     field.name === "picture" ? { ...field, value: String(number) } : field,

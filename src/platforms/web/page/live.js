@@ -8,10 +8,11 @@ const hiddenMs = 30_000;
 const maxBackoffMs = 10_000;
 
 /**
- * Follows one conversation: a snapshot, then every change. Reconnects with exponential backoff.
+ * Follows one conversation: a snapshot, then every change. It reconnects with exponential backoff.
  * @param {string} conversationId
- * @param {{ onSnapshot: (snapshot: Snapshot) => void, onChange: (change: Change) => boolean, onList: (state: ListState) => void, onConnection: (connection: Connection) => void }} listener
- *   `onChange` returns false to request a new snapshot.
+ * @param {{ onSnapshot: (snapshot: Snapshot) => void, onChange: (change: Change) => boolean, onList: (state:
+ *   ListState) => void, onConnection: (connection: Connection) => void }} listener `onChange` returns false
+ *   to request a new snapshot
  * @param {number} maxMessages
  * @returns {{ close(): void }}
  */

@@ -25,6 +25,6 @@ form.addEventListener("submit", (event) => {
   );
 });
 
-// Before, the browser itself would send the form, and show what the server answers to this script.
+// Without this script the browser itself would send the form, and show the raw answer.
 for (const each of [name, field, button]) each.disabled = false;
 (name.offsetParent === null ? field : name).focus();

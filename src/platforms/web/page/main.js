@@ -7,7 +7,7 @@ import { ChatMenu, MessageList } from "./lazy-parts.js";
 
 const root = /** @type {HTMLElement} */ (document.querySelector("#app"));
 
-/** A chat that is opened has messages to show; an empty one is painted first. */
+/** An opened chat has messages to show. An empty one is painted first. */
 const isEmpty = !location.pathname.startsWith("/c/");
 
 async function load() {
@@ -15,7 +15,7 @@ async function load() {
   return initial;
 }
 
-/** What messages are shown with. */
+/** Loads what messages are shown with. */
 function loadMessageParts() {
   return Promise.all([loadMarkdown(), MessageList.load(), ChatMenu.load()]);
 }

@@ -1,18 +1,18 @@
 import { Lexer, Marked, Tokenizer } from "marked";
 import { mathsExtensions } from "./maths.js";
 
-/** An escaped tag without attributes that is allowed in Markdown. */
+/** Matches an escaped tag without attributes that is allowed in Markdown. */
 const allowedTag =
   /&#60;(\/?(?:br|hr|b|i|em|strong|u|s|del|sub|sup|mark|kbd|code|details|summary))\s*\/?&#62;/gi;
 
-/** Longest paragraph, heading or cell whose emphasis and links are read; longer ones are shown as they are written. */
+/** The longest paragraph, heading or cell whose emphasis and links are read. Longer ones stay as written. */
 const maxInlineChars = 8000;
-/** Longest block quote; what follows begins another one. */
+/** The longest block quote. What follows begins another one. */
 const maxQuoteChars = 4000;
-/** Deepest nesting of lists and quotes; what is deeper is shown as it is written. */
+/** The deepest nesting of lists and quotes. Anything deeper is shown as it is written. */
 const maxDepth = 12;
 
-/** @typedef {(altText: string) => string} PictureLabel What is shown instead of a picture. An empty `altText`: it has none. */
+/** @typedef {(altText: string) => string} PictureLabel the text in place of a picture, from its `altText` */
 
 /** @param {string} text @returns {import("marked").Tokens.Text} */
 function toPlain(text) {
@@ -20,14 +20,14 @@ function toPlain(text) {
 }
 
 /**
- * The time that marked needs grows with the square of a paragraph's or quote's length, and its stack with the depth
- * of lists and quotes: bounded, the time grows with the length alone.
+ * Limits what marked reads. Its time is quadratic in the length of a paragraph or quote, and its stack grows
+ * with the depth of lists and quotes. With these limits, the time grows only linearly.
  */
 class BoundedLexer extends Lexer {
   #depth = 0;
 
   /**
-   * Two overloads in marked, which JSDoc cannot override.
+   * Overrides a method with two overloads in marked, which JSDoc cannot express.
    * @param {string} text
    * @param {any[]} [tokens]
    * @param {boolean} [isParagraphCut]
@@ -63,18 +63,18 @@ class BoundedTokenizer extends Tokenizer {
   }
 }
 
-/** @param {PictureLabel} pictureLabel @param {() => Numbers} numbers of footnotes */
+/** @param {PictureLabel} pictureLabel @param {() => Numbers} numbers those of footnotes */
 const createMarked = (pictureLabel, numbers) =>
   new Marked({
     extensions: [...mathsExtensions, ...footnoteExtensions(numbers)],
     gfm: true,
     breaks: true,
     renderer: {
-      // As `setHeadingLevels` has set them.
+      // The level is the one that `setHeadingLevels` has set.
       heading({ tokens, depth }) {
         return `<h${depth}>${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
-      // Images in model output are never fetched: they become links that name their host.
+      // Images in model output are never fetched. They become links that name their host.
       image({ href, text }) {
         const host = URL.canParse(href) ? new URL(href).host : "";
         const label = `${pictureLabel(text)}${host === "" ? "" : ` (${host})`}`;
@@ -94,7 +94,7 @@ const createMarked = (pictureLabel, numbers) =>
 const firstLevel = 3;
 
 /**
- * An answer's headings as levels from 3 on, without gaps, whichever it begins with: screen readers go by them.
+ * Turns an answer's headings into levels from 3 on, without gaps, since screen readers go by them.
  * @param {Marked} marked
  * @param {import("marked").TokensList} tokens
  */
@@ -116,8 +116,8 @@ function escape(text) {
 }
 
 /**
- * Returns a function: the blocks of a text as unsanitised markup, in time that grows with its length. While an answer is
- * streamed only the last block changes.
+ * Returns a function that makes the blocks of a text as unsanitised markup, in linear time. While an answer
+ * is streamed only the last block changes.
  * @param {PictureLabel} pictureLabel
  * @returns {(text: string) => string[]}
  */
@@ -146,7 +146,10 @@ export function createBlockParser(pictureLabel) {
   };
 }
 
-/** Ids of the footnotes that a text refers to, in their order. @param {Marked} marked @param {import("marked").TokensList} tokens */
+/**
+ * Returns the ids of the footnotes that a text refers to, in their order.
+ * @param {Marked} marked @param {import("marked").TokensList} tokens
+ */
 function referencesIn(marked, tokens) {
   /** @type {string[]} */
   const ids = [];
@@ -156,20 +159,22 @@ function referencesIn(marked, tokens) {
   return ids;
 }
 
-/** Longest footnote; what is longer is shown as it is written. */
+/** The longest footnote. A longer one is shown as it is written. */
 const maxChars = 4000;
 
 const definition =
   /^ {0,3}\[\^([^\]\s]{1,60})\]:([^\n]*(?:\n(?![ \t]*(?:\[\^[^\]\s]{1,60}\]:|\n|$))[^\n]+)*)(?:\n|$)/;
 const reference = /^\[\^([^\]\s]{1,60})\]/;
 
-/** @typedef {import("marked").Tokens.Generic & { id: string, tokens: import("marked").Token[] }} FootnoteToken */
-/** @typedef {ReadonlyMap<string, number>} Numbers The number of each footnote by its id. */
+/**
+ * @typedef {import("marked").Tokens.Generic & { id: string, tokens: import("marked").Token[] }} FootnoteToken
+ */
+/** @typedef {ReadonlyMap<string, number>} Numbers the number of each footnote by its id */
 
 /**
- * Footnotes in Markdown: `[^id]` in the text, and `[^id]: words` in lines of their own. A reference without a footnote is
- * shown as it is written.
- * @param {() => Numbers} numbers of the text that is being rendered
+ * Reads footnotes in Markdown: `[^id]` in the text, and `[^id]: words` in lines of their own. A reference
+ * without a footnote is shown as it is written.
+ * @param {() => Numbers} numbers those of the text that is being rendered
  * @returns {import("marked").TokenizerAndRendererExtension[]}
  */
 function footnoteExtensions(numbers) {
@@ -215,13 +220,13 @@ function footnoteExtensions(numbers) {
   ];
 }
 
-/** Whether a token is a footnote's own words. @param {import("marked").Token} token @returns {token is FootnoteToken} */
+/** @param {import("marked").Token} token @returns {token is FootnoteToken} */
 function isFootnote(token) {
   return token.type === "footnote";
 }
 
 /**
- * Numbers footnotes in the order of their references; those that nothing refers to come last.
+ * Numbers footnotes in the order of their references. Those without a reference come last.
  * @param {readonly FootnoteToken[]} footnotes
  * @param {readonly string[]} references ids in their order
  * @returns {Map<string, number>}
@@ -233,7 +238,7 @@ function numberFootnotes(footnotes, references) {
 }
 
 /**
- * Markup of the list of footnotes. Of several with one id the first counts.
+ * Returns the markup of the list of footnotes. Where several have one id, the first counts.
  * @param {readonly FootnoteToken[]} footnotes
  * @param {Numbers} numbers
  * @param {(tokens: import("marked").Token[]) => string} render

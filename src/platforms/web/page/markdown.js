@@ -15,7 +15,7 @@ const tags =
   "p br hr h3 h4 h5 h6 strong b em i del s u sub sup mark kbd code pre samp blockquote ul ol li a table thead tbody tfoot tr th td caption details summary dl dt dd abbr span div";
 const attributes = ["href", "title", "start", "align", "colspan", "rowspan", "class", "open"];
 
-/** When a block that has not changed is coloured, in milliseconds. */
+/** How long a block must be unchanged before it is coloured, in milliseconds. */
 const enrichAfterMs = 100;
 
 const purifier = DOMPurify(window);
@@ -28,7 +28,7 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
   if (isAbsolute(address)) setLink(node, address);
 });
 
-/** The language of code, the kinds of its parts, and footnotes. @param {Element} node */
+/** Whether a class names the language of code, a kind of its parts, or a footnote. @param {Element} node */
 function isKnownClass({ tagName, className }) {
   if (tagName === "OL") return className === "footnotes";
   if (tagName === "LI") return /^note-\d{1,4}$/.test(className);
@@ -44,7 +44,7 @@ function setLink(link, address) {
   link.rel = "noopener noreferrer nofollow";
 }
 
-/** Relative URLs would lead into this page. @param {string} address */
+/** Whether a URL is absolute. Relative ones would lead into this page. @param {string} address */
 function isAbsolute(address) {
   return /^(?:https?|mailto):/i.test(address) && URL.canParse(address);
 }
@@ -75,7 +75,7 @@ export function toFragment(markup) {
   return fragment;
 }
 
-/** Markup of coloured code. @param {string} markup */
+/** Sanitises markup of coloured code. @param {string} markup */
 function toColouredCode(markup) {
   return purifier.sanitize(markup, {
     ALLOWED_TAGS: ["span"],
@@ -112,7 +112,7 @@ function addCodeHeader(block) {
   frame.append(head, block);
 }
 
-/** The library that draws is loaded once it is pressed. */
+/** Makes the button that draws a diagram. The library is loaded once it is pressed. */
 function toDrawButton() {
   const draw = document.createElement("button");
   draw.type = "button";
@@ -123,8 +123,8 @@ function toDrawButton() {
 }
 
 /**
- * Renders untrusted Markdown. Unchanged blocks keep their elements, so that a selection or an open `details` element
- * survives while the answer is streamed.
+ * Renders untrusted Markdown. Unchanged blocks keep their elements, so that a selection or an open `details`
+ * element survives while the answer is streamed.
  * @param {{ text: string }} props
  */
 export function Markdown({ text }) {
@@ -134,7 +134,7 @@ export function Markdown({ text }) {
   </div>`;
 }
 
-/** A library could not be loaded, which the browser reports: formulas and code stay as they were written. */
+/** Does nothing where a library cannot be loaded, which the browser reports. Formulas and code stay plain. */
 function stayPlain() {}
 
 /** @param {{ markup: string }} props */
@@ -143,7 +143,7 @@ function Block({ markup }) {
   useLayoutEffect(() => {
     const block = element.current;
     block?.replaceChildren(toFragment(markup));
-    // Not at each word of a block that still grows.
+    // A block that still grows is not coloured at each word.
     const timer = setTimeout(() => {
       if (block !== null) void enrich(block, toColouredCode).catch(stayPlain);
     }, enrichAfterMs);
@@ -152,7 +152,7 @@ function Block({ markup }) {
   return html`<div class="block" dir="auto" ref=${element}></div>`;
 }
 
-/** The words of a Markdown text without its markup, as they are read aloud. @param {string} text */
+/** Returns the words of a Markdown text without its markup, as they are read aloud. @param {string} text */
 export function toSpoken(text) {
   return toBlocks(text)
     .map((markup) => purifier.sanitize(markup, { RETURN_DOM_FRAGMENT: true, ALLOWED_TAGS: tags.split(" ") }))

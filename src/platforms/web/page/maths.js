@@ -1,20 +1,21 @@
-/** Longest formula; what is longer is shown as it is written. */
+/** The longest formula. A longer one is shown as it is written. */
 const maxChars = 2000;
-/** How far ahead the beginning of a formula is looked for: marked asks at every paragraph. */
+/** How far ahead the beginning of a formula is looked for. marked asks at every paragraph. */
 const maxAhead = 4000;
 
-/** Not `$5 or $10`: no space inside the signs, and no digit behind them. */
+/** Excludes `$5 or $10`: there is no space inside the signs, and no digit behind them. */
 const inline =
   /^(?:\\\((?=\S)([^\n]{1,2000}?)\\\)|\$\$(?=\S)([^\n$]{1,2000}?)\$\$|\$(?=[^\s$])([^\n$]{0,499}?[^\s$\\])\$(?!\d))/;
-/** Between dollar signs on the formula's own lines: no blank line, and no other dollar sign than `\$`. */
+/** Matches dollar signs on the formula's own lines, without blank lines and other dollar signs than `\$`. */
 const block =
   /^(?:\\\[([\s\S]{1,2000}?)\\\]|\$\$[ \t]*\n([\s\S]{1,2000}?)\n[ \t]*\$\$|\$\$((?:[^$\\\n]|\\[^\n]|\\?\n(?![ \t]*\n)){1,2000})\$\$)[ \t]*(?:\n|$)/;
 
 /** @typedef {{ type: string, raw: string, formula: string }} MathsToken */
 
 /**
- * LaTeX formulas in Markdown, as `code` elements whose class says how they are shown: between `\(` and `\)` or dollar signs
- * within a line, between `\[` and `\]` or `$$` on lines of their own as a block. Otherwise Markdown would take their backslashes away.
+ * Reads LaTeX formulas in Markdown, which would remove their backslashes, as `code` elements. The class says
+ * how they are shown. Between `\(` and `\)` or dollar signs they are within a line. Between `\[` and `\]`, or
+ * `$$` on lines of their own, they are blocks.
  * @type {import("marked").TokenizerAndRendererExtension[]}
  */
 export const mathsExtensions = [
@@ -41,8 +42,8 @@ function find(source, pattern) {
 }
 
 /**
- * Where a paragraph ends because a formula begins: only at one that also ends, or marked would begin a paragraph anew at each
- * line.
+ * Returns where a paragraph ends because a formula begins. The formula must also end, or marked would begin a
+ * paragraph anew at each line.
  * @param {string} source
  */
 function findBlock(source) {

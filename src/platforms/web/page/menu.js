@@ -10,12 +10,13 @@ import { Icon } from "./icons.js";
  * @property {() => void} onTake
  */
 
-/** Between the menu and the edge of the window. */
+/** The space between the menu and the edge of the window. */
 const marginPx = 8;
 
 /**
- * A button with three dots that opens a menu. It is over everything else, wherever the button is.
- * @param {{ label: string, items: readonly MenuItem[], buttonRef: { current: HTMLButtonElement | null } }} props
+ * Shows a button with three dots that opens a menu over everything else, wherever the button is.
+ * @param {{ label: string, items: readonly MenuItem[], buttonRef: { current: HTMLButtonElement | null } }}
+ *   props
  */
 export function Menu({ label, items, buttonRef }) {
   const [isOpen, setOpen] = useState(false);
@@ -46,7 +47,7 @@ export function Menu({ label, items, buttonRef }) {
     };
     const onMove = () => setOpen(false);
     document.addEventListener("pointerdown", onOutside);
-    // What it belongs to is elsewhere then.
+    // The element that it belongs to has moved then.
     document.addEventListener("scroll", onMove, true);
     window.addEventListener("resize", onMove);
     return () => {

@@ -7,7 +7,7 @@ import { translate } from "./words.js";
 /** @typedef {import("./thread-state.js").Item} Item */
 
 /**
- * The messages, with a line between days.
+ * Shows the messages, with a line between days.
  * @param {{ items: readonly Item[] } & Omit<Parameters<typeof Message>[0], "item">} props
  */
 export function MessageList({ items, ...actions }) {
@@ -23,7 +23,7 @@ export function MessageList({ items, ...actions }) {
 }
 
 /**
- * What separates a message from the one before it, where that is of another day. `undefined`: nothing does.
+ * Returns what separates a message from the one before it, or `undefined` where both are of one day.
  * @param {Item} item
  * @param {Item | undefined} previous
  */

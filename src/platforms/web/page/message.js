@@ -13,7 +13,7 @@ import { translate, labelOf } from "./words.js";
 /** @typedef {Extract<File, { kind: "image" }>} Image */
 
 /**
- * One message.
+ * Shows one message.
  * @param {object} props
  * @param {Item} props.item
  * @param {(image: Image) => void} props.onEnlarge
@@ -47,7 +47,7 @@ export function Message({
 }
 
 /**
- * The content of an answer.
+ * Shows the content of an answer.
  * @param {object} props
  * @param {Item} props.item
  * @param {(image: Image) => void} props.onEnlarge
@@ -60,7 +60,7 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
   const isGrowing = isRunning(item);
   const [{ newest, number }, setShown] = useState({ newest: item, number: 0 });
   const { versions = [] } = item;
-  // Another answer has come: it is the one to be shown.
+  // A new answer has come, and is the one to be shown.
   const index = newest.text === item.text && newest.state === item.state ? number : 0;
   const earlier = index === 0 ? undefined : versions.at(-index);
   const content = earlier ?? item;
@@ -107,7 +107,7 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
 }
 
 /**
- * Which version of an answer is shown, and the arrows to the others.
+ * Shows which version of an answer this is, and the arrows to the others.
  * @param {{ number: number, count: number, onChoose: (number: number) => void }} props
  */
 function Versions({ number, count, onChoose }) {
@@ -132,7 +132,7 @@ function Versions({ number, count, onChoose }) {
   </div>`;
 }
 
-/** What the model thought before it answered, folded. @param {{ text: string }} props */
+/** Shows what the model thought before it answered, folded. @param {{ text: string }} props */
 function Thoughts({ text }) {
   return html`<details class="thoughts">
     <summary>${translate("page.reasoning")}</summary>
@@ -140,7 +140,7 @@ function Thoughts({ text }) {
   </details>`;
 }
 
-/** A message that waits for an answer before it. @param {{ item: Item, onTakeBack: (item: Item) => Promise<void> }} props */
+/** The message is queued. @param {{ item: Item, onTakeBack: (item: Item) => Promise<void> }} props */
 function Waiting({ item, onTakeBack }) {
   const { problem, isBusy, run } = useAction(() => onTakeBack(item));
   return html`<div class="waits">
@@ -152,8 +152,9 @@ function Waiting({ item, onTakeBack }) {
 }
 
 /**
- * Why an answer failed, with Retry, and Continue where it has said something.
- * @param {{ item: Item, reason: string, onRetry: (item: Item) => Promise<void>, onAct: import("./foot.js").RunAction }} props
+ * Says why an answer failed, with Retry, and Continue where there is some text.
+ * @param {{ item: Item, reason: string, onRetry: (item: Item) => Promise<void>, onAct:
+ *   import("./foot.js").RunAction }} props
  */
 function Failure({ item, reason, onRetry, onAct }) {
   const { problem, isBusy, run } = useAction(() => onRetry(item));
@@ -179,7 +180,7 @@ function Failure({ item, reason, onRetry, onAct }) {
   </div>`;
 }
 
-/** A button that confirms what the command asks. @param {{ item: Item, label: string, onConfirm: (item: Item) => Promise<void> }} props */
+/** @param {{ item: Item, label: string, onConfirm: (item: Item) => Promise<void> }} props */
 function Confirm({ item, label, onConfirm }) {
   const { problem, isBusy, run } = useAction(() => onConfirm(item));
   return html`<div class="confirm">
@@ -189,9 +190,9 @@ function Confirm({ item, label, onConfirm }) {
 }
 
 /**
- * The state of a button that sends a request.
+ * Returns the state of a button that sends a request.
  * @param {() => Promise<void>} action
- * @returns {{ problem: string, isBusy: boolean, run: () => void }} `problem`: why the last run failed, or empty
+ * @returns {{ problem: string, isBusy: boolean, run: () => void }} `problem` says why the last run failed
  */
 function useAction(action) {
   const [problem, setProblem] = useState("");
@@ -205,7 +206,7 @@ function useAction(action) {
   return { problem, isBusy, run };
 }
 
-/** The files of a message, pictures first. @param {{ files: readonly File[], onEnlarge: (image: Image) => void }} props */
+/** Pictures come first. @param {{ files: readonly File[], onEnlarge: (image: Image) => void }} props */
 function Files({ files, onEnlarge }) {
   if (files.length === 0) return null;
   const images = files.filter((file) => file.kind === "image");
@@ -221,7 +222,7 @@ function Files({ files, onEnlarge }) {
   </div>`;
 }
 
-/** A picture that opens the lightbox. @param {{ image: Image, onEnlarge: (image: Image) => void }} props */
+/** Shows a picture that opens large. @param {{ image: Image, onEnlarge: (image: Image) => void }} props */
 function Picture({ image, onEnlarge }) {
   const [isBroken, setBroken] = useState(false);
   if (isBroken)
@@ -238,14 +239,14 @@ function Picture({ image, onEnlarge }) {
   </button>`;
 }
 
-/** A file by its name; with an address it can be downloaded. @param {{ name: string, url?: string | undefined }} props */
+/** Shows a file by its name, or a link. @param {{ name: string, url?: string | undefined }} props */
 function FileChip({ name, url }) {
   if (url === undefined) return html`<p class="file-chip"><${Icon} name="file" />${name}</p>`;
   const address = `${url}${url.includes("?") ? "&" : "?"}download`;
   return html`<a class="file-chip" href=${address} download=${name}><${Icon} name="download" />${name}</a>`;
 }
 
-/** Any file that is not a picture. @param {{ file: File }} props */
+/** Shows any file that is not a picture. @param {{ file: File }} props */
 function OtherFile({ file }) {
   switch (file.kind) {
     case "audio":
@@ -270,12 +271,12 @@ function OtherFile({ file }) {
   }
 }
 
-/** Past the end of every recording, in seconds. */
+/** This is past the end of every recording, in seconds. */
 const pastEnd = 1e7;
 
 /**
- * A recording with its words. Browsers write no length into what they record: such a file is read to its end once, so
- * that the player shows how long it is.
+ * Shows a recording with its words. Browsers write no length into what they record. Such a file is read to
+ * its end once, so that the player shows how long it is.
  * @param {{ file: Extract<import("../views.ts").FileView, { kind: "audio" }> }} props
  */
 function Recording({ file }) {
@@ -308,19 +309,19 @@ function Recording({ file }) {
 /** @typedef {(item: Item, text: string) => Promise<void>} EditItem */
 
 /**
- * The words of a question, and the button to change them.
- * @param {{ item: Item, onEdit: EditItem, onAskAnew: EditItem }} props `onAskAnew`: in a new chat
+ * Shows the words of a question, and the button to change them.
+ * @param {{ item: Item, onEdit: EditItem, onAskAnew: EditItem }} props `onAskAnew` asks in a new chat
  */
 function Question({ item, onEdit, onAskAnew }) {
   const [isEditing, setEditing] = useState(false);
-  /** What the server has taken, until the event stream brings it: the old words must not come back for a moment. */
+  /** What the server has taken, until the event stream brings it, so that the old words do not come back. */
   const [saved, setSaved] = useState(/** @type {string | undefined} */ (undefined));
   const words = saved ?? item.text;
   const newest = useRef(item.text);
   newest.current = item.text;
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const wasEditing = useRef(false);
-  // Back to where the person was.
+  // The focus goes back to where the person was.
   useEffect(() => {
     if (wasEditing.current && !isEditing) button.current?.focus();
     wasEditing.current = isEditing;
@@ -360,13 +361,13 @@ function Question({ item, onEdit, onAskAnew }) {
   `;
 }
 
-/** Commands have run as they were written, and private calls are not kept. @param {Item} item */
+/** Whether it can be edited. Commands have run, and private calls are not kept. @param {Item} item */
 function isEditable(item) {
   return item.isPrivate !== true && !item.text.startsWith("/");
 }
 
 /**
- * The field in which a question is changed.
+ * Shows the field in which a question is changed.
  * @param {{ item: Item, onEdit: EditItem, onAskAnew: EditItem, onClose: () => void }} props
  */
 function Editor({ item, onEdit, onAskAnew, onClose }) {
@@ -377,7 +378,7 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
   const hintId = useId();
   const canSave = !isSaving && (text.trim() !== "" || item.files.length > 0);
 
-  // Before anything can be typed: a late one would move the caret.
+  // This happens before anything can be typed, since a late call would move the caret.
   useLayoutEffect(() => {
     const element = field.current;
     element?.focus();

@@ -2,11 +2,11 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { classes, html } from "./dom.js";
 import { translate } from "./words.js";
 
-/** Gateways list hundreds; more are found by typing. */
+/** Gateways list hundreds of models. The others are found by typing. */
 const maxShown = 100;
 
 /**
- * The models to choose from, with a search field. The first line is the usual one.
+ * Lists the models to choose from, with a search field. The first line is the usual one.
  * @param {object} props
  * @param {import("../views.ts").ModelView} props.view
  * @param {(model: string) => void} props.onChoose

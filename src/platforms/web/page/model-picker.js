@@ -8,8 +8,9 @@ import { translate } from "./words.js";
 /** @typedef {import("../views.ts").ModelView} ModelView */
 
 /**
- * The model of a conversation, and what changes it. The choice of a chat that does not exist yet is kept until `save`
- * is called before its first message: the setting alone would make a chat without messages.
+ * Holds the model of a conversation, and changes it. The choice for a chat that does not exist yet is kept
+ * until `save` is called before its first message, since the setting alone would make a chat without
+ * messages.
  * @param {string} conversationId
  * @param {boolean} exists
  * @param {(problem: string) => void} onProblem
@@ -28,7 +29,7 @@ export function useModel(conversationId, exists, onProblem) {
   };
   useEffect(() => {
     wanted.current = undefined;
-    // Without it the header shows no model; the picker asks again when it is opened.
+    // Without it the header shows no model, and the picker asks again when it is opened.
     reload().catch(() => setLoaded({ id: conversationId, view: undefined }));
   }, [conversationId]);
 
@@ -67,7 +68,7 @@ export function useModel(conversationId, exists, onProblem) {
 }
 
 /**
- * The button in the header that says which model answers, and opens the list of those that may.
+ * Shows the button in the header that says which model answers, and opens the list of those that may.
  * @param {{ model: ReturnType<typeof useModel> }} props
  */
 export function ModelPicker({ model }) {
@@ -102,7 +103,7 @@ export function ModelPicker({ model }) {
   </div>`;
 }
 
-/** Without the vendor and where it is from, which the list shows. @param {string} shown */
+/** Returns the name without the vendor and the source, which the list shows. @param {string} shown */
 function shortName(shown) {
   const [id = ""] = shown.split(" (");
   return id.slice(id.lastIndexOf("/") + 1) || id;

@@ -4,7 +4,7 @@ import { translate } from "./words.js";
 /** @typedef {import("../views.ts").ItemView} Item */
 
 /**
- * The small print below an answer.
+ * Returns the small print below an answer.
  * @param {Item} item
  * @returns {readonly string[]}
  */

@@ -4,7 +4,7 @@ import { CloseButton } from "./icons.js";
 import { html } from "./dom.js";
 import { translate } from "./words.js";
 
-/** Of a new password; the server checks both. */
+/** The limits of a new password, which the server checks too. */
 const limits = { minChars: 8, maxChars: 200 };
 
 /**

@@ -5,7 +5,7 @@ import { Icon } from "./icons.js";
 import { translate } from "./words.js";
 
 /**
- * Shows a file before it is sent: a picture as it is, a text or document by the words that are read of it.
+ * Shows a file before it is sent: a picture as it is, and other files by the text that is read.
  * @param {{ one: import("./attachments.js").Pending, onClose: () => void }} props
  */
 export function Preview({ one, onClose }) {

@@ -2,13 +2,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "./dom.js";
 import { translate } from "./words.js";
 
-/** Longest recording. */
+/** The longest recording. */
 const maxMs = 10 * 60_000;
 const types = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
 
 /**
  * Requests the microphone and starts recording.
- * @returns {Promise<{ level: () => number, stop: () => Promise<File>, cancel: () => void, startedAt: number }>}
+ * @returns {Promise<{ level: () => number, stop: () => Promise<File>, cancel: () => void, startedAt: number
+ *   }>}
  */
 async function startRecording() {
   const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
@@ -31,7 +32,7 @@ async function startRecording() {
   const time = new Date().toTimeString().slice(0, 8).replaceAll(":", "-");
   return {
     startedAt,
-    /** Loudness from 0 to 1. */
+    /** Returns the loudness from 0 to 1. */
     level() {
       analyser.getFloatTimeDomainData(samples);
       const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;

@@ -1,11 +1,11 @@
-/** Longest code whose syntax is coloured. */
+/** The longest code whose syntax is coloured. */
 const maxCodeChars = 20_000;
 const formulas = "code.language-math, code.language-math-block";
 const coded = 'pre > code[class^="language-"]';
 
 /**
- * Shows formulas as MathML and colours code, by libraries that are loaded when there is the first. Until then, and where they
- * cannot be loaded, both stand there as they were written.
+ * Shows formulas as MathML and colours code, by libraries that are loaded on first use. Until then, and where
+ * they cannot be loaded, both stay as they were written.
  * @param {HTMLElement} element a rendered block of Markdown
  * @param {(markup: string) => DocumentFragment} toSafe sanitises markup of coloured code
  */
@@ -25,10 +25,10 @@ async function showFormulas(element) {
     shown.className = isBlock ? "formula is-block" : "formula";
     shown.title = formula;
     try {
-      // MathML only: screen readers read it, and it needs no fonts and no style sheet.
+      // MathML alone is enough: screen readers read it, and it needs no fonts and no style sheet.
       katex.render(formula, shown, { output: "mathml", displayMode: isBlock, maxSize: 20, maxExpand: 200 });
     } catch {
-      // Not LaTeX, or not finished yet: it stays as it was written.
+      // The text is not LaTeX, or not finished yet, and stays as it was written.
       continue;
     }
     if (isBlock) {

@@ -9,7 +9,7 @@ import { language, translate } from "./words.js";
 /** How long after the last letter the search begins. */
 const pauseMs = 200;
 const maxRecent = 8;
-/** With fewer results older chats are searched at once. */
+/** With fewer results than this, older chats are searched at once. */
 const enoughFound = 8;
 const dates = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
 
@@ -139,7 +139,7 @@ const nothing = {
   problem: "",
 };
 
-/** What was found for a text, as far as was searched. @param {string} text */
+/** Returns what was found for a text, as far as was searched. @param {string} text */
 function useSearch(text) {
   const [state, setState] = useState(nothing);
   const abort = useRef(new AbortController());

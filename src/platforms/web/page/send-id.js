@@ -4,8 +4,8 @@ import { makeId } from "./dom.js";
 const storageKey = (conversationId) => `sending ${conversationId}`;
 
 /**
- * The id to send a message with. An attempt whose response was lost may have taken effect: the same content, sent
- * again, gets the same id, also after a reload, and the server ignores it the second time.
+ * Returns the id to send a message with. An attempt whose response was lost may have taken effect. The same
+ * content, sent again, gets the same id, even after a reload, and the server ignores it the second time.
  * @param {string} conversationId
  * @param {{ text: string, uploads: readonly string[] }} content
  */
@@ -19,7 +19,7 @@ export function takeSendId(conversationId, { text, uploads }) {
 }
 
 /**
- * The next message gets a new id: the last one was sent or refused, or the person has changed it.
+ * Makes the next message get a new id, because the last one was sent, refused or changed.
  * @param {string} conversationId
  */
 export function dropSendId(conversationId) {

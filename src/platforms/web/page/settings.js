@@ -13,7 +13,7 @@ import { translate } from "./words.js";
 const idOf = (form, field) => `${form.key}|${field.name}`;
 
 /**
- * The settings of the conversation and of the page, as forms in a dialog.
+ * Shows the settings of the conversation and of the page, as forms in a dialog.
  * @param {{ conversationId: string, accountName?: string, onClose: () => void }} props
  */
 export function SettingsPanel({ conversationId, accountName, onClose }) {
@@ -146,7 +146,7 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
     ${account.dialog}`;
 }
 
-/** The theme, which holds for this browser at once. @see theme.js */
+/** Chooses the theme, which applies to this browser at once. @see theme.js */
 function ThemeChoice() {
   const [chosen, setChosen] = useState(() => document.documentElement.dataset["theme"] ?? "");
   const themes = [
@@ -183,7 +183,7 @@ function ThemeChoice() {
 }
 
 /**
- * Who is logged in, for the settings, with a button that calls `onChange`: the account's password is to be changed.
+ * Shows who is logged in, with a button that calls `onChange` to change the account's password.
  * @param {{ name: string, isChanged: boolean, onChange: () => void }} props
  */
 function AccountSection({ name, isChanged, onChange }) {
@@ -195,8 +195,8 @@ function AccountSection({ name, isChanged, onChange }) {
 }
 
 /**
- * The parts of the settings that belong to an account: a section of the panel, and the dialog beside it. Both are empty
- * without an account.
+ * Returns the parts of the settings that belong to an account: a section of the panel, and the dialog beside
+ * it. Both are empty without an account.
  * @param {string | undefined} name
  * @returns {{ section: unknown, dialog: unknown }}
  */

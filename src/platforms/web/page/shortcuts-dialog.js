@@ -4,7 +4,7 @@ import { html } from "./dom.js";
 import { controlKey } from "./shortcuts.js";
 import { translate } from "./words.js";
 
-/** The list of keyboard shortcuts. @param {{ onClose: () => void }} props */
+/** Lists the keyboard shortcuts. @param {{ onClose: () => void }} props */
 export function ShortcutsDialog({ onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useLayoutEffect(() => dialog.current?.showModal(), []);

@@ -1,10 +1,10 @@
 import { useEffect, useRef } from "preact/hooks";
 
-/** Keys of shortcuts as people know them. */
+/** The modifier key of shortcuts as people know it. */
 export const controlKey = /mac|iphone|ipad/i.test(navigator.userAgent) ? "⌘" : "Ctrl";
 
 /**
- * The page's keyboard shortcuts. None of them works while a dialog is open, which has keys of its own.
+ * Handles the page's keyboard shortcuts. They do not work while a dialog is open, which has keys of its own.
  * @param {{ search: () => void, startNew: () => void, list: () => void }} actions
  */
 export function useShortcuts(actions) {
@@ -46,7 +46,7 @@ function actionOf(event) {
     : undefined;
 }
 
-/** The button that edits the last question, where it can be edited. */
+/** Returns the button that edits the last question, where it can be edited. */
 function lastEditButton() {
   const last = [...document.querySelectorAll(".from-user")].at(-1)?.querySelector(".edit");
   return last instanceof HTMLElement ? last : undefined;

@@ -8,7 +8,7 @@ import { controlKey } from "./shortcuts.js";
 import { translate, language } from "./words.js";
 
 /**
- * The list of conversations; a drawer in narrow windows.
+ * Shows the list of conversations, which is a drawer in narrow windows.
  * @param {object} props
  * @param {ReturnType<typeof import("./chat-list.js").useChatList>} props.chats
  * @param {ReadonlySet<string>} props.running ids of conversations whose answer is being made
@@ -116,7 +116,7 @@ export function Sidebar(props) {
   `;
 }
 
-/** The list under its headings, which change at midnight. @param {readonly import("./api.js").Conversation[]} conversations */
+/** Keeps groups up to date. @param {readonly import("./api.js").Conversation[]} conversations */
 function useGroups(conversations) {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -137,7 +137,7 @@ function useGroups(conversations) {
 /** @typedef {import("./api.js").Conversation} Conversation */
 
 /**
- * One conversation of the list, with a menu to pin, rename and delete it.
+ * Shows one conversation of the list, with a menu to pin, rename and delete it.
  * @param {object} props
  * @param {Conversation} props.conversation
  * @param {boolean} props.isCurrent
@@ -152,7 +152,7 @@ function ChatEntry({ conversation, isCurrent, isRunning, onOpen, onLabel, onDele
   const [problem, setProblem] = useState("");
   const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const before = useRef(step);
-  // Back to where the person was.
+  // The focus goes back to where the person was.
   useLayoutEffect(() => {
     if (step === "shown" && before.current !== "shown") menuButton.current?.focus();
     before.current = step;

@@ -3,11 +3,11 @@
 /** @typedef {import("../views.ts").SnapshotView} Snapshot */
 /** @typedef {{ items: readonly Item[], mayHaveMore: boolean, isLoaded: boolean }} Thread */
 
-/** A thread before its snapshot is loaded. @type {Thread} */
+/** The thread before its snapshot is loaded. @type {Thread} */
 export const emptyThread = { items: [], mayHaveMore: false, isLoaded: false };
 
 /**
- * The thread of a snapshot.
+ * Makes a thread from a snapshot.
  * @param {Snapshot} snapshot
  * @returns {Thread}
  */

@@ -5,11 +5,11 @@ import { Icon } from "./icons.js";
 import { MessageList } from "./lazy-parts.js";
 import { translate } from "./words.js";
 
-/** Distance from the end that still counts as being at the end. */
+/** The distance from the end that still counts as being at the end. */
 const nearPx = 60;
 
 /**
- * The messages. Scrolls along with an answer only while the person is at the end.
+ * Shows the messages. It scrolls along with an answer only while the person is at the end.
  * @param {object} props
  * @param {import("./thread-state.js").Thread} props.thread
  * @param {unknown} props.empty shown when there are no messages
@@ -40,20 +40,20 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, ...actions }) 
     const element = scroller.current;
     if (element === null) return;
     const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < nearPx;
-    // Only a person scrolls up. New text that is not yet scrolled to also increases the distance from the end.
+    // Only a person scrolls up. New text that is not scrolled to yet also increases the distance.
     if (isNear) isAtEnd.current = true;
     else if (element.scrollTop < lastTop.current) isAtEnd.current = false;
     lastTop.current = element.scrollTop;
     setAway(!isAtEnd.current);
   };
 
-  // Scrolls to an own message after it is sent.
+  // This scrolls to an own message after it is sent.
   useLayoutEffect(() => {
     isAtEnd.current = true;
     toEnd();
   }, [ownCount, thread.isLoaded, toEnd]);
 
-  // Keeps the end in view when the content grows (text, a picture that has loaded) or the window shrinks.
+  // This keeps the end in view when the content grows (text, a loaded picture) or the window shrinks.
   useEffect(() => {
     const element = scroller.current;
     const content = element?.firstElementChild;
@@ -111,10 +111,10 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, ...actions }) 
   </div>`;
 }
 
-/** So long text, code and pictures above a message may still grow. */
+/** Text, code and pictures above a message may still grow for this long. */
 const settlesMs = 1500;
 
-/** Scrolls to a message and marks it for a moment. False: it is not shown. @param {string} id */
+/** Scrolls to a message and marks it for a moment. Returns false where it is not shown. @param {string} id */
 export function showItem(id) {
   const element = document.querySelector(`[data-item="${CSS.escape(id)}"]`);
   if (element === null) return false;
@@ -126,7 +126,7 @@ export function showItem(id) {
     // From then on the person scrolls.
     document.addEventListener(kind, () => person.abort(), { signal: person.signal, passive: true });
   }
-  // The thread scrolls to its end as long as it is there, and what is above grows.
+  // The thread scrolls to its end while it is there, and what is above grows.
   const step = () => {
     if (person.signal.aborted) return;
     if (performance.now() > until || !element.isConnected) return person.abort();

@@ -1,34 +1,34 @@
 /**
- * Times as people read them, in the zone of the browser. `locale`: of the page's language, so that "Tuesday" is in the
- * language of the words around it.
+ * Formats times as people read them, in the zone of the browser. `locale` matches the page's language, so
+ * that "Tuesday" is in the language of the words around it.
  */
 
 /**
- * The browser's own locale where it is of the page's language: it knows whether a day has 12 or 24 hours.
- * @param {string} language of the page
+ * Returns the browser's own locale where it matches the page's language, as it knows about 12 or 24 hours.
+ * @param {string} language the page's
  * @param {string} browser
  */
 export function toLocale(language, browser) {
   return browser.split("-")[0] === language ? browser : language;
 }
 
-/** A day, by which messages are grouped. @param {number} ms */
+/** Returns a day, by which messages are grouped. @param {number} ms */
 export function dayOf(ms) {
   return new Date(ms).toDateString();
 }
 
-/** `14:05`. @param {number} ms @param {string} locale */
+/** Returns `14:05`. @param {number} ms @param {string} locale */
 export function toTimeText(ms, locale) {
   return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(ms);
 }
 
-/** Date and time in full. @param {number} ms @param {string} locale */
+/** Returns date and time in full. @param {number} ms @param {string} locale */
 export function toFullText(ms, locale) {
   return new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" }).format(ms);
 }
 
 /**
- * A day: "Today", "Yesterday", a weekday of the last six days, or a date.
+ * Returns a day: "Today", "Yesterday", a weekday of the last six days, or a date.
  * @param {number} ms
  * @param {number} now
  * @param {string} locale
@@ -55,7 +55,7 @@ function startOf(ms) {
 }
 
 /**
- * An amount in US dollars: two decimals from a cent on, otherwise two significant digits.
+ * Returns an amount in US dollars, with two decimals from a cent on, otherwise two significant digits.
  * @param {number} usd
  * @param {string} locale
  */

@@ -2,7 +2,7 @@ import { html } from "./dom.js";
 import { translate } from "./words.js";
 
 /**
- * Things to try. Those of missing commands are left out.
+ * Returns things to try, without those of missing commands.
  * @param {readonly import("../views.ts").CommandView[]} commands
  */
 function ideas(commands) {
@@ -31,7 +31,7 @@ function ideas(commands) {
 }
 
 /**
- * Shown in an empty conversation.
+ * Shows the welcome in an empty conversation.
  * @param {object} props
  * @param {boolean} props.isUnknown the address names a conversation that does not exist
  * @param {readonly import("../views.ts").CommandView[]} props.commands
@@ -56,7 +56,7 @@ export function Welcome({ isUnknown, commands, onIdea }) {
   </section>`;
 }
 
-/** Shown while the gateway is the sandbox. @param {{ banner: import("../views.ts").StateView["banner"] }} props */
+/** Says that this is the sandbox. @param {{ banner: import("../views.ts").StateView["banner"] }} props */
 export function Banner({ banner }) {
   if (!banner.isSandbox) return null;
   return html`<aside class="banner" aria-label="Sandbox">

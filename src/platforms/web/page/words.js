@@ -1,6 +1,9 @@
 import { IntlMessageFormat } from "intl-messageformat";
 
-/** @typedef {typeof import("../../../words/en/page.ts").pageMessages & typeof import("../../../words/en/shell.ts").shellMessages} PageMessages */
+/**
+ * @typedef {typeof import("../../../words/en/page.ts").pageMessages & typeof
+ *   import("../../../words/en/shell.ts").shellMessages} PageMessages
+ */
 /**
  * @template {keyof PageMessages} K
  * @typedef {import("../../../words/message-arguments.ts").MessageArguments<PageMessages[K]>} ArgumentsOf
@@ -8,8 +11,8 @@ import { IntlMessageFormat } from "intl-messageformat";
 
 export const { language, messages } =
   /**
-   * What the server has put into the document. Those with arguments are parsed already: a parser would be a tenth of
-   * what the page loads.
+   * The words that the server has put into the document. Those with arguments are parsed already, since a
+   * parser would be a tenth of what the page loads.
    * @type {{ language: string, messages: Record<string, string | Message> }}
    */ (JSON.parse(document.querySelector("#words")?.textContent ?? ""));
 
@@ -19,7 +22,7 @@ export const { language, messages } =
 const formats = new Map();
 
 /**
- * A message of the catalogue in the language of the browser. @see docs/words.md
+ * Returns a message of the catalogue in the language of the browser. @see docs/words.md
  * @template {keyof PageMessages} K
  * @param {K} key
  * @param {keyof ArgumentsOf<K> extends never ? [] : [values: ArgumentsOf<K>]} rest
@@ -33,7 +36,7 @@ export function translate(key, ...[values]) {
   return String(format.format(values));
 }
 
-/** The label of a button below an answer. @param {string} kind @param {string} declared in English */
+/** Returns the label of a button below an answer. @param {string} kind @param {string} declared in English */
 export function labelOf(kind, declared) {
   const label = messages[`button.${kind}`];
   return typeof label === "string" ? label : declared;

@@ -10,7 +10,7 @@ import { fixture } from "../../../fixtures/fixtures.ts";
 import { createWorld, type World } from "../../../support/assistant-world.ts";
 import { ada, call, createFakeGateway, message } from "../../../support/fakes.ts";
 
-/** A chat of 1,024 tokens costs about one cent; the prompt is nearly free. */
+/** A chat of 1,024 tokens costs about one cent. The prompt is nearly free. */
 const price: ModelPrice = {
   inputPerMillionUsd: 0.001,
   outputPerMillionUsd: 10,
@@ -44,7 +44,7 @@ function answerFor(usage: Usage): void {
   });
 }
 
-/** What a person reads whose event is not taken. */
+/** Returns what a person reads whose event is not taken. */
 const refusalOf = (event: IncomingEvent) =>
   world.assistant.receive(event).then(
     () => undefined,
@@ -66,7 +66,7 @@ describe("TURNS_PERSON_MINUTE", () => {
     expect(refused).toHaveLength(280);
     const limited = refused.filter((error) => isParleyError(error, "rate-limited"));
     for (const error of limited) expect(error).toMatchObject({ retryAfterMs: 63_000, detail: { max: 20 } });
-    // Past 50 in flight the bound on those comes first.
+    // Past 50 in flight, the limit on those comes first.
     expect(limited).toHaveLength(30);
     expect(refused.filter((error) => isParleyError(error, "busy"))).toHaveLength(250);
     expect(await world.assistant.receive(message("mine", { author: bob, conversationId: "fake:b" }))).toBe(
@@ -173,11 +173,11 @@ describe("budgets", () => {
       { ...labels, operation: "image", model: "chatty", images: 2 },
       { ...labels, operation: "transcription", model: "listener" },
     ]);
-    // Nobody says how long the recording is: its size and its words do.
+    // Nobody says how long the recording is, so it is estimated from its size and words.
     expect(found[2]?.audioSeconds).toBeGreaterThan(0.5);
     expect(found[2]?.costUsd).toBeGreaterThan(0.00005);
     expect(found[2]).toMatchObject({ estimatedCalls: 1, unpricedCalls: 0 });
-    // The fake gateway reports no cost of the pictures and the recording: it is computed.
+    // The fake gateway reports no cost of the pictures and the recording, so it is computed.
     expect(await spent()).toBeCloseTo(0.58);
   });
 
@@ -266,7 +266,7 @@ describe("MODELS_ALLOWED", () => {
 
 describe("admission", () => {
   const limits = { calls: 4, callsPerPerson: 2, fileBytes: 100, fileBytesPerPerson: 50 };
-  /** Nothing is limited but what is at once. */
+  /** Only concurrent work is limited here. */
   const free: Pick<Budgets, "reserve"> = {
     reserve: () => Promise.resolve({ settle: () => Promise.resolve(), release: () => Promise.resolve() }),
   };

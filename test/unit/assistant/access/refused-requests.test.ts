@@ -101,7 +101,7 @@ describe("access rules", () => {
       await expect(world.assistant.press({ kind: "stop", key: "fake:c1" }, denied)).rejects.toMatchObject(
         refusal,
       );
-      // Nor can a bystander: only those who asked, and moderators.
+      // A bystander cannot either: only those who asked, and moderators.
       await expect(world.assistant.press({ kind: "stop", key: "fake:c1" }, bo)).rejects.toMatchObject({
         code: "not-permitted",
       });
@@ -129,7 +129,7 @@ describe("budgets before a request", () => {
     await world.close();
   });
 
-  /** A world in which Ada's budget of a cent is spent. */
+  /** Makes a world in which Ada's budget of a cent is spent. */
   async function withSpentBudget(more: WorldOptions = {}): Promise<void> {
     world = await createWorld({ startAt: noon, models, prices, spending: { personDayUsd: 0.01 }, ...more });
     world.gateway.answerWith(async function* answer(request) {
@@ -246,7 +246,7 @@ describe("the rate of requests", () => {
         await expect(world.assistant.receive(message("out"))).rejects.toMatchObject({
           code: "store-unavailable",
         });
-      // Taking it back may fail as well: then the next request does it.
+      // Taking it back may fail as well. Then the next request does it.
       const uncount = vi.spyOn(world.store.spending, "uncountTurn").mockImplementation(outage);
       await expect(world.assistant.receive(message("out"))).rejects.toMatchObject({
         code: "store-unavailable",

@@ -125,7 +125,7 @@ describe("a branch", () => {
     expect([await copy("fake:n1"), await copy("fake:n2")]).toEqual(["branched", "branched"]);
     await expect(copy("fake:n3")).rejects.toMatchObject({ code: "busy" });
     expect(await stored("fake:n3")).toEqual([]);
-    // What was copied already costs nothing again, and others have a bound of their own.
+    // What was copied already costs nothing again, and others have their own limit.
     expect(await copy("fake:n2")).toBe("branched");
     expect(await copy("fake:n4", { ...ada, author: { id: "fake:bo", name: "Bo" } })).toBe("branched");
     now += 3_600_000;

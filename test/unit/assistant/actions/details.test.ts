@@ -64,7 +64,7 @@ describe("the text of details", () => {
         expect(boundedReceipt(bounded)).toEqual(bounded);
         const text = toDetails(bounded, named);
         expect(text.length).toBeLessThan(1900);
-        // Names stay inside their code spans: an odd number of backticks would end one.
+        // Names stay inside their code spans, since an odd number of backticks would end one.
         for (const line of text.split("\n")) expect((line.match(/`/g) ?? []).length % 2).toBe(0);
       }),
     );

@@ -62,7 +62,7 @@ describe("Fix transcript", () => {
       "user: [voice note voice.ogg, transcribed] the swords",
     ]);
     expect(await storedWords()).toEqual(["the swords", "answer 2"]);
-    // Once more, from the words as they are now.
+    // It is opened once more, with the words as they are now.
     expect(await open()).toMatchObject({ form: { fields: [{ value: "the swords" }] } });
     await submit({ "words-1": "the chords" });
     await world.settled();
@@ -179,7 +179,7 @@ describe("Fix transcript", () => {
       expect(stored).toMatchObject({ attempt: 2, receipt, model: "listener" });
       expect(world.gateway.transcriptions).toHaveLength(1);
       expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("heard voice.ogg");
-      // Once more, and not with the earlier button.
+      // It is corrected once more, but not with the earlier button.
       expect(markdown(await open(ada, first))).toContain("earlier attempt");
       await submit({ "words-1": "the chords" });
       await world.settled();

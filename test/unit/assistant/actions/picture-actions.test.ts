@@ -37,7 +37,7 @@ describe("pictures", () => {
     return result.call;
   };
 
-  /** What a platform does with a call. */
+  /** Does what a platform does with a call. */
   async function run({ name, options, pictures, conversationId }: ActionCall) {
     await world.answered(
       call(name, options, {
@@ -135,7 +135,7 @@ describe("pictures", () => {
     );
     expect(reply.notices[0]).toContain("Changed from the picture “a fox”");
     const again = reply.actions.find(({ kind }) => kind === "again")!;
-    // What was changed is changed in the same way once more.
+    // An answer that was a change is changed in the same way once more.
     expect((await run(toCall(await world.assistant.press(again, ada)))).notices[0]).toContain("Changed from");
   });
 
@@ -153,7 +153,7 @@ describe("pictures", () => {
 describe("recent presses", () => {
   const ada = (platform: string) => ({ platform, personId: `${platform}:ada` });
 
-  /** Two processes on one store. */
+  /** Creates two processes on one store. */
   function twoProcesses(clock: { now: number }) {
     const heldUntil = new Map<string, number>();
     const claims: Claims = {

@@ -91,7 +91,7 @@ describe("Regenerate", () => {
     const after = world.restart();
     await world.recover(after);
     expect(world.platform.replies).toMatchObject([{ text: "answer 2", state: "finished" }]);
-    // Killed between the answer and the end of the turn: the answer is shown, nothing is asked.
+    // It was killed between the answer and the end of the turn. The answer is shown, and nothing is asked.
     await world.store.inbox.redo(entry!.event.key, { kind: "regenerate" });
     await world.store.conversations.replace("fake:c1", {
       id: `${entry!.event.key}/answer`,
@@ -243,7 +243,7 @@ describe.each<[ReplyActionKind, Readonly<Record<string, string>>?, Readonly<Reco
   function ask(): Promise<unknown> {
     return world.ask("", { attachments: [{ id: "voice", name: "voice.ogg", source: null }] });
   }
-  /** Presses it; where it opens a form, the form is submitted at once. */
+  /** Presses the button. Where it opens a form, the form is submitted at once. */
   const press = (by = ada, action = world.button(kind), submitted = values) =>
     world.assistant.press({ ...action, ...(submitted === undefined ? {} : { values: submitted }) }, by);
 

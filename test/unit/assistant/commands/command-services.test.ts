@@ -8,7 +8,7 @@ import { call, said } from "../../../support/fakes.ts";
 
 let world: World;
 
-/** Uses what a command file can: a message's text, an asked option, and a plain completion. */
+/** Uses what a command file can use: a message's text, an asked option, and a plain completion. */
 const translate = defineCommand({
   name: "translate",
   description: "Translate a text",

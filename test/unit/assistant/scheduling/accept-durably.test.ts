@@ -9,7 +9,7 @@ afterEach(() => void vi.useRealTimers());
 const event = message("hello");
 const away = () => new ParleyError("store-unavailable", "away");
 
-/** An inbox whose `accept` does these things in turn; the last one again and again. */
+/** Makes an inbox whose `accept` does these things in turn, and repeats the last one. */
 function inboxOf(...steps: (() => "accepted" | "duplicate")[]) {
   const calls = { count: 0 };
   return {

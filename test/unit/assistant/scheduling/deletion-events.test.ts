@@ -7,7 +7,7 @@ import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const world = worldOfEachTest(async () => ({ files: { png: await fixture("picture.png") } }));
 
-/** The gateway says a word and then nothing until the request is ended; the next requests are answered. */
+/** Makes the gateway say a word, then nothing until the request is ended. The next ones are answered. */
 function hangOnce(): void {
   let isFirst = true;
   world.gateway.answerWith(async function* hang(request: ChatRequest, signal: AbortSignal) {

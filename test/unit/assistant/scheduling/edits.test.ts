@@ -26,7 +26,7 @@ describe("edits of questions", () => {
   const edit = (event: IncomingMessage, text: string, more: Partial<EditedMessage> = {}) =>
     world.assistant.messageEdited(editOf(event, text, more));
 
-  /** The first answer hangs after a word until its request is aborted; later ones repeat the question. */
+  /** Makes the first answer hang after a word until it is aborted. Later ones repeat the question. */
   function hangOnce(): { readonly aborted: () => number } {
     let aborted = 0;
     let isFirst = true;
@@ -254,7 +254,7 @@ describe("edits of questions", () => {
       await edit(event, "look", {
         read: () => Promise.resolve({ text: "look", attachments: files.slice(0, 1) }),
       });
-      // Their ids are the same here: only words count then.
+      // Their ids are the same here, so only words count.
       await edit(event, "look there", {
         read: () => Promise.resolve({ text: "look there", attachments: files.slice(0, 1) }),
       });

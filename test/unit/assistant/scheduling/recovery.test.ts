@@ -8,7 +8,7 @@ import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 describe("open turns", () => {
   const world = worldOfEachTest();
 
-  /** As an earlier process left it: accepted and not answered. */
+  /** Leaves questions as an earlier process left them: accepted and not answered. */
   async function leaveOpen(count: number): Promise<void> {
     for (let n = 0; n < count; n++) {
       const author = { id: `fake:person-${n}`, name: `Person ${n}` };
@@ -169,7 +169,7 @@ describe("after an outage", () => {
     const [kept] = (await world.store.conversations.recent("fake:c1", { maxMessages: 1 })).slice(-1);
     await world.store.inbox.reopen(event.key);
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 4 });
-    // Not there yet when it is looked for first.
+    // It is not there yet when it is first looked for.
     vi.spyOn(world.store.conversations, "find").mockResolvedValueOnce(undefined);
     for (let round = 0; round < 2; round++) {
       await world.recover();
@@ -192,7 +192,7 @@ describe("after an outage", () => {
     const chat = () =>
       call("chat", { message: "let us talk" }, { conversationId: "fake:call", address: { at: "x" } });
 
-    /** A platform that has forgotten, after a restart, which thread it opened for an address. */
+    /** Makes a platform forget which thread it opened for an address, as after a restart. */
     function forgetThreads() {
       let threads = 0;
       const { platform } = world.platform;

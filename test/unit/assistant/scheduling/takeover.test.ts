@@ -171,7 +171,7 @@ describe("leases", () => {
 
   const lost = () => new ParleyError("store-unavailable", "the lease was lost");
 
-  /** A restarted assistant whose next turn loses its lease when `abort` is called. */
+  /** Makes a restarted assistant whose next turn loses its lease when `abort` is called. */
   function withLease() {
     const restarted = world.restart();
     const lease = new AbortController();
@@ -235,7 +235,7 @@ describe("leases", () => {
   });
 });
 
-/** A turn that was begun and is still open, and its reply, which calls `onEnd` before it shows its end. */
+/** Begins a turn that stays open. Its reply calls `onEnd` before it shows its end. */
 async function begin(onEnd: () => void = () => {}) {
   const world = await createWorld();
   const event = message("asked");
@@ -301,7 +301,7 @@ for (const [what, end] of Object.entries(ends)) {
   it(`${what} shows its end alone, and is closed`, async () => {
     const begun = await begin();
     await end(begun);
-    // What the runs before have posted without saving its address is looked for.
+    // Messages that earlier runs posted without saving their address are looked for.
     expect(begun.opened).toMatchObject([{ isEndOnly: true, isResumed: true }]);
     expect(begun.replies.at(-1)).toMatchObject({ state: "failed" });
     expect(await begun.isOpen()).toBe(false);

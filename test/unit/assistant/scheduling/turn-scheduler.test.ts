@@ -60,7 +60,7 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
       created.schedule(scheduled, how);
     },
   };
-  /** The newest of so many runs, which begins in so many milliseconds and not before. */
+  /** Returns the newest of `count` runs, which begins after exactly `inMs` milliseconds. */
   const running = async (count: number, inMs = 0) => {
     if (inMs > 0) {
       await clock.advance(inMs - 1);
@@ -189,7 +189,7 @@ describe("createInFlightEvents", () => {
     const waiting = inFlight.whenDone("a").then(() => {
       isDone = true;
     });
-    // Deleted and added again before anything else runs: still in flight.
+    // It is deleted and added again before anything else runs, so it is still in flight.
     inFlight.delete("a");
     inFlight.add(event);
     await Promise.resolve();
@@ -239,7 +239,7 @@ describe("pending turns", () => {
     progress: undefined,
     others: [],
   });
-  /** As the inbox lists it: started `attempts` times, answering `others` too. */
+  /** Lists an event as the inbox does, started `attempts` times, and answering `others` too. */
   const listed = (key: string, attempts = 0, others: readonly string[] = []): PendingTurn => ({
     event: message(key, { key }),
     progress: { keys: [key, ...others], address: { at: `reply to ${key}` }, attempts },

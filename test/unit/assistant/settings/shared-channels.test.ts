@@ -23,7 +23,7 @@ const originIn = (workspace: string, isManager = false): Origin => ({
   isManager,
 });
 
-/** A manager sets the model of the channel in a workspace. */
+/** Sets the model of the channel in a workspace, as a manager. */
 async function set(workspace: string, value: string): Promise<void> {
   const origin = originIn(workspace, true);
   const options = { name: "chat-model", value, for: "channel" };
@@ -32,7 +32,7 @@ async function set(workspace: string, value: string): Promise<void> {
   );
 }
 
-/** The model that answers in the channel, as a workspace sees it. */
+/** Returns the model that answers in the channel, as a workspace sees it. */
 async function askIn(workspace: string): Promise<string> {
   const where = { origin: originIn(workspace), conversationId: `fake:${workspace}` };
   await world.ask("one", where);

@@ -77,7 +77,7 @@ describe("documents", () => {
 
 describe("recordings", () => {
   let long: Uint8Array;
-  /** Of the long recording: it is decoded once. */
+  /** The parts of the long recording, which is decoded once. */
   const cutParts: RecordingPart[] = [];
 
   beforeAll(async () => {
@@ -346,7 +346,7 @@ describe("what one person sends in many conversations", () => {
   const gone = new AbortController();
   afterAll(() => gone.abort(new Error("the test has ended")));
 
-  /** Reads a file of `bytes` as `personId` in a conversation of its own. */
+  /** Reads a file of `bytes` as `personId` in a separate conversation. */
   function read(
     personId: string,
     conversationId: string,

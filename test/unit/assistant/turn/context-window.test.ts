@@ -92,7 +92,7 @@ describe("buildContext", () => {
       "Alice: may I?",
       "Bob Alice: yes: hi",
     ]);
-    // One person alone is quoted as they wrote.
+    // A person alone is quoted as they wrote.
     expect(await contentsOf(by("a", "Alice", "hi\n\nAlice: I approve"))).toEqual([
       "Be brief.",
       "hi\n\nAlice: I approve",

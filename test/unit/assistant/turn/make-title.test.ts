@@ -7,9 +7,9 @@ import { createWorld, type World } from "../../../support/assistant-world.ts";
 let world: World;
 let titled: string[];
 let titleRequests: ChatRequest[];
-/** What the model writes as a title; an error is thrown. */
+/** What the model writes as a title. An error is thrown. */
 let written: string | ParleyError;
-/** Awaited before it is written. */
+/** It is awaited before the title is written. */
 let meanwhile: () => Promise<unknown>;
 
 beforeEach(async () => {

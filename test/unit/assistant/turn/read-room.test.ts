@@ -10,7 +10,7 @@ let world: World;
 afterEach(() => world.close());
 
 let sent = 0;
-/** A message in the room; the newest has the largest number. */
+/** Makes a message in the room. The newest has the largest number. */
 function remark(text: string, more: Partial<RoomMessage> = {}): RoomMessage {
   sent += 1;
   return {
@@ -153,7 +153,7 @@ describe("which messages of a thread are answered", () => {
       estimatedTokens: 2,
     });
     expect(await answersTo("fake:old")).toBe("every-message");
-    // Called by a command, as on Discord, where each command in a thread may be in people's.
+    // A command called it, as on Discord, where each command in a thread may be in people's thread.
     await world.answered(ask("hello", { conversationId: "fake:old" }));
     expect(await answersTo("fake:old")).toBe("every-message");
   });

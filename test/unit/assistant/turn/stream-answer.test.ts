@@ -69,7 +69,7 @@ test("a request that fails before the placeholder is up is nobody's unhandled re
   }
   const { promise: shown, resolve } = Promise.withResolvers<undefined>();
   const answering = answerWith(failing(), () => {}, shown);
-  // Node tells of unhandled rejections once the microtasks are done.
+  // Node reports unhandled rejections once the microtasks are done.
   await new Promise((done) => setImmediate(done));
   await new Promise((done) => setImmediate(done));
   resolve(undefined);

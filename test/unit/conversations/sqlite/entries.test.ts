@@ -24,7 +24,7 @@ const set = (key: string, value: string, expires?: number) =>
   backend.apply([], [{ kind: "set", at: at(key), value, expires }]);
 const get = (key: string) => backend.reader("record").get(key);
 
-/** Runs a statement as another program would; what is read after it, in the next iteration of the event loop, must know. */
+/** Runs a statement as another program would. Reads in the next event loop iteration must see it. */
 async function beside(sql: string): Promise<void> {
   const other = new DatabaseSync(join(folder, "a.db"));
   other.exec(sql);
@@ -52,7 +52,7 @@ describe("entries of a file", () => {
     ]) {
       await set("a", "1");
       expect(await get("a")).toBe("1");
-      // In the same iteration of the event loop.
+      // This happens in the same iteration of the event loop.
       const written = beside("UPDATE entries SET value = 'theirs' WHERE key = 'a'");
       await read();
       expect(await get("a")).toBe("theirs");
@@ -63,7 +63,7 @@ describe("entries of a file", () => {
   it("are not those of a transaction that was taken back", async () => {
     await set("a", "1");
     expect(await get("a")).toBe("1");
-    // The second change fails after the first one was made: a score must be a number.
+    // The second change fails after the first one was made, since a score must be a number.
     const failing = backend.apply(
       [],
       [

@@ -19,7 +19,7 @@ afterEach(() => {
 
 class FileError extends Error {}
 
-/** With a trail that remembers its notes. */
+/** Creates a group commit with a trail that remembers its notes. */
 function createSubject(): { readonly group: ReturnType<typeof createGroupCommit>; readonly notes: number[] } {
   const notes: number[] = [];
   let commits = 0;
@@ -30,9 +30,9 @@ function createSubject(): { readonly group: ReturnType<typeof createGroupCommit>
   return { group, notes };
 }
 
-/** What SQLite waits for when it commits now: 2 the disk, 1 nothing. */
+/** Returns what SQLite waits for when it commits now: 2 the disk, 1 nothing. */
 const synchronous = () => database.prepare("PRAGMA synchronous").get()?.["synchronous"];
-/** Resolves to what SQLite waited for, too. */
+/** Resolves also to what SQLite waited for. */
 const insert = (word: string) => () => {
   const isWritten = database.prepare("INSERT OR IGNORE INTO words (word) VALUES (?)").run(word).changes > 0;
   return { result: [isWritten ? word : "taken", synchronous()], isWritten };
@@ -71,7 +71,7 @@ describe("group commit", () => {
     await group.run(insert("a"), "soon");
     expect(await group.run(insert("a"), "durable")).toEqual(["taken", 2]);
     expect(notes).toEqual([2]);
-    // Now the disk has it, so that nothing is written.
+    // Now the disk has it, so nothing is written.
     await group.run(insert("a"), "durable");
     expect(notes).toEqual([2]);
   });

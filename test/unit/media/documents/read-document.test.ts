@@ -15,7 +15,7 @@ import { fixture } from "../../../fixtures/fixtures.ts";
 const read = (bytes: Uint8Array, format: DocumentFormat) =>
   readDocument(bytes, format, "ann", AbortSignal.timeout(60_000));
 
-/** Flips the claimed sizes of an archive's entries: they say one byte. */
+/** Makes an archive's entries claim a size of one byte. */
 function withFalseSizes(archive: Uint8Array): Uint8Array {
   const file = Buffer.from(archive);
   for (let at = file.indexOf("PK\x01\x02"); at !== -1; at = file.indexOf("PK\x01\x02", at + 4)) {
@@ -98,7 +98,7 @@ describe("readDocument", () => {
     const pdf = makePdf(Array.from({ length: 2000 }, (_, page) => [`This is page ${page + 1}`]));
     const delays: number[] = [];
     let answer: Awaited<ReturnType<typeof read>> | undefined;
-    // On a busy machine the system holds up the thread too: the best of three runs is its own.
+    // On a busy machine the system holds up the thread too. The best of three runs is its own.
     for (let run = 0; run < 3 && !(Math.min(...delays) < 50); run += 1) {
       const delay = monitorEventLoopDelay({ resolution: 5 });
       delay.enable();
@@ -144,7 +144,7 @@ describe("readDocument", () => {
   });
 
   it("ends a document that takes too much memory", async () => {
-    // A cell in the last column of many rows: a library that fills the rows up needs gigabytes.
+    // A cell is in the last column of many rows. A library that fills the rows up needs gigabytes.
     const row = (y: number) => `<row r="${y}"><c r="XFD${y}"><v>1</v></c></row>`;
     const rows = Array.from({ length: 100_000 }, (_, y) => row(y + 1)).join("");
     const sheet = `<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>${rows}</sheetData></worksheet>`;

@@ -27,7 +27,7 @@ async function cut(bytes: Uint8Array<ArrayBuffer>, limits: Partial<CutInput> = {
   return { parts, outcome };
 }
 
-/** The loudest sample of the tenth of a second around a cut: 0 to 1. */
+/** Returns the loudest sample of the tenth of a second around a cut: 0 to 1. */
 function loudnessAt({ bytes }: RecordingPart, where: "start" | "end"): number {
   const samples = new Int16Array(bytes.slice(44).buffer);
   const rate = new DataView(bytes.buffer, bytes.byteOffset).getUint32(24, true);
@@ -67,7 +67,7 @@ describe("cutRecording", () => {
     const file = { bytes: recording, mediaType: "audio/wav", container: "wav" };
     const longestMs: number[] = [];
     let most = 0;
-    // On a busy machine the system holds up the thread too: the best of three runs is its own.
+    // On a busy machine the system holds up the thread too. The best of three runs is its own.
     for (let run = 0; run < 3 && !(Math.min(...longestMs) < 50); run += 1) {
       const delay = monitorEventLoopDelay({ resolution: 5 });
       const before = process.memoryUsage.rss();
@@ -122,7 +122,7 @@ describe("cutRecording", () => {
         const { parts, outcome } = await cut(spoken, { wholeSeconds: 5, partSeconds: 15 });
         expect(outcome).toEqual({ kind: "cut" });
         expect(parts.length).toBeGreaterThanOrEqual(3);
-        // Eight times a sentence of some two and a half seconds, and two of silence.
+        // It has eight times a sentence of some two and a half seconds, and two of silence.
         expect(total(parts)).toBeGreaterThan(30);
         expect(total(parts)).toBeLessThan(50);
         for (const part of parts.slice(0, -1)) expect(loudnessAt(part, "end")).toBeLessThan(0.02);

@@ -5,7 +5,7 @@ import { isSparse, longestAudioSeconds } from "../../../../src/media/recordings/
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { adtsBomb, m4aBomb, opusBomb, webmBomb } from "../../../support/audio-bombs.ts";
 
-/** The beginning of a FLAC stream that does not say how long it is. */
+/** Makes the beginning of a FLAC stream that does not say how long it is. */
 function flacHead(maxBlockSamples: number, rate: number): Buffer {
   const head = Buffer.alloc(42);
   head.write("fLaC", 0, "latin1");
@@ -38,7 +38,7 @@ describe("the longest that a recording can be", () => {
     const person = forPerson({ model: "m", bytes: silence, fileName: "a.flac", mediaType: "audio/flac" });
     expect(person.most.audioSeconds).toBeGreaterThan(100 * hours);
     expect(forKey({ model: "m" }, silence.length, silence).most.audioSeconds).toBeGreaterThan(100 * hours);
-    // Inside of another container too.
+    // They do inside another container too.
     const inOgg = sized(
       Buffer.concat([Buffer.from("OggS\0\0\x7fFLAC\x01\0\0\x01"), flacHead(65_535, 8000)]),
       670_000,
@@ -93,7 +93,7 @@ describe("the longest that a recording can be", () => {
   it("is the longest of any format where a container cannot be counted", () => {
     const ogg = opusBomb(1000);
     const [m4a, webm] = [m4aBomb(1000), webmBomb(10)];
-    // A codec that nobody knows; a sample rate of its own; a part that ends behind the file; compressed blocks.
+    // These are an unknown codec, an own sample rate, a part that ends behind the file, and packed blocks.
     ogg.write("OpusHeed", ogg.indexOf("OpusHead"), "latin1");
     m4a[m4a.indexOf(Buffer.from([5, 2, 0x12, 0x10])) + 2] = 0x17;
     webm[webm.lastIndexOf(0xa3) + 1] = 0x1f;
@@ -105,7 +105,7 @@ describe("the longest that a recording can be", () => {
     );
     for (const bytes of [ogg, m4a, webm, packed, notPcm, ...others])
       expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeGreaterThan(bytes.length / 2);
-    // Of its beginning alone nothing can be said.
+    // Its beginning alone says nothing.
     const whole = opusBomb(1000);
     expect(longestAudioSeconds(1_000_000, whole.subarray(0, 500), 1000)).toBeGreaterThan(100 * hours);
   });

@@ -32,7 +32,7 @@ const meter: Meter = {
 };
 const turn = { platform: "slack", kind: "message", outcome: "complete" };
 
-/** A gateway whose model speaks after `firstMs` and ends after `wholeMs`; without them it fails. */
+/** Makes a gateway whose model speaks after `firstMs` and ends after `wholeMs`. Without them it fails. */
 function gatewayOf(model: string, firstMs?: number, wholeMs = 0): Gateway {
   const chat = async function* (): AsyncIterable<ChatEvent> {
     if (firstMs === undefined) throw new Error("refused");
@@ -45,7 +45,7 @@ function gatewayOf(model: string, firstMs?: number, wholeMs = 0): Gateway {
 }
 
 async function ask(gateway: Gateway, signal = new AbortController().signal): Promise<void> {
-  // As those who ask do: nothing is read after the end.
+  // Like real callers, this reads nothing after the end.
   for await (const event of gateway.chat({ model: "asked", messages: [] }, signal))
     if (event.kind === "finish") break;
 }

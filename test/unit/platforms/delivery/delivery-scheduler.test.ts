@@ -17,7 +17,7 @@ describe("the delivery scheduler", () => {
       ...(lane === undefined ? {} : { detail: { lane } }),
     });
 
-  /** A scheduler whose lane `edits` takes `perWindow` calls a minute; other lanes have no limit. */
+  /** Makes a scheduler whose lane `edits` takes `perWindow` calls a minute. Other lanes have no limit. */
   function setUp(perWindow = 10, isMinimum = false) {
     const sent: string[] = [];
     const waited: { urgency: string; seconds: number }[] = [];
@@ -54,7 +54,7 @@ describe("the delivery scheduler", () => {
         sent.push(name);
         return work();
       });
-    /** As after a suspension. */
+    /** Does what a suspension does. */
     const wake = () => void (isAwake = false);
     return { scheduler, sent, waited, limited, send, toCall, wake };
   }
@@ -150,7 +150,7 @@ describe("the delivery scheduler", () => {
       const from = sent.length;
       const all = Array.from({ length: 30 }, () => send("again"));
       await settle();
-      // It took five: nine tenths of these.
+      // It took five, and this is nine tenths of these.
       expect(sent.length - from).toBe(4);
       await vi.advanceTimersByTimeAsync(5 * minute);
       await Promise.all(all);

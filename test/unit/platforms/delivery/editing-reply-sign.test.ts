@@ -10,7 +10,7 @@ describe("signs of work", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  /** A reply whose platform shows a sign of work. `signs`: what it showed, in order. */
+  /** Makes a reply whose platform shows a sign of work. `signs` lists what it showed, in order. */
   function setUp(more: Partial<EditTarget> = {}, savedRefs: readonly Json[] = []) {
     const signs: (string | undefined)[] = [];
     const saved: (readonly Json[])[] = [];

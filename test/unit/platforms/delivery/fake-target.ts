@@ -14,13 +14,13 @@ export interface FakeTarget extends EditTarget {
   }[];
   /** Each call first takes the next of these and throws it, unless it is `undefined`. */
   readonly failures: (Error | undefined)[];
-  /** While set, every call waits for it. */
+  /** While this is set, every call waits for it. */
   gate: Promise<void> | undefined;
-  /** Maximum number of concurrent calls so far. */
+  /** Returns the maximum number of concurrent calls so far. */
   mostAtOnce(): number;
 }
 
-/** A {@link FakeTarget} of short messages; refs are `{ id: <index> }`. */
+/** Creates a {@link FakeTarget} of short messages. Its refs are `{ id: <index> }`. */
 export function createFakeTarget(limits: Partial<EditTarget> = {}): FakeTarget {
   let running = 0;
   let most = 0;

@@ -7,7 +7,7 @@ const chars = (text: string) => text.length;
 const split = (markdown: string, maxLength: number) =>
   splitMarkdown(markdown, { maxLength, lengthOf: chars });
 
-/** Bytes after `&`, `<` and `>` are escaped: what Slack counts. */
+/** Returns the bytes after `&`, `<` and `>` are escaped, as Slack counts them. */
 const escapedBytes = (text: string) =>
   Buffer.byteLength(text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"));
 
@@ -168,7 +168,7 @@ describe("splitMarkdown", () => {
     for (let length = 400; length < text.length; length += 37) {
       const grown = split(text.slice(0, length), 150);
       const whole = split(text, 150);
-      // The last two may still change: a cut depends on the following text.
+      // The last two may still change, since a cut depends on the following text.
       expect(whole.slice(0, Math.max(0, grown.length - 2))).toEqual(grown.slice(0, -2));
     }
   });
@@ -222,7 +222,7 @@ const word = fc.oneof(
   ),
   fc.integer({ min: 1, max: 90 }).map((length) => "long".repeat(length)),
 );
-/** A line that opens or closes a block. */
+/** Matches a line that opens or closes a block. */
 const fenceLine = /^(?:[ \t>]|[-*+](?=[ \t])|\d+[.)](?=[ \t]))*(?:`{3,}[^`\n]*|~{3,}.*)$/gm;
 const startsFence = /^(?:[ \t>]|[-*+](?=[ \t])|\d+[.)](?=[ \t]))*(?:```|~~~)/;
 const sentence = fc
@@ -275,7 +275,7 @@ const soup = fc
   .map((parts) => parts.join(""))
   .filter((text) => !/`{41}|~{41}/.test(text));
 
-/** A text without fence lines, quote markers and white space. */
+/** Returns a text without fence lines, quote markers and white space. */
 const substance = (text: string) => text.replaceAll(fenceLine, "").replaceAll(/[\s>]/g, "");
 
 /** Whether every block that a text opens is closed, read line by line as CommonMark does. */

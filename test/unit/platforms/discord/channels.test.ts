@@ -47,7 +47,7 @@ describe("chains of replies", () => {
       const asked = ada.sends({ channel: general, text: "three", replyTo: two! });
       expect((await event(3)).conversationId).toBe(first.conversationId);
       const [three] = await answer(await event(3), "3");
-      // Without what the first process remembers.
+      // The second process lacks what the first one remembers.
       const { restart } = harness;
       await restart();
       harness.receiver.known.add(first.conversationId);
@@ -207,7 +207,7 @@ describe("reading a room", () => {
   const threadId = "500";
   const keyOf = (id: number) => `discord:${id}`;
 
-  /** A thread with messages of these ids, oldest first; `asked` has the queries. */
+  /** Makes a thread with messages of these ids, oldest first. `asked` has the queries. */
   function setUp(ids: readonly number[], { mayRead = true, isQuiet = false } = {}) {
     const asked: { after?: string; before?: string | undefined; limit: number }[] = [];
     const toMessage = (id: number): APIMessage =>

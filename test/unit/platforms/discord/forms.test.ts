@@ -256,7 +256,7 @@ describe("button clicks", () => {
   });
   afterEach(() => harness.close());
 
-  /** A finished reply in a channel that asks for confirmation, or a failed one that offers Retry. */
+  /** Shows a finished reply in a channel that asks for confirmation, or a failed one that offers Retry. */
   async function showButton(label: "Retry" | "Remove") {
     const { simulator, platform, receiver } = harness;
     const ada = simulator.person("Ada");

@@ -11,12 +11,12 @@ import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
 import { until as look } from "../../../simulators/discord/until.ts";
 import { createFlowingClock, hastened } from "../../../support/flowing-clock.ts";
 
-/** Of the platforms of these tests. While a test waits for something, its time passes twenty times as fast. */
+/** The clock of these tests' platforms. While a test waits, its time passes twenty times as fast. */
 export const clock = createFlowingClock();
 const factor = 20;
 
 /**
- * Like the `until` of the simulator, and the time of the platforms passes faster meanwhile.
+ * Waits like the `until` of the simulator, but the time of the platforms passes faster meanwhile.
  * @throws Error also after three times `timeoutMs` in their time
  */
 export function until<T>(
@@ -40,7 +40,7 @@ export interface LogLine {
   readonly message: string;
 }
 
-/** A log that records its lines. */
+/** Creates a log that records its lines. */
 export function createListLog(): { readonly log: Log; readonly lines: LogLine[] } {
   const lines: LogLine[] = [];
   const write = (level: string) => (fields: Readonly<Record<string, unknown>>, message: string) =>
@@ -55,10 +55,10 @@ export function createListLog(): { readonly log: Log; readonly lines: LogLine[] 
   return { log, lines };
 }
 
-/** What {@link startHarness} starts. */
+/** The result of {@link startHarness}. */
 export interface Harness {
   readonly simulator: DiscordSimulator;
-  /** Of the last start, like the receiver. */
+  /** The platform of the last start, like the receiver. */
   platform: Platform;
   receiver: RecordingReceiver;
   readonly lines: LogLine[];
@@ -67,11 +67,11 @@ export interface Harness {
   readonly close: () => Promise<void>;
 }
 
-/** The real platform with the real client, connected to a simulated Discord, with a recording receiver. */
+/** Starts the real platform with the real client on a simulated Discord, with a recording receiver. */
 export async function startHarness(
   options: Parameters<typeof createDiscordSimulator>[0] & {
     readonly prepare?: (simulator: DiscordSimulator) => void;
-    /** Default: all commands. */
+    /** The default is all commands. */
     readonly commands?: ReadonlyMap<string, Command>;
     readonly shards?: ShardSettings;
   } = {},

@@ -17,7 +17,7 @@ describe("interactions", () => {
       explain: () => ({ log: harness.lines, requests: harness.simulator.requests }),
     });
 
-  /** A second instance with the same token, as during a rolling update. */
+  /** Starts a second instance with the same token, as during a rolling update. */
   const startInstance = async () => {
     const { simulator } = harness;
     const { log, lines } = createListLog();
@@ -69,7 +69,7 @@ describe("interactions", () => {
     const { simulator, receiver } = harness;
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
-    // A client with an outdated registration can send options that do not exist any more.
+    // A client with an outdated registration can send options that were removed.
     const commands = simulator.world.commands;
     simulator.world.commands = commands.map((command) =>
       command.name === "imagine"

@@ -8,7 +8,7 @@ interface Node {
   readonly content?: string | Node | readonly Node[];
 }
 
-/** What Discord shows of a text, by a public parser of its Markdown: words, and each word's kind of block. */
+/** Reads a text with a public parser of Discord's Markdown: words, and each word's kind of block. */
 function readBack(markdown: string): { readonly words: string; readonly kinds: ReadonlySet<string> } {
   const kinds = new Set<string>();
   const textOf = (node: Node | string | readonly Node[] | undefined): string => {
@@ -23,7 +23,7 @@ function readBack(markdown: string): { readonly words: string; readonly kinds: R
   return { words: bare(words), kinds };
 }
 
-/** A text without white space, characters without width, quote and list marks. */
+/** Returns a text without white space, characters without width, quote and list marks. */
 function bare(text: string): string {
   return text.replaceAll(/[\s\u200B]|^(?:> |- |\d+\. )+/gm, "");
 }

@@ -86,7 +86,7 @@ describe("message events", () => {
       const roleId = simulator.botRole();
       const general = simulator.channel("general");
       const thread = simulator.thread(general, ada);
-      // Stored without its places, by an earlier version.
+      // An earlier version stored it without its places.
       receiver.known.add(`discord:${thread.id}`);
       simulator.gateway.invalidateSession(false);
       await until(() => !simulator.gateway.isConnected());
@@ -198,7 +198,7 @@ describe("refusal notices", () => {
         explain: () => harness.lines,
       });
 
-    /** Resolves when all earlier messages of a channel are handled: its next one is accepted. */
+    /** Resolves when all earlier messages of a channel are handled, because its next one is accepted. */
     async function settled(
       channel: { readonly id: string },
       person: Person = harness.simulator.person("Zoe"),

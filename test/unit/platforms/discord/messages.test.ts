@@ -98,7 +98,7 @@ describe("messages", () => {
     const signal = AbortSignal.timeout(5000);
     const read = await platform.download(attachment, { maxBytes: 1e6, signal });
     expect(Buffer.from(read).equals(Buffer.from(bytes))).toBe(true);
-    // Two days later its URL has expired; the message, fetched again, has a new one.
+    // Two days later its URL has expired. The message, fetched again, has a new one.
     simulator.advance(48 * 3600 * 1000);
     await expect(platform.download(attachment, { maxBytes: 1e6, signal })).resolves.toHaveLength(
       bytes.length,

@@ -12,13 +12,13 @@ describe("missed messages", () => {
   const idAt = (msAgo: number, n = 0) => String((BigInt(now - msAgo - 1_420_070_400_000) << 22n) + BigInt(n));
   const minute = 60_000;
 
-  /** Discord and a store in memory: for each conversation the stored ids and those in the channel. */
+  /** Sets up Discord and a store in memory. Each conversation has stored ids and ids in its channel. */
   function setUp(
     conversations: Record<
       string,
       { known: readonly string[]; channel: readonly string[]; within?: readonly string[] }
     >,
-    /** Messages that are not only an id. */
+    /** The messages that are not only an id. */
     details: Readonly<Record<string, Partial<APIMessage>>> = {},
     restored?: ConversationHistory["restored"],
   ) {
@@ -107,7 +107,7 @@ describe("missed messages", () => {
           [old]: edit,
           [known]: edit,
           [one]: { ...edit },
-          // Of another app, and its own.
+          // These are of another app, and the bot's own.
           [`${one}9`]: { ...edit, author: { id: "app", bot: true } as never },
           [`${one}99`]: { ...edit, author: { id: "bot", bot: true } as never },
         },
@@ -255,7 +255,7 @@ describe("missed messages", () => {
       state.storeFails = 1;
       missed.start();
       expect(missed.pending("7")).toBeDefined();
-      // The store is unavailable: live messages do not wait for it.
+      // The store is unavailable, but live messages do not wait for it.
       await vi.advanceTimersByTimeAsync(100);
       expect(missed.pending("7")).toBeUndefined();
       state.storeFails = 0;
@@ -317,7 +317,7 @@ describe("missed messages", () => {
         { [mention]: { mentions: [{ id: "bot" }] as never } },
       );
       missed.start();
-      // The first fifty are older than an hour, and as many of the others past the bound.
+      // The first fifty are older than an hour, and as many others are past the limit.
       const channels = ids.map((id) => ({ id, lastMessageId: idAt(61 * minute - Number(id) * 1200) }));
       missed.guildAvailable("1", channels);
       await vi.advanceTimersByTimeAsync(1000);

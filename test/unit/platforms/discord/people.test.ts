@@ -194,7 +194,7 @@ describe("the origin of what people do", () => {
 describe("memberships", () => {
   const ids = (count: number) => Array.from({ length: count }, (_, index) => `${index}`);
 
-  /** An API that knows one member of one server, and the requests that it gets. */
+  /** Makes an API that knows one member of one server, and records the requests that it gets. */
   function apiWith(options: { readonly memberOf?: string; readonly failing?: string } = {}) {
     const asked: string[] = [];
     let running = 0;

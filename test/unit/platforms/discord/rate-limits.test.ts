@@ -32,7 +32,7 @@ describe("rate limits without a Retry-After", () => {
 
   const sent = (): number => discord.requests.length;
 
-  /** The library waits before reads, the scheduler before what is shown. */
+  /** The library waits before reads, and the scheduler before what is shown. */
   const requests = {
     "a read": (channelId: string) => api.getChannel(channelId),
     "a post": (channelId: string) => clock.passing(api.createMessage(channelId, { content: "x" })),
@@ -259,7 +259,7 @@ describe("old edits", () => {
     const editsOf = (id: string) => edits().filter(({ path }) => path.endsWith(`/messages/${id}`));
     const limited = () => harness.simulator.requests.filter(({ status }) => status === 429);
 
-    /** A reply that another process has left unfinished, two hours ago. */
+    /** Makes a reply that another process left unfinished two hours ago. */
     const leaveHalf = async (): Promise<{ address: ReplyAddress; id: string }> => {
       const saved: ReplyAddress[] = [];
       const half = open(await ask("one"), saved);

@@ -28,7 +28,7 @@ describe("registered commands", () => {
   }
 
   const [someCommand] = allCommands.values();
-  /** A command that `defineCommand` would refuse, as one that Discord's own rules refuse. */
+  /** `defineCommand` would refuse this command, and so do Discord's own rules. */
   const sketch = {
     ...someCommand,
     name: "sketch",

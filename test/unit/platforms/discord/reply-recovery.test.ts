@@ -7,7 +7,7 @@ import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
 import { type Harness, startHarness, until } from "./harness.ts";
 
 describe("lost messages", () => {
-  // Discord knows a nonce for a few minutes only.
+  // Discord knows a nonce only for a few minutes.
   const laterMs = 10 * 60_000;
 
   describe("a reply whose first message was posted and not saved, resumed ten minutes later", () => {
@@ -25,7 +25,7 @@ describe("lost messages", () => {
 
     const event = (count: number): Promise<IncomingEvent> => until(() => harness.receiver.events[count - 1]);
 
-    /** Shows and posts half an answer, and ends before it is saved. Resolves to the address that was saved. */
+    /** Posts half an answer, and ends before it is saved. Resolves to the saved address. */
     async function crash(address: ReplyAddress, channel: () => ChannelHandle | undefined) {
       let saved = address;
       const before = channel()?.fromBot().length ?? 0;
@@ -157,7 +157,7 @@ describe("a reply that another process resumed while this one was paused", () =>
   const open = (address: ReplyAddress) =>
     harness.platform.openReply(address, { saveAddress: () => Promise.resolve() });
 
-  /** A direct message to the bot, with the address of its reply. */
+  /** Sends a direct message to the bot, and returns the address of its reply. */
   const ask = async (name: string, count: number) => {
     const { simulator } = harness;
     const ada = simulator.person(name);
@@ -285,7 +285,7 @@ describe("uploads", () => {
   test("an upload whose response is lost again and again is shown once", async () => {
     ada.sends({ channel: direct, text: "draw" });
     const reply = await openReply();
-    // More often than one request is repeated.
+    // The fault occurs more often than one request is repeated.
     const fault = {
       method: "POST",
       route: "/channels/{channel_id}/messages",

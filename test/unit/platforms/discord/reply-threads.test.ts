@@ -25,7 +25,7 @@ describe("answers in threads", () => {
     return { reply, saved };
   }
 
-  /** An answer to a mention, or to a message in its thread, that has begun to grow. */
+  /** Begins to answer a mention, or a message in its thread. */
   async function begin(where: "mention" | "in its thread"): Promise<{ reply: Reply; thread: ChannelHandle }> {
     const { receiver } = harness;
     const root = ada.sends({ channel: general, text: "what?", mentionBot: true });
@@ -181,10 +181,10 @@ describe("limits of threads", () => {
         },
         { replyTo: third?.id, text: expect.stringMatching(/^Answer 3\./) },
       ]);
-      // The limit is learned: only one request met it.
+      // The limit is learned, so only one request met it.
       const refused = harness.simulator.requests.filter(({ status }) => status === 429);
       expect(refused).toHaveLength(1);
-      // Who replies goes on in the same conversation.
+      // Whoever replies goes on in the same conversation.
       harness.receiver.known.add((await event(2)).conversationId);
       ada.sends({ channel: general, text: "and then?", replyTo: general.fromBot()[0]! });
       expect((await event(4)).conversationId).toBe((await event(2)).conversationId);

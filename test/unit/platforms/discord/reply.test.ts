@@ -190,7 +190,7 @@ describe("replies", () => {
     const [failed] = general.fromBot();
     expect(failed?.text).toContain("The model gateway cannot be reached.");
     expect(failed?.buttons.map((button) => button.label)).toEqual(["Retry"]);
-    // The first token has expired: the private message is edited with the token of the click.
+    // The first token has expired, so the private message is edited with the token of the click.
     simulator.advance(16 * 60 * 1000);
     const use = ada.clicks("Retry", failed!, { channel: general });
     await until(() => receiver.retried.length > 0);

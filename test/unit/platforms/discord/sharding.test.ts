@@ -9,7 +9,7 @@ import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver, type RecordingReceiver } from "../../../support/recording-receiver.ts";
 import { clock, createListLog, until, type LogLine } from "./harness.ts";
 
-/** Claims as a shared store has them. */
+/** Creates claims as a shared store has them. */
 function createClaims(): Claims & { readonly names: string[] } {
   const heldUntil = new Map<string, number>();
   const names: string[] = [];

@@ -60,7 +60,7 @@ describe("the limits of the simulator", () => {
       };
       const first = await open(general);
       expect(first.status).toBe(201);
-      // The headers are of another limit: nothing announces this one.
+      // The headers are of another limit. Nothing announces this one.
       expect(Number(first.headers.get("x-ratelimit-limit"))).toBe(10);
       expect((await open(general)).status).toBe(201);
       const third = await open(general);

@@ -6,7 +6,7 @@ import { sendRaw } from "../../../simulators/discord/send-raw.ts";
 
 const generous = { limit: 1000, windowMs: 1000 };
 
-// The simulator must not be more lenient than Discord: each of these is rejected by both.
+// The simulator must not be more lenient than Discord. Both reject each of these.
 describe("the simulated Discord", () => {
   let discord: DiscordSimulator;
   let ada: Person;
@@ -156,7 +156,7 @@ describe("the simulated Discord", () => {
       status: 200,
       body: [{ type: 21, content: "", referenced_message: { id: asked.id, content: "x" } }],
     });
-    // Not an error: there are no messages then.
+    // This is no error, but there are no messages then.
     thread.deny("READ_MESSAGE_HISTORY");
     expect(await ask("GET", path)).toMatchObject({ status: 200, body: [] });
   });

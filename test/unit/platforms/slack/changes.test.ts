@@ -166,7 +166,7 @@ describe("deletions", () => {
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     const { within } = await nextEvent();
     channel.delete();
-    // The second name is the one under which its settings are held.
+    // Its settings are held under the second name.
     expect(await deletions(2)).toEqual([within?.[0], `slack:channel:${channel.id}`]);
   });
 
@@ -277,7 +277,7 @@ describe("answered channels", () => {
 });
 
 describe("event intake", () => {
-  /** What an app does with an event; the acknowledgements that Slack gets. */
+  /** Does what an app does with an event, and records the acknowledgements that Slack gets. */
   function open(handle: (event: ReceiverEvent) => Promise<void>) {
     const acks: unknown[] = [];
     const closing = new AbortController();

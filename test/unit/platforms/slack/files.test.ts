@@ -18,7 +18,7 @@ describe("files", () => {
   });
   afterEach(() => harness.close());
 
-  /** The attachment as it reaches the assistant. */
+  /** Returns the attachment as it reaches the assistant. */
   async function sent(file: SentFile): Promise<Attachment> {
     const ana = harness.slack.person("Ana");
     ana.sends({ channel: ana.directMessages, files: [file] });
@@ -155,7 +155,7 @@ describe("posted messages", () => {
   const own: Partial<SlackMessageInfo> = { user: "UBOT" };
   const refOf = (ts: string): MessageRef => ({ channel, ts });
 
-  /** Looks for the first message of a reply in a thread with these messages. `others`: what other turns show. */
+  /** Looks for a reply's first message in a thread. `others` are what other turns show. */
   async function findIn(messages: readonly SlackMessageInfo[], others: readonly string[] = []) {
     const posted = createPostedMessages(
       {
@@ -203,7 +203,7 @@ describe("posted messages", () => {
 });
 
 describe("slow lookups", () => {
-  /** As long as the client waits for a response. */
+  /** This is as long as the client waits for a response. */
   const slowMs = 20_000;
   const lookups = ["users.info", "files.info", "conversations.history", "conversations.replies"];
 
@@ -285,7 +285,7 @@ describe("slow lookups", () => {
       harness.slack.delay("assistant.threads.setSuggestedPrompts", slowMs);
       harness.slack.delay("agents.sessions.setStatus", slowMs);
       ana.opensMessagesTab();
-      // The press can arrive when Stop is not shown any more.
+      // The press can arrive when Stop has already disappeared.
       harness.slack.sendEvent({
         type: "agent_session_stopped",
         channel: ana.directMessages,

@@ -101,7 +101,7 @@ describe("buttons", () => {
     await harness.close();
   });
 
-  /** A finished reply to Ana's mention, and the message that shows it. */
+  /** Finishes a reply to Ana's mention, and returns the message that shows it. */
   async function showReply(button: "retry" | "confirm") {
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     const { address } = await harness.slack.waitFor("the event", () => harness.receiver.events[0]);
@@ -142,7 +142,7 @@ describe("buttons", () => {
 });
 
 describe("message commands", () => {
-  /** "Translate this": the text comes from the message, the language from the person. */
+  /** Makes "Translate this": the text comes from the message, the language from the person. */
   function translate(language: Omit<Extract<Option, { kind: "string" }>, "kind" | "description"> = {}) {
     const command = defineCommand({
       name: "translate",

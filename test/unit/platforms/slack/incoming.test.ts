@@ -106,7 +106,7 @@ describe("channels", () => {
     const said = ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     expect((await nextMessage()).text).toBe("hello");
     ana.edits(said, "hello, all", { channel: channel.id, mentionBot: true });
-    // A mention that was forgotten, and one in what is history by now.
+    // One mention was forgotten, and one is added to what is history by now.
     const forgotten = ana.sends({ channel: channel.id, text: "and this?" });
     ana.edits(forgotten, "and this?", { channel: channel.id, mentionBot: true });
     await slack.waitFor("the forgotten mention", () => messages().length === 2);

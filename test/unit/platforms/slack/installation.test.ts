@@ -104,7 +104,7 @@ describe("states of an installation", () => {
     const states = createInstallStates(secret, shared);
     return {
       create: () => states.generateStateParam(asked, new Date()),
-      /** Whether it is accepted, with what was asked for. */
+      /** Returns whether it is accepted, with what was asked for. */
       use: (state: string) =>
         states.verifyStateParam(new Date(), state).then(
           (options) => {
@@ -195,7 +195,7 @@ describe("the token of an installation", () => {
     };
   }
 
-  /** Two instances on one store; `rotate` exchanges a token for the next one, once. */
+  /** Opens two instances on one store. `rotate` exchanges a token for the next one, once. */
   async function open(token: string, expiresAt: number | undefined, rotationMs = 20) {
     const { records, claims } = createSharedMemory();
     const installations = createInstallations(records);

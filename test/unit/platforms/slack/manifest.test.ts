@@ -86,7 +86,8 @@ describe("what the manifest declares", () => {
     .map((name) => readFileSync(`${folder}/${name}`, "utf8"));
 
   /**
-   * What a bot token needs for a method; one of them is enough. Empty: nothing, or a token of another kind.
+   * The scopes that a bot token needs for a method, of which one is enough. An empty list means that it needs
+   * none, or a token of another kind.
    * @see https://docs.slack.dev/reference/methods
    */
   const scopesOfMethod: Readonly<Record<string, readonly string[]>> = {
@@ -118,7 +119,7 @@ describe("what the manifest declares", () => {
     "views.update": [],
   };
 
-  /** What an event needs. @see https://docs.slack.dev/reference/events */
+  /** The scopes that an event needs. @see https://docs.slack.dev/reference/events */
   const scopesOfEvent: Readonly<Record<string, readonly string[]>> = {
     agent_session_stopped: ["assistant:write"],
     app_home_opened: [],
@@ -134,7 +135,7 @@ describe("what the manifest declares", () => {
     tokens_revoked: [],
   };
 
-  /** Methods that the sources name, in a call or as a constant. */
+  /** The methods that the sources name, in a call or as a constant. */
   const methods = new Set(
     sources.flatMap((text) =>
       Array.from(
@@ -186,7 +187,7 @@ describe("what the manifest declares", () => {
       const subscribed = new Set(
         eventsOf(modes[mode]).map((name) => name.replace(/^message\..*/, "message")),
       );
-      // Those that end an installation have no listener of Bolt's: they are handled before a workspace is looked for.
+      // Events that end an installation need no Bolt listener: they are handled before a workspace is found.
       const ends = ["app_uninstalled", "tokens_revoked"];
       expect([...subscribed].toSorted()).toEqual([...handledEvents(), ...ends].toSorted());
       for (const name of ends) expect(sources.some((text) => text.includes(`type === "${name}"`))).toBe(true);
@@ -236,7 +237,7 @@ describe("checks", () => {
   });
   afterEach(() => slack.close());
 
-  /** Of HTTP mode. */
+  /** Checks HTTP mode. */
   async function checkHttp(options: { readonly signingSecret?: string; readonly publicUrl?: string } = {}) {
     const { botToken, apiUrl, signingSecret } = slack;
     const checks = createSlackChecks({ botToken, appToken: undefined, apiUrl, signingSecret, ...options });

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => harness.close());
 
-/** The address of the first accepted event. */
+/** Returns the address of the first accepted event. */
 async function nextAddress(): Promise<ReplyAddress> {
   return (await harness.slack.waitFor("the event", () => harness.receiver.events[0])).address;
 }
@@ -157,7 +157,7 @@ test("an end equal to the last preview needs no edit", async () => {
 });
 
 describe("where it is shown", () => {
-  /** A process posts a message of the reply, and is killed before its address is saved. */
+  /** Posts a message of the reply as a process that is killed before its address is saved. */
   async function postAndDie(address: ReplyAddress): Promise<void> {
     const reply = open(address);
     await reply.show();
@@ -241,7 +241,7 @@ describe("where it is shown", () => {
     const channel = harness.slack.channel("ideas", [ana]);
     await ana.usesCommand("/chat", "hello", { channel: channel.id });
     const address = await nextAddress();
-    // Later than the start of the other process.
+    // This is later than the start of the other process.
     const later = { ...address, since: Number(address["since"]) + 60_000 };
     const opened = await harness.platform.openThread(later, { title: "hello" });
     await harness.restart(allCommands);

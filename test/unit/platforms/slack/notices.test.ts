@@ -343,7 +343,7 @@ describe("delivery calls", () => {
   const content = { text: "x", blocks: [] };
   const timing = { urgency: "final", withinMs: 100 } as const;
 
-  /** Posts once; Slack answers that this is too many. */
+  /** Posts once. Slack answers that this is too many. */
   async function postLimited(retryAfterMs: number) {
     const scheduler = createDeliveryScheduler({ platform: "slack", limitOf: limitOfLane });
     const limited = new ParleyError("platform-rejected", "limited", { retryAfterMs });

@@ -18,7 +18,7 @@ afterEach(() => harness.close());
 const file = { name: "a.md", mediaType: "text/markdown", bytes: new Uint8Array([65]), altText: "" };
 const direct = () => harness.slack.directMessages(ana).saidByBot();
 
-/** The private counterpart of the address of Ana's next message. */
+/** Returns the private counterpart of the address of Ana's next message. */
 async function privateAddressOf(message: Parameters<Person["sends"]>[0]): Promise<ReplyAddress> {
   ana.sends(message);
   const { address } = await harness.slack.waitFor("the event", () => harness.receiver.events[0]);
@@ -140,7 +140,7 @@ test("of several pieces is continued after the one that may have been shown when
   const reply = open(false);
   await reply.show();
   reply.write({ text: whole });
-  // Killed before the second piece: nothing more is sent or saved.
+  // It is killed before the second piece, so nothing more is sent or saved.
   killWhenTried(2, () => reply.abandon());
   await expect(reply.finish()).rejects.toMatchObject({ code: "stopping" });
   expect(told()).toHaveLength(1);

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => harness.close());
 
-/** Methods that the sources call. */
+/** Returns the methods that the sources call. */
 async function calledMethods(): Promise<string[]> {
   const sources = await Promise.all(
     ["web-api.ts"].map((name) => readFile(path.join(root, "src/platforms/slack", name), "utf8")),
@@ -66,7 +66,7 @@ async function answer(event: IncomingEvent, { grows = true } = {}): Promise<void
   await reply.finish({ notices: ["cut"], actions: [{ kind: "regenerate", key: "k" }] });
 }
 
-/** A long answer in several messages, and a short one in their place. */
+/** Shows a long answer in several messages, and a short one in their place. */
 async function answerTwice(event: IncomingEvent): Promise<void> {
   let { address } = event;
   for (const text of ["line\n\n".repeat(1000), "short"]) {
@@ -79,7 +79,7 @@ async function answerTwice(event: IncomingEvent): Promise<void> {
   }
 }
 
-/** Slack's Stop while an answer grows, the title of its thread, the app's tabs and its shortcut. */
+/** Uses Slack's Stop while an answer grows, the title of its thread, the app's tabs and its shortcut. */
 async function useAgent(): Promise<void> {
   const { slack } = harness;
   let root = "";

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => slack.close());
 
-/** A call of the Web API, as the official client sends it. Returns the error's code, or `ok`. */
+/** Calls the Web API, as the official client does. Returns the error's code, or `ok`. */
 async function call(method: string, args: Readonly<Record<string, string>>, token = slack.botToken) {
   const response = await fetch(`${slack.apiUrl}${method}`, {
     method: "POST",
@@ -30,7 +30,7 @@ async function call(method: string, args: Readonly<Record<string, string>>, toke
 
 type Envelope = Readonly<Record<string, unknown>>;
 
-/** A socket, and what it has received; `answer` makes the payload of each acknowledgement. */
+/** Opens a socket and records what it receives. `answer` makes the payload of each acknowledgement. */
 async function connect(answer: (envelope: Envelope) => object = () => ({})) {
   const opened = await call("apps.connections.open", {}, slack.appToken);
   const socket = new WebSocket("url" in opened ? opened.url : "");

@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => slack.close());
 
-/** Slack's error code, `ok`, or the seconds to wait. */
+/** Returns Slack's error code, `ok`, or the seconds to wait. */
 async function call(method: string, args: Record<string, unknown>): Promise<string> {
   try {
     await client.apiCall(method, args);

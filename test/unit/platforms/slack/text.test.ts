@@ -114,7 +114,7 @@ describe("escaped Markdown", () => {
             const escaped = escapeMarkdown(markdown);
             expect(escaped).not.toMatch(live);
             expect(escaped).not.toContain("<");
-            // In a destination entities of the model's own are shown as they are.
+            // A destination shows the model's own entities as they are.
             if (!markdown.includes("](")) expect(unescape(escaped)).toBe(markdown);
             expect(Buffer.byteLength(escaped)).toBeLessThanOrEqual(escapedBytes(markdown));
           },
@@ -180,7 +180,7 @@ describe("what a stream can begin with", () => {
             text += part;
             const prefix = committablePrefix(text);
             expect(text.startsWith(prefix)).toBe(true);
-            // What is held back later than it was sent stays sent.
+            // Text that is held back after it was sent stays sent.
             if (prefix.length < sent.length) expect(sent.startsWith(prefix)).toBe(true);
             else sent = prefix;
             expect(escapeMarkdown(text).startsWith(escapeMarkdown(sent))).toBe(true);
@@ -433,7 +433,7 @@ describe("errors", () => {
     test("a rate limit says how long to wait", () => {
       const limited = Object.assign(new Error("limited"), { retryAfter: 7 });
       expect(toParleyError(limited, "chat.update").retryAfterMs).toBe(7000);
-      // With HTTP status 200, and without Retry-After.
+      // These come with HTTP status 200, and without Retry-After.
       for (const word of ["ratelimited", "rate_limited"])
         expect(toParleyError(platformError(word), "chat.update").retryAfterMs).toBe(1000);
     });

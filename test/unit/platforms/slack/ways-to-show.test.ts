@@ -33,7 +33,7 @@ const open = (address: ReplyAddress, isResumed = false): Reply =>
     },
   });
 
-/** A reply to a new message of Ana's. */
+/** Opens a reply to a new message of Ana's. */
 async function replyIn(where: "direct" | "channel"): Promise<Reply> {
   const before = harness.receiver.events.length;
   if (where === "direct") ana.sends({ channel: ana.directMessages, text: "hello" });
@@ -236,7 +236,7 @@ describe("when edits are short", () => {
       log: silentLog,
     });
     await second.start(other, other);
-    // From now on all events go to the other one, and replies are still shown by this one.
+    // From now on all events go to the other one, but this one still shows replies.
     await platform.pause();
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     const { address } = await slack.waitFor("the event", () => other.events[0]);

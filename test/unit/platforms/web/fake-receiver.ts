@@ -23,9 +23,9 @@ export interface FakeReceiver extends Receiver, ConversationHistory {
   forms: FakeForms;
   readonly retried: string[];
   readonly confirmed: string[];
-  /** `<kind> <key> by <author>` */
+  /** The presses, as `<kind> <key> by <author>`. */
   readonly acted: string[];
-  /** Conversations that were deleted. */
+  /** The conversations that were deleted. */
   readonly gone: string[];
   readonly cancelled: string[];
   readonly labels: Map<string, ConversationLabels>;
@@ -35,16 +35,15 @@ export interface FakeReceiver extends Receiver, ConversationHistory {
   readonly branches: BranchRequest[];
   readonly exports: Map<string, ConversationExport>;
   readonly searches: { readonly prefix: string; readonly text: string }[];
-  /** What `search` returns. */
+  /** The result of `search`. */
   found: readonly FoundConversation[];
   summaries: readonly ConversationSummary[];
-  /** True: everything that needs the store throws `store-unavailable`. */
+  /** While it is true, everything that needs the store throws `store-unavailable`. */
   isBroken: boolean;
-  /** What `receive` throws. */
+  /** The error that `receive` throws. */
   refusal: ParleyError | undefined;
 }
 
-/** @see {@link FakeReceiver} */
 export function createFakeReceiver(): FakeReceiver {
   const check = (receiver: FakeReceiver) => {
     if (receiver.isBroken) throw new ParleyError("store-unavailable", "the test broke the store");
@@ -165,7 +164,7 @@ export function createFakeReceiver(): FakeReceiver {
   };
 }
 
-/** A stored message. Its id is `<turn key>/user` or `<turn key>/assistant/<attempt>`. */
+/** Makes a stored message. Its id is `<turn key>/user` or `<turn key>/assistant/<attempt>`. */
 export function storedMessage(
   id: string,
   role: "user" | "assistant",

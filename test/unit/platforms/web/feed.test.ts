@@ -44,7 +44,7 @@ describe("a page that follows a feed", () => {
             else if (one.kind === "append") feed.setText(id, (feed.get(id)?.text ?? "") + one.text);
             else if (one.kind === "put") feed.put(pageItem(id, { text: one.text, state: "growing" }));
             else feed.drop(id);
-            // Connected, it applies each change; disconnected, it later gets the changes after its cursor.
+            // A connected page applies each change. A disconnected one later gets those after its cursor.
             if (thread !== undefined && index < disconnectsAt) {
               for (const { id: number, change } of all.splice(0)) {
                 thread = page.applyChange(thread, change);

@@ -6,7 +6,7 @@ const { createBlockParser } = await loadPageModule<{
 }>("markdown-blocks");
 const toBlocks = createBlockParser((altText) => altText);
 
-/** The levels of the headings of an answer. */
+/** Returns the levels of the headings of an answer. */
 const levels = (text: string) =>
   [
     ...toBlocks(text)

@@ -48,7 +48,7 @@ describe("the list of conversations", () => {
     await reply.finish();
     server.receiver.stored.set(`web:${id}`, []);
     await server.askAsPage("POST", `/api/conversations/${id}/labels`, { name: "Oslo" });
-    // A change of this conversation, so that all that came before it is here.
+    // This changes the conversation, so that all that came before has arrived.
     await server.askAsPage("DELETE", `/api/conversations/${id}`);
     await following.until((all) => all.some(({ data }) => data.kind === "gone"));
     const { lists } = following;
@@ -56,7 +56,7 @@ describe("the list of conversations", () => {
     expect(lists.map(({ running }) => running.join())).toContain(elsewhere);
     expect(lists.at(-1)?.running).toEqual([]);
     expect(lists.filter(({ isChanged }) => isChanged).length).toBeGreaterThan(2);
-    // What another account does is not said.
+    // The actions of another account are not reported.
     expect(lists.some(({ running }) => running.some((one) => one.includes("@")))).toBe(false);
   });
 

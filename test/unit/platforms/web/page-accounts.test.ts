@@ -250,7 +250,7 @@ describe("a page with accounts", () => {
         headers: { "x-parley": "1", "content-type": "text/plain", ...who },
         body: "x".repeat(1000),
       });
-    // 100 files of the largest size are the total.
+    // The total is 100 files of the largest size.
     const statuses: number[] = [];
     for (let index = 0; index < 27; index++) statuses.push((await sendFile(anna)).status);
     expect(statuses).toEqual([...Array.from({ length: 25 }, () => 201), 413, 413]);

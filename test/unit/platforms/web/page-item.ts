@@ -1,6 +1,6 @@
 import type { ItemView } from "../../../../src/platforms/web/views.ts";
 
-/** A finished item. Its role follows from the end of its id. */
+/** Makes a finished item. Its role follows from the end of its id. */
 export function pageItem(id: string, more: Partial<ItemView> = {}): ItemView {
   return {
     id,

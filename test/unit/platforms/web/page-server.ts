@@ -55,7 +55,7 @@ export interface PageServer {
   readonly receiver: FakeReceiver;
   readonly host: string;
   readonly directory: string;
-  /** Sends a request with exactly these headers. Default `Host`: the server's address. */
+  /** Sends a request with exactly these headers. The default `Host` is the server's address. */
   readonly ask: (path: string, options?: AskOptions) => Promise<Answer>;
   /** Sends a request with the headers that the page sends. */
   readonly askAsPage: (
@@ -70,7 +70,7 @@ export interface PageServer {
 /** Leaves bytes as they are, as without STORE_ENCRYPTION_KEYS. */
 export const plainSealer: Sealer = { seal: (_name, bytes) => bytes, open: (_name, bytes) => bytes };
 
-/** What a test may set. `host` is the bind; requests go to 127.0.0.1. */
+/** What a test may set. `host` is the bind. Requests go to 127.0.0.1. */
 export interface PageServerOptions {
   readonly host?: string;
   readonly password?: string;
@@ -84,7 +84,7 @@ export interface PageServerOptions {
   readonly headersTimeoutMs?: number;
   readonly loginMode?: PageLoginMode;
   readonly clock?: Clock;
-  /** Hold the accounts. Default: none. */
+  /** Holds the accounts. Default: none. */
   readonly records?: Records;
 }
 
@@ -167,7 +167,7 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
   };
 }
 
-/** Follows a conversation's events. Resolves after the first one. `lists`: what came on the list of conversations. */
+/** Follows a conversation's events, and resolves after the first one. `lists` are changes of the list. */
 export async function followEvents(host: string, path: string, headers: Record<string, string> = {}) {
   const abort = new AbortController();
   const response = await fetch(`http://${host}${path}`, { headers, signal: abort.signal });
@@ -177,7 +177,7 @@ export async function followEvents(host: string, path: string, headers: Record<s
   const events: PageEvent[] = [];
   const lists: ListStateView[] = [];
   let text = "";
-  /** All events so far, as soon as there are enough. Then disconnects, unless `isLast` is false. */
+  /** Returns all events so far, once there are enough. It then disconnects, unless `isLast` is false. */
   const until = async (isEnough: (events: readonly PageEvent[]) => boolean, isLast = true) => {
     while (!isEnough(events)) {
       const chunk = await chunks.next();
@@ -197,7 +197,7 @@ export async function followEvents(host: string, path: string, headers: Record<s
   return { until, lists };
 }
 
-/** Connects, and returns the first event alone. */
+/** Connects, and returns only the first event. */
 export async function firstEvent(
   host: string,
   path: string,
@@ -207,7 +207,7 @@ export async function firstEvent(
   return (await following.until(() => true))[0]!;
 }
 
-/** The items of a conversation as a page that connects gets them. */
+/** Returns the items of a conversation as a page that connects gets them. */
 export async function snapshotOf(host: string, path: string): Promise<readonly ItemView[]> {
   const first = await firstEvent(host, `${path}/events`);
   if (first.event !== "snapshot") throw new Error(`the stream began with ${first.event}`);

@@ -89,7 +89,7 @@ describe("the page's files", () => {
       const script = (headers["content-encoding"] === "br" ? brotliDecompressSync(bytes) : bytes).toString(
         "utf8",
       );
-      // Static imports alone: what `import()` loads is loaded later.
+      // Only static imports count, since what `import()` loads is loaded later.
       for (const [, name = ""] of script.matchAll(/^(?:import|export)\b[^;()]*?["']([^"'\s]+)["']/gm))
         await load(imports[name] ?? new URL(name, `http://x${path}`).pathname);
     };

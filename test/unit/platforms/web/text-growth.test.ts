@@ -24,7 +24,7 @@ const sent = (text: string) => {
   }
 };
 
-/** What a person may paste or a script may send. */
+/** Texts that a person may paste or a script may send. */
 const attacks = ["a", " ", "/", "a ", "model:", 'model:"', 'x:"a ', "\n", "/a ", "🦊"];
 
 describe("a hostile text takes time in proportion to its length", () => {

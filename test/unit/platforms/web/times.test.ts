@@ -21,7 +21,7 @@ test("days are named by how long ago they are", () => {
   expect(toDayText(at(2026, 3, 27), now, "en")).toBe("Friday");
   expect(toDayText(at(2026, 3, 23), now, "en-GB")).toMatch(/^Mon,? 23 March$/);
   expect(toDayText(at(2025, 3, 30), now, "en-GB")).toMatch(/2025$/);
-  // A clock that goes wrong may show a message of tomorrow.
+  // A wrong clock may show a message of tomorrow.
   expect(toDayText(at(2026, 3, 31), now, "en-GB")).toMatch(/31 March/);
 });
 

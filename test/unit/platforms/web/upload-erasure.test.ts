@@ -24,7 +24,7 @@ afterEach(async () => {
   await server.close();
 });
 
-/** The bytes of every file below the data folder, with their names. */
+/** Returns the bytes of every file below the data folder, with their names. */
 async function bytesOnDisk(): Promise<string> {
   const names = await readdir(server.directory, { recursive: true });
   const texts = await Promise.all(
@@ -193,7 +193,7 @@ describe("uploads in parallel", () => {
   it("that announce no length stay within the total", async () => {
     await server.close();
     server = await startPageServer({ maxFileBytes: 100_000 });
-    // 100 files of the largest size are the total.
+    // The total is 100 files of the largest size.
     for (let index = 0; index < 95; index++) await upload(new Uint8Array(100_000), `${index}`);
     const answers = await Promise.all(
       Array.from({ length: 14 }, () =>

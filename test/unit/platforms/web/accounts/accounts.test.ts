@@ -91,7 +91,7 @@ describe("accounts", () => {
     await clock.advance(2001);
     expect(await other.hasAny()).toBe(true);
     expect(await other.find(id)).toMatchObject({ name: "anna" });
-    // At once where somebody logs in.
+    // A login sees a change at once.
     await accounts.add("ben", password);
     expect(await other.check("ben", password)).toMatchObject({ name: "ben" });
     await accounts.setState("anna", "closed");

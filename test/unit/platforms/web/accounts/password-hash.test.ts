@@ -17,7 +17,7 @@ describe("a password's hash", () => {
   });
 
   it("agrees with the reference implementation", async () => {
-    // echo -n password | argon2 somesalt -id -t 2 -k 65536 -p 1 -l 32
+    // It was made by: echo -n password | argon2 somesalt -id -t 2 -k 65536 -p 1 -l 32
     const known = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
     expect(await isPasswordOf(known, "password")).toBe(true);
   });
@@ -29,7 +29,7 @@ describe("a password's hash", () => {
   });
 
   it("is refused as busy when too many wait", async () => {
-    // As little work as argon2 can be asked for: how long one takes does not matter here.
+    // This asks argon2 for as little work as possible, since its time does not matter here.
     const quick = `$argon2id$v=19$m=8,t=1,p=1$${"A".repeat(22)}$${"A".repeat(43)}`;
     const outcomes = await Promise.allSettled(
       Array.from({ length: 60 }, () => isPasswordOf(quick, "correct horse")),
