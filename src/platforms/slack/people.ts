@@ -37,8 +37,11 @@ export interface Names {
 
 /** What Slack says of people. */
 export interface People extends Names {
-  /** `undefined`: Slack does not return it in time. Never throws. */
-  find(userId: string): Promise<SlackUserInfo | undefined>;
+  /**
+   * `undefined`: Slack does not return it in time. Never throws.
+   * @param maxMs how long the lookup is waited for, in milliseconds. Default: as long as an event may wait
+   */
+  find(userId: string, maxMs?: number): Promise<SlackUserInfo | undefined>;
 }
 
 const defaultMaxPeople = 5000;
@@ -81,19 +84,23 @@ export function createPeople({
     }
   }
 
-  async function find(userId: string): Promise<SlackUserInfo | undefined> {
+  async function find(userId: string, maxMs = maxWaitMs): Promise<SlackUserInfo | undefined> {
     const known = cache.get(userId);
     if (known !== undefined) return known;
     if (inFlight >= maxLookUps) return undefined;
-    return await inLookupTime(cached(userId), maxWaitMs, clock);
+    return await inLookupTime(cached(userId), maxMs, clock);
   }
 
   return { find, nameOf: async (userId) => (await find(userId))?.name ?? userId };
 }
 
 /** The language to speak to a person in: English where Slack does not return their locale in time. Never throws. */
-export async function languageOf(people: Pick<People, "find">, userId: string): Promise<Language> {
-  return toLanguage((await people.find(userId))?.locale);
+export async function languageOf(
+  people: Pick<People, "find">,
+  userId: string,
+  maxMs?: number,
+): Promise<Language> {
+  return toLanguage((await people.find(userId, maxMs))?.locale);
 }
 
 /** Who did something, as Slack's payload has it. */

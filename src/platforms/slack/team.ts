@@ -121,6 +121,8 @@ export interface Team {
 }
 
 const maxReplaceUrls = 500;
+/** Slack waits three seconds for the acknowledgement of an invitation. */
+const welcomeLookupMs = 2000;
 /** Their final texts can all be posted before the first one of them is given up. */
 const maxRepliesInChannel = 80;
 const maxResumed = 2000;
@@ -221,7 +223,8 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
       identity,
       origins,
       receiver,
-      languageOf: languageOfUser,
+      // A welcome is worth the wait: nobody has asked for it.
+      languageOf: (id) => withoutLookupTime(() => languageOf(people, id, welcomeLookupMs)),
       kept: around.kept,
       commandPrefix,
       clock,
