@@ -54,11 +54,14 @@ const accessList = list.transform((terms) => [...new Set(terms)]).default([]);
 /** 0 admits only what is free. */
 const budget = z.coerce.number().min(0).max(1_000_000).optional();
 
-/** The path of one operation at the end of a gateway's address, from `/v1` on where that is in front of it. */
+/**
+ * The path of one operation at the end of a gateway's address, from `/v1` on where that is in front of it. An address
+ * may end in `/chat/completions`, which says where a server without a version has its operations.
+ */
 function operationPathOf(url: string): string | undefined {
   if (!URL.canParse(url)) return undefined;
   const { pathname } = new URL(url);
-  return /(?:\/v1)?\/(?:chat\/completions|completions|responses|images\/(?:generations|edits)|audio\/transcriptions)\/*$|\/v1\/models\/*$/.exec(
+  return /(?:\/v1)?\/(?:(?<!\/chat\/)completions|responses|images\/(?:generations|edits)|audio\/transcriptions)\/*$|\/v1\/models\/*$/.exec(
     pathname,
   )?.[0];
 }

@@ -187,10 +187,10 @@ describe("settings that are wrong", () => {
       "✗ SLACK_APP_TOKEN  is needed with SLACK_BOT_TOKEN\n *→ make an app-level token",
     ],
     [
-      { GATEWAY_BASE_URL: "https://gateway.example/v1/chat/completions" },
-      "✗ GATEWAY_BASE_URL  must be the server's base address\n *→ leave out /v1/chat/completions, which Parley adds",
+      { GATEWAY_BASE_URL: "https://gateway.example/v1/images/generations" },
+      "✗ GATEWAY_BASE_URL  must be the server's base address\n *→ leave out /v1/images/generations, which Parley adds",
     ],
-    [{ GATEWAY_BASE_URL: "https://gateway.example/api/chat/completions/" }, "→ leave out /chat/completions/"],
+    [{ GATEWAY_BASE_URL: "https://gateway.example/api/responses/" }, "→ leave out /responses/"],
     [
       { GATEWAY_BASE_URL: "localhost:8000" },
       "→ it must be an http:// or https:// address without a user name",
