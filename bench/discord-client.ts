@@ -1,4 +1,4 @@
-/** A client of discord.js with its default caches, for `discord-memory.ts`. */
+/** This is a client of discord.js with its default caches, for `discord-memory.ts`. */
 import { Client, GatewayIntentBits } from "discord.js";
 
 const client = new Client({

@@ -1,6 +1,7 @@
 /**
- * The memory of a bot in many servers: Parley, and discord.js with its default caches. Both are connected to the simulated
- * Discord, which runs here. Each channel has two overwrites, each server 20 roles. Linux only (/proc).
+ * Measures the memory of a bot in many servers, for Parley and for discord.js with its default caches. Both
+ * connect to a simulated Discord in this process. Each channel has two overwrites, each server 20 roles. It
+ * needs Linux (/proc).
  *
  *     node bench/discord-memory.ts [--servers 1000] [--channels 30]
  */
@@ -20,7 +21,7 @@ const { values } = parseArgs({
   },
 });
 const [servers, channels] = [Number(values.servers), Number(values.channels)];
-/** After the last server: what is collected late is gone. */
+/** The time after the last server, in which late garbage is collected. */
 const settleMs = 20_000;
 const pollMs = 200;
 const rolesEach = 20;
@@ -28,7 +29,7 @@ const rolesEach = 20;
 const discord = await createDiscordSimulator({ sessionStarts: soonAgain });
 const folder = await mkdtemp(path.join(tmpdir(), "parley-memory-"));
 
-/** Its resident memory once it has all servers: the most, and after it has settled. */
+/** Measures the resident memory with all servers: the highest, and after it has settled. */
 async function measure(name: string, launch: () => Promise<RunningParley>): Promise<void> {
   const before = discord.gateway.guildsSent();
   const expected = 1 + discord.world.furtherGuilds.size;
@@ -63,7 +64,7 @@ const parley = (): Promise<RunningParley> =>
   runParley({ folder, settings: { ...settings, STORE_URL: `sqlite:${path.join(folder, "parley.db")}` } });
 const client = (): Promise<RunningParley> =>
   runParley({ folder, settings, program: path.join(import.meta.dirname, "discord-client.ts") });
-/** The simulated Discord begins with one small server. */
+/** Adds servers to the simulated Discord, which begins with one small server. */
 function addServers(count: number): string {
   while (discord.world.furtherGuilds.size < count) {
     const { id } = discord.server(`Server ${discord.world.furtherGuilds.size}`, { emptyChannels: channels });

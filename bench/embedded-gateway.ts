@@ -1,7 +1,7 @@
 /**
- * The embedded gateway against the direct call, in one run and interleaved: time added to a request and to a first
- * token, and the memory of 1,000 concurrent streams. Run: `node bench/embedded-gateway.ts`. Upstream and gateway are
- * separate processes.
+ * Compares the embedded gateway with direct calls, interleaved in one run: the time added to a request and to
+ * a first token, and the memory of 1,000 concurrent streams. Run it with `node bench/embedded-gateway.ts`.
+ * Upstream and gateway are separate processes.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -28,7 +28,7 @@ if (mode === "upstream") await serveUpstream();
 else if (mode === "gateway") await serveGateway(address ?? "");
 else await compare();
 
-/** Answers at once; `slow` streams a chunk every 250 ms. */
+/** Answers at once, except that the model `slow` streams a chunk every 250 ms. */
 async function serveUpstream(): Promise<void> {
   const choice = (delta: object, finish: string | null) =>
     `data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
@@ -166,7 +166,7 @@ async function time(side: Side, stream: boolean): Promise<number> {
   return (stream ? (first ?? Number.NaN) : performance.now()) - startedAt;
 }
 
-/** Whether a slow stream is complete: every word once, in order, and the end. */
+/** Whether a slow stream is complete, with every word once, in order, and the end. */
 async function hold(side: Side): Promise<boolean> {
   try {
     const { body } = await ask(side, "slow", true);

@@ -1,7 +1,7 @@
 /**
- * The gateway client against the official SDK, in one run and interleaved: streamed events a second, the cost of a
- * small request, and the memory of a 100 MB upload. Run: `node bench/gateway-client.ts`. The server and the two
- * clients are separate processes, as is each upload.
+ * Compares the gateway client with the official SDK, interleaved in one run: streamed events per second, the
+ * cost of a small request, and the memory of a 100 MB upload. Run it with `node bench/gateway-client.ts`. The
+ * server, the two clients and each upload are separate processes.
  */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -121,7 +121,7 @@ async function compare(): Promise<void> {
     server.stdout?.once("data", (data: Buffer) => resolve(data.toString().trim())),
   );
   const baseUrl = `http://127.0.0.1:${port}`;
-  // In separate processes, so that one does not pay for the other's garbage collection.
+  // They run in separate processes, so that one does not pay for the other's garbage collection.
   const workers = ["ours", "sdk"].map((who) => fork(itself, ["worker", who, baseUrl]));
   try {
     console.log(`node ${process.version}, ${cpus().length} cores; medians of ${rounds} interleaved rounds`);
@@ -219,7 +219,7 @@ function uploadInChild(who: string, baseUrl: string, path: string): Promise<numb
   });
 }
 
-/** Prints the growth of the peak resident size in megabytes. `ours-bytes` does not count the bytes themselves. */
+/** Prints the growth of the peak resident size in megabytes. `ours-bytes` leaves out the bytes. */
 async function upload(who: string, baseUrl: string, path: string): Promise<void> {
   const client = ours(baseUrl);
   const sdk = official(baseUrl);

@@ -1,7 +1,7 @@
 /**
- * What access rules, rate, budgets and the ledger cost a turn: `node bench/limits.ts [--turns 400] [--rounds 6]`. The same
- * assistant on the same SQLite store answers with all of them and with none, in turn. Its platform and gateway are
- * fakes, so a turn is cheaper here than in a bot: the ratio is an upper bound.
+ * Measures what access rules, rate, budgets and the ledger cost per turn: `node bench/limits.ts [--turns 400]
+ * [--rounds 6]`. The same assistant on the same SQLite store answers alternately with all of them and with
+ * none. Platform and gateway are fakes, so a turn is cheaper than in a bot and the ratio is an upper bound.
  */
 import { parseArgs } from "node:util";
 import type { Reservation } from "../src/core/spending.ts";
@@ -12,9 +12,9 @@ const { values } = parseArgs({
   options: { turns: { type: "string", default: "400" }, rounds: { type: "string", default: "6" } },
 });
 const turns = Number(values.turns);
-/** Who ask at once: waiting for their answers is CPU too, and is shared by them. */
+/** The number of people who ask at once and share the CPU of the waiting. */
 const people = 20;
-/** CPU of a turn of the whole bot on Discord, ten at a time (README), in microseconds. */
+/** The CPU of a turn of the whole bot on Discord, ten at a time (README), in microseconds. */
 const wholeTurnUs = 6900;
 
 const origin = {

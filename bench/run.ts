@@ -1,9 +1,10 @@
 /**
- * Compares Parley with a plain tutorial bot, alternating in the same run, and says which aims are not met. Both are
- * connected to Discord and Slack. Linux only (/proc). See bench/README.md.
+ * Compares Parley with a plain tutorial bot, alternately in the same run, and says which aims are not met.
+ * Both are connected to Discord and Slack. It needs Linux (/proc). See bench/README.md.
  *
- *     npm run bench -- [--only start,memory,turns,loops,loads,page,instances,deliveries] [--kinds discord-slash,…] [--bot parley|tutorial]
- *         [--quick] [--turns 300] [--conversations 1000] [--json] [--cpu-prof <folder>]
+ *     npm run bench -- [--only start,memory,turns,loops,loads,page,instances,deliveries]
+ *         [--kinds discord-slash,…] [--bot parley|tutorial] [--quick] [--turns 300]
+ *         [--conversations 1000] [--json] [--cpu-prof <folder>]
  */
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
@@ -67,7 +68,7 @@ const kinds = turnKinds.filter((kind) => values.kinds.split(",").includes(kind))
 const { note, all } = createFigures();
 const failures: string[] = [];
 
-/** A B, then B A, so that drift of the machine affects both. */
+/** Alternates A B and B A, so that a drift of the machine affects both. */
 function orderOf(round: number): readonly BotName[] {
   const names = botNames.filter((name) => values.bot === undefined || values.bot === name);
   return round % 2 === 0 ? names : names.toReversed();
@@ -81,7 +82,7 @@ async function inTurn(
   for (let round = 0; round < rounds; round += 1) {
     for (const name of orderOf(round)) {
       process.stderr.write(`${what}, ${round + 1} of ${rounds}: ${name}\n`);
-      // What could not be measured is said below the table; the rest goes on.
+      // Failures are listed below the table, and the rest continues.
       await work(name, round).catch((error: unknown) => failures.push(`${what}: ${String(error)}`));
     }
   }
@@ -118,7 +119,7 @@ if (sections.includes("page")) {
     failures.push(`page: ${String(error)}`),
   );
 }
-/** One instance and three on one Redis: nothing to compare with the other bot, which has no store. */
+/** The results of one instance and of three on one Redis. The other bot has no store to compare with. */
 const instances: InstancesResult[] = [];
 if (sections.includes("instances")) {
   for (const count of [1, 3]) {
@@ -129,7 +130,7 @@ if (sections.includes("instances")) {
     );
   }
 }
-/** Events of Slack at a steady rate: nothing to compare with the other bot, which keeps nothing. */
+/** The results of Slack events at a steady rate. The other bot keeps nothing to compare with. */
 const deliveries: DeliveriesResult[] = [];
 if (sections.includes("deliveries")) {
   for (const mode of ["socket", "http"] as const) {

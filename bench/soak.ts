@@ -1,6 +1,7 @@
 /**
- * Two processes with a shard of Discord each, on one Redis, while people of many servers write. Ends with code 1 where a
- * question was lost or answered several times, or where memory grew. Linux only (/proc), needs redis-server.
+ * Runs two processes with a Discord shard each on one Redis, while people of many servers write. It ends with
+ * code 1 if a question was lost or answered several times, or if memory grew. It needs Linux (/proc) and
+ * redis-server.
  *
  *     node bench/soak.ts [--minutes 10] [--servers 1000] [--chats 100] [--asks 3]
  */
@@ -16,7 +17,7 @@ const { values } = parseArgs({
   },
 });
 
-/** From the second fifth of the time to the last; a heap that is collected late swings by about so much. */
+/** The allowed growth from the second fifth of the time to the last, as much as late collections vary. */
 const maxGrowth = 1.15;
 
 const result = await runSoak({

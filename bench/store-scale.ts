@@ -1,7 +1,8 @@
 /**
- * What a full store costs, on each kind of store: `node bench/store-scale.ts [--only sqlite,redis,postgres] [--quick]`.
- * Accepting, taking and closing a turn with 10 and with 100,000 open entries and conversations, and a start with 100 and
- * with 1,000,000 stored messages. `--quick`: a tenth of both. Medians in milliseconds.
+ * Measures what a full store costs, on each kind of store: `node bench/store-scale.ts [--only
+ * sqlite,redis,postgres] [--quick]`. It accepts, takes and closes a turn with 10 and with 100,000 open
+ * entries and conversations, and starts with 100 and with 1,000,000 stored messages. `--quick` uses a tenth
+ * of both. It prints medians in milliseconds.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -69,7 +70,7 @@ for (const name of values.only.split(",")) {
   }
 }
 
-/** Alternates between a store with little and a full one, so that other load of the machine affects both alike. */
+/** Alternates between a small and a full store, so that other load of the machine affects both. */
 async function bench(name: string, urls: readonly [small: string, full: string]): Promise<void> {
   console.log(`\n${name}`.padEnd(40) + "little     full  ratio");
   const [small, full] = urls;
@@ -90,7 +91,7 @@ async function bench(name: string, urls: readonly [small: string, full: string])
   console.log(`(${((performance.now() - began) / 1000).toFixed(0)} s)`);
 }
 
-/** Until the store is open and has answered its first questions. */
+/** Measures until the store is open and has answered its first questions. */
 async function startTimes(urls: readonly string[]): Promise<number[][]> {
   const times = urls.map((): number[] => []);
   for (let n = 0; n < starts + 1; n++) {
@@ -107,7 +108,7 @@ async function startTimes(urls: readonly string[]): Promise<number[][]> {
   return times;
 }
 
-/** Turns one at a time, each in a conversation that exists. By the step and the store. */
+/** Measures turns one at a time in existing conversations, by step and store. */
 async function costOfTurns(stores: readonly Store[]): Promise<Record<string, number[][]>> {
   const times: Record<string, number[][]> = {};
   for (let n = 0; n < rounds + 20; n++) {
@@ -132,7 +133,7 @@ async function costOfTurns(stores: readonly Store[]): Promise<Record<string, num
   return times;
 }
 
-/** As appends leave them, many in one write. */
+/** Fills conversations in the form that appends leave, with many messages in one write. */
 async function fillConversations(backend: Backend, count: number): Promise<void> {
   await writeAll(backend, function* () {
     for (let n = 0; n < count; n++) {

@@ -1,7 +1,7 @@
 /**
- * What storing and loading a message costs, compared with the raw store underneath in the same run:
- * `node bench/store.ts [--large]`. Medians in milliseconds; the ratios hold on other machines too. The raw store is
- * one without Parley's guarantees: a table of messages in SQLite and Postgres, a Redis list.
+ * Measures what storing and loading a message costs, compared with the raw store in the same run: `node
+ * bench/store.ts [--large]`. It prints medians in milliseconds. The ratios hold on other machines too. The
+ * raw store lacks Parley's guarantees: a table of messages in SQLite and Postgres, or a Redis list.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -115,7 +115,7 @@ async function compare(
 ): Promise<void> {
   console.log(`\n${name}; medians of ${rounds}, in ms`);
   console.log("messages     append: raw   parley  ratio    last 50: raw   parley  ratio");
-  // Files grow and caches fill at first, for both stores.
+  // At first files grow and caches fill, for both stores.
   const warm = raw("bench:warm");
   for (let n = 0; n < 3000; n++) {
     await warm.append(messageOf(n));
@@ -136,7 +136,7 @@ async function compare(
   }
 }
 
-/** Alternates, so that other load of the machine affects both alike. */
+/** Alternates, so that other load of the machine affects both. */
 async function medians(logs: readonly Log[], work: (log: Log) => Promise<unknown>): Promise<number[]> {
   const times = logs.map((): number[] => []);
   for (let round = 0; round < rounds + 20; round++) {

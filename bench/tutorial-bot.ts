@@ -1,7 +1,7 @@
 /**
- * The bot a good tutorial ends with, for comparison: the official SDKs, history in a Map, a placeholder that is
- * edited at most once a second. It forgets everything when it stops, and does not notice what it misses.
- * Reads the same variables as Parley.
+ * The bot that a good tutorial ends with, for comparison. It has the official SDKs, history in a Map, and a
+ * placeholder that is edited at most once a second. It forgets everything when it stops, and does not notice
+ * what it misses. It reads the same variables as Parley.
  */
 import { App } from "@slack/bolt";
 import {

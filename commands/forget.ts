@@ -20,7 +20,7 @@ export default defineCommand({
   examples: ["/forget where:here"],
   run: async ({ options, services, isConfirmed }) => {
     const where = options.where === "everywhere" ? "everywhere" : "here";
-    // Who somebody is on another platform is not known.
+    // The bot does not know who somebody is on another platform.
     const place = translate(`forget.${where}`);
     if (options.confirm !== true && !isConfirmed) {
       const found = await services.countForgettable(where);
@@ -56,7 +56,7 @@ function isNothing({ messages, conversations, settings = 0 }: ErasureReport): bo
   return messages === 0 && conversations === 0 && settings === 0;
 }
 
-/** "12 messages and 3 files (1 whole conversation)" */
+/** For example "12 messages and 3 files (1 whole conversation)". */
 function sumOf({ messages, blobs, conversations, settings = 0 }: ErasureReport): string {
   const parts = [
     translate("forget.messages", { count: messages }),

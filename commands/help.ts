@@ -14,10 +14,10 @@ interface Facts extends HelpFacts {
   readonly settings: readonly SettingFacts[];
 }
 
-/** Settings whose values in force the overview shows. */
+/** The settings whose values the overview shows. */
 const shownInForce: ReadonlySet<string> = new Set(["chat-model", "language", "calm"]);
 
-/** Most models and admins that are named. */
+/** How many models and admins are named. */
 const maxNamed = 8;
 
 export default defineCommand({
@@ -37,7 +37,7 @@ export default defineCommand({
   },
 });
 
-/** A command as people see it: `/ask`. */
+/** A command as people see it, for example `/ask`. */
 function shown({ commandPrefix, namesIn: language }: Facts, name: string): string {
   return `/${commandPrefix}${namesIn(language).command(name)}`;
 }
@@ -74,7 +74,7 @@ function find(facts: Facts, typed: string): Command {
   });
 }
 
-/** The overview fits into one message of Discord, whose limit is 2,000 characters, however many commands there are. */
+/** The overview fits into one Discord message of 2,000 characters, for any number of commands. */
 const maxOverviewChars = 1960;
 
 function toOverview(facts: Facts): string {
@@ -82,7 +82,7 @@ function toOverview(facts: Facts): string {
   return toOverviewAround(facts, commandLines(facts, maxOverviewChars - rest));
 }
 
-/** The commands with their descriptions as far as there is room, then those without. */
+/** The commands with descriptions as far as there is room, and then those without. */
 function commandLines(facts: Facts, maxChars: number): string {
   const { commands } = facts;
   const title = translate("help.commands");
@@ -126,7 +126,7 @@ function toSection(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? "" : [`**${title}**`, ...lines].join("\n");
 }
 
-/** A few values, and how many settings there are: with all names, `/help` would not fit into one message. */
+/** Shows a few values and the number of settings, because all names would not fit into one message. */
 function settingsLine(facts: Facts): string {
   const { settings } = facts;
   const isDefault = translate("settings.default", { value: "" });
@@ -142,12 +142,12 @@ function settingsLine(facts: Facts): string {
   });
 }
 
-/** Not on the page, where there is one person. */
+/** Whether there are places. The page has none, because it has one person. */
 function hasPlaces(settings: readonly SettingFacts[]): boolean {
   return settings.some(({ layers }) => layers.includes("channel"));
 }
 
-/** Each setting on a line, for the command that changes them. */
+/** Lists each setting on a line, for the command that changes them. */
 function toSettingsHelp({ settings }: Facts): string {
   const groups = Object.keys(settingGroups) as SettingGroup[];
   const who = hasPlaces(settings)

@@ -18,7 +18,7 @@ export default defineCommand({
     },
     private: { kind: "boolean", description: "Only you see it; no: everybody does" },
   },
-  // Usually somebody catches up: to those who have said it all it would be noise.
+  // Usually somebody catches up, which would be noise for the people who wrote everything.
   visibility: "private",
   spends: "chat",
   examples: ["/summarize", "/summarize decisions since:2d", "/summarize since:yesterday private:no"],
@@ -37,13 +37,13 @@ export default defineCommand({
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 const unitMs: Readonly<Record<string, number>> = { m: minuteMs, h: 60 * minuteMs, d: dayMs, w: 7 * dayMs };
-/** Further back nothing is read. */
+/** Nothing older is read. */
 const maxMs = 366 * dayMs;
 
 /**
- * Reads since when something is wanted: a duration back from `now` (`2h`, `3 days`), `today`, `yesterday` (their beginning,
- * UTC), or a date with or without a time, in UTC. Resolves to Unix ms. `undefined`: it is none of these, in the future,
- * or more than a year ago.
+ * Reads a start time: a duration back from `now` (`2h`, `3 days`), the beginning of `today` or `yesterday`,
+ * or a date with or without a time, all in UTC. Returns Unix ms, or `undefined` if it is none of these, in
+ * the future, or more than a year ago.
  */
 export function parseSince(text: string, now: number): number | undefined {
   const since = toTime(text.trim().toLowerCase(), now);

@@ -7,10 +7,10 @@ import { groupUsage, usageDimensions, type UsageDimension } from "../src/core/us
 import { addUtcDays } from "../src/support/clock.ts";
 import { translate } from "../src/words/translate.ts";
 
-/** Most rows of a table, and of a file. */
+/** The highest number of rows in a table, and in a file. */
 const maxGroups = 15;
 const maxCsvRows = 50_000;
-/** Usage is kept for so long. */
+/** Usage is kept for this many days. */
 const maxDays = 400;
 
 interface Period {
@@ -63,7 +63,7 @@ function isGiven(value: unknown): boolean {
   return value !== undefined;
 }
 
-/** Mine today and this month; for an admin everybody's too. */
+/** Shows the caller's usage of today and this month, and everybody's to an admin. */
 async function showSummary(services: CommandServices): Promise<void> {
   const today = services.today();
   const month = { fromDay: `${today.slice(0, 7)}-01`, toDay: today };
@@ -90,7 +90,7 @@ async function showTable(
     await services.say(`${title}\n\n${translate("usage.nothing")}`, { isStored: false });
     return;
   }
-  // The latest days, and of all else the most expensive.
+  // These are the latest days, or the most expensive groups of another kind.
   const top = by === "day" ? groups.slice(-maxGroups) : groups.slice(0, maxGroups);
   const others = groups.filter((group) => !top.includes(group));
   const names =
@@ -108,7 +108,7 @@ async function showCsv(
   rows: readonly UsageRow[],
   { title, name }: { readonly title: string; readonly name: string },
 ): Promise<void> {
-  // The latest rows, where there are too many.
+  // If there are too many rows, the latest are kept.
   const kept = rows.toSorted((a, b) => (a.day < b.day ? 1 : -1)).slice(0, maxCsvRows);
   const ids = new Set(
     kept.flatMap(({ personId, channel }) => [personId, ...(channel === undefined ? [] : [channel])]),
@@ -129,7 +129,7 @@ async function showCsv(
   });
 }
 
-/** @throws ParleyError `invalid-option` for days that do not exist, are in the wrong order or too many */
+/** @throws ParleyError `invalid-option` if days do not exist, are in the wrong order or too many */
 function periodOf(
   options: {
     readonly period?: string | undefined;

@@ -2,9 +2,9 @@ import { enableCompileCache } from "node:module";
 import { join } from "node:path";
 import { holdYoungGeneration } from "./operations/resource-stack.ts";
 
-// Before anything large is loaded: the second start reuses compiled code (and stripped types) of the first. Beside
-// the code and not in the system's temporary folder, where others could put code for this process to run. Where it
-// cannot be written there is none, and NODE_COMPILE_CACHE names another.
+// The compile cache comes before anything large is loaded, so that later starts reuse compiled code. It is
+// beside the code, because others could put code into the system's temporary folder. If it cannot be written,
+// there is none, and NODE_COMPILE_CACHE names another folder.
 enableCompileCache(join(import.meta.dirname, "../node_modules/.cache/parley"));
 holdYoungGeneration();
 const { run } = await import("./cli.ts");

@@ -3,7 +3,7 @@ import type { Setting } from "./core/settings.ts";
 import { platformModules } from "./platforms/registry.ts";
 
 interface CommandHelp {
-  /** What follows `parley`. */
+  /** The words after `parley`. */
   readonly usage: string;
   /** One line. */
   readonly summary: string;
@@ -96,7 +96,7 @@ function commands(): Readonly<Record<string, CommandHelp>> {
   return { ...own, ...Object.fromEntries(tools) };
 }
 
-/** What `parley --help` prints. */
+/** The text of `parley --help`. */
 export function toUsage(): string {
   const rows = Object.entries(commands()).filter(([name]) => !name.includes(" "));
   const width = Math.max(...rows.map(([name]) => name.length));
@@ -109,7 +109,7 @@ parley <command> --help says more. New here? parley setup, then npm start.
 `;
 }
 
-/** What `parley <command> --help` prints; `undefined`: there is no such command. */
+/** The text of `parley <command> --help`, or `undefined` if the command does not exist. */
 export function helpOf(name: string): string | undefined {
   const all = commands();
   if (!Object.hasOwn(all, name)) return undefined;
@@ -118,7 +118,7 @@ export function helpOf(name: string): string | undefined {
   return `Usage: ${`parley ${usage}`.trim()}\n${sentence}.\n${details === undefined ? "" : `\n${details}\n`}`;
 }
 
-/** The help that the words of a command line ask for; `undefined`: they ask for none. */
+/** The help that a command line asks for, if any. */
 export function findHelp(words: readonly string[]): string | undefined {
   const isFlag = (word: string): boolean => word === "--help" || word === "-h";
   if (words[0] !== "help" && !words.some(isFlag)) return undefined;
@@ -126,7 +126,7 @@ export function findHelp(words: readonly string[]): string | undefined {
   return helpOf(`${first} ${second}`) ?? helpOf(first) ?? toUsage();
 }
 
-/** Headings of the settings, in order, and the names below each; a name belongs to the first that fits. */
+/** The headings of the settings in order. A setting belongs to the first heading whose pattern matches. */
 const settingTopics: readonly (readonly [heading: string, names: RegExp])[] = [
   ["Discord", /^DISCORD_/],
   ["Slack", /^SLACK_/],
@@ -139,7 +139,7 @@ const settingTopics: readonly (readonly [heading: string, names: RegExp])[] = [
   ["The process", /^/],
 ];
 
-/** Every setting in Markdown, a table for each topic: what `docs/settings-reference.md` holds below its first lines. */
+/** All settings in Markdown, one table per topic. `docs/settings-reference.md` holds this text. */
 export function toSettingsTables(): string {
   const topicOf = (name: string): string | undefined =>
     settingTopics.find(([, names]) => names.test(name))?.[0];

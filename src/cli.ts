@@ -19,20 +19,20 @@ import { createRecentProblems } from "./operations/dashboard/recent-problems.ts"
 import { releaseYoungGeneration } from "./operations/resource-stack.ts";
 
 /**
- * Runs one of the program's few commands; resolves to the exit code when it is over.
- * Problems of settings, tokens and store are printed as plain lines on standard error, without a stack.
+ * Runs one of the program's few commands and resolves to the exit code at its end. Problems of settings,
+ * tokens and store are printed as plain lines on standard error, without a stack.
  */
 export async function run(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
   const writeLogLine = toLogWriter(environment);
   let log = createLog({ level: "error", secrets: [], write: writeLogLine });
-  // In every mode. Earlier than the settings, whose log it uses from when there is one.
+  // It is installed in every mode, before the settings are read, and uses their log when there is one.
   installLastResort({
     log: () => log,
     // eslint-disable-next-line unicorn/no-process-exit -- an exception leaves unknown state behind
     exit: (code) => process.exit(code),
   });
   try {
-    // Before the settings are read: neither help nor an install may fail for a line in .env.
+    // Help and installation must not fail because of a line in .env, so they come first.
     const help = findHelp(args);
     if (help !== undefined) {
       writeOut(help);
@@ -42,9 +42,9 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
       await warmUp();
       return 0;
     }
-    // Both say themselves what is wrong with the settings.
+    // Both commands report themselves what is wrong with the settings.
     if (args[0] === "doctor" || args[0] === "setup") return await runWithoutSettings(args, environment);
-    // Variables that are set already win over the file.
+    // Variables of the environment win over the file.
     const file = await readEnvFile(".env");
     for (const [name, value] of Object.entries(file?.values ?? {})) environment[name] ??= value;
     const config = parseConfig(environment);
@@ -104,7 +104,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
   }
 }
 
-/** Exit code 2: it could not run. */
+/** Runs a command that works without valid settings. Exit code 2 means that it could not run. */
 async function runWithoutSettings(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
   const [command, ...words] = args;
   const isColoured = process.stdout.isTTY && (environment["NO_COLOR"] ?? "") === "";
@@ -160,7 +160,7 @@ async function loadGatewayConfig(
   return await readGatewayConfig(config.GATEWAY_CONFIG, environment);
 }
 
-/** Fills the compile cache: the first start then finds these modules stripped of types and compiled. */
+/** Fills the compile cache, so that the first start finds these modules compiled and without types. */
 async function warmUp(): Promise<void> {
   await Promise.all([
     import("./compose.ts"),
@@ -216,7 +216,7 @@ async function serveGateway(
 ): Promise<number> {
   const { createConfiguredGateway } = await import("./compose-gateway.ts");
   const apiKeys = config.GATEWAY_API_KEY === undefined ? [] : [config.GATEWAY_API_KEY];
-  // Beside a bot on the same store: the gateway runs no turns.
+  // The store may be in use by a bot, because the gateway runs no turns.
   const store = await openConfiguredStore(config, log, { exclusive: false });
   const gateway = await createConfiguredGateway(
     { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, apiKeys, keyStore: store.records },
@@ -255,7 +255,7 @@ async function manageAccounts(config: Config, words: readonly string[], log: Log
     import("./platforms/web/accounts/accounts.ts"),
     import("./platforms/web/accounts/account-commands.ts"),
   ]);
-  // Also beside a running bot, which sees the change within seconds.
+  // This works while the bot runs, which sees the change within seconds.
   const store = await openConfiguredStore(config, log, { exclusive: false });
   try {
     const accounts = createAccounts(store.records);
@@ -288,13 +288,13 @@ async function backUp(config: Config, log: Log, folder: string | undefined): Pro
   return 0;
 }
 
-/** Handles that a library leaves open must not keep the process running; this timer does not. */
+/** Ends the process even if a library left handles open. The timer itself does not keep it running. */
 function exitSoon(): void {
   // eslint-disable-next-line unicorn/no-process-exit -- everything of ours is closed
   setTimeout(() => process.exit(), 2000).unref();
 }
 
-/** The first SIGINT or SIGTERM; a second one ends the process at once. */
+/** Waits for the first SIGINT or SIGTERM. A second one ends the process at once. */
 function waitForSignal(): { readonly received: Promise<void>; forget(): void } {
   let receivedOnce = false;
   let resolve: () => void;
@@ -324,7 +324,7 @@ function writeOut(text: string): void {
   process.stdout.write(text);
 }
 
-/** Lines for people at a terminal; JSON for programs that read a pipe or a file. */
+/** Writes readable lines to a terminal, and JSON to a pipe or file. */
 function toLogWriter({ NO_COLOR: noColour = "" }: NodeJS.ProcessEnv): (line: string) => void {
   const isColoured = noColour === "";
   return (line) => writeError(process.stderr.isTTY ? toReadableLine(line, { isColoured }) : line);

@@ -17,21 +17,21 @@ import { createDownloader } from "./media/guarded-download.ts";
 
 type EmbeddedGateway = ReturnType<typeof createEmbeddedGateway>;
 
-/** Largest image of a gateway's answer. */
+/** The largest image in a gateway's answer, in bytes. */
 const maxImageBytes = 20_000_000;
 
 /** A gateway client with its settings. */
 export interface OpenedGateway {
   readonly client: Gateway;
   readonly models: ModelSettings;
-  /** Knows whether it responds. */
+  /** Tells whether the gateway responds. */
   readonly watch: ReturnType<typeof createGatewayWatch>;
-  /** The gateway's address and kind, for the start message. */
+  /** Names the gateway's address and kind for the start message. */
   describe(): string;
   close(): Promise<void>;
 }
 
-/** The configured gateway, or the embedded one on a free loopback port with a random key. */
+/** Opens the configured gateway, or the embedded one on a free loopback port with a random key. */
 export async function openGateway(
   config: Config,
   log: Log,
@@ -55,7 +55,7 @@ export async function openGateway(
   const hosts = { trusted: [{ host: new URL(baseUrl).host, allowHttp: true }], allowPublicHttps: true };
   const downloaders = {
     field: createDownloader(hosts),
-    // A redirect of a trusted host could lead anywhere, with whatever the model wrote into the address.
+    // A trusted host's redirect could lead anywhere, with text that the model wrote into the address.
     markdown: createDownloader({ ...hosts, maxRedirects: 0 }),
   };
   const client = createGatewayClient({
@@ -119,7 +119,7 @@ export async function openGateway(
   };
 }
 
-/** What a call showed, as far as it is about more than this call. */
+/** Reduces the outcome of a call to what concerns more than this call. */
 function toNote(outcome: GatewayOutcome, context: Parameters<typeof toTrouble>[1]): GatewayNote {
   switch (outcome.kind) {
     case "answered":
@@ -131,13 +131,13 @@ function toNote(outcome: GatewayOutcome, context: Parameters<typeof toTrouble>[1
   }
 }
 
-/** The embedded gateway alone, for `npm run gateway`. */
+/** Creates the embedded gateway alone, for `npm run gateway`. */
 export async function createConfiguredGateway(
   where: {
     readonly host: string;
     readonly port: number;
     readonly apiKeys: readonly string[];
-    /** Store of issued keys and their usage. */
+    /** The store for issued keys and their usage. */
     readonly keyStore?: Records;
   },
   log: Log,
@@ -151,7 +151,7 @@ export async function createConfiguredGateway(
   });
 }
 
-/** The embedded gateway on a free loopback port with a random key. */
+/** Starts the embedded gateway on a free loopback port with a random key. */
 export async function startEmbedded(
   log: Log,
   gatewayConfig: GatewayConfig | undefined,
@@ -167,9 +167,9 @@ export async function startEmbedded(
 }
 
 /**
- * Reads the embedded gateway's settings from the file that GATEWAY_CONFIG names. API keys of upstreams come from
+ * Reads the embedded gateway's settings from the file in GATEWAY_CONFIG. API keys of upstreams come from
  * `environment`.
- * @throws ParleyError `config` when the file is unreadable or invalid
+ * @throws ParleyError `config` if the file is unreadable or invalid
  */
 export async function readGatewayConfig(
   file: string,

@@ -31,26 +31,26 @@ import type {
 import { createClientAddress } from "./support/client-address.ts";
 import { steadyClock, systemClock } from "./support/clock.ts";
 
-/** The parts of a running Parley. Functions: some exist only after others that ask for them. */
+/** The parts of a running Parley. Some are functions, because they are created later than their users. */
 export interface RunningParts {
   readonly version: string;
   readonly store: Store;
   readonly gateway: Pick<OpenedGateway, "watch" | "describe">;
   readonly storeLatency: LatencyHistogram;
   readonly platforms: () => readonly CreatedPlatform[];
-  /** What ended a platform's connection for good, by its id: nothing but another setting helps. */
+  /** The errors that ended a platform's connection for good, by platform id. Only another setting helps. */
   readonly givenUp: () => ReadonlyMap<string, ParleyError>;
   readonly assistant: () => Assistant;
   readonly server: () => HttpServer | undefined;
 }
 
-/** Parley's version, of `package.json`. */
+/** Parley's version in `package.json`. */
 export async function readVersion(): Promise<string> {
   const text = await readFile(new URL("../package.json", import.meta.url), "utf8");
   return (JSON.parse(text) as { readonly version: string }).version;
 }
 
-/** Traces of turns where a collector is set; OpenTelemetry's packages are loaded only then. */
+/** Opens tracing if a collector is set, and loads OpenTelemetry's packages only then. */
 export async function openConfiguredTracer(
   config: Config,
   version: string,
@@ -70,9 +70,9 @@ export async function openConfiguredTracer(
 }
 
 /**
- * What `/readyz` says. A store or platform that is not ready makes it 503: messages would not be taken. A gateway that
- * is not only degrades it: messages are still taken, and people are told; taken out of service, nobody would tell them.
- * So does a platform that refuses its token while others run.
+ * The answer of `/readyz`. A store or platform that is not ready gives 503, because no messages would be
+ * accepted. A gateway that is not ready only degrades it, because messages are still accepted and people are
+ * told. So does a platform that refuses its token while others run.
  */
 export async function readReadiness(parts: RunningParts): Promise<Readiness> {
   const { store, gateway, platforms, givenUp, version } = parts;
@@ -103,14 +103,14 @@ function toGatewayPart(
     : { status: "degraded", state: trouble.kind, problems: [`${trouble.text}: people are told so`] };
 }
 
-/** Whether a platform takes messages: of several connections some may be lost for a moment. */
+/** Whether a platform accepts messages. Some of several connections may be lost for a moment. */
 export function isServing({ state, connections = [] }: PlatformHealth): boolean {
   return state === "ready" || (state === "connecting" && connections.some((one) => one.state === "ready"));
 }
 
 function toPlatformPart(health: PlatformHealth, givenUp: ParleyError | undefined): PartReadiness {
   const { state, detail } = health;
-  // Restarted or taken out of service it would be the same, and the other parts with it.
+  // A restart would not help and would only interrupt the other parts.
   if (givenUp !== undefined) return { status: "degraded", state, problems: [givenUp.message] };
   if (state !== "ready" && isServing(health))
     return { status: "degraded", state, ...(detail === undefined ? {} : { problems: [detail] }) };
@@ -119,7 +119,7 @@ function toPlatformPart(health: PlatformHealth, givenUp: ParleyError | undefined
   return { status: "not-ready", state, ...(detail === undefined ? {} : { problems: [detail] }) };
 }
 
-/** What `/metrics` reads when it is asked. */
+/** The sources that `/metrics` reads on each request. */
 export function metricsSourcesOf(parts: RunningParts): MetricsSources {
   const { store, version, storeLatency, platforms, assistant, server } = parts;
   return {
@@ -142,7 +142,7 @@ export function metricsSourcesOf(parts: RunningParts): MetricsSources {
   };
 }
 
-/** What the process does, sampled in memory for the dashboard. */
+/** Samples the load of the process in memory for the dashboard. */
 export async function openLoadHistory({ assistant, platforms }: RunningParts): Promise<LoadHistory> {
   return createLoadHistory({
     load: () => assistant().load(),
@@ -158,11 +158,11 @@ export async function openLoadHistory({ assistant, platforms }: RunningParts): P
   });
 }
 
-/** What happened in the last 24 hours, of this process and the one before it. */
+/** Keeps the last 24 hours for the dashboard, also over a restart. */
 export async function openDayHistory(config: Config, { store }: RunningParts, log: Log): Promise<DayHistory> {
   return createDayHistory({
     records: store.records,
-    // Of several instances each has its own; of one it stays, whatever the name of its container.
+    // Several instances have one history each. A single one keeps its history if its container is renamed.
     key: store.claims.isShared ? `dashboard:${hostname()}:${config.PORT}` : "dashboard",
     retentionMs: config.RETENTION_DAYS > 0 ? config.RETENTION_DAYS * 86_400_000 : undefined,
     clock: systemClock,
@@ -170,21 +170,21 @@ export async function openDayHistory(config: Config, { store }: RunningParts, lo
   });
 }
 
-/** The disk that a store of files is on. */
+/** The disk of a store that is a file. */
 async function diskOf({ STORE_URL, dataDir }: Config) {
   if (!STORE_URL.startsWith("sqlite:")) return undefined;
   try {
     const { blocks, bfree, bavail, bsize } = await statfs(dataDir);
-    // What is kept for the system alone is neither used nor free.
+    // Space that is reserved for the system is neither used nor free.
     const usedBytes = (blocks - bfree) * bsize;
     return { usedBytes, totalBytes: usedBytes + bavail * bsize };
   } catch {
-    // Not every file system says so.
+    // Not every file system reports its size.
     return undefined;
   }
 }
 
-/** The dashboard at `/admin`. */
+/** Creates the dashboard at `/admin`. */
 export function createConfiguredDashboard(
   config: Config,
   parts: RunningParts,
@@ -253,7 +253,7 @@ function connectionsOf({ platform }: CreatedPlatform): PlatformConnection[] {
   }));
 }
 
-/** Keys of `npm run gateway` on the same store. */
+/** Counts the keys of `npm run gateway` on the same store. */
 async function countGatewayKeys({ records }: Store): Promise<{ active: number; revoked: number }> {
   const { countKeys } = await import("./embedded-gateway/keys/key-usage.ts");
   return await countKeys(records);

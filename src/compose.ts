@@ -35,51 +35,51 @@ import { systemClock, inTime } from "./support/clock.ts";
 
 /** How often turns that an outage left open are resumed, in milliseconds. */
 const recoverEveryMs = 60_000;
-/** How long the first look at the gateway waits for the platforms, and the start for this look. */
+/** How long the first request to the gateway waits for the platforms, and the start for that request. */
 const maxStartWaitMs = 5000;
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** With several instances more often, so that the turns of one that died go on soon after its leases have ended. */
+/** Several instances recover more often, so that turns of a dead one resume soon after its leases end. */
 function recoveryIntervalOf(store: Store, config: Config): number {
   return store.queue.isShared ? Math.min(15_000, Math.ceil(config.STORE_LEASE_MS / 3)) : recoverEveryMs;
 }
 
 /** A running Parley. */
 export interface Parley {
-  /** Where page, health and metrics are served. */
+  /** The address of the page, health and metrics. */
   readonly url: string;
-  /** What is on and off and why, a line each, for the terminal. */
+  /** One line for the terminal on each part that is on or off, with the reason. */
   readonly lines: readonly string[];
   readonly assistant: Assistant;
   /**
-   * Resolves when every platform that is on has connected, or is given up while another one is left. Rejects when none is
-   * left, with what is wrong with each.
+   * Resolves when every platform that is on has connected, or was given up while another is left. Rejects
+   * with the error of each if none is left.
    */
   readonly connected: Promise<void>;
-  /** Resolves when it is known whether the gateway answers, or after a few seconds. Never rejects. */
+  /** Resolves when it is known whether the gateway answers, or after a few seconds. It never rejects. */
   readonly checked: Promise<unknown>;
-  /** What does not work now although the rest runs, a line each, for the terminal. */
+  /** One line for the terminal on each part that does not work although the rest runs. */
   troubles(): readonly string[];
-  /** Accepts nothing more, drains active turns within SHUTDOWN_TIMEOUT_MS or leaves them resumable, then closes everything. */
+  /** Drains active turns within SHUTDOWN_TIMEOUT_MS, keeps the rest resumable, and closes everything. */
   stop(): Promise<void>;
 }
 
 interface ComposeOptions {
-  /** Opens the store. Default: the one that the settings name. */
+  /** Opens the store, by default the one in the settings. */
   readonly openStore?: typeof openConfiguredStore;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
-  /** Of the embedded gateway; without it, the sandbox alone. */
+  /** The settings of the embedded gateway. Without them only its sandbox runs. */
   readonly gatewayConfig?: GatewayConfig | undefined;
-  /** What was logged last, for the dashboard. Default: nothing. */
+  /** The latest log entries for the dashboard. Default: none. */
   readonly problems?: RecentProblems;
   /** Default: the time of this process. */
   readonly clock?: Clock;
 }
 
 /**
- * Puts the house together from settings and starts it.
- * @throws ParleyError `config`, `platform-unauthorized` (a token is wrong), `store-…` (the store cannot be opened)
+ * Builds Parley from its settings and starts it.
+ * @throws ParleyError `config`, `platform-unauthorized` (a wrong token), `store-…` (it cannot be opened)
  */
 export async function startParley(
   config: Config,
@@ -95,13 +95,13 @@ export async function startParley(
   const resources = createResourceStack(log);
   try {
     const version = await readVersion();
-    // Closed last: what stops is traced too.
+    // The tracer is closed last, because stopping is traced too.
     const tracer = await resources.add("tracer", openConfiguredTracer(config, version, log), (opened) =>
       opened.close(),
     );
     const storeLatency = createLatencyHistogram();
     const onRetry: Metrics["gatewayRetry"] = (labels, seconds) => metrics.gatewayRetry(labels, seconds);
-    // Everything slow runs concurrently: the store's first fsync, the gateway's socket, the SDKs' modules.
+    // Everything slow runs in parallel: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
       resources.add("store", openStore(config, log, { onOperation: storeLatency.observe, clock }), (opened) =>
         opened.close(),
@@ -227,8 +227,8 @@ export async function startParley(
         if (isServing(platform.health())) void recover(assistant, platform, log);
       }
     });
-    // The list serves completion and capability questions; a slow gateway must not hold up the start.
-    // It comes after the platforms' first requests, but does not wait for a platform that is down.
+    // The list serves completion and capability questions, and a slow gateway must not delay the start. It
+    // follows the platforms' first requests, but does not wait for a platform that is down.
     const linked = Promise.allSettled([connected]);
     const patience = { clock, keepsAlive: false };
     const stopTelling = gateway.watch.onChange((trouble) => {
@@ -250,7 +250,7 @@ export async function startParley(
       troubles: () => toTroubleLines(config, gateway, givenUp),
       async stop() {
         for (const end of [stopRecovering, stopWatching, stopTelling]) end();
-        // First, so that the services deliver what arrives from now on to another instance, or later.
+        // This comes first, so that the services deliver new events to another instance or later.
         await Promise.allSettled(links.map((link) => link.pause()));
         const broken = await assistant.stop({ deadlineMs: config.SHUTDOWN_TIMEOUT_MS });
         if (broken > 0)
@@ -266,16 +266,16 @@ export async function startParley(
 }
 
 const identity = "You are Parley, an assistant in a team's chat.";
-/** What a `system-prompt` of `/settings` replaces. */
+/** The part of the prompt that a `system-prompt` of `/settings` replaces. */
 const defaultStyle =
   "Answer in the language you are asked in, plainly and to the point. Use Markdown where it helps.";
 
-/** A platform that is on and imported, not created yet. */
+/** A platform that is on and imported, but not created yet. */
 interface LoadedPlatform extends ConfiguredPlatform {
   readonly create: Awaited<ReturnType<PlatformModule["load"]>>["create"];
 }
 
-/** Imports what is on: an SDK costs start time and memory. */
+/** Imports only the platforms that are on, because an SDK costs start time and memory. */
 async function loadPlatforms(config: Config): Promise<LoadedPlatform[]> {
   const on = config.platforms.filter(({ isOn }) => isOn);
   return Promise.all(on.map(async (platform) => ({ ...platform, ...(await platform.module.load()) })));
@@ -310,7 +310,7 @@ function createPlatforms(
   );
 }
 
-/** What pages show of the gateway's trouble. */
+/** Translates the gateway's state for pages. */
 function toOutlook(watch: OpenedGateway["watch"]): GatewayOutlook {
   return {
     trouble: () => watch.trouble()?.error,
@@ -319,7 +319,7 @@ function toOutlook(watch: OpenedGateway["watch"]): GatewayOutlook {
   };
 }
 
-/** Nobody but the operator reaches a platform that access rules cannot list. */
+/** Whether only the operator reaches a platform, because access rules cannot list anybody there. */
 function isOwn({ accessTerms, isOperatorsOwn }: PlatformModule): boolean {
   return isOperatorsOwn === true || Object.keys(accessTerms).length === 0;
 }
@@ -333,8 +333,8 @@ async function recover(assistant: Assistant, platform: Platform, log: Log): Prom
 }
 
 /**
- * Waits for all connections. A platform that refuses to connect for good (its token is wrong) is given up where another
- * one is connected or still tried; where none is left, the start fails with what each has said.
+ * Waits for all connections. A platform that refuses to connect for good, because of a wrong token, is given
+ * up if another one is connected or still trying. If none is left, the start fails with the errors of all.
  */
 async function whenConnected(
   links: readonly Link[],
@@ -362,7 +362,7 @@ async function warmUp(gateway: Gateway, log: Log): Promise<void> {
   try {
     await gateway.listModels(AbortSignal.timeout(30_000));
   } catch (error) {
-    // What it says of the gateway is told by the watch.
+    // The watch reports what this shows about the gateway.
     log.debug(
       { err: error, code: isParleyError(error) ? error.code : undefined },
       "the gateway did not list its models",
@@ -370,7 +370,7 @@ async function warmUp(gateway: Gateway, log: Log): Promise<void> {
   }
 }
 
-/** What does not work, by the names of the start lines. */
+/** The parts that do not work, with the names of the start lines. */
 function toTroubleLines(
   config: Config,
   gateway: OpenedGateway,
@@ -386,7 +386,7 @@ function toTroubleLines(
   ];
 }
 
-/** What an admin reads in the terminal after `npm start`. */
+/** The lines that an admin reads in the terminal after `npm start`. */
 function toLines(
   config: Config,
   parts: {
@@ -411,10 +411,10 @@ function toLines(
   ];
 }
 
-/** For what comes before and after a gateway call. */
+/** Extra time for what comes before and after a gateway call. */
 const reserveMarginMs = 5 * 60_000;
 
-/** Opens the store that the settings name. `exclusive: false` opens it beside a running bot. */
+/** Opens the store in the settings. `exclusive: false` opens it while a bot uses it. */
 export async function openConfiguredStore(
   config: Config,
   log: Log,
@@ -433,8 +433,8 @@ export async function openConfiguredStore(
 }
 
 /**
- * An archive that erases platforms' own files too. Files first: a deletion that was interrupted then still finds
- * messages, and is run again.
+ * An archive that also erases platforms' files. It erases files first, so that an interrupted deletion still
+ * finds messages and is repeated.
  */
 export function withPlatformFiles(archive: Archive, platforms: readonly CreatedPlatform[]): Archive {
   const erasures = platforms.flatMap(({ erasure }) => erasure ?? []);
@@ -451,7 +451,7 @@ export function withPlatformFiles(archive: Archive, platforms: readonly CreatedP
   };
 }
 
-/** What limits use and spending, in one line for the start message. */
+/** Describes in one line for the start message what limits use and spending. */
 export function describeLimits(config: Config): string {
   const { TURNS_PERSON_MINUTE: turns, BUDGET_PERSON_DAY_USD: person, BUDGET_DAY_USD: all } = config;
   return [
@@ -464,7 +464,7 @@ export function describeLimits(config: Config): string {
   ].join("; ");
 }
 
-/** A warning where nothing limits what is spent. `undefined`: something does, or the sandbox costs nothing. */
+/** A warning if nothing limits spending. The sandbox needs none, because it costs nothing. */
 export function spendingWarning(config: Config): string | undefined {
   const isSandbox = config.isGatewayEmbedded && config.GATEWAY_CONFIG === undefined;
   const { ALLOW, BUDGET_PERSON_DAY_USD: person, BUDGET_DAY_USD: all } = config;

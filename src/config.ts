@@ -51,7 +51,7 @@ const prices = text
   );
 
 const accessList = list.transform((terms) => [...new Set(terms)]).default([]);
-/** 0 admits only what is free. */
+/** A budget of 0 admits only free calls. */
 const budget = z.coerce.number().min(0).max(1_000_000).optional();
 
 /**
@@ -66,7 +66,7 @@ function operationPathOf(url: string): string | undefined {
   )?.[0];
 }
 
-/** The settings that are no platform's. */
+/** The settings that do not belong to a platform. */
 const ownSettings = {
   GATEWAY_BASE_URL: {
     schema: httpUrl
@@ -244,7 +244,7 @@ const ownSettings = {
   OTEL_SERVICE_NAME: { schema: text.default("parley"), description: "the service's name in traces" },
 } as const satisfies Settings;
 
-/** Every setting by its variable: the platforms' first. `.env.example` and docs/settings-reference.md are compared with it by tests. */
+/** Every setting by its variable, with the platforms' first. Tests compare `.env.example` with it. */
 export const settings: Settings = Object.assign(
   {},
   ...platformModules.map((module) => module.settings),
@@ -258,12 +258,12 @@ export interface ConfiguredPlatform {
   readonly isOn: boolean;
 }
 
-/** The checked settings, frozen. Each field is the variable of the same name; see `.env.example`. */
+/** The checked, frozen settings. Each field is the variable of the same name, as in `.env.example`. */
 export interface Config extends SettingValues<typeof ownSettings> {
   readonly platforms: readonly ConfiguredPlatform[];
-  /** Absolute folder for what is not in the store: uploads of the page, and the store's own blobs. */
+  /** The absolute folder for data outside of the store, such as uploads, and for the store's blobs. */
   readonly dataDir: string;
-  /** True when no gateway is named, so that the embedded one runs in this process. */
+  /** True if no gateway is named, so that the embedded one runs in this process. */
   readonly isGatewayEmbedded: boolean;
   /** Values that must never be logged. */
   readonly secrets: readonly string[];
@@ -271,11 +271,11 @@ export interface Config extends SettingValues<typeof ownSettings> {
 
 /** Settings that were read as far as they are right. */
 interface ReadConfig {
-  /** A wrong setting counts as not set. */
+  /** The settings, in which a wrong one counts as not set. */
   readonly config: Config;
-  /** One line each: the variable, what is wrong and the remedy. Never a value that may be secret. */
+  /** One line each with the variable, the problem and the remedy, but never with a possible secret. */
   readonly problems: readonly string[];
-  /** Likewise, what keeps the bot from starting, but no other command. */
+  /** Such lines for problems that keep only the bot from starting. */
   readonly startProblems: readonly string[];
   /** Variables whose own value is wrong. */
   readonly wrongNames: ReadonlySet<string>;
@@ -283,7 +283,7 @@ interface ReadConfig {
 
 /**
  * Reads the settings from an environment. An empty variable counts as not set.
- * @throws ParleyError `config`, its message a line for each problem: the variable, what is wrong and the remedy
+ * @throws ParleyError `config`, whose message has a line for each problem: variable, problem and remedy
  */
 export function parseConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const { config, problems } = readConfig(environment);
@@ -296,7 +296,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   );
 }
 
-/** Reads the settings from an environment, together with all that is wrong with them. */
+/** Reads the settings from an environment, together with everything that is wrong with them. */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): ReadConfig {
   const values: Record<string, unknown> = {};
   const wrong = new Map<string, string>();
@@ -332,12 +332,12 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   return { config, problems, startProblems, wrongNames: new Set(wrong.keys()) };
 }
 
-/** The forms of access terms, by platform. */
+/** The forms of access terms by platform. */
 export const accessTerms = Object.fromEntries(
   platformModules.map((module) => [module.id, module.accessTerms]),
 );
 
-/** What is wrong with the access rules, and default models that MODELS_ALLOWED leaves out. */
+/** Problems of the access rules, and default models that MODELS_ALLOWED leaves out. */
 function ruleProblems(values: Partial<SettingValues<typeof ownSettings>>): string[] {
   const { ALLOW: allow = [], DENY: deny = [], ADMINS: admins = [], MODELS_ALLOWED = [] } = values;
   const { isAllowed } = createAllowedModels(MODELS_ALLOWED);
@@ -377,7 +377,7 @@ function secretsOf(values: Readonly<Record<string, unknown>>): string[] {
     .filter(([, { isSecret }]) => isSecret === true)
     .flatMap(([name]) => {
       const found = [values[name]].flat().filter((value) => typeof value === "string");
-      // The secret is the header's value, by itself and as it is written.
+      // The secret is the header's value, alone and in its encoded form.
       return name === "OTEL_EXPORTER_OTLP_HEADERS" ? found.flatMap(valuesOfHeader) : found;
     });
 }

@@ -27,16 +27,16 @@ import { steadyClock } from "./support/clock.ts";
 
 type ReadConfig = ReturnType<typeof readConfig>;
 
-/** What the doctor looks at. */
+/** What the doctor inspects. */
 interface DoctorInput {
-  /** The settings in force: those of the environment win over those of the file. */
+  /** The settings in force, in which the environment wins over the file. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** `.env`, where there is one. */
+  /** The file `.env`, if there is one. */
   readonly file: EnvFile | undefined;
   readonly log: Log;
 }
 
-/** Checks of the settings, and of everything that they name. */
+/** Creates the checks of the settings and of everything that they name. */
 export async function createDoctorSections(input: DoctorInput): Promise<readonly CheckSection[]> {
   const { environment, file, log } = input;
   const read = readConfig(environment);
@@ -74,7 +74,7 @@ export async function createDoctorSections(input: DoctorInput): Promise<readonly
   ];
 }
 
-/** Values that no output may contain: those of secret settings, right or wrong, and the password in STORE_URL. */
+/** Values that no output may contain: those of secret settings, and the password in STORE_URL. */
 export function secretsIn(environment: DoctorInput["environment"]): string[] {
   const given = Object.entries(settings).flatMap(([name, { isSecret }]) => {
     const value = isSecret === true ? environment[name]?.trim() : undefined;
@@ -85,13 +85,13 @@ export function secretsIn(environment: DoctorInput["environment"]): string[] {
   return [...given, ...(password === "" ? [] : [password, decodeURIComponent(password)])];
 }
 
-/** Checks of one platform; where it is off a line that says why. */
+/** The checks of one platform, or a line that says why it is off. */
 async function platformChecks(
   { module, values, isOn }: ConfiguredPlatform,
   context: { readonly read: ReadConfig; readonly commands: ReadonlyMap<string, Command>; readonly log: Log },
 ): Promise<readonly Check[]> {
   const isMisread = Object.keys(module.settings).some((name) => context.read.wrongNames.has(name));
-  // What is set wrongly may be what would turn it on.
+  // The wrong setting may be the one that would turn it on.
   if (!isOn && isMisread) return [];
   if (!isOn) {
     const line = module.startLine(values, { isOn, url: "" }).replace(/^off\s+/, "off: ");
@@ -101,7 +101,7 @@ async function platformChecks(
   return await module.checks(values, context);
 }
 
-/** Checks of the configured gateway, or of the embedded one. */
+/** The checks of the configured gateway or of the embedded one. */
 function gatewayChecks(config: Config, environment: DoctorInput["environment"], log: Log): Check[] {
   const { GATEWAY_BASE_URL: baseUrl, GATEWAY_API_KEY: apiKey, GATEWAY_CONFIG: configFile } = config;
   const setModels = toSetModels(config);
@@ -152,7 +152,7 @@ function gatewayChecks(config: Config, environment: DoctorInput["environment"], 
           apiKey: started.apiKey,
           name: `the embedded gateway with ${configFile}`,
         };
-        // Its clock is this machine's.
+        // Its clock is that of this machine.
         const found = checksOf(address).map((check) => check.run({ ...context, noteDate() {} }));
         return (await Promise.all(found)).flat();
       } finally {
@@ -184,7 +184,7 @@ function toSetModels(config: Config): { variable: string; operation: ModelOperat
   ];
 }
 
-/** What a section names is not known while its own settings are wrong, which the settings' lines say. */
+/** Leaves a section out while its own settings are wrong, which the settings' lines already report. */
 function unlessWrong({ wrongNames }: ReadConfig, names: readonly string[], checks: () => Check[]): Check[] {
   return names.some((name) => wrongNames.has(name)) ? [] : checks();
 }
@@ -233,7 +233,7 @@ function settingsCheck(
   };
 }
 
-/** A problem begins with its variable; the remedy is what follows the colon, or what the value must be. */
+/** Makes a finding of a problem, which begins with its variable. The remedy follows a colon. */
 function toSettingFinding(problem: string): Finding {
   const [, name = "Variables", text = problem, remedy] =
     /^([A-Z][A-Z_\d]*)\b(?:=\S+)? (.*?)(?:: (.*))?$/s.exec(problem) ?? [];
@@ -243,9 +243,9 @@ function toSettingFinding(problem: string): Finding {
     : wrong(name, text, "correct it; .env.example explains each setting");
 }
 
-/** Where a command of the command line reads and writes. */
+/** The input and output of a shell command. */
 export interface CommandIo {
-  /** Without what is in `.env`. */
+  /** The environment without `.env`. */
   readonly environment: NodeJS.ProcessEnv;
   writeOut(text: string): void;
   writeError(text: string): void;
@@ -253,9 +253,9 @@ export interface CommandIo {
 }
 
 /**
- * `parley doctor`: checks the settings and everything that they name. Resolves to the exit code: 0 right, 1 something
- * is wrong, 2 for unknown options.
- * @throws ParleyError `config` when `.env` cannot be read
+ * Runs `parley doctor`, which checks the settings and everything that they name. Resolves to the exit code: 0
+ * right, 1 something is wrong, 2 unknown options.
+ * @throws ParleyError `config` if `.env` cannot be read
  */
 export async function runDoctor(words: readonly string[], io: CommandIo): Promise<number> {
   let values: { readonly json?: boolean; readonly live?: boolean };
@@ -273,7 +273,7 @@ export async function runDoctor(words: readonly string[], io: CommandIo): Promis
   const file = await readEnvFile(".env");
   const environment = { ...file?.values, ...io.environment };
   const secrets = secretsIn(environment);
-  // The findings say what matters; a log line beside them would say it twice.
+  // The findings say everything that matters, so nothing is logged.
   const log = createLog({ level: "silent", secrets, write() {} });
   const sections = await runChecks(await createDoctorSections({ environment, file, log }), {
     isLive: values.live === true,

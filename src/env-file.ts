@@ -5,7 +5,7 @@ import { settings } from "./config.ts";
 import { ParleyError } from "./core/errors.ts";
 import { nearestName } from "./support/text.ts";
 
-/** A file of settings, as lines `NAME=value`. */
+/** A file of settings with lines `NAME=value`. */
 export interface EnvFile {
   readonly text: string;
   readonly values: Readonly<Record<string, string>>;
@@ -14,8 +14,8 @@ export interface EnvFile {
 }
 
 /**
- * Reads a file of settings; `undefined` when there is none.
- * @throws ParleyError `config` when it cannot be read
+ * Reads a file of settings, or returns `undefined` if there is none.
+ * @throws ParleyError `config` if it cannot be read
  */
 export async function readEnvFile(file: string): Promise<EnvFile | undefined> {
   try {
@@ -28,13 +28,13 @@ export async function readEnvFile(file: string): Promise<EnvFile | undefined> {
   }
 }
 
-/** An assignment with its value, which may be quoted and then have several lines. */
+/** An assignment with its value, which may be quoted and then may have several lines. */
 const assignment = /^[ \t]*(?:export[ \t]+)?([\w.-]+)[ \t]*=(?:[ \t]*(?:"[^"]*"|'[^']*'|`[^`]*`))?[^\n]*$/gm;
 
 /**
- * The text with the given variables set. Comments, order and all other variables stay; a variable is set where it was
- * assigned last, else in the place of a comment that has its default, or at the end.
- * @throws ParleyError `config` when a value cannot be written as a line, or the text is not understood
+ * Sets the given variables in the text and keeps everything else. A variable is set at its last assignment,
+ * or in place of a comment with its default, or at the end.
+ * @throws ParleyError `config` if a value cannot be written as a line, or the text is not understood
  */
 export function setVariables(text: string, changes: Readonly<Record<string, string>>): string {
   let result = text;
@@ -55,11 +55,11 @@ export function setVariables(text: string, changes: Readonly<Record<string, stri
 }
 
 /**
- * Replaces the file, readable to its owner only; the old one stays as `<file>.backup`. A crash leaves one of both whole.
- * Resolves to the backup's name where there was a file.
+ * Replaces the file so that only its owner can read it, and keeps the old one as `<file>.backup`. A crash
+ * leaves one of the two complete. Resolves to the backup's name if there was a file.
  */
 export async function writeEnvFile(file: string, text: string): Promise<string | undefined> {
-  // A link stays one.
+  // A link stays a link.
   const target = await realpath(file).catch(() => file);
   const fresh = `${target}.new`;
   await writeFile(fresh, text, { mode: 0o600 });
@@ -81,12 +81,12 @@ function toValues(text: string): Record<string, string> {
   return Object.fromEntries(Object.entries(parseEnv(text)).map(([name, value]) => [name, value ?? ""]));
 }
 
-/** Node, Docker Compose and systemd read these alike without quotation marks. */
+/** Node, Docker Compose and systemd all read these characters alike without quotation marks. */
 const plain = /^[\w.,:@%+=/~^!?*&()<>|{}[\];-]*$/;
 
 /**
- * The form of the value that a reader of the line gets back unchanged. In single quotes all readers take everything as it
- * is; without them Compose replaces what follows a `$`, and systemd what follows a backslash.
+ * Finds a form of the value that all readers return unchanged. Single quotes keep everything as it is.
+ * Without them Compose replaces text after a `$`, and systemd after a backslash.
  */
 function quote(name: string, value: string): string {
   const forms = [...(plain.test(value) ? [value] : []), `'${value}'`, `"${value}"`, `\`${value}\``, value];
@@ -108,19 +108,19 @@ function expectValues(text: string, wanted: Readonly<Record<string, string>>): v
   );
 }
 
-/** A variable that is no setting, and the setting that was probably meant. */
+/** A variable that is no setting, with the setting that was probably meant. */
 interface MisspeltSetting {
   readonly name: string;
   readonly meant: string;
 }
 
-/** Shorter names are near to too many others: `PATH` to `PAGE`. */
+/** Shorter names are similar to too many others, such as `PATH` to `PAGE`. */
 const minFuzzyChars = 8;
 
 /**
- * Variables that look like misspelt settings. Lines of `.env` are meant for Parley, so there a name of a setting's family
- * (`SLACK_…`) counts from further away; the environment is shared, so of it only names at most two edits away do.
- * @param used text that may use further variables by name: the configuration file of the embedded gateway
+ * Finds variables that look like misspelt settings. Lines of `.env` are meant for Parley, so names of a
+ * setting's family (`SLACK_…`) may differ more. The environment is shared, so there only two edits count.
+ * @param used text that may name further variables: the configuration file of the embedded gateway
  */
 export function findMisspelt(
   fileNames: readonly string[],
@@ -145,14 +145,14 @@ export function toMisspeltProblem({ name, meant }: MisspeltSetting): string {
   return `${name} is not a setting and has no effect: did you mean ${meant}?`;
 }
 
-/** The text of the embedded gateway's configuration, which names variables of its own; empty where it has none. */
+/** The text of the embedded gateway's configuration, which names its own variables. It may be empty. */
 export async function readGatewayConfigText(file: string | undefined): Promise<string> {
   if (file === undefined || file.trim() === "") return "";
   // The gateway reports a file that cannot be read.
   return await readFile(file.trim(), "utf8").catch(() => "");
 }
 
-/** A name that has all words of the other, or the other way round: `SLACK_TOKEN`, `DISCORD_BOT_TOKEN`. */
+/** A name with all words of the other, or the reverse, such as `SLACK_TOKEN` and `DISCORD_BOT_TOKEN`. */
 function sameWords(wanted: string, names: readonly string[]): string | undefined {
   const words = new Set(wordsOf(wanted));
   return names.find((name) => {

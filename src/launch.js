@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// The entry of every command. JavaScript, and `main.ts` is a link to it: a Node.js without type stripping reads no .ts
-// file at all, and would answer with a stack trace. Nothing here may be newer than Node.js 14.8.
+// The entry of every command. It is JavaScript, and `main.ts` is a link to it, because a Node.js without type
+// stripping cannot read a .ts file. Nothing here may be newer than Node.js 14.8.
 import { existsSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 const [, program = "", ...words] = process.argv;
-// Beside the file that was named: in a copy of the project the link may still lead to the original.
+// The package is the one beside the named file, because the link may lead to another copy of the project.
 const here = basename(program) === "main.ts" ? pathToFileURL(program) : new URL(import.meta.url);
 const { engines } = JSON.parse(readFileSync(new URL("../package.json", here), "utf8"));
 const needed = String(engines.node).replace(/[^\d.]/g, "");

@@ -4,8 +4,8 @@ import { createCommandSet, type Command } from "./core/command.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
 
 /**
- * The commands of `commands/`: every file there has one as its default export and bears its name.
- * @throws ParleyError `config` naming the files that are malformed or duplicates, a line each
+ * Loads the commands of `commands/`. Every file there has the name of the command that it exports as default.
+ * @throws ParleyError `config` with a line for each malformed or duplicate file
  */
 export async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
   const folder = join(import.meta.dirname, "..", "commands");

@@ -25,13 +25,13 @@ import { steadyClock } from "./support/clock.ts";
 
 type Prompter = ReturnType<typeof createPrompter>;
 
-/** {@link CommandIo} for a command that asks. */
+/** The {@link CommandIo} of a command that asks questions. */
 interface SetupIo extends CommandIo {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   /** Whether a person types at `input`. */
   readonly isTerminal: boolean;
-  /** Holds `.env`. */
+  /** The folder with `.env`. */
   readonly folder: string;
 }
 
@@ -40,9 +40,10 @@ type Variables = Readonly<Record<string, string>>;
 const file = ".env";
 
 /**
- * `parley setup`: asks for the settings, or takes them from options, checks them and writes `.env`. Resolves to the
- * exit code: 0 written, 1 something is wrong and nothing was written, 2 wrong options or no terminal to ask at.
- * @throws ParleyError `config` when `.env` cannot be read or has lines that are not understood
+ * Runs `parley setup`, which asks for the settings or takes them from options, checks them and writes `.env`.
+ * Resolves to the exit code: 0 written, 1 something is wrong and nothing was written, 2 wrong options or no
+ * terminal for questions.
+ * @throws ParleyError `config` if `.env` cannot be read or has lines that are not understood
  */
 export async function runSetup(words: readonly string[], io: SetupIo): Promise<number> {
   const options = readOptions(words);
@@ -59,7 +60,7 @@ export async function runSetup(words: readonly string[], io: SetupIo): Promise<n
     return exitCodes.notRun;
   }
   const old = await readEnvFile(join(io.folder, file));
-  // Standard input is left to others where nothing is read from it.
+  // If nothing is read from standard input, it is left to others.
   const prompter = asks || Object.values(given).includes("-") ? createPrompter(io) : undefined;
   try {
     const changes =
@@ -110,7 +111,7 @@ function readOptions(words: readonly string[]): SetupOptions | { readonly proble
   }
 }
 
-/** Options whose value is `-` take a line of standard input each. */
+/** Replaces each option with the value `-` by a line of standard input. */
 async function readFromInput(given: Variables, prompter: Prompter): Promise<Variables> {
   const changes: Record<string, string> = {};
   for (const [name, value] of Object.entries(given))
@@ -131,7 +132,7 @@ function ask(prompter: Prompter, old: EnvFile | undefined, io: SetupIo): Promise
   });
 }
 
-/** Models that may chat. Why there are none, the checks say. */
+/** The models that may chat. The checks say why there are none. */
 async function listModels(
   changes: Variables,
   old: EnvFile | undefined,
@@ -144,7 +145,7 @@ async function listModels(
   return await listChatModels({ baseUrl, apiKey: config.GATEWAY_API_KEY, log });
 }
 
-/** Whether the new settings may be written: they are right, or `--force` is given. */
+/** Whether the new settings may be written, because they are right or `--force` is given. */
 async function passes(
   changes: Variables,
   old: EnvFile | undefined,
@@ -158,7 +159,7 @@ async function passes(
   return false;
 }
 
-/** The doctor's findings with `changes` in force, of one part or of all. */
+/** The doctor's findings with `changes` in force, on one part or on all. */
 async function check(
   changes: Variables,
   old: EnvFile | undefined,
@@ -168,7 +169,7 @@ async function check(
   const environment = { ...io.environment, ...old?.values, ...changes };
   const secrets = secretsIn(environment);
   const log = createLog({ level: "silent", secrets, write() {} });
-  // The file is about to be written readable to its owner only.
+  // Only the owner will be able to read the file that is about to be written.
   const sections = await createDoctorSections({
     environment,
     file: { text: "", values: { ...old?.values, ...changes }, isOpenToOthers: false },
@@ -199,33 +200,33 @@ async function write(changes: Variables, old: EnvFile | undefined, io: SetupIo):
   return exitCodes.right;
 }
 
-/** Longer lists have a name for each that is not shown. */
+/** A longer list ends with the number of models that it does not show. */
 const maxShownModels = 20;
 
-/** What the dialogue works with. */
+/** What the dialogue needs. */
 interface SetupDialogue {
   readonly prompter: Prompter;
   /** The settings in force before. */
   readonly before: Readonly<Record<string, string | undefined>>;
-  /** The doctor's findings about one part, with these answers in force. */
+  /** Returns the doctor's findings about one part with these answers. */
   readonly check: (part: string, answers: Answers) => Promise<readonly Finding[]>;
-  /** Models of the gateway that may chat, with these answers in force. Empty: it lists none, or none that is known. */
+  /** Returns the gateway's models that may chat with these answers, which may be none. */
   readonly listModels: (answers: Answers) => Promise<readonly string[]>;
   readonly isColoured: boolean;
 }
 
 type Answers = Readonly<Record<string, string>>;
-/** The value of a setting with the answers so far. Empty: not set. */
+/** The value of a setting with the answers so far, which is empty if it is not set. */
 type InForce = (name: string) => string;
 
 interface Question {
   readonly name: string;
   readonly text: string;
-  /** The part is left out when this one is answered with nothing. */
+  /** The rest of the part is skipped if this answer is empty. */
   readonly isGate?: true;
-  /** Default: it is always asked. */
+  /** Whether it is asked. Default: always. */
   readonly when?: (inForce: InForce) => boolean;
-  /** A question with yes and no: the value that yes stands for; no stands for the default. */
+  /** Makes it a yes/no question. Yes stands for this value, and no for the default. */
   readonly yes?: { readonly value: string; readonly is: (value: string) => boolean };
 }
 
@@ -233,9 +234,9 @@ interface Part {
   readonly title: string;
   readonly intro: string;
   readonly questions: readonly Question[];
-  /** The doctor's part that the answers are checked by. Default: the one with this title. */
+  /** The doctor's part that checks the answers. Default: the one with this title. */
   readonly checkedBy?: string;
-  /** What the doctor has found says what else can be asked. */
+  /** Asks more, depending on the doctor's findings. */
   readonly after?: (answers: Record<string, string>, dialogue: SetupDialogue) => Promise<void>;
 }
 
@@ -330,9 +331,9 @@ A budget is for a day, in USD (docs/access.md). Empty: none.`,
 ];
 
 /**
- * Asks for the settings, part by part, and checks each part before the next one. Resolves to what is to be written:
- * variables whose value changes.
- * @throws ParleyError `stopping` when the person cancels
+ * Asks for the settings part by part, and checks each part before the next one. Resolves to the variables
+ * whose values change.
+ * @throws ParleyError `stopping` if the person cancels
  */
 async function askForSettings(dialogue: SetupDialogue): Promise<Answers> {
   const { prompter } = dialogue;
@@ -348,7 +349,7 @@ async function askForSettings(dialogue: SetupDialogue): Promise<Answers> {
   return answers;
 }
 
-/** Asks again while something is wrong, until it is right or kept. */
+/** Asks again until nothing is wrong or the person keeps the answers. */
 async function askPart(part: Part, answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
   const { prompter, check } = dialogue;
   for (;;) {
@@ -369,7 +370,7 @@ async function askPart(part: Part, answers: Record<string, string>, dialogue: Se
   }
 }
 
-/** Shows the findings. Whether the answers stay: nothing is wrong, or the person wants them all the same. */
+/** Shows the findings. Returns whether the answers stay, because they are right or the person wants them. */
 async function isKept(
   findings: readonly Finding[],
   { prompter, isColoured }: SetupDialogue,
@@ -379,7 +380,7 @@ async function isKept(
   return await confirm(prompter, "Keep these answers anyway? [y/N] ");
 }
 
-/** Asks for the default model, by the gateway's list. */
+/** Asks for the default model with the gateway's list. */
 async function askModel(answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
   const { prompter, check, listModels } = dialogue;
   const models = await listModels(answers);
@@ -420,7 +421,7 @@ async function askYesNo(
   return inForce(name, answers, dialogue);
 }
 
-/** Takes in an answer; what is as it was before is none. */
+/** Records an answer. A value as before is no answer. */
 function setAnswer(
   name: string,
   value: string,
@@ -435,7 +436,7 @@ function inForce(name: string, answers: Record<string, string>, { before }: Setu
   return answers[name] ?? before[name]?.trim() ?? "";
 }
 
-/** Resolves to the value in force. A value that is malformed is asked for again. */
+/** Resolves to the value in force. It asks again after a malformed value. */
 async function askOne(
   { name, text }: Question,
   answers: Record<string, string>,
@@ -471,7 +472,7 @@ async function offerEncryption(
   prompter.say("  Keep a copy of STORE_ENCRYPTION_KEYS elsewhere: without it nobody can read the store.\n");
 }
 
-/** Asks a question with yes and no; Enter means no. */
+/** Asks a yes/no question, where Enter means no. */
 async function confirm(prompter: Prompter, question: string): Promise<boolean> {
   return /^y(es)?$/i.test(await prompter.ask(question));
 }

@@ -6,16 +6,16 @@ import type { Stage } from "./stage.ts";
 
 /** The bots that are compared. */
 export type BotName = "parley" | "tutorial";
-/** In the order of the first round. */
+/** The order is that of the first round. */
 export const botNames: readonly BotName[] = ["parley", "tutorial"];
 
 const root = path.join(import.meta.dirname, "..", "..");
 const connectWithinMs = 60_000;
 
-/** A bot under test, with a folder of its own for its store and compile cache. */
+/** A bot under test, which has its own folder for store and compile cache. */
 export interface Bot {
   readonly name: BotName;
-  /** Starts it against a stage. Resolves when it is connected to both platforms. `readyMs`: since spawn. */
+  /** Starts it against a stage. Resolves when both platforms are connected, `readyMs` after the spawn. */
   start(stage: Stage): Promise<{ readonly child: Child; readonly readyMs: number }>;
   /** Starts it with the arguments of {@link BotOptions} and waits until people can use its commands. */
   startToUse(stage: Stage): Promise<Child>;
@@ -26,13 +26,13 @@ export interface Bot {
 /** How a bot is run. */
 export interface BotOptions {
   readonly compileCache: boolean;
-  /** Options of Node, for a profile of `startToUse`. */
+  /** Options of Node for a profile of `startToUse`. */
   readonly nodeOptions?: readonly string[];
 }
 
 /**
- * Creates a bot with an empty folder. `compileCache`: whether Node caches compiled code between starts. Parley enables
- * that itself, so its cache is put into its folder; the tutorial bot has a cache only with `true`.
+ * Creates a bot with an empty folder. `compileCache` says whether Node caches compiled code between starts.
+ * Parley always does that, in its folder here. The tutorial bot has a cache only with `true`.
  */
 export async function createBot(name: BotName, options: BotOptions): Promise<Bot> {
   const folder = await mkdtemp(path.join(tmpdir(), `bench-${name}-`));
@@ -40,7 +40,7 @@ export async function createBot(name: BotName, options: BotOptions): Promise<Bot
     ? { NODE_COMPILE_CACHE: path.join(folder, "compile-cache") }
     : { NODE_DISABLE_COMPILE_CACHE: "1" };
   let starts = 0;
-  /** A store for each start: what an earlier one has left open would be answered into another simulator. */
+  /** Each start has its own store, because the turns of an earlier one belong to another simulator. */
   const ownSettings = (): Readonly<Record<string, string>> => {
     if (name !== "parley") return {};
     const file = path.join(folder, `parley-${starts++}.db`);

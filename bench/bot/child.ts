@@ -2,28 +2,28 @@ import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { once } from "node:events";
 
-/** Unit of CPU time in /proc. */
+/** The unit of CPU time in /proc. */
 const msPerTick = 10;
 const stopWithinMs = 15_000;
 
-/** A bot process, measured through Linux's /proc. */
+/** A bot process that is measured through Linux's /proc. */
 export interface Child {
   readonly pid: number;
-  /** `performance.now()` right before it was spawned. */
+  /** The `performance.now()` right before the spawn. */
   readonly spawnedAt: number;
   /** The end of its output, for error messages. */
   output(): string;
-  /** User and system time so far, in milliseconds, with a resolution of 10 ms. */
+  /** Its user and system time so far, in milliseconds, in steps of 10 ms. */
   cpuMs(): Promise<number>;
-  /** In megabytes (10^6 bytes). `pss`: pages shared with other processes count in proportion. */
+  /** Its memory in megabytes (10^6 bytes). `pss` divides shared pages among processes. */
   memory(): Promise<{ readonly rss: number; readonly pss: number; readonly anonymous: number }>;
   /** Sends SIGTERM, and SIGKILL after 15 s. */
   stop(): Promise<void>;
-  /** @throws Error when the process has ended */
+  /** @throws Error if the process has ended */
   check(): void;
 }
 
-/** Starts `node <args>` with these variables, PATH and HOME alone. */
+/** Starts `node <args>` with only these variables, PATH and HOME. */
 export function startChild(args: readonly string[], env: Readonly<Record<string, string>>): Child {
   const spawnedAt = performance.now();
   const child = spawn(process.execPath, args, {
@@ -45,7 +45,7 @@ export function startChild(args: readonly string[], env: Readonly<Record<string,
     output: () => output,
     async cpuMs() {
       const stat = await readFile(`/proc/${pid}/stat`, "utf8");
-      // The second field, the name, may contain spaces: fields are counted after its closing parenthesis.
+      // The second field, the name, may contain spaces, so fields are counted after its closing parenthesis.
       const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       return (Number(fields[11]) + Number(fields[12])) * msPerTick;
     },

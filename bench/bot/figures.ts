@@ -1,11 +1,10 @@
 import type { BotName } from "./bots.ts";
 
-/** The 0.5 quantile. */
 function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
 
-/** Quantile with linear interpolation. `share` from 0 to 1. NaN for no values. */
+/** A quantile with linear interpolation. `share` is from 0 to 1. Without values it is NaN. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   const position = (sorted.length - 1) * share;
@@ -14,33 +13,33 @@ export function quantile(values: readonly number[], share: number): number {
   return below + (above - below) * (position - Math.floor(position));
 }
 
-/** What Parley's figure should be: relative to the tutorial bot's, or by itself. */
+/** What Parley's figure should be, alone or relative to the tutorial bot's. */
 export type Aim =
   | { readonly kind: "at-most-ratio"; readonly ratio: number }
   | { readonly kind: "at-most-more"; readonly by: number }
   | { readonly kind: "at-most"; readonly value: number }
   | { readonly kind: "at-least"; readonly value: number };
 
-/** What is measured. */
+/** A figure that is measured. */
 export interface FigureName {
   /** Rows of one group stand together in the table. */
   readonly group: string;
   readonly name: string;
   readonly unit: "ms" | "s" | "MB" | "kB" | "/s" | "";
-  /** `undefined`: there is none. */
+  /** It is `undefined` if there is no aim. */
   readonly aim?: Aim | undefined;
 }
 
 /** Records the value of one run for a figure. */
 export type Note = (figure: FigureName, bot: BotName, value: number) => void;
 
-/** One row of the result: the values of all runs. */
+/** One row of the result with the values of all runs. */
 export interface Figure extends FigureName {
   readonly parley: number[];
   readonly tutorial: number[];
 }
 
-/** Collects the values of all runs, in the order in which the figures were first noted. */
+/** Collects the values of all runs in the order in which figures were first noted. */
 export function createFigures(): { readonly note: Note; readonly all: () => readonly Figure[] } {
   const figures = new Map<string, Figure>();
   return {
@@ -57,14 +56,14 @@ export function createFigures(): { readonly note: Note; readonly all: () => read
   };
 }
 
-/** Whether the median meets the aim. `undefined`: there is no aim, or nothing to compare with. */
+/** Whether the median meets the aim. It is `undefined` without an aim or a value to compare with. */
 function isMet({ parley, tutorial, aim }: Figure): boolean | undefined {
   const own = median(parley);
   const other = median(tutorial);
   if (aim === undefined || parley.length === 0) return undefined;
   const isRelative = aim.kind === "at-most-ratio" || aim.kind === "at-most-more";
   if (isRelative && tutorial.length === 0) return undefined;
-  // NaN, of which nothing was measured, meets no aim.
+  // NaN means that nothing was measured, and meets no aim.
   switch (aim.kind) {
     case "at-most-ratio":
       return own <= other * aim.ratio;
@@ -77,7 +76,7 @@ function isMet({ parley, tutorial, aim }: Figure): boolean | undefined {
   }
 }
 
-/** The figures as an aligned text table: median, range, ratio and whether the aim is met. */
+/** The figures as an aligned text table with median, range, ratio and whether the aim is met. */
 export function toTable(figures: readonly Figure[]): string {
   const head = ["", "Parley", "tutorial bot", "ratio", "aim", ""];
   const rows = figures.map((figure) => [
@@ -96,7 +95,7 @@ export function toTable(figures: readonly Figure[]): string {
     .join("\n");
 }
 
-/** One line for each aim that is not met, or could not be judged; empty: all are met. */
+/** One line for each aim that is not met or could not be judged. */
 export function listUnmet(figures: readonly Figure[]): string[] {
   return figures
     .filter((figure) => figure.aim !== undefined && isMet(figure) !== true)

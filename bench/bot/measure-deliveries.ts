@@ -10,23 +10,23 @@ import { quantile } from "./figures.ts";
 import { modelId } from "./scripted-gateway.ts";
 import { slackMethods } from "./stage.ts";
 
-/** How Slack delivers. */
+/** How Slack delivers events. */
 export type DeliveryMode = "socket" | "http";
 
-/** What a run of events at a steady rate came to. */
+/** The result of a run of events at a steady rate. */
 export interface DeliveriesResult {
   readonly mode: DeliveryMode;
   readonly events: number;
   readonly perSecond: number;
-  /** Milliseconds from sending an event to its acknowledgement. */
+  /** The milliseconds from sending an event to its acknowledgement. */
   readonly acknowledgedMs: { readonly p50: number; readonly p99: number; readonly max: number };
-  /** Attempts that were not acknowledged, so that Slack sent the event again. */
+  /** The number of attempts without an acknowledgement, after which Slack sent the event again. */
   readonly redelivered: number;
-  /** Messages that were refused as busy, in words to their person: more than an instance takes at once were waiting. */
+  /** The number of messages that were refused as busy, because too many others were waiting. */
   readonly refused: number;
-  /** Further messages that no model was ever asked. */
+  /** The number of other messages that no model was ever asked. */
   readonly lost: number;
-  /** Messages that are in their conversation twice. */
+  /** The number of messages that are in their conversation twice. */
   readonly doubled: number;
   readonly turns: number;
 }
@@ -39,9 +39,9 @@ const redeliveryMs = 500_000;
 const plenty = 10_000_000;
 
 /**
- * Messages in 100 direct messages with the bot at a steady rate, while each answer takes three seconds: what arrives
- * meanwhile joins the next turn. Afterwards each person asks once more, and the history that the model then gets says
- * which messages are lost or doubled. Slack's limits are lifted; the store is SQLite.
+ * Sends messages in 100 direct messages steadily, while each answer takes three seconds. Messages that arrive
+ * meanwhile join the next turn. Afterwards each person asks once more, and the history in the model's request
+ * shows which messages are lost or doubled. Slack's limits are lifted. The store is SQLite.
  */
 export async function measureDeliveries(
   mode: DeliveryMode,
@@ -73,7 +73,7 @@ export async function measureDeliveries(
         text: `talk ${index} ${mark(event)}`,
       });
     }
-    // Slack sends again what was not acknowledged, at last after six minutes.
+    // Slack sends unacknowledged events again, the last time after six minutes.
     const isAcknowledged = (): boolean => {
       const open = new Set(slack.deliveries.map(({ eventId }) => eventId));
       for (const { eventId, outcome } of slack.deliveries)
@@ -82,7 +82,7 @@ export async function measureDeliveries(
     };
     await until("acknowledgements", isAcknowledged, redeliveryMs);
     const made = slack.deliveries.slice(first);
-    // What has not been asked by now is asked with this, or lost.
+    // What was not asked before is asked with this question, or it is lost.
     for (const [index, person] of people.entries())
       person.sends({ channel: person.directMessages, thread: roots[index]!, text: `talk ${index} the end` });
     await until("the last answers", () => gateway.histories.size === talks);
@@ -159,13 +159,13 @@ async function readRefusals(child: Child): Promise<number> {
 
 interface CountingGateway {
   readonly url: string;
-  /** The whole request of the last turn of each talk, by its number. */
+  /** The whole request of the last turn of each talk, by the talk's number. */
   readonly histories: ReadonlyMap<number, string>;
   answered(): number;
   close(): Promise<void>;
 }
 
-/** Answers in two words, and keeps the request that contains "the end". */
+/** Starts a gateway that answers in two words, and keeps requests that contain "the end". */
 async function startCountingGateway(): Promise<CountingGateway> {
   const histories = new Map<number, string>();
   let answered = 0;
@@ -215,7 +215,7 @@ async function answer(response: ServerResponse): Promise<void> {
   response.end("data: [DONE]\n\n");
 }
 
-/** One line for people. */
+/** Describes the result in one line. */
 export function describeDeliveries(result: DeliveriesResult): string {
   const {
     mode,
@@ -238,7 +238,7 @@ export function describeDeliveries(result: DeliveriesResult): string {
   ].join("; ");
 }
 
-/** What a result misses of the aims: p99 below 50 ms, none lost, none doubled. */
+/** Lists the missed aims: p99 below 50 ms, nothing lost and nothing doubled. */
 export function listUnmetDeliveries({ mode, acknowledgedMs, lost, doubled }: DeliveriesResult): string[] {
   return [
     ...(acknowledgedMs.p99 < 50

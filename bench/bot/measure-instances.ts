@@ -8,23 +8,23 @@ import { createStage, type Stage } from "./stage.ts";
 import type { Talk } from "./talks.ts";
 import type { Turn } from "./turn-watch.ts";
 
-/** What one run of some instances on one Redis came to. */
+/** The result of one run of several instances on one Redis. */
 export interface InstancesResult {
   readonly instances: number;
   readonly conversations: number;
   readonly seconds: number;
   readonly turns: number;
-  /** Not answered within a minute, or refused as busy. */
+  /** The number of turns that were refused as busy or not answered within a minute. */
   readonly lost: number;
   readonly turnsPerSecond: number;
-  /** From the question to the whole answer, in seconds. */
+  /** The seconds from the question to the whole answer. */
   readonly wholeAnswerSeconds: { readonly p50: number; readonly p95: number };
-  /** Milliseconds of CPU a turn: of all instances, of Redis, and of the simulators in this process. */
+  /** CPU milliseconds per turn: of all instances, of Redis, and of the simulators in this process. */
   readonly cpuMs: { readonly parley: number; readonly redis: number; readonly simulators: number };
-  /** CPUs in use, of all that the machine has. */
+  /** The number of the machine's CPUs in use. */
   readonly cpusUsed: number;
   readonly rssMb: readonly number[];
-  /** Requests that were refused, by why, over the whole run. */
+  /** The number of refused requests by reason, over the whole run. */
   readonly refused: Readonly<Record<string, number>>;
   readonly redis: { readonly commands: number; readonly bytesKept: number; readonly bytesWritten: number };
 }
@@ -34,8 +34,8 @@ const connectWithinMs = 60_000;
 const answerWithinMs = 60_000;
 
 /**
- * People in so many Slack threads ask at the same time, and again after each answer and a pause, with Slack's limits lifted.
- * All instances share one Redis that has every acknowledged write on disk.
+ * People in many Slack threads ask at the same time, and again after each answer and a pause, without Slack's
+ * limits. All instances share one Redis that has every acknowledged write on disk.
  */
 export async function measureInstances(
   instances: number,
@@ -51,7 +51,7 @@ export async function measureInstances(
       started.push(await startInstance(stage, redis.url, index + 1));
     const children = started.map(({ child }) => child);
     const talks = Array.from({ length: conversations }, () => stage.talk("slack-thread"));
-    // Compiled code and opened threads.
+    // The first run compiles code and opens threads.
     await askFor(talks, { seconds: seconds / 3, pauseMs });
     const before = await readUse(client, children);
     const startedAt = performance.now();
@@ -92,12 +92,12 @@ export async function measureInstances(
 
 interface Instance {
   readonly child: Child;
-  /** Of its metrics. */
+  /** The address of its metrics. */
   readonly url: string;
 }
 
 async function startInstance(stage: Stage, storeUrl: string, connections: number): Promise<Instance> {
-  // Slack alone: it sends each event to one of the connections. Discord sends all to all.
+  // Only Slack is used, which sends each event to one connection. Discord sends all events to all.
   const { DISCORD_TOKEN: _token, DISCORD_API_URL: _url, ...env } = stage.env;
   const child = startChild([path.join(root, "src/main.ts")], {
     ...env,
@@ -115,7 +115,7 @@ async function startInstance(stage: Stage, storeUrl: string, connections: number
   return { child, url: /Health\s+(\S+)\/readyz/.exec(child.output())?.[1] ?? "" };
 }
 
-/** Each talk asks, waits for the whole answer, pauses and asks again, until the time is over. */
+/** Makes each talk ask, wait for the whole answer, pause and ask again until the time is over. */
 async function askFor(
   talks: readonly Talk[],
   { seconds, pauseMs }: { readonly seconds: number; readonly pauseMs: number },
@@ -124,7 +124,7 @@ async function askFor(
   const done: Turn[] = [];
   await Promise.all(
     talks.map(async (talk) => {
-      // Not all in the same millisecond.
+      // Talks must not all begin in the same millisecond.
       await delay(Math.random() * pauseMs);
       while (performance.now() < until) {
         done.push(await talk.ask(answerWithinMs));
@@ -169,7 +169,7 @@ async function readUse(client: { info(): Promise<string> }, children: readonly C
   };
 }
 
-/** One line for people. */
+/** Describes the result in one line. */
 export function describeInstances(result: InstancesResult): string {
   const { instances, conversations, wholeAnswerSeconds: whole, cpuMs, redis } = result;
   return [

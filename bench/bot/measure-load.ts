@@ -6,23 +6,23 @@ import { createStage } from "./stage.ts";
 import type { TurnKind } from "./talks.ts";
 import type { Turn } from "./turn-watch.ts";
 
-/** A steady stream of questions under the platforms' own limits, whether or not they are answered. */
+/** A steady stream of questions under the platforms' own limits, independent of the answers. */
 export interface Load {
   readonly group: string;
   readonly kind: TurnKind;
-  /** Questions a second. */
+  /** The number of questions per second. */
   readonly rate: number;
-  /** Different channels, each with a person of its own. */
+  /** The number of channels, each of which has its own person. */
   readonly channels: number;
   readonly script: Script;
-  /** The 0.95 quantile from the gateway's last piece to the final text, in seconds. */
+  /** The aim for the 0.95 quantile from the gateway's last piece to the final text, in seconds. */
   readonly finalWithinSeconds?: number;
-  /** The 0.99 quantile of acknowledgements, in milliseconds. */
+  /** The aim for the 0.99 quantile of acknowledgements, in milliseconds. */
   readonly acknowledgedWithinMs?: number;
   readonly without429?: boolean;
 }
 
-/** The loads of the issue's aims. */
+/** The loads with aims. */
 export const loads: readonly Load[] = [
   {
     group: "Discord, 20 mentions a second under 50 requests a second",
@@ -46,16 +46,16 @@ export const loads: readonly Load[] = [
     kind: "discord-slash",
     rate: 200,
     channels: 120,
-    // 20 tokens and more a turn would need more than one CPU, with any bot.
+    // With 20 or more tokens a turn, any bot would need more than one CPU.
     script: { thinkMs: 200, tokens: 3, gapMs: 20 },
     acknowledgedWithinMs: 50,
   },
 ];
 
-/** How long after the last question an answer may come and is not lost. */
+/** How long after the last question an answer may come without being lost. */
 const graceMs = 45_000;
 
-/** Runs one load for `seconds`, and notes what people got. */
+/** Runs one load for `seconds` and notes what people got. */
 export async function measureLoad(bot: Bot, load: Load, seconds: number, note: Note): Promise<void> {
   const stage = await createStage("platform");
   const child = await bot.startToUse(stage);
@@ -78,7 +78,7 @@ export async function measureLoad(bot: Bot, load: Load, seconds: number, note: N
     noteOutcome(load, turns, { bot, rateLimited: stage.rateLimited(), note });
     const isUnacknowledged =
       load.acknowledgedWithinMs !== undefined && turns.some(({ ackedAt }) => Number.isNaN(ackedAt));
-    // Its log says why.
+    // Its log tells the reason.
     if (isUnacknowledged || process.env["BENCH_DEBUG"] !== undefined) process.stderr.write(child.output());
     child.check();
   } catch (error) {

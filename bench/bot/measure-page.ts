@@ -9,20 +9,20 @@ import type { Note } from "./figures.ts";
 
 const main = path.join(import.meta.dirname, "..", "..", "src", "main.ts");
 const startWithinMs = 30_000;
-/** What an empty chat may weigh until it can be used, in kB (10^3 bytes), as it is transferred. */
+/** The highest transfer of an empty chat until it can be used, in kB (10^3 bytes). */
 const maxEmptyKb = 60;
 
-/** What a browser with an empty cache needed. Times are from the beginning of the navigation, in milliseconds. */
+/** What a browser with an empty cache needed, with times since the start of the navigation in ms. */
 interface Visit {
   readonly firstPaintMs: number;
   readonly usableMs: number;
-  /** Compressed bodies of what had arrived by then. */
+  /** The compressed bodies of everything that had arrived by then. */
   readonly kilobytes: number;
 }
 
 /**
- * The page in Chromium, each time with an empty cache: what is transferred, and when something is painted and the text
- * field is there, for an empty chat and for one with a long answer.
+ * Measures the page in Chromium with an empty cache: the transfer, the first paint and the time until the
+ * text field is there, for an empty chat and for one with a long answer.
  * @throws Error without Chromium
  */
 export async function measurePage({ visits }: { readonly visits: number }, note: Note): Promise<void> {
@@ -73,7 +73,7 @@ async function urlOf(child: Child): Promise<string> {
   }
 }
 
-/** The address of a chat with one answer that has all Markdown. */
+/** The address of a chat with one answer that has all kinds of Markdown. */
 async function makeChat(browser: StartedBrowser, url: string): Promise<string> {
   const { page } = await browser.open(url);
   await textField(page).fill("Show all Markdown");

@@ -20,7 +20,7 @@ const memory = (name: string, aim?: FigureName["aim"]): FigureName => ({
   aim,
 });
 
-/** Measures a start with an empty compile cache, then one with the cache of the first. */
+/** Measures a start with an empty compile cache, and then one with the cache of the first. */
 export async function measureStarts(name: BotName, note: Note): Promise<void> {
   const plain = await createBot(name, { compileCache: name === "parley" });
   try {
@@ -42,7 +42,7 @@ export async function measureStarts(name: BotName, note: Note): Promise<void> {
   }
 }
 
-/** Measures the memory of a bot that nobody has used for `idleMs`, after a start with a compile cache. */
+/** Measures the memory of a bot that was idle for `idleMs` after a start with a compile cache. */
 export async function measureIdleMemory(bot: Bot, idleMs: number, note: Note): Promise<void> {
   const stage = await createStage("platform");
   const { child } = await bot.start(stage);
@@ -58,7 +58,7 @@ export async function measureIdleMemory(bot: Bot, idleMs: number, note: Note): P
   }
 }
 
-/** Starts it once to fill its compile cache. */
+/** Starts the bot once to fill its compile cache. */
 export async function fillCompileCache(bot: Bot): Promise<void> {
   await timeStart(bot);
 }
@@ -67,7 +67,7 @@ async function timeStart(bot: Bot): Promise<number> {
   const stage = await createStage("platform");
   try {
     const { child, readyMs } = await bot.start(stage);
-    // Modules compiled after it is ready belong in the compile cache too.
+    // Modules that are compiled after it is ready belong in the compile cache too.
     await delay(500);
     await child.stop();
     return readyMs;

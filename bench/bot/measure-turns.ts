@@ -7,29 +7,29 @@ import type { Turn } from "./turn-watch.ts";
 
 /** How much is measured of each kind of turn. */
 export interface TurnAmounts {
-  /** Turns for CPU time, ten at a time. */
+  /** The number of turns for CPU time, ten at a time. */
   readonly cpuTurns: number;
-  /** Turns for times, one at a time. */
+  /** The number of turns for times, one at a time. */
   readonly timedTurns: number;
   /** How long the closed loops run. */
   readonly loopMs: number;
 }
 
 const lanes = 10;
-/** Fewer than there are channels on Discord: two questions at once in one would get one answer. */
+/** This is below the number of Discord's channels, because two questions in one would share an answer. */
 const cpuTalks = 60;
 const turnsPerTalk = 5;
 const quietMs = 500;
-/** People who ask at once. */
+/** The number of people who ask at once. */
 const loopLanes = 32;
-/** Slack takes about one post a second in a channel, which a bot may know by itself. */
+/** Slack takes about one post per second in a channel, which a bot may know. */
 const restMs = 1200;
-/** Between turns that are timed: a bot that stores the answer after it was shown is done with it by then. */
+/** The pause between timed turns, in which a bot can store the answer that it has shown. */
 const betweenTurnsMs = 100;
-/** A little more than a window of Slack's limits: a bot may count on what is documented although nothing refuses it. */
+/** A little more than a window of Slack's limits, because a bot may follow the documented ones. */
 const slackWindowMs = 62_000;
 
-/** Figures whose names are those of a kind of turn. */
+/** Figures that are named by a kind of turn. */
 const cpuFigure = (kind: TurnKind): FigureName => ({
   group: "CPU a turn, limits lifted",
   name: kind,
@@ -49,7 +49,7 @@ const askedFigure = (kind: TurnKind): FigureName => ({
   aim: { kind: "at-most-ratio", ratio: 1.2 },
 });
 
-/** CPU time of turns, ten at a time, and the times of turns one at a time. */
+/** Measures the CPU time of turns, ten at a time, and the times of turns one at a time. */
 export async function measureTurns(
   bot: Bot,
   kind: TurnKind,
@@ -61,7 +61,7 @@ export async function measureTurns(
   try {
     Object.assign(stage.gateway.script, { thinkMs: 0, tokens: 50, gapMs: 2 });
     const talks = Array.from({ length: cpuTalks }, () => stage.talk(kind));
-    // The first turn of a thread is another kind of turn, and a bot that runs for days has compiled its code.
+    // The first turn of a thread is of a different kind, and a bot that runs for days has compiled its code.
     const turnsEach = Math.ceil(amounts.cpuTurns / cpuTalks);
     await askAll(talks, turnsEach);
     await untilQuiet(stage);
@@ -70,7 +70,7 @@ export async function measureTurns(
     await untilQuiet(stage);
     note(cpuFigure(kind), bot.name, ((await child.cpuMs()) - before) / done.length);
 
-    // What is timed are turns of a calm hour, not the last of a crowd's.
+    // The timed turns should be those of a calm hour, not the last of a crowd's.
     if (kind.startsWith("slack")) await delay(slackWindowMs);
     Object.assign(stage.gateway.script, { thinkMs: 100, tokens: 20, gapMs: 5 });
     const timed = await askOneByOne(talks.slice(0, 3), amounts.timedTurns);
@@ -87,13 +87,13 @@ export async function measureTurns(
   }
 }
 
-/** What a closed loop must reach. */
+/** The turns per second that a closed loop must reach. */
 export const loopAims: Readonly<Partial<Record<TurnKind, number>>> = {
   "discord-slash": 900,
   "slack-thread": 645,
 };
 
-/** Turns a second of people who ask as soon as another one is answered, with short answers. */
+/** Measures the turns per second of people who ask as soon as an answer ends, with short answers. */
 export async function measureLoop(bot: Bot, kind: TurnKind, loopMs: number, note: Note): Promise<void> {
   const stage = await createStage("lifted");
   const child = await bot.startToUse(stage);
@@ -135,7 +135,7 @@ async function loop(stage: Stage, kind: TurnKind, forMs: number): Promise<{ turn
       const { talk, asked } = (isRested ? rested.shift() : undefined) ?? { talk: stage.talk(kind), asked: 0 };
       expectAnswered(await talk.ask());
       turns += 1;
-      // Not for ever: a history that grows would measure something else.
+      // The number of turns is limited, because a history that grows would measure something else.
       if (asked + 1 < turnsPerTalk) rested.push({ talk, asked: asked + 1, from: performance.now() + restMs });
     }
   };
@@ -143,7 +143,7 @@ async function loop(stage: Stage, kind: TurnKind, forMs: number): Promise<{ turn
   return { turns, ms: performance.now() - startedAt };
 }
 
-/** Asks so often in each talk, ten talks at a time, one after the other. */
+/** Asks several times in each talk, ten talks at a time. */
 async function askAll(talks: readonly Talk[], times: number): Promise<Turn[]> {
   const waiting = Array.from({ length: times }, () => talks).flat();
   const done: Turn[] = [];
@@ -155,7 +155,7 @@ async function askAll(talks: readonly Talk[], times: number): Promise<Turn[]> {
   return done;
 }
 
-/** One at a time, each a moment after the last: nobody asks in the millisecond in which another answer ends. */
+/** Asks one question at a time with a pause, because nobody asks at the moment when another answer ends. */
 async function askOneByOne(talks: readonly Talk[], turns: number): Promise<Turn[]> {
   const done: Turn[] = [];
   for (let turn = 0; turn < turns; turn += 1) {
@@ -170,7 +170,7 @@ function expectAnswered(turn: Turn): Turn {
   return turn;
 }
 
-/** Waits until the bot sends no more requests: what follows an answer is part of the turn. */
+/** Waits until the bot sends no more requests, because what follows an answer is part of the turn. */
 async function untilQuiet(stage: Stage): Promise<void> {
   for (let seen = -1; seen !== stage.requestCount();) {
     seen = stage.requestCount();

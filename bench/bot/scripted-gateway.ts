@@ -2,32 +2,32 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** How the gateway answers. May be changed between turns. */
+/** How the gateway answers. It may be changed between turns. */
 export interface Script {
-  /** Pause before the first token, in milliseconds. */
+  /** The pause before the first token, in milliseconds. */
   thinkMs: number;
   tokens: number;
-  /** Pause between tokens, in milliseconds. 0: all are written at once. */
+  /** The pause between tokens, in milliseconds. With 0 all are written at once. */
   gapMs: number;
 }
 
-/** @see {@link startScriptedGateway} */
+/** The gateway of {@link startScriptedGateway}. */
 export interface ScriptedGateway {
   readonly url: string;
   readonly script: Script;
-  /** `performance.now()` when the request of a turn arrived, by turn number. */
+  /** The `performance.now()` when the request of a turn arrived, by turn number. */
   readonly askedAt: Map<number, number>;
-  /** `performance.now()` right before the first token of a turn was written, by turn number. */
+  /** The `performance.now()` right before the first token of a turn was written, by turn number. */
   readonly firstTokenAt: Map<number, number>;
   /** The same for the last token. */
   readonly lastTokenAt: Map<number, number>;
   close(): Promise<void>;
 }
 
-/** The only model. */
+/** The id of the only model. */
 export const modelId = "bench/echo";
 
-/** Texts by which a turn is recognised in requests and in what people see. */
+/** Texts that identify a turn in requests and in what people see. */
 export const marks = {
   question: (turn: number): string => `question ${turn} of the bench`,
   first: (turn: number): string => `first${turn}.`,
@@ -35,8 +35,8 @@ export const marks = {
 };
 
 /**
- * Starts an OpenAI-compatible gateway that streams a scripted answer to the last question in the request. The first
- * and the last word contain the turn's number.
+ * Starts an OpenAI-compatible gateway that streams a scripted answer to the last question in the request. The
+ * first and the last word contain the turn's number.
  */
 export async function startScriptedGateway(): Promise<ScriptedGateway> {
   const script: Script = { thinkMs: 0, tokens: 50, gapMs: 2 };

@@ -10,30 +10,30 @@ import { createTurnWatch } from "./turn-watch.ts";
 /** The simulated platforms. */
 export type PlatformName = "discord" | "slack";
 
-/** `platform`: the platforms' own rate limits. `lifted`: none that could be reached. */
+/** `platform` applies the platforms' own rate limits. `lifted` has none that could be reached. */
 export type Limits = "platform" | "lifted";
 
-/** Simulators of both platforms and a gateway for one run of a bot, in this process. */
+/** Simulators of both platforms and a gateway in this process, for one run of a bot. */
 export interface Stage {
   /** Settings that connect a bot to it. */
   readonly env: Readonly<Record<string, string>>;
   readonly gateway: ScriptedGateway;
   isConnected(platform: PlatformName): boolean;
-  /** Open connections to Slack. */
+  /** The number of open connections to Slack. */
   slackConnections(): number;
   /** Whether the bot has registered `/ask`. */
   hasCommands(): boolean;
   /** Starts a conversation of the next person in the next channel. */
   talk(kind: TurnKind): Talk;
-  /** Requests to both platforms so far. */
+  /** The number of requests to both platforms so far. */
   requestCount(): number;
-  /** Requests that were refused for a rate limit so far. */
+  /** The number of requests so far that were refused for a rate limit. */
   rateLimited(): number;
   close(): Promise<void>;
 }
 
 const plenty = 10_000_000;
-/** Of a bot in a second, by its own setting. */
+/** The requests per second that a bot is allowed by its own setting. */
 const plentyRequests = 100_000;
 const plentyPerWindow = { limit: plenty, windowMs: 1000 };
 const liftedOnDiscord = {
@@ -60,7 +60,7 @@ export async function createStage(limits: Limits): Promise<Stage> {
   const watch = createTurnWatch(gateway);
   const talk = createTalks({ discord, slack }, watch);
 
-  // Both simulators record a request after handling it; the arrival is what counts here.
+  // Both simulators record a request after handling it, but its arrival is what counts here.
   const arrivedAt = new Map<string, number>();
   const noteArrival = (message: unknown): void => {
     const { request } = message as { request: IncomingMessage };
@@ -119,7 +119,7 @@ export async function createStage(limits: Limits): Promise<Stage> {
   };
 }
 
-/** Those whose limits are lifted. */
+/** The methods whose limits are lifted. */
 export const slackMethods = [
   "agents.sessions.setStatus",
   "apps.connections.open",
@@ -138,7 +138,7 @@ export const slackMethods = [
   "users.info",
 ];
 
-/** Calls a listener synchronously for every item added to a record: polling would be too coarse. */
+/** Calls a listener synchronously for every item that is added, because polling would be too coarse. */
 function onPush<T>(record: readonly T[], listener: (item: T) => void): void {
   const push = Array.prototype.push.bind(record as T[]);
   Object.defineProperty(record, "push", {

@@ -3,8 +3,8 @@ import type { SlackSimulator } from "../../test/simulators/slack/simulator.ts";
 import type { Turn, TurnWatch } from "./turn-watch.ts";
 
 /**
- * How people ask. `mention`: in a channel, each a conversation of its own. `thread`: mentions in one thread. `slash`:
- * the command `/ask`.
+ * How people ask. A `mention` in a channel is always a new conversation. `thread` mentions the bot in one
+ * thread. `slash` uses the command `/ask`.
  */
 export const turnKinds = [
   "discord-mention",
@@ -21,11 +21,11 @@ export interface Talk {
   ask(withinMs?: number): Promise<Turn>;
 }
 
-/** Channels and people of each platform, made before a bot connects. */
+/** The number of channels and people on each platform, made before a bot connects. */
 const places = 120;
 const turnWithinMs = 30_000;
 
-/** Returns a function that starts talks, each in another channel (of 120 on Discord). Call it before a bot connects. */
+/** Returns a function that starts talks in separate channels (120 on Discord). Call it before connecting. */
 export function createTalks(
   { discord, slack }: { readonly discord: DiscordSimulator; readonly slack: SlackSimulator },
   watch: Pick<TurnWatch, "follow">,
@@ -42,7 +42,7 @@ export function createTalks(
     const index = talks++;
     const there = onDiscord[index % places]!;
     const person = onSlack[index % places]!;
-    // Each talk has a channel of its own: about one post a second is for one channel, whatever a simulator allows.
+    // Each talk has its own channel, because the limit of about one post per second is per channel.
     const channel = kind.startsWith("slack") ? slack.channel(`channel-${index}`, [person]) : { id: "" };
     let thread: string | undefined;
     const send = (text: string): string | undefined => {

@@ -1,18 +1,18 @@
 import type { ScriptedGateway } from "./scripted-gateway.ts";
 import { marks } from "./scripted-gateway.ts";
 
-/** Times of one turn, as `performance.now()` of this process. NaN: it did not happen. */
+/** The times of one turn as `performance.now()` of this process. NaN means that it did not happen. */
 export interface Turn {
   readonly sentAt: number;
-  /** Arrival of the acknowledgement; interactions only. */
+  /** The arrival of the acknowledgement, for interactions only. */
   readonly ackedAt: number;
   readonly askedAt: number;
   readonly firstTokenAt: number;
-  /** When the gateway wrote the last piece of the answer. */
+  /** The time when the gateway wrote the last piece of the answer. */
   readonly lastTokenAt: number;
-  /** Arrival at the platform of the first request that contains the first token. */
+  /** The arrival at the platform of the first request that contains the first token. */
   readonly firstVisibleAt: number;
-  /** Arrival of the first request that contains the last token. NaN: the turn is lost. */
+  /** The arrival of the first request that contains the last token. NaN means that the turn is lost. */
   readonly lastVisibleAt: number;
 }
 
@@ -25,16 +25,16 @@ interface Watch {
 /** Follows turns from the question to the whole answer by the marks in their texts. */
 export interface TurnWatch {
   /**
-   * Sends a question and resolves when the platform has the whole answer, or when `withinMs` have passed: the turn is
-   * lost then. `send` gets the text of the question; what it returns names the interaction, if it is one.
+   * Sends a question and resolves when the platform has the whole answer, or after `withinMs`, when the turn
+   * is lost. `send` gets the text of the question and returns the interaction, if it is one.
    */
   follow(send: (text: string) => string | undefined, withinMs: number): Promise<Turn>;
-  /** A request that a platform has accepted; `at`: when it arrived. */
+  /** Inspects a request that a platform has accepted. `at` is its arrival. */
   inspect(content: unknown, at: number): void;
   acknowledged(interactionId: string, at: number): void;
 }
 
-/** @see {@link TurnWatch} */
+/** Creates a {@link TurnWatch}. */
 export function createTurnWatch(gateway: ScriptedGateway): TurnWatch {
   const watches = new Map<number, Watch>();
   const interactions = new Map<string, Watch>();

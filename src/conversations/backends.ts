@@ -4,7 +4,7 @@ import { redisStore } from "./redis/redis-store.ts";
 import { sqliteStore } from "./sqlite/sqlite-store.ts";
 import type { StoreBackend } from "./backend.ts";
 
-/** Every kind of store. A new one is a folder beside this file and a line here. */
+/** Every kind of store. A new one needs a folder beside this file and a line here. */
 const backends: readonly StoreBackend[] = [
   sqliteStore, // sqlite:
   redisStore, // redis:// and rediss://
@@ -14,7 +14,7 @@ const backends: readonly StoreBackend[] = [
 /** The store of a fresh installation. */
 export const defaultStoreUrl = "sqlite:data/parley.db";
 
-/** What is wrong with a store URL, as the end of "STORE_URL …"; `undefined`: nothing. Never quotes the URL. */
+/** Ends "STORE_URL …" if a store URL is wrong. It never quotes the URL. */
 export function storeUrlProblem(url: string): string | undefined {
   const backend = findBackend(url);
   return backend === undefined
@@ -23,8 +23,8 @@ export function storeUrlProblem(url: string): string | undefined {
 }
 
 /**
- * The backend that opens a URL.
- * @throws ParleyError `config` (unknown scheme, malformed URL)
+ * Finds the backend that opens a URL.
+ * @throws ParleyError `config` for an unknown scheme or a malformed URL
  */
 export function backendOf(url: string): StoreBackend {
   const backend = findBackend(url);
@@ -34,12 +34,12 @@ export function backendOf(url: string): StoreBackend {
   return backend;
 }
 
-/** Folder for data that is kept outside the store, which the store's URL names or `data`. May be relative. */
+/** A folder for data outside of the store, which the store's URL names, or `data`. It may be relative. */
 export function dataFolderOf(url: string): string {
   return findBackend(url)?.dataFolder(url) ?? "data";
 }
 
-/** Whether several processes may run turns on the store that a URL names. */
+/** Whether several processes may run turns on the store of a URL. */
 export function isSharedStore(url: string): boolean {
   return findBackend(url)?.isShared === true;
 }

@@ -10,34 +10,34 @@ import type { Encryption } from "./encryption.ts";
 import type { KeyValueStore } from "./key-value.ts";
 import { entryAt, folderOf } from "./store-keys.ts";
 
-/** Bytes kept beside a conversation under their SHA-256 in lower-case hex. Failures are ParleyErrors. */
+/** Bytes of a conversation under their SHA-256 in lower-case hex. Failures are ParleyErrors. */
 export interface BlobStore {
-  /** Durable when it resolves. Putting the same bytes again extends their time to live. */
+  /** Stores bytes durably. Storing the same bytes again extends their time to live. */
   put(conversationId: string, hash: string, blob: StoredBlob, ttlMs: number | undefined): Promise<void>;
-  /** @throws ParleyError `store-corrupt` when the bytes are not what was put */
+  /** @throws ParleyError `store-corrupt` if the bytes are not what was stored */
   get(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
   delete(conversationId: string, hashes: readonly string[]): Promise<void>;
-  /** Removes bytes without an entry: left by crashes and by expired entries. `now` in Unix ms. */
+  /** Removes bytes without an entry, which crashes and expired entries leave. `now` is in Unix ms. */
   sweep(now: number): Promise<void>;
-  /** Encrypts blobs outside the store's entries with the newest key; resolves to how many were rewritten. */
+  /** Encrypts blobs outside of entries with the newest key. Resolves to the number of rewritten blobs. */
   reencrypt(): Promise<number>;
 }
 
-/** Whether a string can be the name of a blob; anything else must never become part of a path. */
+/** Whether a string can name a blob. Anything else must never become part of a path. */
 function isBlobHash(hash: string): boolean {
   return /^[0-9a-f]{64}$/.test(hash);
 }
 
-/** @throws ParleyError `store-corrupt` when the bytes are not those that the hash names */
+/** @throws ParleyError `store-corrupt` if the bytes do not have this hash */
 function checkBlobHash(bytes: Uint8Array, hash: string): void {
   if (createHash("sha256").update(bytes).digest("hex") !== hash)
     throw new ParleyError("store-corrupt", `the blob ${hash} is damaged: restore it from a backup`);
 }
 
-/** What blob files work with. */
+/** The options of blob files. */
 interface BlobFilesOptions {
   readonly store: KeyValueStore;
-  /** `<folder>/<conversation>/<hash>`. */
+  /** The root of `<folder>/<conversation>/<hash>`. */
   readonly folder: string;
   readonly log: Log;
   readonly encryption: Encryption;
@@ -48,19 +48,19 @@ interface BlobEntry {
   readonly sizeBytes: number;
 }
 
-/** Ends the name of an encrypted file. */
+/** The suffix of an encrypted file. */
 const sealedSuffix = ".enc";
 
-/** A younger file may belong to a `put` in flight. */
+/** A younger file may belong to a `put` in progress. */
 const orphanAgeMs = 60 * 60 * 1000;
 
-/** Blobs as files: for one machine, where base64 in the store would cost ten times as much. */
+/** Stores blobs as files on one machine, because base64 in the store would cost ten times as much. */
 export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOptions): BlobStore {
   const plainFileOf = (conversationId: string, hash: string) => join(folder, folderOf(conversationId), hash);
   const sealedFileOf = (conversationId: string, hash: string) =>
     plainFileOf(conversationId, hash) + sealedSuffix;
 
-  /** Writes the file unless it exists; an existing one is touched, so that the sweep takes it for new. */
+  /** Writes the file if it is missing, and touches an existing one, so that the sweep treats it as new. */
   const ensure = async (conversationId: string, hash: string, bytes: Uint8Array) => {
     const file = (encryption.isOn ? sealedFileOf : plainFileOf)(conversationId, hash);
     const now = new Date(steadyClock.latest());
@@ -82,7 +82,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
       const entry: BlobEntry = { mediaType, sizeBytes: bytes.byteLength };
       await guard(() => ensure(conversationId, hash, bytes));
       await store.write([{ kind: "set", at: entryAt.blob(conversationId, hash), value: entry, ttlMs }]);
-      // A sweep may have removed an old file of these bytes meanwhile; from here on it finds the entry.
+      // A sweep may have just removed an old file of these bytes. From now on it finds the entry.
       await guard(() => ensure(conversationId, hash, bytes));
     },
     async get(conversationId, hash) {
@@ -99,7 +99,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
       return { bytes, mediaType: entry.mediaType };
     },
     async delete(conversationId, hashes) {
-      // Files first: a crash leaves entries without a file, which the next run deletes.
+      // Files are deleted first. A crash then leaves entries without a file, which the next run deletes.
       await guard(async () => {
         for (const hash of hashes.filter(isBlobHash)) {
           await unlessMissing(unlink(sealedFileOf(conversationId, hash)));
@@ -141,7 +141,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
   };
 }
 
-/** Encrypts one file with the newest key, bound to its name; returns false when it already was. */
+/** Encrypts a file with the newest key, bound to its name. It returns false if it already was. */
 async function reseal(
   root: string,
   { name, file }: { readonly name: string; readonly file: string },
@@ -158,7 +158,7 @@ async function reseal(
     throw new ParleyError("store-corrupt", "a blob that must be encrypted is not");
   const at = { space: "blob", key: `${name}/${hash}` } as const;
   const bytes = isSealed ? files.open(at, content) : content;
-  // Neither the name of a plain file nor that of one in an earlier form is bound to its content.
+  // Plain files and earlier forms do not bind the name to the content, so the content is checked.
   checkBlobHash(bytes, hash);
   await writeDurably(join(folder, hash + sealedSuffix), files.seal(at, bytes));
   if (!isSealed) await unlessMissing(unlink(join(folder, file)));
@@ -178,7 +178,7 @@ async function guard<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Atomic and durable, also through a power cut: bytes, then name, then the folder that holds the name. */
+/** Writes atomically and durably, even through a power cut: bytes, then name, then the folder of the name. */
 async function writeDurably(file: string, bytes: Uint8Array): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -223,18 +223,18 @@ async function removeIfEmpty(folder: string): Promise<void> {
   try {
     await unlessMissing(rmdir(folder));
   } catch (error) {
-    // A put has used the folder meanwhile.
+    // A put has used the folder in the meantime.
     if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
   }
 }
 
 interface ManagedBlob {
   readonly mediaType: string;
-  /** Absent where blobs were files. */
+  /** It is absent where blobs were files. */
   readonly base64?: string;
 }
 
-/** Blobs as entries of the store: for several machines that share no disk. */
+/** Stores blobs as entries, for several machines without a shared disk. */
 export function createBlobEntries(store: KeyValueStore): BlobStore {
   return {
     async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
@@ -257,7 +257,7 @@ export function createBlobEntries(store: KeyValueStore): BlobStore {
       // The entries expire by themselves.
     },
     async reencrypt() {
-      // Rewritten with all other entries.
+      // They are rewritten with all other entries.
       return 0;
     },
   };

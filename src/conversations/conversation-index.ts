@@ -13,7 +13,7 @@ import type { Log } from "../core/telemetry.ts";
 import { toTitle } from "../support/text.ts";
 import { type Slots, type Slot, toMessage } from "./slots.ts";
 
-/** Lists a conversation among those of its platform, as the one with the latest activity. `now` in Unix ms. */
+/** Lists a conversation for its platform as the most recently active one. `now` is in Unix ms. */
 export function indexActivity(conversationId: string, now: number): IndexChange[] {
   const platform = platformOf(conversationId);
   return [
@@ -27,23 +27,23 @@ export function indexActivity(conversationId: string, now: number): IndexChange[
   ];
 }
 
-/** Lists a conversation among those that an author has written in. */
+/** Lists a conversation among those in which an author has written. */
 export function indexAuthor(conversationId: string, authorId: string): IndexChange[] {
   return addTo(indexes.conversationsOf(authorId), conversationId);
 }
 
-/** Lists a conversation no more among those that an author has written in. */
+/** Removes a conversation from those in which an author has written. */
 export function unindexAuthor(conversationId: string, authorId: string): IndexChange[] {
   return removeFrom(indexes.conversationsOf(authorId), conversationId);
 }
 
-/** Lists a conversation among the pinned ones, or no more. */
+/** Adds a conversation to the pinned ones, or removes it. */
 export function indexPin(conversationId: string, isPinned: boolean): IndexChange[] {
   const index = indexes.pinned(platformOf(conversationId));
   return isPinned ? addTo(index, conversationId) : removeFrom(index, conversationId);
 }
 
-/** Moves a conversation from the places that it was within to those that it is within now. */
+/** Moves a conversation from the places where it was to those where it is now. */
 export function indexPlaces(
   conversationId: string,
   before: readonly string[],
@@ -73,7 +73,7 @@ export async function unindexConversation(
   ];
 }
 
-/** Platforms that have or had conversations. */
+/** The platforms that have or had conversations. */
 export async function readPlatforms(store: KeyValueStore): Promise<readonly string[]> {
   return readMembers(store, indexes.platforms);
 }
@@ -95,8 +95,8 @@ function removeFrom(index: string, conversationId: string): IndexChange[] {
 const pageSize = 500;
 
 /**
- * All members of a sorted index, lowest score first. Members with scores of their own are found whatever is removed
- * meanwhile: each page begins at the score where the last one ended.
+ * Reads all members of a sorted index, the lowest score first. Each page begins at the score where the last
+ * one ended, so members with unique scores are found even if others are removed at the same time.
  */
 export async function readMembers(
   store: Pick<KeyValueStore, "readIndex">,
@@ -104,7 +104,7 @@ export async function readMembers(
 ): Promise<readonly string[]> {
   const members = new Set<string>();
   let minScore: number | undefined;
-  // Of the members with that score, so many have been read.
+  // The number of members with that score that have been read.
   let offset = 0;
   for (;;) {
     const page = { order: "lowest-first", minScore, offset, max: pageSize } as const;
@@ -118,19 +118,19 @@ export async function readMembers(
   }
 }
 
-/** What lists work with. */
+/** The dependencies of lists. */
 interface ListOptions {
   readonly store: KeyValueStore;
   readonly slots: Slots;
   readonly log: Log;
 }
 
-/** So many members of an index are read at once. */
+/** How many members of an index are read at once. */
 const listPageSize = 200;
 
 type Found = Omit<ConversationSummary, "title" | "within" | "isPinned">;
 
-/** @see {@link Conversations.list} */
+/** Implements {@link Conversations.list}. */
 export async function listConversations(
   { store, slots, log }: ListOptions,
   prefix: string,
@@ -174,7 +174,7 @@ export async function* newestFirst(store: KeyValueStore, platform: string): Asyn
   }
 }
 
-/** With the name or title that was set, else the beginning of the first message. Three round trips in all. */
+/** Adds the name or title, or else the beginning of the first message, in three round trips altogether. */
 async function summarize(
   store: KeyValueStore,
   log: Log,
@@ -199,7 +199,7 @@ async function summarize(
   if (damaged > 0) log.error({ entries: damaged }, "titles of conversations are damaged");
   const readable = <T>(value: T | ParleyError) => (value instanceof ParleyError ? undefined : value);
   return found.flatMap((summary, index) => {
-    // Expired, and not swept yet.
+    // It has expired but is not swept yet.
     if (heads[index] !== true && settings[index] === undefined) return [];
     const { name, title, within, isPinned } = readable(settings[index]) ?? {};
     return [
@@ -213,7 +213,7 @@ async function summarize(
   });
 }
 
-/** The title of a conversation that has none of its own: the beginning of its first message, or a file's name. */
+/** The title of a conversation without one: the beginning of its first message, or a file's name. */
 export function toConversationTitle(first: Pick<StoredMessage, "parts"> | undefined): string {
   for (const part of first?.parts ?? []) {
     const title = toTitle("text" in part ? part.text : "name" in part ? part.name : "");

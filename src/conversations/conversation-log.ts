@@ -38,26 +38,26 @@ import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./
 import { entryAt, indexes, platformOf } from "./store-keys.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
 
-/** What the log works with. */
+/** The options of the log. */
 interface ConversationLogOptions {
   readonly store: KeyValueStore;
   readonly blobs: BlobStore;
   readonly log: Log;
-  /** Serializes the writes of this process by conversation, so that they do not compete for the same slot. */
+  /** Runs this process's writes of a conversation one by one, so that they do not compete for a slot. */
   readonly writers: KeyedQueue;
   /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
-  /** How long a message is kept, in milliseconds. Default: for ever. */
+  /** How many milliseconds a message is kept. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
 
-/** So many lost races for a slot in a row are a fault, not contention. */
+/** More lost races for a slot in a row are a fault, not contention. */
 const maxConflicts = 10_000;
 
 /**
- * The log of every conversation over a key-value store: one entry per message (a slot), written set-if-absent
- * together with its id, the new end and the indexes. Writers in several processes lose nothing, and an append costs
- * the same however long the conversation is.
+ * The log of every conversation over a key-value store. Each message is an entry (a slot), which is set if
+ * absent together with its id, the new end and the indexes. Several processes can write without losses, and
+ * an append always costs the same.
  */
 export function createConversationLog(options: ConversationLogOptions): Conversations {
   const { store, blobs, log, writers, clock = systemClock, retentionMs } = options;
@@ -68,7 +68,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     return store.get<ConversationSettings>(space, key);
   };
 
-  /** The settings of a conversation with what a message notes in them; no changes where it notes nothing. */
+  /** The changes of a conversation's settings that a message notes, which may be none. */
   const toNoting = async (
     conversationId: string,
     { within, room }: NotedWithMessage,
@@ -99,8 +99,8 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       const previous = { ...entryAt.slot(conversationId, position - 1), mustExist: true };
       const isKept = head?.keptFrom !== undefined && position > head.keptFrom;
       const failed = await store.writeIf(
-        // While a failover goes on, the end may have been read from a server with more than this one has. A message that
-        // stays missing is damage, which must not keep people from going on.
+        // During a failover the end may have been read from a server with more messages than this one. A
+        // message that stays missing is damage, which must not keep people from continuing.
         isKept && misses < confirmAfterMs.length ? [id, slot, previous] : [id, slot],
         [
           { kind: "set", at: slot, value: message, ttlMs: retentionMs },
@@ -193,7 +193,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       await store.update<Slot>(
         entryAt.slot(conversationId, position),
         (slot) =>
-          // Erased, and maybe the position of another message since.
+          // It was erased, and its position may hold another message.
           "forgotten" in slot || slot.id !== messageId ? undefined : { ...slot, shownAs: [...keys] },
         "soon",
       );
@@ -254,25 +254,25 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
   };
 }
 
-/** The message with the versions that it has in the place of `before`. */
+/** The message with the versions that it has in place of `before`. */
 function replacing(
   message: StoredMessage,
   before: StoredMessage,
   earlier: "erased" | "version" | "continued",
 ): StoredMessage {
   if (earlier === "erased") return message;
-  // The same attempt has stored its answer twice, where the process was stopped in between.
+  // After a stop in between, the same attempt may have stored its answer twice.
   const isAnother = earlier === "version" && before.attempt !== message.attempt;
   const versions = boundVersions([...(before.versions ?? []), ...(isAnother ? toVersions(before) : [])]);
   return versions.length === 0 ? message : { ...message, versions };
 }
 
-/** So many conversations are read at once, with so many of the latest messages of each. */
+/** How many conversations are read at once, with how many latest messages of each. */
 const conversationsAtOnce = 3;
 const latestMessages = 10;
-/** So many earlier messages of one conversation are read at once: each may hold a million characters of files. */
+/** How many earlier messages of a conversation are read at once. Each may hold a million characters. */
 const earlierMessages = 16;
-/** Of each text: attached documents are longer, and folding them takes time. */
+/** The limit for each text, because attached documents are longer and folding them takes time. */
 const maxSearchedChars = 200_000;
 
 interface Candidate {
@@ -281,8 +281,8 @@ interface Candidate {
 }
 
 /**
- * Reads the messages of a platform's conversations, the newest first, until enough is found or the time is up. Values
- * may be encrypted, so that no backend can search them. Damaged messages are left out.
+ * Reads the messages of a platform's conversations, newest first, until enough is found or the time is up.
+ * Values may be encrypted, so no backend can search them. Damaged messages are left out.
  * @see {@link Conversations.search}
  */
 async function searchConversations(
@@ -297,7 +297,7 @@ async function searchConversations(
   const endsAt = clock.monotonic() + search.maxMs;
   for await (const batch of batches(candidates(store, prefix, search), conversationsAtOnce)) {
     for (const one of await readBatch(store, batch)) {
-      // Others get a turn between the conversations.
+      // Other work gets a turn between the conversations.
       await turnOfLoop();
       search.signal.throwIfAborted();
       const result = await searchOne(store, one, text);
@@ -315,12 +315,12 @@ interface Searched {
   readonly candidate: Candidate;
   readonly next: number;
   readonly settings: ConversationSettings;
-  /** The newest messages first, up to `from`. */
+  /** The messages down to `from`, newest first. */
   readonly messages: readonly StoredMessage[];
   readonly from: number;
 }
 
-/** Heads, settings and the latest messages of several conversations: three round trips in all. */
+/** Reads heads, settings and latest messages of several conversations in three round trips altogether. */
 async function readBatch(store: KeyValueStore, batch: readonly Candidate[]): Promise<Searched[]> {
   const keysOf = (at: (id: string) => { readonly key: string }) =>
     batch.map(({ conversationId }) => at(conversationId).key);
@@ -371,7 +371,7 @@ async function searchOne(
   }
   const given = settings.name ?? settings.title;
   if (match === undefined && (given === undefined || !text.matches(given))) return undefined;
-  // With a match in a later message the first one may not have been read.
+  // If a later message matches, the first one may not have been read.
   const start = entryAt.slot(conversationId, 0);
   const title = given ?? toConversationTitle(first ?? toMessage(readable(await readOne(store, start.key))));
   return { ...candidate, title, ...(match === undefined ? {} : { message: match }) };
@@ -383,7 +383,7 @@ async function readOne(store: KeyValueStore, key: string): Promise<Slot | Parley
 }
 
 function toMatch(message: StoredMessage, text: TextSearch): FoundConversation["message"] {
-  // People do not see it where the answer was made again.
+  // People do not see it if the answer was made again.
   if (message.outcome === "failed") return undefined;
   const said = message.parts.map(wordsOf).join("\n");
   if (!text.matches(said)) return undefined;
@@ -414,7 +414,7 @@ async function* candidates(
   const cursor = fromCursor(after);
   for await (const one of newestFirst(store, platformOf(prefix))) {
     if (!one.conversationId.startsWith(prefix) || isWanted?.(one.conversationId) === false) continue;
-    // Those of the same millisecond may come twice, and none is left out.
+    // Conversations of the same millisecond may appear twice, so that none is left out.
     if (cursor !== undefined && one.updatedAt > cursor.updatedAt) continue;
     if (one.conversationId !== cursor?.conversationId) yield one;
   }
@@ -456,17 +456,17 @@ const maxWords = 8;
 const beforeChars = 50;
 const excerptChars = 200;
 
-/** What a text is searched for. */
+/** Searches texts for words. */
 interface TextSearch {
-  /** There is nothing to look for. */
+  /** Whether there is nothing to search for. */
   readonly isEmpty: boolean;
   /** Whether the text has all words. */
   matches(text: string): boolean;
-  /** A line around the first of the words that the text has, with all of them marked. */
+  /** A line around the first word that the text has, with all words marked. */
   excerpt(text: string): readonly ExcerptPart[];
 }
 
-/** Looks for all words of a text, at most eight. Upper and lower case and accents do not count. */
+/** Searches for all words of a text, at most eight, without regard to case and accents. */
 export function createTextSearch(text: string): TextSearch {
   const words = [...new Set(fold(text).split(/\s+/))].filter((word) => word !== "").slice(0, maxWords);
   return {
@@ -490,7 +490,7 @@ export function createTextSearch(text: string): TextSearch {
   };
 }
 
-/** Without accents and capitals. */
+/** Removes accents and capitals. */
 function fold(text: string): string {
   // oxlint-disable-next-line no-control-regex -- the whole range of ASCII
   if (/^[\u0000-\u007F]*$/.test(text)) return text.toLowerCase();
@@ -500,7 +500,7 @@ function fold(text: string): string {
     .toLowerCase();
 }
 
-/** The position in the text that a position in its folded form came from. */
+/** The position in the text of a position in its folded form. */
 function toOriginal(text: string, folded: string, position: number): number {
   if (folded.length === text.length) return position;
   let at = 0;
@@ -513,7 +513,7 @@ function toOriginal(text: string, folded: string, position: number): number {
   return at;
 }
 
-/** The beginning of the word at a position, unless that is far. */
+/** The beginning of the word at a position, unless it is far away. */
 function wordStart(text: string, at: number): number {
   if (at <= 0) return 0;
   const space = text.slice(at, at + beforeChars - 1).search(/\s/);

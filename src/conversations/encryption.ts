@@ -4,42 +4,42 @@ import { ParleyError } from "../core/errors.ts";
 import type { Sealer } from "../core/platform-module.ts";
 import type { EntryAddress } from "./backend.ts";
 
-/** How a stored value is encrypted. `bound`: to its address, so that it opens under no other. `plain`: not at all. */
+/** How a stored value is encrypted. `bound` ties it to its address, `plain` is not encrypted. */
 type SealedForm = "plain" | "bound";
 
 /**
- * Encryption at rest of entries and blob files. Without keys nothing is encrypted and encrypted values are refused;
- * entries have a checksum then.
+ * Encryption at rest of entries and blob files. Without keys nothing is encrypted, entries have a checksum,
+ * and encrypted values are refused.
  */
 export interface Encryption {
   /** Whether new values are encrypted. */
   readonly isOn: boolean;
-  /** Whether `plain` values are read too. At first they are not. Without keys it has no effect. */
+  /** Whether `plain` values can be read too, at first false. It has no effect without keys. */
   acceptsPlain: boolean;
-  /** @throws ParleyError from `open`: `store-corrupt` (damaged, moved, refused form), `config` (its key is missing) */
+  /** @throws ParleyError `store-corrupt` (damaged, moved, wrong form) or `config` (no such key) in `open` */
   readonly entries: Forms<string> & { readonly formOf: (stored: string) => SealedForm };
-  /** The same for bytes in a file. `plain` ones are not opened while encryption is on: their names tell them apart. */
+  /** The same for bytes in a file. File names mark plain ones, which are not opened during encryption. */
   readonly files: Forms<Uint8Array>;
 }
 
 interface Forms<T> {
   readonly seal: (at: EntryAddress, value: T) => T;
   readonly open: (at: EntryAddress, stored: T) => T;
-  /** Whether a stored value is as it would be written now; `reencrypt` rewrites the others. */
+  /** Whether a stored value has the form of new ones. `reencrypt` rewrites the others. */
   readonly isCurrent: (stored: T) => boolean;
 }
 
-/** Begins sealed bytes. */
+/** The beginning of sealed bytes. */
 const magic = Buffer.from("parley2\0");
 
-/** Begins encrypted entries; JSON never begins with it. */
+/** The beginning of encrypted entries, with which JSON never begins. */
 const prefix = "enc2:";
 
 /**
- * Seals files outside the store with the first key and opens with any. The name is associated data: sealed bytes open
- * under no other. `open` throws `store-corrupt` (plain, damaged or of another name) or `config` (their key is
- * missing). Without keys (`isOn` false) bytes stay as they are.
- * @throws ParleyError `config` when a key is not 32 bytes in base64 or hex
+ * Seals files outside of the store with the first key and opens with any. The name is associated data, so
+ * sealed bytes open under no other name. `open` throws `store-corrupt` (plain, damaged or under another name)
+ * or `config` (no such key). Without keys (`isOn` false) bytes stay unchanged.
+ * @throws ParleyError `config` if a key is not 32 bytes in base64 or hex
  */
 export function createSealer(keys: readonly string[] = []): Sealer & { readonly isOn: boolean } {
   const ring = createKeyRing(keys);
@@ -55,9 +55,9 @@ export function createSealer(keys: readonly string[] = []): Sealer & { readonly 
 }
 
 /**
- * Writes with the first key and reads with any: to change keys, put the new one first and keep the old one until
- * everything is rewritten.
- * @throws ParleyError `config` when a key is not 32 bytes in base64 or hex
+ * Writes with the first key and reads with any. To change keys, put the new one first and keep the old one
+ * until everything is rewritten.
+ * @throws ParleyError `config` if a key is not 32 bytes in base64 or hex
  */
 export function createEncryption(keys: readonly string[] = []): Encryption {
   const ring = createKeyRing(keys);
@@ -116,7 +116,7 @@ function openBytes(ring: KeyRing, associatedData: Buffer, sealed: Uint8Array): B
 const toEntryData = ({ space, key }: EntryAddress) => toData("entry", `${space}\0${key}`);
 const toFileData = ({ space, key }: EntryAddress) => toData("file", `${space}\0${key}`);
 
-/** UTF-16, since UTF-8 would encode all lone surrogates alike. */
+/** The encoding is UTF-16, because UTF-8 would encode all lone surrogates alike. */
 function toData(kind: "bytes" | "entry" | "file", name: string): Buffer {
   return Buffer.from(`${kind}\0${name}`, "utf16le");
 }
@@ -126,20 +126,20 @@ function notEncrypted(): ParleyError {
 }
 
 /**
- * A stored value that is not encrypted carries a checksum over its address and its text, as a second field of its
- * JSON. @see docs/decisions/lost-and-damaged-data.md
+ * A stored value without encryption has a checksum over its address and text, as a second field of its JSON.
+ * @see docs/decisions/lost-and-damaged-data.md
  */
 const suffix = /^,"crc":"([0-9a-f]{8})"\}$/;
 const suffixChars = 18;
 
-/** `text`: JSON of an object with one field or more. */
+/** Adds the checksum. `text` is the JSON of an object with at least one field. */
 export function addChecksum(at: EntryAddress, text: string): string {
   return `${text.slice(0, -1)},"crc":"${checksumOf(at, text)}"}`;
 }
 
 /**
- * The text without its checksum; as it is when it has none.
- * @throws ParleyError `store-corrupt` when the text was changed, or stored under another address
+ * Removes the checksum, or returns a text without one unchanged.
+ * @throws ParleyError `store-corrupt` if the text was changed or stored under another address
  */
 export function checkChecksum(at: EntryAddress, stored: string): string {
   const checksum = suffix.exec(stored.slice(-suffixChars))?.[1];
@@ -155,18 +155,18 @@ function checksumOf({ space, key }: EntryAddress, text: string): string {
   return crc32(`${space}\0${key}\0${text}`).toString(16).padStart(8, "0");
 }
 
-/** AES-256-GCM with several keys: a new nonce for every value, the key identified by its fingerprint. */
+/** AES-256-GCM with several keys. Each value has a new nonce, and the fingerprint identifies its key. */
 interface KeyRing {
   /** Whether there is a key. */
   readonly isOn: boolean;
-  /** With the newest key: fingerprint (4 bytes), nonce (12), tag (16), then the text. */
+  /** Encrypts with the newest key to fingerprint (4 bytes), nonce (12), tag (16) and text. */
   readonly encrypt: (bytes: Uint8Array, associatedData: Uint8Array) => Buffer;
   /**
-   * With any key.
-   * @throws ParleyError `store-corrupt` (damaged, or other associated data), `config` (its key is missing)
+   * Decrypts with any key.
+   * @throws ParleyError `store-corrupt` (damaged, or other associated data), `config` (no such key)
    */
   readonly decrypt: (sealed: Uint8Array, associatedData: Uint8Array) => Buffer;
-  /** @throws ParleyError `store-corrupt` (truncated) */
+  /** @throws ParleyError `store-corrupt` if the value is truncated */
   readonly isWithNewest: (sealed: Uint8Array) => boolean;
 }
 
@@ -179,7 +179,7 @@ interface Key {
 
 /**
  * Encrypts with the first key and decrypts with any.
- * @throws ParleyError `config` when a key is not 32 bytes in base64 or hex
+ * @throws ParleyError `config` if a key is not 32 bytes in base64 or hex
  */
 function createKeyRing(keys: readonly string[] = []): KeyRing {
   const ring = keys.map(parseKey);
@@ -218,7 +218,7 @@ function createKeyRing(keys: readonly string[] = []): KeyRing {
   };
 }
 
-/** What is wrong with the form of keys, as the end of "STORE_ENCRYPTION_KEYS …"; `undefined`: nothing. Never quotes one. */
+/** Ends "STORE_ENCRYPTION_KEYS …" if the form of a key is wrong. It never quotes a key. */
 export function encryptionKeysProblem(keys: readonly string[]): string | undefined {
   const at = keys.findIndex((key) => toSecret(key) === undefined);
   if (at === -1) return undefined;

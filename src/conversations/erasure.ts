@@ -18,22 +18,22 @@ import { type Slots, createSlots, type Head, type Slot, type Tombstone } from ".
 import { entryAt, indexes } from "./store-keys.ts";
 
 /**
- * The erasing part of {@link Archive}. Erased data is removed from the service's files too. Each method can be run
- * again after a crash and completes the work. Running turns may write anew: let them end first.
+ * The erasing part of {@link Archive}. Erased data is removed from the service's files too. Each method can
+ * be repeated after a crash and completes the work. Running turns may write again, so let them end first.
  */
 export type Erasure = Omit<Archive, "exportConversation">;
 
-/** What erasure works with. */
+/** The options of the erasure. */
 interface ErasureOptions {
   readonly store: KeyValueStore;
   readonly blobs: BlobStore;
-  /** The queue of the log's writers, by conversation. */
+  /** The queue for the log's writes by conversation. */
   readonly writers: KeyedQueue;
-  /** Erases a person's usage with everything else of the person. */
+  /** Erases a person's usage together with all other data of the person. */
   readonly spending: Pick<SpendingLedger, "forgetPerson">;
   /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
-  /** How long a message is kept, in milliseconds. Default: for ever. */
+  /** How many milliseconds a message is kept. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
 
@@ -43,7 +43,7 @@ const noPosition = -1;
 /** How long after its removal a message may still be delivered. */
 const lateMs = 24 * 60 * 60 * 1000;
 
-/** @see {@link Erasure} */
+/** Creates {@link Erasure}. */
 export function createErasure(options: ErasureOptions): Erasure {
   const { store, blobs, writers, spending, retentionMs } = options;
   const slots = createSlots(store, options.clock);
@@ -57,7 +57,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     );
   };
 
-  /** From now on, missing messages of the conversation are not damage. */
+  /** Makes missing messages of the conversation not count as damage from now on. */
   const allowGaps = async (conversationId: string): Promise<Change[]> => {
     const head = await slots.head(conversationId);
     if (head?.keptFrom === undefined) return [];
@@ -66,7 +66,7 @@ export function createErasure(options: ErasureOptions): Erasure {
   };
 
   const eraseConversation = async (conversationId: string): Promise<ErasureReport> => {
-    // Interrupted, the messages that are gone must not look lost.
+    // If the erasure is interrupted, the erased messages must not look lost.
     const changes: Change[] = [...(await allowGaps(conversationId))];
     let messages = 0;
     for await (const { position, message, id } of slots.all(conversationId)) {
@@ -78,7 +78,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     await eraseBlobs(conversationId, hashes);
     await writeBatches(store, changes);
     await eraseAnsweredEvents(store, { conversationId });
-    // Last: as long as these exist, an interrupted deletion can be found and completed.
+    // These are erased last, because an interrupted deletion can be found and completed while they exist.
     await store.write([
       { kind: "delete", at: entryAt.head(conversationId) },
       { kind: "delete", at: entryAt.settings(conversationId) },
@@ -87,19 +87,19 @@ export function createErasure(options: ErasureOptions): Erasure {
     return { messages, blobs: hashes.length, conversations: messages > 0 ? 1 : 0 };
   };
 
-  /** Leaves tombstones. The ids stay known, so that a late delivery of the same event is not stored anew. */
+  /** Replaces messages by tombstones. Their ids stay known, so that a late delivery is not stored again. */
   const eraseMessages = async (conversationId: string, scan: ErasureScan): Promise<ErasureReport> => {
     const { selected, isFirstSelected, outdated } = scan;
     const hashes = [...new Set([...scan.hashes, ...scan.versionHashes])];
     await eraseBlobs(conversationId, hashes);
-    // While the messages still select them.
+    // This happens while the messages still select the versions.
     for (const { position, message } of outdated)
       await store.update<Slot>(entryAt.slot(conversationId, position), (slot) =>
         "forgotten" in slot || slot.id !== message.id ? undefined : withoutVersions(slot),
       );
-    // Before the messages: an interrupted erasure is repeated only as long as it selects something.
+    // This comes before the messages, because a repetition needs messages that it can select.
     await eraseFromSettings(conversationId, selected, isFirstSelected);
-    // What is left of them expires before the messages around them.
+    // The tombstones expire before the messages around them.
     if (retentionMs !== undefined) await writeBatches(store, await allowGaps(conversationId));
     await writeBatches(
       store,
@@ -135,7 +135,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     return { messages, blobs: (await blobHashes(store, conversationId)).length, conversations: 1 };
   };
 
-  /** Has messages that are not stored refused from now on: then no other process stores one behind a scan. */
+  /** Refuses messages that are not stored from now on, so that no process stores one after the scan. */
   const refuseLate = async (conversationId: string, ids: readonly string[]): Promise<void> => {
     const entries = ids.map((id) => entryAt.messageId(conversationId, id));
     const known = await store.hasMany(
@@ -171,7 +171,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     const kept = new Set(hashesOf(message));
     const settings = entryAt.settings(conversationId);
     const { title } = (await store.get<ConversationSettings>(settings.space, settings.key)) ?? {};
-    // Only then the whole conversation has to be read.
+    // Only then the whole conversation must be read.
     if (title !== undefined || hashesOf(before).some((hash) => !kept.has(hash))) {
       const scan = await scanConversation(slots, conversationId, ({ id: each }) => each === message.id);
       await eraseBlobs(
@@ -188,7 +188,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     return isReplaced;
   };
 
-  /** A title is made of the first message; a reset that points to an erased message would reset nothing. */
+  /** Erases a title that was made from the first message, and moves a reset that names an erased message. */
   const eraseFromSettings = async (
     conversationId: string,
     selected: ErasureScan["selected"],
@@ -210,7 +210,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     await store.write([{ kind: "set", at, value, ttlMs: outliving(retentionMs) }]);
   };
 
-  /** Runs work on one conversation, or on every conversation that the author has written in. */
+  /** Runs work on one conversation, or on every conversation in which the author has written. */
   const overConversations = async (
     { conversationId, authorId }: { readonly conversationId: string | undefined; readonly authorId: string },
     work: (id: string) => Promise<ErasureReport>,
@@ -224,7 +224,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     return sum;
   };
 
-  /** How many settings the author made for themselves. */
+  /** Counts the settings that the author made for themselves. */
   const countSettings = async (authorId: string): Promise<ErasureReport> => {
     const at = entryAt.layer(authorId);
     const settings = Object.keys((await store.get<LayerValues>(at.space, at.key)) ?? {}).length;
@@ -265,7 +265,7 @@ export function createErasure(options: ErasureOptions): Erasure {
   };
 }
 
-/** Whether a stored message holds a later edit than another form of it. */
+/** Whether a stored message has a later edit than the other form. */
 function isLater(stored: Pick<StoredMessage, "editedAt">, other: StoredMessage): boolean {
   return (stored.editedAt ?? -Infinity) > (other.editedAt ?? -Infinity);
 }
@@ -284,10 +284,10 @@ function add(one: ErasureReport, other: ErasureReport): ErasureReport {
   };
 }
 
-/** What one pass over a conversation found. */
+/** The result of one pass over a conversation. */
 interface ErasureScan {
   readonly selected: readonly SelectedMessage[];
-  /** Number of all messages. */
+  /** The number of all messages. */
   readonly messages: number;
   /** Whether a user message is left. */
   readonly othersWrote: boolean;
@@ -296,9 +296,9 @@ interface ErasureScan {
   /** Hashes of the blobs that only selected messages show. */
   readonly hashes: readonly string[];
   readonly isFirstSelected: boolean;
-  /** Remaining answers to selected questions, which have earlier versions. */
+  /** Remaining answers to selected questions that have earlier versions. */
   readonly outdated: readonly Pick<SelectedMessage, "position" | "message">[];
-  /** Hashes of the blobs that only those versions, and selected messages, show. */
+  /** Hashes of the blobs that only those versions and selected messages show. */
   readonly versionHashes: readonly string[];
   /** The position after the last message. */
   readonly end: number;
@@ -308,13 +308,13 @@ interface ErasureScan {
 interface SelectedMessage {
   readonly position: number;
   readonly message: StoredMessage;
-  /** Id of the last message before it that remains. */
+  /** The id of the last message before it that remains. */
   readonly previousId: string | undefined;
 }
 
 /**
- * Reads a conversation once and selects messages of it.
- * @throws ParleyError `store-corrupt` when a message is damaged: whose it is cannot be known
+ * Reads a conversation once and selects messages.
+ * @throws ParleyError `store-corrupt` if a message is damaged, because its author is then unknown
  */
 async function scanConversation(
   slots: Slots,
@@ -323,7 +323,7 @@ async function scanConversation(
 ): Promise<ErasureScan> {
   const selected: SelectedMessage[] = [];
   const remainingBlobs = new Set<string>();
-  /** Ids and turns of what is selected, as answers name their questions. */
+  /** Ids and turns of the selected questions, because answers name either. */
   const questions = new Set<string>();
   const outdated: { position: number; message: StoredMessage }[] = [];
   let previousId: string | undefined;

@@ -15,10 +15,10 @@ import { entryAt } from "./store-keys.ts";
 import { createSlots } from "./slots.ts";
 
 /**
- * A conversation as files: `conversation.md` to read, `conversation.json` with everything that is stored, earlier versions of answers included, and
- * every picture and voice note, which the Markdown links to. Each file is read as it is consumed: a long conversation
- * is never in memory as a whole.
- * @throws ParleyError `store-corrupt` when a message is damaged
+ * Exports a conversation as files: `conversation.md` for reading, `conversation.json` with everything that is
+ * stored, including earlier versions of answers, and every picture and voice note, to which the Markdown
+ * links. Each file is read as it is consumed, so a long conversation is never in memory as a whole.
+ * @throws ParleyError `store-corrupt` if a message is damaged
  */
 export async function exportConversation(
   store: KeyValueStore,
@@ -75,7 +75,7 @@ async function* toBytes(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Arra
   for await (const piece of pieces) yield Buffer.from(piece);
 }
 
-/** An object with the messages as its last field, one after the other. */
+/** Writes an object whose last field is the list of messages. */
 async function* toJson(
   whole: Readonly<Record<string, unknown>>,
   messages: AsyncIterable<StoredMessage>,

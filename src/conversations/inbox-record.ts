@@ -7,18 +7,18 @@ import { indexes, entryAt } from "./store-keys.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** How long an answered event stays known at least, so that a late delivery is a duplicate. */
+/** The shortest time that an answered event stays known, so that a late delivery is a duplicate. */
 export const answeredTtlMs = dayMs;
 
-/** Of what is kept for ever: indexes need a time. */
+/** The time to live of everything that is kept for ever, because indexes need a time. */
 const foreverMs = 100 * 365 * dayMs;
 
-/** A turn's progress says where its reply is; it must outlast the longest outage that a start recovers from. */
+/** A turn's progress tells where its reply is, so it must outlast the longest outage before a recovery. */
 const turnTtlMs = 90 * dayMs;
 
 /**
- * How long an answered event is kept, so that people can have it answered anew: as long as its message, in milliseconds.
- * @param retentionMs how long messages are kept; default for ever
+ * How many milliseconds an answered event is kept: as long as its message, so that it can be answered anew.
+ * @param retentionMs how long messages are kept, by default for ever
  */
 export function keptMs({ acceptedAt }: Pick<InboxRecord, "acceptedAt">, retentionMs?: number): number {
   if (retentionMs === undefined) return foreverMs;
@@ -26,59 +26,59 @@ export function keptMs({ acceptedAt }: Pick<InboxRecord, "acceptedAt">, retentio
 }
 
 /**
- * An accepted event as it is stored. Each write of it expects the version that was read: that is how two processes, two
- * clicks, an edit and a crash never both win.
+ * An accepted event as it is stored. Each write expects the version that was read, so that of two processes,
+ * two presses, an edit and a crash only one wins.
  */
 export interface InboxRecord {
   readonly event: IncomingEvent;
   readonly acceptedAt: number;
-  /** Raised with each write. Default 0. */
+  /** It rises with each write. Default 0. */
   readonly version?: number;
   /** The latest attempt at a turn with this event that a process has claimed. Default 0. */
   readonly attempts?: number;
   readonly isClosed?: true;
-  /** Its content was erased. Only the key is left of a closed one. */
+  /** Whether its content was erased. A closed one then has only its key. */
   readonly isForgotten?: true;
-  /** Of an open event that was answered before. */
+  /** Set on an open event that was answered before. */
   readonly redo?: OpenRedo;
-  /** Of an open event whose turn was stopped: the person's name. */
+  /** The name of the person who stopped the turn of an open event. */
   readonly stoppedBy?: string;
-  /** The answer so far, of the first event of a stopped turn. */
+  /** The partial answer, on the first event of a stopped turn. */
   readonly stoppedAnswer?: StoppedAnswer;
-  /** It had been answered when it was edited, and is open again. */
+  /** Whether it was answered when it was edited, and is open again. */
   readonly wasAnswered?: true;
 }
 
-/** What every form of a record keeps of the one before it. */
+/** The fields that every new form of a record takes from the one before. */
 export function nextOf({ acceptedAt, version = 0, attempts }: InboxRecord) {
   return { acceptedAt, version: version + 1, ...(attempts === undefined ? {} : { attempts }) };
 }
 
-/** An open event's record once it is answered. An edited call is erased, because it has the earlier words. */
+/** The record of an answered event. An edited call is erased, because it has the earlier words. */
 export function toClosed(record: InboxRecord): InboxRecord {
   const { event, isForgotten } = record;
   if (event.kind === "call" && event.edit !== undefined) return toErased(event.key, record);
   return { event, ...nextOf(record), isClosed: true, ...(isForgotten === true ? { isForgotten } : {}) };
 }
 
-/** An answered event's record once its turn is to run again. */
+/** The record of an answered event whose turn is to run again. */
 export function toReopened(record: InboxRecord, event = record.event): InboxRecord {
   return { event, ...nextOf(record) };
 }
 
-/** Position of an event among the open events; finer than the clock. */
+/** The position of an event among the open events, which is finer than the clock. */
 export function orderOf({ acceptedAt }: Pick<InboxRecord, "acceptedAt">): number {
   return acceptedAt * 1000;
 }
 
-/** What is left of an open event whose reply is still to be ended: where it is. */
+/** The rest of an erased event whose reply must still be ended: the place of the reply. */
 export function toWithdrawn(record: InboxRecord): InboxRecord {
   const { event: erased } = toErased(record.event.key, undefined);
   const { platform, conversationId, sentAt } = record.event;
   return { event: { ...erased, platform, conversationId, sentAt }, ...nextOf(record), isForgotten: true };
 }
 
-/** What is left of an erased event: its key, so that a late delivery is a duplicate. */
+/** The rest of an erased event: its key, so that a late delivery is a duplicate. */
 export function toErased(key: string, record: InboxRecord | undefined): InboxRecord {
   const event: IncomingEvent = {
     kind: "message",
@@ -95,7 +95,7 @@ export function toErased(key: string, record: InboxRecord | undefined): InboxRec
   return { event, acceptedAt, version: version + 1, isClosed: true, isForgotten: true };
 }
 
-/** An event after its author has edited it, open. */
+/** An open event after its author has edited it. */
 export function toEdited(
   record: InboxRecord,
   turn: TurnProgress | undefined,
@@ -109,7 +109,7 @@ export function toEdited(
     attemptsBefore: Math.max(attemptsBefore, turn?.attempts ?? 0),
   };
   return {
-    // A call goes on as it was.
+    // A call continues as it was.
     ...(event.kind === "call" ? steered : {}),
     ...nextOf(record),
     event: { ...event, edit },
@@ -122,7 +122,7 @@ export function editsOf({ event }: InboxRecord): number {
   return event.edit?.count ?? 0;
 }
 
-/** A stored event as the port shows it. */
+/** A stored event in the form of the port. */
 export function toEntry(
   { event, acceptedAt, isForgotten, isClosed, redo, stoppedBy, stoppedAnswer, wasAnswered }: InboxRecord,
   turn: TurnProgress | undefined,
@@ -140,7 +140,7 @@ export function toEntry(
   };
 }
 
-/** What stores a new event as the last open one. */
+/** The changes that store a new event as the last open one. */
 export function acceptEvent(record: InboxRecord): Change[] {
   const { event } = record;
   return [
@@ -149,24 +149,24 @@ export function acceptEvent(record: InboxRecord): Change[] {
   ];
 }
 
-/** What stores the progress of a turn, under the key of its first event. */
+/** The changes that store the progress of a turn under the key of its first event. */
 export function saveProgress(turn: TurnProgress, ttlMs = turnTtlMs): Change[] {
   const [key] = turn.keys;
   return key === undefined ? [] : [{ kind: "set", at: entryAt.turn(key), value: turn, ttlMs }];
 }
 
-/** An accepted event that this process has not answered yet, as it is stored. */
+/** An accepted event that this process has not answered, as it is stored. */
 interface Unanswered {
   readonly record: InboxRecord;
   readonly turn?: TurnProgress | undefined;
 }
 
-/** Later its reply is sealed in any case, and another process may have answered it long ago. */
+/** After this time its reply is sealed anyway, and another process may have answered it. */
 const maxAgeMs = 60 * 60 * 1000;
 
 /**
- * What this process has accepted or runs, and has not answered: when the store loses it, it is written again, so that
- * nobody's message is dropped silently. Costs little memory beside the turns, which hold the same events.
+ * The events that this process has accepted or runs but not answered. If the store loses them, they are
+ * written again, so that no message is dropped silently. They need little memory beside the turns.
  */
 export function createAcceptedEvents(store: KeyValueStore) {
   const unanswered = new Map<string, Unanswered>();
@@ -179,7 +179,7 @@ export function createAcceptedEvents(store: KeyValueStore) {
 
   const storeAll = async () => {
     let count = 0;
-    // In the order of acceptance.
+    // The events are in the order in which they were accepted.
     for (const [key, each] of unanswered) {
       if (steadyClock.latest() - each.record.acceptedAt > maxAgeMs) unanswered.delete(key);
       else if (await storeOne(key, each)) count++;
@@ -203,7 +203,7 @@ export function createAcceptedEvents(store: KeyValueStore) {
       if (found !== undefined) unanswered.set(record.event.key, { ...found, record });
     },
     delete: (keys: readonly string[]) => keys.forEach((key) => unanswered.delete(key)),
-    /** Writes what the store lacks; resolves to how many events were missing. */
+    /** Writes what the store lacks. Resolves to the number of missing events. */
     storeAnew: () =>
       (storing ??= storeAll().finally(() => {
         storing = undefined;
@@ -213,10 +213,10 @@ export function createAcceptedEvents(store: KeyValueStore) {
 
 const pageSize = 500;
 
-/** What the indexes of accepted events need to know of one. */
+/** The parts of an event that the indexes of accepted events need. */
 type IndexedEvent = Pick<IncomingEvent, "key" | "conversationId" | "author">;
 
-/** Lists an event as open. `order`: its position among the open events. */
+/** Lists an event as open. `order` is its position among the open events. */
 export function indexOpen({ key, conversationId }: IndexedEvent, order: number): IndexChange[] {
   return [
     { kind: "add-member", index: indexes.openEvents, member: key, score: order },
@@ -224,7 +224,7 @@ export function indexOpen({ key, conversationId }: IndexedEvent, order: number):
   ];
 }
 
-/** Lists a new event as the last open one, whatever the clocks of the processes say. */
+/** Lists a new event as the last open one, even if the clocks of processes differ. */
 function indexAccepted({ key, conversationId }: IndexedEvent, order: number): IndexChange[] {
   return [
     { kind: "append-member", index: indexes.openEvents, member: key, score: order },
@@ -232,7 +232,7 @@ function indexAccepted({ key, conversationId }: IndexedEvent, order: number): In
   ];
 }
 
-/** Lists an event as open no more. */
+/** Removes an event from the open ones. */
 export function unindexOpen({ key, conversationId }: IndexedEvent): IndexChange[] {
   return [
     { kind: "remove-member", index: indexes.openEvents, member: key },
@@ -240,16 +240,16 @@ export function unindexOpen({ key, conversationId }: IndexedEvent): IndexChange[
   ];
 }
 
-/** Lists an event as answered until its entry expires, and drops from the same indexes what has expired before. */
+/** Lists an event as answered until its entry expires, and drops expired ones from these indexes. */
 export function indexAnswered(event: IndexedEvent, ttlMs: number): IndexChange[] {
   const now = steadyClock.earliest();
   const expires = steadyClock.latest() + ttlMs;
-  // Others in them may expire within a day: what came before it.
+  // Earlier events in these indexes may expire within a day.
   const sweptAt = Math.min(expires, steadyClock.latest() + answeredTtlMs);
   return answeredIndexes(event).flatMap((index): IndexChange[] => [
     { kind: "trim-index", index, maxScore: now },
     { kind: "add-member", index, member: event.key, score: expires },
-    // A lower score never replaces a higher one.
+    // The member is removed first, because a lower score never replaces a higher one.
     { kind: "remove-member", index: indexes.expiringIndexes, member: index },
     { kind: "add-member", index: indexes.expiringIndexes, member: index, score: sweptAt },
   ]);
@@ -259,13 +259,13 @@ export function indexAnswered(event: IndexedEvent, ttlMs: number): IndexChange[]
 export function expireAnswered(event: IndexedEvent, ttlMs: number): IndexChange[] {
   const expires = steadyClock.latest() + ttlMs;
   return answeredIndexes(event).flatMap((index): IndexChange[] => [
-    // A lower score never replaces a higher one.
+    // The member is removed first, because a lower score never replaces a higher one.
     { kind: "remove-member", index, member: event.key },
     { kind: "add-member", index, member: event.key, score: expires },
   ]);
 }
 
-/** Lists an event as answered no more. */
+/** Removes an event from the answered ones. */
 export function unindexAnswered(event: IndexedEvent): IndexChange[] {
   return answeredIndexes(event).map((index) => ({ kind: "remove-member", index, member: event.key }));
 }
@@ -274,7 +274,7 @@ function answeredIndexes({ conversationId, author }: IndexedEvent): string[] {
   return [indexes.answeredEventsIn(conversationId), indexes.answeredEventsBy(author.id)];
 }
 
-/** Removes what has expired from the indexes of answered events. `now` in Unix ms. */
+/** Removes expired events from the indexes of answered events. `now` is in Unix ms. */
 export async function sweepEventIndexes(store: KeyValueStore, now: number): Promise<void> {
   const names: string[] = [];
   for (let offset = 0; ; offset += pageSize) {
@@ -288,7 +288,7 @@ export async function sweepEventIndexes(store: KeyValueStore, now: number): Prom
     store,
     names.map((index) => ({ kind: "trim-index", index, maxScore: now })),
   );
-  // An index that is not empty is looked at again when its next member expires.
+  // An index that is not empty is checked again when its next member expires.
   const left: IndexChange[] = [];
   for (const name of names) {
     const [next] = await store.readIndex(name, { order: "lowest-first", offset: 0, max: 1 });
@@ -301,6 +301,6 @@ export async function sweepEventIndexes(store: KeyValueStore, now: number): Prom
       });
   }
   await writeBatches(store, left);
-  // By score, not by name: an event answered meanwhile has raised the score of its index.
+  // This uses scores instead of names, because a newly answered event has raised its index's score.
   await store.write([{ kind: "trim-index", index: indexes.expiringIndexes, maxScore: now }]);
 }

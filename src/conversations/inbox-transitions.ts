@@ -29,19 +29,19 @@ export interface FoundEvent {
   readonly key: string;
   readonly record: InboxRecord | undefined;
   readonly turn: TurnProgress | undefined;
-  /** Either of them cannot be read. */
+  /** Set if one of them cannot be read. */
   readonly damage?: ParleyError;
-  /** The store has lost it: the record is what this process knows of it. */
+  /** Set if the store has lost it. The record is then what this process knows of it. */
   readonly isMissing?: true;
 }
 
-/** What events become. Nothing is written where there are no changes. */
+/** How events change. Without changes nothing is written. */
 export interface Decision<T> {
   readonly result: T;
   readonly changes?: readonly Change[];
 }
 
-/** @see {@link Inbox.claimTurn}. The result is the claimed records; `undefined`: they are answered, or claimed already. */
+/** Implements {@link Inbox.claimTurn}. Returns the claimed records, unless one is answered or claimed. */
 export function claimEvents(
   found: readonly FoundEvent[],
   turn: TurnProgress,
@@ -63,7 +63,7 @@ export function claimEvents(
   return { result: claimed, changes };
 }
 
-/** @see {@link Inbox.stop}. `undefined`: it is not open. */
+/** Implements {@link Inbox.stop}. The result is `undefined` if the event is not open. */
 export function stopEvent(
   { record }: Partial<FoundEvent> = {},
   by: string,
@@ -75,7 +75,7 @@ export function stopEvent(
   return { result: value, changes: [{ kind: "set", at: entryAt.event(record.event.key), value }] };
 }
 
-/** @see {@link Inbox.reopen}. `undefined`: it has expired or was erased. */
+/** Implements {@link Inbox.reopen}. The result is `undefined` if the event has expired or was erased. */
 export function reopenEvent({ record, turn }: Partial<FoundEvent> = {}): Decision<Steered | undefined> {
   if (record === undefined || record.isForgotten === true) return { result: undefined };
   const value = toReopened(record);
@@ -83,15 +83,15 @@ export function reopenEvent({ record, turn }: Partial<FoundEvent> = {}): Decisio
   return { result: { record: value, turn }, changes };
 }
 
-/** What closes events, and what the caller knew of them. */
+/** What the caller of a closing knows of the events. */
 interface ClosingOptions {
   readonly attempts: number | undefined;
   readonly edits: ReadonlyMap<string, number> | undefined;
-  /** How long messages are kept; default for ever. */
+  /** How long messages are kept, by default for ever. */
   readonly retentionMs: number | undefined;
 }
 
-/** @see {@link Inbox.close}. `undefined`: a later attempt has been claimed, or an event has been edited. */
+/** Implements {@link Inbox.close}. Returns `undefined` after a later claimed attempt or a further edit. */
 export function closeEvents(
   found: readonly FoundEvent[],
   { attempts, edits, retentionMs }: ClosingOptions,
@@ -106,18 +106,18 @@ export function closeEvents(
   return { result, changes: result.changes };
 }
 
-/** What closes events. */
+/** The result of closing events. */
 interface Closing {
   readonly changes: readonly Change[];
-  /** Those whose content is kept. */
+  /** The events whose content is kept. */
   readonly answered: readonly InboxRecord[];
-  /** Whether content is erased with it, and must be overwritten on the disk. */
+  /** Whether content is erased, which must then be overwritten on the disk. */
   readonly isErased: boolean;
 }
 
 /**
- * What closes events. Those that the store lost are stored again, so that a late delivery is a duplicate.
- * @param retentionMs how long messages are kept; default for ever
+ * The changes that close events. Lost events are stored again, so that a late delivery is a duplicate.
+ * @param retentionMs how long messages are kept, by default for ever
  */
 function toClosing(found: readonly FoundEvent[], retentionMs: number | undefined): Closing {
   const changes: Change[] = [];
@@ -147,7 +147,7 @@ function toClosing(found: readonly FoundEvent[], retentionMs: number | undefined
   return { changes, answered, isErased };
 }
 
-/** What opens a closed event again, or keeps an open one open. */
+/** The changes that open a closed event again or keep an open one open. */
 function openAgain(record: InboxRecord): Change[] {
   const { event } = record;
   return [
@@ -163,7 +163,7 @@ interface Steered {
   readonly turn: TurnProgress | undefined;
 }
 
-/** @see {@link Inbox.edit} */
+/** Implements {@link Inbox.edit}. */
 export function editEvent(
   { record, turn }: Partial<FoundEvent> = {},
   event: IncomingEvent,
@@ -186,7 +186,7 @@ interface RedoneTurn {
   readonly redo: OpenRedo;
 }
 
-/** @see {@link Inbox.redo} @param found the turn's events, its own first */
+/** Implements {@link Inbox.redo}. @param found the turn's events, with its own first */
 export function redoTurn(
   [own, ...rest]: readonly FoundEvent[],
   wanted: Redo,
@@ -197,14 +197,14 @@ export function redoTurn(
   const { key, address } = record.event;
   const progress = turn ?? { keys: [key], address, attempts: 1 };
   const isOther = progress.keys.slice(1).some((other) => !rest.some((one) => one.key === other));
-  // One of them is being edited: then the turn runs again for it.
+  // If one of them is being edited, the turn runs again because of the edit.
   const isOpen = [own, ...rest].some((one) => one?.record !== undefined && one.record.isClosed !== true);
   if (isOpen || isOther || (attempts !== undefined && progress.attempts !== attempts))
     return { result: "open" };
   const redo: OpenRedo = { ...wanted, since: progress.attempts, requestedAt: steadyClock.latest() };
   const toOpen = (one: InboxRecord) =>
     toReopened(one, edited?.find((event) => event.key === one.event.key) ?? one.event);
-  // Those that were erased meanwhile are no longer part of it.
+  // Events that were erased in the meantime are no longer part of it.
   const others = rest.flatMap(({ record: other }) =>
     other === undefined || other.isForgotten === true ? [] : [toOpen(other)],
   );
@@ -217,9 +217,9 @@ export function redoTurn(
 }
 
 /**
- * @see {@link Inbox.withdraw}
- * @param found the events `keys`, and the others of their turns
- * @returns turns that go on as those of other events
+ * Implements {@link Inbox.withdraw}.
+ * @param found the events `keys` and the others of their turns
+ * @returns turns that now belong to other events
  */
 export function withdrawEvents(
   found: readonly FoundEvent[],
@@ -240,7 +240,7 @@ export function withdrawEvents(
     const isEnded = record === undefined || record.isClosed === true || turn === undefined;
     if (isEnded || !keepsReplies || first !== undefined) changes.push(...eraseEvent(key, record));
     else changes.push({ kind: "set", at: entryAt.event(key), value: toWithdrawn(record) });
-    // Its progress goes on under the first of the others: otherwise nobody would end their reply.
+    // The progress moves to the first of the others, because nobody else would end their reply.
     if (turn === undefined || first === undefined) continue;
     if ((byKey.get(first)?.turn?.attempts ?? 0) < turn.attempts) moved.push({ ...turn, keys: open });
   }

@@ -31,10 +31,10 @@ import { entryAt, indexes } from "./store-keys.ts";
 
 const batchSize = 500;
 
-/** So many lost races in a row are a fault. */
+/** More lost races in a row are a fault. */
 const maxConflicts = 100;
 
-/** Events as they are, and the conditions of a write that nobody has changed them since. */
+/** Reads events, with the conditions for a write that nobody has changed them since. */
 async function observeEvents(
   store: KeyValueStore,
   keys: readonly string[],
@@ -59,9 +59,9 @@ async function observeEvents(
 }
 
 /**
- * Changes events together, as `decide` says from what they are; it decides anew where somebody has changed one of them
- * meanwhile, in this process or another.
- * @throws ParleyError `store-corrupt` where one of them is damaged, unless `decide` is `forDamaged`
+ * Changes events together. `decide` gets their current state, and is called again if another process or this
+ * one has changed them.
+ * @throws ParleyError `store-corrupt` if one of them is damaged, unless `decide` is `forDamaged`
  */
 async function changeEvents<T>(
   store: KeyValueStore,
@@ -80,31 +80,31 @@ async function changeEvents<T>(
   throw new ParleyError("store-unavailable", "other processes kept changing the event");
 }
 
-/** An inbox that outlives the loss of the store's data. */
+/** An inbox that survives the loss of the store's data. */
 interface RestorableInbox extends Inbox {
-  /** Writes again what this process has accepted and not answered; resolves to how many events were missing. */
+  /** Writes accepted and unanswered events of this process again. Resolves to the number of missing ones. */
   storeAnew(): Promise<number>;
 }
 
-/** @see {@link createInbox} */
+/** The options of {@link createInbox}. */
 interface InboxOptions {
   readonly store: KeyValueStore;
   readonly log: Log;
-  /** How long messages are kept, in milliseconds. Default: for ever. */
+  /** How many milliseconds messages are kept. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
 
 /**
- * The inbox over a key-value store. The entry under an event's key is both the dedupe record and the pending work.
- * The indexes of events change in the same atomic write, so neither can be lost without the other, and a list
- * never reads entries that are not in it.
+ * The inbox over a key-value store. The entry under an event's key is both the deduplication record and the
+ * pending work. The indexes of events change in the same atomic write, so neither can be lost without the
+ * other, and a list reads only entries of its index.
  */
 export function createInbox(options: InboxOptions): RestorableInbox {
   const { store, log, retentionMs } = options;
   const accepted = createAcceptedEvents(store);
   let lastAcceptedAt = 0;
 
-  /** Without damaged entries: one of them must not keep the others from being answered. */
+  /** Skips damaged entries, so that they do not keep the others from being answered. */
   const readUndamaged = async (keys: readonly string[]): Promise<FoundEvent[]> => {
     const [records, turns] = await Promise.all([
       store.inspectMany<InboxRecord>("inbox", keys),
@@ -129,21 +129,21 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       }
     }
     if (missing.length > 0) {
-      // A conversation's index may keep a member for a while; the index of all open events never does.
+      // A conversation's index may keep a member for a while, but the index of all open events never does.
       if (index === indexes.openEvents) {
         log.error(
           { entries: missing.length },
           "accepted events are missing from the store: was it emptied, or does it evict entries?",
         );
       }
-      // During a failover index and entries may have been read from different servers: the write says what is missing.
+      // During a failover, index and entries may come from different servers. The write decides.
       for (const member of missing)
         await store.writeIf([entryAt.event(member)], [{ kind: "remove-member", index, member }], "soon");
     }
     return open;
   };
 
-  /** Another process may have answered some; what is missing was lost, and is listed the next time. */
+  /** Another process may have answered some. Missing ones were lost, and are listed the next time. */
   const compareAccepted = async (open: ReadonlySet<string>) => {
     const others = accepted.keys().filter((key) => !open.has(key));
     for (let from = 0; from < others.length; from += batchSize) {
@@ -154,7 +154,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     }
   };
 
-  /** What was said before a message cannot be answered anew once that is answered. Commands leave it as it is. */
+  /** Lets earlier turns expire, because they cannot be answered anew. An answered command does not do so. */
   const letEarlierGo = async (answered: readonly InboxRecord[], keys: readonly string[]) => {
     const first = answered.find(({ event }) => event.kind === "message");
     if (first === undefined) return;
@@ -162,18 +162,18 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     try {
       await letEarlierTurnsExpire(store, { conversationId: event.conversationId, keys, acceptedAt });
     } catch (error) {
-      // The next message does it.
+      // The next message repeats this.
       log.warn({ err: error }, "earlier turns of a conversation are kept longer");
     }
   };
 
-  /** An event that the store has lost is as this process knows it. */
+  /** Replaces an event that the store has lost by what this process knows of it. */
   const orKnown = (one: FoundEvent): FoundEvent =>
     one.record === undefined ? { ...one, record: accepted.get(one.key)?.record, isMissing: true } : one;
 
   return {
     async accept(event) {
-      // No two events of a process share a time: an earlier one lets those before it expire, never those after.
+      // Each event of a process has its own time, because an event lets those before it expire and no others.
       lastAcceptedAt = Math.max(steadyClock.latest(), lastAcceptedAt + 1);
       const record: InboxRecord = { event, acceptedAt: lastAcceptedAt };
       if ((await store.writeIf([entryAt.event(event.key)], acceptEvent(record))) !== undefined)
@@ -280,7 +280,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     },
     async isOpen(key) {
       const record = await store.get<InboxRecord>("inbox", key);
-      // Answered ones stay known for a day at least, so this one was lost.
+      // Answered events stay known for at least a day, so this one was lost.
       if (record === undefined && accepted.has(key)) {
         await accepted.storeAnew();
         return accepted.has(key);
@@ -299,24 +299,24 @@ export function createInbox(options: InboxOptions): RestorableInbox {
   };
 }
 
-/** Which answered events are erased: those of a conversation, of an author, or of an author in a conversation. */
+/** Which answered events are erased: those of a conversation, an author, or an author in a conversation. */
 type AnsweredEvents =
   | { readonly conversationId: string; readonly authorId?: undefined }
   | { readonly conversationId: string | undefined; readonly authorId: string };
 
-/** Events that are erased in one write. */
+/** How many events are erased in one write. */
 const eraseBatchSize = 100;
 
 /**
- * Erases the content of answered events; their keys are still duplicates. Open events stay: the request to erase is
- * one of them.
+ * Erases the content of answered events, whose keys stay duplicates. Open events stay, because the request to
+ * erase is one of them.
  */
 export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredEvents): Promise<void> {
   const { conversationId, authorId } = which;
   const index =
     authorId === undefined ? indexes.answeredEventsIn(conversationId) : indexes.answeredEventsBy(authorId);
   const keys = await readMembers(store, index);
-  // What is left in it expires by itself, or is listed anew with the next answered event.
+  // The rest of the index expires by itself, or is listed again with the next answered event.
   await store.write([{ kind: "remove-member", index: indexes.expiringIndexes, member: index }], "soon");
   for (let from = 0; from < keys.length; from += eraseBatchSize) {
     const batch = keys.slice(from, from + eraseBatchSize);
@@ -326,7 +326,7 @@ export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredE
       (found) => ({
         result: undefined,
         changes: found.flatMap(({ key, record, damage }): Change[] => {
-          // Nobody can read it; what it holds may be of the author.
+          // Nobody can read the event, but it may contain words of the author.
           if (damage !== undefined)
             return [...eraseEvent(key, undefined), { kind: "remove-member", index, member: key }];
           if (record?.isClosed !== true || record.isForgotten === true) return [];
@@ -339,21 +339,21 @@ export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredE
   }
 }
 
-/** Most earlier events that are looked at for one answered turn; the rest follows with the next one. */
+/** How many earlier events are checked after an answered turn. The next one continues. */
 const maxEarlier = 100;
 
 /** The turn that has just been answered. */
 interface AnsweredBefore {
   readonly conversationId: string;
-  /** Keys of its events. */
+  /** The keys of its events. */
   readonly keys: readonly string[];
-  /** `InboxRecord.acceptedAt` of the first of them. */
+  /** The `InboxRecord.acceptedAt` of the first of them. */
   readonly acceptedAt: number;
 }
 
 /**
- * Lets the earlier turns of a conversation expire within a day: once a later message is answered, people can no longer have
- * them answered anew. Without that everything people have ever sent would be stored twice. One read where there are none.
+ * Lets earlier turns of a conversation expire within a day, because they cannot be answered anew after a
+ * later answer. Otherwise the store would keep everything twice. Without such turns it is one read.
  * @throws ParleyError `store-unavailable`, `store-corrupt`
  */
 async function letEarlierTurnsExpire(store: KeyValueStore, answered: AnsweredBefore): Promise<void> {
@@ -366,7 +366,7 @@ async function letEarlierTurnsExpire(store: KeyValueStore, answered: AnsweredBef
   for (const key of others) await letExpire(store, index, key, acceptedAt);
 }
 
-/** Leaves an event alone that is to be answered again, or was accepted later. */
+/** Lets an event expire, unless it is to be answered again or was accepted later. */
 async function letExpire(
   store: KeyValueStore,
   index: string,

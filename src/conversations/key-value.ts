@@ -20,7 +20,7 @@ import {
 import { createEncryption, type Encryption } from "./encryption.ts";
 import { isStored } from "./stored-shapes.ts";
 
-/** One step of an atomic write, before Keyv has encoded its value. `ttlMs` undefined: no expiry. */
+/** A step of an atomic write before Keyv has encoded its value. Without `ttlMs` it does not expire. */
 export type Change =
   | {
       readonly kind: "set";
@@ -32,68 +32,67 @@ export type Change =
   | { readonly kind: "delete"; readonly at: EntryAddress }
   | IndexChange;
 
-/** @see {@link KeyValueStore.observe} */
+/** The result of {@link KeyValueStore.observe}. */
 interface Observed<T> {
   readonly value: T | undefined;
   readonly unchanged: WriteCondition;
 }
 
 /**
- * Keyv over a {@link Backend}. Values are JSON, encrypted and bound to their address. A failure never looks like an
- * absent value: each is a ParleyError `store-unavailable`, or `store-corrupt` for a value that is damaged or not of
- * its space's shape. Keys, index names and members must be well-formed Unicode of at most 16,384 characters, keys
- * of writes not empty (`internal` otherwise): backends replace lone surrogates, so that two ids would become one.
+ * Keyv over a {@link Backend}. Values are JSON, encrypted and bound to their address. A failure never looks
+ * like an absent value: it is a ParleyError `store-unavailable`, or `store-corrupt` for a value that is
+ * damaged or does not have its space's shape. Keys, index names and members must be well-formed Unicode of at
+ * most 16,384 characters, and keys of writes must not be empty. Otherwise it throws `internal`, because
+ * backends replace lone surrogates, which would make one id of two.
  */
 export interface KeyValueStore {
   get<T>(space: Space, key: string): Promise<T | undefined>;
-  /** One round trip; the values in the order of the keys. */
+  /** Reads values in one round trip, in the order of the keys. */
   getMany<T>(space: Space, keys: readonly string[]): Promise<readonly (T | undefined)[]>;
-  /** Like `getMany`, with the error `store-corrupt` in the place of each damaged value. */
+  /** Like `getMany`, with the error `store-corrupt` in place of each damaged value. */
   inspectMany<T>(space: Space, keys: readonly string[]): Promise<readonly (T | ParleyError | undefined)[]>;
   hasMany(space: Space, keys: readonly string[]): Promise<readonly boolean[]>;
-  /** A value, and the condition of a write that nobody has changed it since. */
+  /** Reads a value, with the condition for a write that nobody has changed it since. */
   observe<T>(at: EntryAddress): Promise<Observed<T>>;
-  /** All or nothing, durable when it resolves; `resolves` says otherwise. */
+  /** Writes all or nothing, durably unless `resolves` says otherwise. */
   write(changes: readonly Change[], resolves?: Resolves): Promise<void>;
-  /**
-   * Like `write`, but changes nothing if one of the conditions does not hold; resolves to the first of those.
-   */
+  /** Like `write`, but without changes if a condition is not met. Resolves to the first such condition. */
   writeIf(
     conditions: readonly WriteCondition[],
     changes: readonly Change[],
     resolves?: Resolves,
   ): Promise<WriteCondition | undefined>;
   /**
-   * Changes a value that exists and keeps its expiry, whatever else changes it meanwhile: `change` gets the latest value
-   * and may run again. It returns `undefined` where nothing is to change.
+   * Changes an existing value and keeps its expiry. `change` gets the latest value, and runs again if another
+   * writer was faster. It returns `undefined` to change nothing.
    */
   update<T>(at: EntryAddress, change: (value: T) => T | undefined, resolves?: Resolves): Promise<void>;
-  /** @see {@link Backend.readIndex} */
+  /** The same as {@link Backend.readIndex}. */
   readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
-  /** @see {@link Backend.count} */
+  /** The same as {@link Backend.count}. */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
   readonly backend: Backend;
 }
 
-/** What a store's operation was: `soon` and `count` are writes that wait for no disk. */
+/** The kind of a store's operation. `soon` and `count` are writes that do not wait for a disk. */
 type StoreOperation = "read" | "write" | "soon" | "count";
 
-/** Called after each read and write of a store, with its time in seconds. Scans and maintenance are not timed. */
+/** Called after each read and write with its time in seconds, but not for scans and maintenance. */
 export type OnStoreOperation = (operation: StoreOperation, outcome: "ok" | "error", seconds: number) => void;
 
 interface KeyValueOptions {
-  /** Default: nothing is encrypted. */
+  /** By default nothing is encrypted. */
   readonly encryption?: Pick<Encryption, "entries">;
   readonly onOperation?: OnStoreOperation | undefined;
 }
 
-/** @see {@link KeyValueStore} */
+/** Creates a {@link KeyValueStore}. */
 export function createKeyValueStore(
   backend: Backend,
   { encryption = createEncryption(), onOperation }: KeyValueOptions = {},
 ): KeyValueStore {
   const { entries } = encryption;
-  /** Runs an operation of the backend, and says how long it took. */
+  /** Runs an operation of the backend and reports its time. */
   const timed = async <T>(operation: StoreOperation, work: () => Promise<T>): Promise<T> => {
     const startedAt = performance.now();
     let outcome: "ok" | "error" = "error";
@@ -165,7 +164,7 @@ export function createKeyValueStore(
         return await getMany<T>(space, keys);
       } catch (error) {
         if (!isParleyError(error, "store-corrupt")) throw error;
-        // One by one, which is slow: only after damage.
+        // Values are read one by one after damage, which is slow.
         const values: (T | ParleyError | undefined)[] = [];
         for (const key of keys) values.push(await get<T>(space, key).catch(orRethrow));
         return values;
@@ -209,16 +208,16 @@ export function createKeyValueStore(
   };
 }
 
-/** Changes of one write at most, where there may be any number. */
+/** The highest number of changes in one write, where there may be any number. */
 export const batchSize = 200;
 
-/** Many changes in several atomic writes, in order: for changes that need not happen together. */
+/** Writes many changes in several atomic writes, in order, if they need not happen together. */
 export async function writeBatches(store: KeyValueStore, changes: readonly Change[]): Promise<void> {
   for (let from = 0; from < changes.length; from += batchSize)
     await store.write(changes.slice(from, from + batchSize));
 }
 
-/** Stored values as they are, before they are decrypted; one round trip. `undefined`: absent or expired. */
+/** Reads stored values before decryption in one round trip. Absent or expired ones are `undefined`. */
 export async function readRaw(
   { backend }: KeyValueStore,
   space: Space,
@@ -227,10 +226,7 @@ export async function readRaw(
   return keys.length === 0 ? [] : backend.attempt(() => backend.reader(space).getMany([...keys]));
 }
 
-/**
- * Keyv swallows failures while its `error` event has a listener (a read returns `undefined`), and throws them when
- * it has none: so it must have none.
- */
+/** Opens Keyv without a listener for `error`, because with one, failed reads would return `undefined`. */
 function openKeyv(reader: EntryReader, open: (key: string, stored: string) => Envelope): Keyv {
   return new Keyv({
     store: toKeyvStorage(reader, open),
@@ -241,8 +237,8 @@ function openKeyv(reader: EntryReader, open: (key: string, stored: string) => En
 }
 
 /**
- * Keyv only reads here: every write goes through `Backend.apply`. It takes rows that are decoded already as they are.
- * `expires` has Keyv take the reader as it is.
+ * Makes a reader look like a storage. Keyv only reads, because every write goes through `Backend.apply`. It
+ * accepts rows that are decoded already. `expires` makes Keyv use the reader unchanged.
  */
 function toKeyvStorage(
   reader: EntryReader,
@@ -260,7 +256,7 @@ function toKeyvStorage(
   return storage as unknown as KeyvStorageAdapter;
 }
 
-/** Keyv's own also carries bytes and bigints, which the store never holds, and takes four times as long to read. */
+/** Keyv's serializer also handles bytes and bigints, which the store never holds, and reads more slowly. */
 const plainJson: KeyvSerializationAdapter = {
   stringify: (value) => JSON.stringify(value),
   parse(text) {
@@ -271,10 +267,10 @@ const plainJson: KeyvSerializationAdapter = {
       // The message of the cause would quote what people wrote.
       throw new ParleyError("store-corrupt", "a stored value is not JSON");
     }
-    // Keyv would take anything without a value for absent.
+    // Keyv would treat anything without a value as absent.
     if (typeof parsed !== "object" || parsed === null || !Object.hasOwn(parsed, "value"))
       throw new ParleyError("store-corrupt", "a stored value has no content");
-    // A damaged checksum would be taken for none.
+    // A damaged checksum would otherwise count as a missing one.
     if (Object.keys(parsed).length > 1)
       throw new ParleyError("store-corrupt", "a stored value has more than its content");
     // `never` stands for the type that the reader asked for.
@@ -297,7 +293,7 @@ function orRethrow(error: unknown): ParleyError {
 function checkNames(change: Change): void {
   if ("at" in change) {
     checkName(change.at.key);
-    // Keyv takes an empty key for absent.
+    // Keyv treats an empty key as absent.
     if (change.at.key === "") throw new ParleyError("internal", "the key of a stored value is empty");
   } else {
     checkName(change.index);
@@ -317,7 +313,7 @@ function toExpires(ttlMs: number | undefined): number | undefined {
   return ttlMs === undefined ? undefined : Math.ceil(steadyClock.latest() + ttlMs);
 }
 
-/** A stored value as Keyv has it. */
+/** A stored value in the form of Keyv. */
 interface Envelope {
   readonly value?: unknown;
 }

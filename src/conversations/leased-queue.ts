@@ -5,31 +5,31 @@ import type { Log } from "../core/telemetry.ts";
 import { ParleyError } from "../core/errors.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
 
-/** Leases by name: each has one holder at a time, until it expires. Failures are ParleyErrors. */
+/** Leases by name. Each has one holder at a time until it expires. Failures are ParleyErrors. */
 export interface Leases {
-  /** False: another holder has it. */
+  /** Takes a lease. Returns false if another holder has it. */
   take(name: string, holder: string, ttlMs: number): Promise<boolean>;
-  /** False: it has expired, or another holder has it. */
+  /** Renews a lease. Returns false if it has expired or another holder has it. */
   renew(name: string, holder: string, ttlMs: number): Promise<boolean>;
-  /** Does nothing when another holder has it. */
+  /** Releases a lease. It does nothing if another holder has it. */
   release(name: string, holder: string): Promise<void>;
 }
 
-/** What a leased queue works with. */
+/** The options of a leased queue. */
 interface LeasedQueueOptions {
   readonly leases: Leases;
   readonly log: Log;
   readonly clock: Clock;
-  /** A lease expires after this long without renewal, in milliseconds. Default 15 s. */
+  /** How many milliseconds a lease lasts without renewal. Default 15 s. */
   readonly ttlMs?: number | undefined;
-  /** Average interval of attempts to take a lease that another holder has, in milliseconds. Default 100. */
+  /** The average time between attempts to take another holder's lease, in milliseconds. Default 100. */
   readonly retryMs?: number | undefined;
 }
 
 /**
- * One turn at a time in a conversation across processes. The lease is an optimization, not a guarantee: a paused
- * process may still write after its lease has expired, and the slots of the log resolve that conflict. When the
- * lease service cannot be reached, `run` throws `store-unavailable` before the work begins.
+ * Runs one turn of a conversation at a time across processes. The lease is an optimization, not a guarantee:
+ * a paused process may still write after its lease has expired, and the slots of the log resolve that
+ * conflict. If the lease service is unreachable, `run` throws `store-unavailable` before the work begins.
  */
 export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueue {
   const { leases, log, clock, ttlMs = 15_000, retryMs = 100 } = options;
@@ -39,7 +39,7 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
   const tryTake = async (name: string): Promise<HeldLease | undefined> => {
     closing.signal.throwIfAborted();
     const holder = randomUUID();
-    // Measured from before the request: the server starts counting later, so the lease never expires there first.
+    // The time is taken before the request, so that the lease never expires on the server first.
     const takenAt = clock.monotonic();
     if (!(await leases.take(name, holder, ttlMs))) return undefined;
     return keepRenewed({ leases, log, clock, ttlMs, name, holder, takenAt });
@@ -86,7 +86,7 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
   };
 }
 
-/** A lease that is gone may have gone with everything else: what is lost is restored before the turn is given up. */
+/** A lost lease may be a sign that all data was lost, so that is checked before the turn is given up. */
 export function withCheck(leases: Leases, check: () => Promise<void>): Leases {
   return {
     ...leases,
@@ -111,7 +111,7 @@ interface TakenLease {
   readonly ttlMs: number;
   readonly name: string;
   readonly holder: string;
-  /** Of {@link Clock.monotonic}. */
+  /** The time of {@link Clock.monotonic}. */
   readonly takenAt: number;
 }
 
@@ -132,12 +132,12 @@ function keepRenewed({ leases, log, clock, ttlMs, name, holder, takenAt }: Taken
       if (await leases.renew(name, holder, ttlMs)) validUntil = requestedAt + ttlMs;
       else lose("it expired or another process has it");
     } catch (error) {
-      // Retried until the lease expires.
+      // The renewal is retried until the lease expires.
       log.debug({ error }, "lease renewal failed");
     }
   };
   const stop = clock.every(ttlMs / 5, () => {
-    // Also how a process that was paused for long finds out.
+    // This also shows a process that it was paused for a long time.
     if (clock.monotonic() >= validUntil) return lose("it could not be renewed in time");
     if (isRenewing) return;
     isRenewing = true;

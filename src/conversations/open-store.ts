@@ -38,21 +38,21 @@ import { sweep } from "./retention.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
 import { entryAt } from "./store-keys.ts";
 
-/** How a store is opened; {@link BackendOptions} say what its backend needs. */
+/** How a store is opened. {@link BackendOptions} has what its backend needs. */
 export interface StoreOptions extends BackendOptions {
-  /** Encrypts what people wrote or sent: 32 bytes each in base64 or hex, the newest first. Default: none. */
+  /** Keys that encrypt what people wrote or sent: 32 bytes in base64 or hex, newest first. Default: none. */
   readonly encryptionKeys?: readonly string[] | undefined;
-  /** Messages and blobs older than this are removed within a day. Default, and 0: kept for ever. */
+  /** Older messages and blobs are removed within a day. By default, and with 0, they are kept for ever. */
   readonly retentionDays?: number | undefined;
-  /** Shared stores: a conversation's lease expires after this long without renewal. Milliseconds, default 15 s. */
+  /** How many milliseconds a lease of a shared store lasts without renewal. Default 15 s. */
   readonly leaseMs?: number | undefined;
-  /** The reserve of a gateway call that nobody settles is released after this. Milliseconds, default 15 minutes. */
+  /** After this many milliseconds an unsettled reserve of a call is released. Default 15 minutes. */
   readonly reserveTtlMs?: number | undefined;
   /** Called after each read and write. */
   readonly onOperation?: OnStoreOperation | undefined;
 }
 
-/** Everything that survives a crash. Every failure is a ParleyError `store-unavailable` or `store-corrupt`. */
+/** Everything that survives a crash. Failures are ParleyErrors `store-unavailable` or `store-corrupt`. */
 export interface Store {
   readonly conversations: Conversations;
   readonly inbox: Inbox;
@@ -62,35 +62,35 @@ export interface Store {
   readonly records: Records;
   readonly claims: Claims;
   readonly settings: SettingsStore;
-  /** A conversation as files: Markdown, JSON, pictures and voice notes. */
+  /** Exports a conversation as Markdown, JSON, pictures and voice notes. */
   exportConversation(conversationId: string): Promise<ConversationExport>;
   /**
-   * Copies everything into a new folder while the store is in use. The copy is a store: put it in place to restore.
-   * @throws ParleyError `config` when the store is a server's, which has backups of its own
+   * Copies everything into a new folder while the store is in use. The copy is a store by itself.
+   * @throws ParleyError `config` if the store is on a server, which has its own backups
    */
   backup(folder: string): Promise<void>;
   /**
-   * Present for a week after a backup was put in the place of the store: a message of a person sent from `backedUpAt`
-   * to `restoredAt` that the store does not know may have been answered by the store that it replaced, so a look-up
-   * of missed messages must not answer it. Absent on Redis, which has backups of its own.
+   * Present for a week after a backup was restored. The replaced store may have answered messages sent from
+   * `backedUpAt` to `restoredAt` that this store does not know, so a search for missed messages must not
+   * answer them. It is absent on Redis, which has its own backups.
    */
   readonly restored: RestoredStore | undefined;
-  /** Fails when the store cannot be read or written. */
+  /** Fails if the store cannot be read or written. */
   ping(): Promise<void>;
-  /** Why the store is not ready, in words; empty: it is. Includes `ping`. Never rejects. */
+  /** Says why the store is not ready, including `ping`. It is empty if it is, and never rejects. */
   findProblems(): Promise<readonly string[]>;
-  /** What operators should know besides, as known without asking the service. */
+  /** What operators should know besides, as far as it is known without asking the service. */
   notes(): Pick<BackendNotes, "warnings" | "dataLosses">;
   writes(): WriteCounts;
-  /** Bytes that the store takes; of a server, all of it. `undefined`: not known. Never rejects. */
+  /** The bytes of the store, or of the whole server, if known. It never rejects. */
   sizeBytes(): Promise<number | undefined>;
-  /** For the start lines; without credentials. */
+  /** The description for the start lines, without credentials. */
   describe(): string;
-  /** Removes expired data from the disk; also runs by itself every ten minutes. `now` in Unix ms. */
+  /** Removes expired data from the disk, and runs every ten minutes by itself. `now` is in Unix ms. */
   sweep(now: number): Promise<void>;
   /**
-   * Rewrites what is not encrypted with the newest key and bound to its address, and refuses all else from then on.
-   * Resolves to the number of entries and blobs rewritten.
+   * Rewrites what is not encrypted with the newest key and bound to its address, and refuses other forms from
+   * then on. Resolves to the number of rewritten entries and blobs.
    */
   reencrypt(): Promise<number>;
   /** Closes the file or the connections. The queue must be idle. */
@@ -102,7 +102,7 @@ const defaultReserveTtlMs = 15 * 60 * 1000;
 const sweepIntervalMs = 10 * 60 * 1000;
 
 /**
- * Opens the store that `url` names; its scheme chooses the backend.
+ * Opens the store of `url`, whose scheme chooses the backend.
  * @throws ParleyError `config` (unknown URL, wrong keys), `store-unavailable`, `store-corrupt`, `store-newer`
  */
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
@@ -122,7 +122,7 @@ export async function openStore(url: string, options: StoreOptions): Promise<Sto
   }
 }
 
-/** Loads only the module that the backend needs. */
+/** Loads the module of the blobs. */
 async function createBlobs(
   { blobs }: OpenedBackend,
   store: KeyValueStore,
@@ -213,13 +213,13 @@ async function sizeOf({ sizeBytes }: OpenedBackend): Promise<number | undefined>
   try {
     return await sizeBytes();
   } catch (error) {
-    // An outage shows in other figures.
+    // Other metrics show an outage.
     if (error instanceof Error) return undefined;
     throw error;
   }
 }
 
-/** Leases that nobody renews. */
+/** Makes claims from leases that nobody renews. */
 function toClaims(leases: Leases | undefined): Claims {
   return {
     isShared: leases !== undefined,
@@ -235,14 +235,14 @@ async function findProblems(backend: Backend): Promise<readonly string[]> {
   return [...backend.notes().problems, ...failure];
 }
 
-/** A failure in words; the message itself is for the log. */
+/** A failure in words, because its message is for the log. */
 function toProblem(error: unknown): string {
   const { problem, reason } = error instanceof ParleyError ? error.detail : {};
   if (problem === undefined) return "cannot be reached";
   return reason === undefined ? String(problem) : `${problem} (${reason})`;
 }
 
-/** The queue of a store that belongs to one process: no work ever loses its conversation. */
+/** The queue of a store with one process, where work never loses its conversation. */
 export function createLocalQueue(): ConversationQueue {
   const queue = createKeyedQueue();
   const closing = new AbortController();
@@ -266,8 +266,8 @@ export function createLocalQueue(): ConversationQueue {
 }
 
 /**
- * The settings of servers, channels and persons, an entry each; nothing of it expires. Two processes that change one
- * holder at the same moment: the later change wins. `writers`: the changes of this process, by holder.
+ * The settings of servers, channels and persons, with one entry each, which never expires. If two processes
+ * change one holder at the same moment, the later change wins. `writers` orders this process's changes.
  */
 function createSettingsStore(store: KeyValueStore, writers: KeyedQueue): SettingsStore {
   return {
@@ -295,7 +295,7 @@ function createSettingsStore(store: KeyValueStore, writers: KeyedQueue): Setting
   };
 }
 
-/** What a change of keys works with. */
+/** The options of a change of keys. */
 interface KeyChangeOptions {
   readonly store: KeyValueStore;
   readonly blobs: BlobStore;
@@ -304,11 +304,11 @@ interface KeyChangeOptions {
 }
 
 /**
- * Rewrites everything that is not encrypted with the newest key and bound to its address, while the store is in use;
- * then marks the store, so that other forms are refused. Older keys are not needed afterwards. Can be interrupted
- * and run again. Values that cannot be decrypted are logged and left. Resolves to the number of entries and blobs
- * rewritten.
- * @throws ParleyError `config` when there is no key, or one of the store is missing
+ * Rewrites everything that is not encrypted with the newest key and bound to its address, while the store is
+ * in use. It then marks the store, so that other forms are refused and older keys are not needed. It can be
+ * interrupted and repeated. Values that cannot be decrypted are logged and left. Resolves to the number of
+ * rewritten entries and blobs.
+ * @throws ParleyError `config` if there is no key, or one of the store is missing
  */
 export async function reencrypt(options: KeyChangeOptions): Promise<number> {
   const { store, blobs, encryption, log } = options;
@@ -337,6 +337,6 @@ async function reencryptEntry(
 ): Promise<boolean> {
   const [old] = await readRaw(store, at.space, [at.key]);
   if (old === undefined || entries.isCurrent(old)) return false;
-  // When `replace` fails, a concurrent write has stored it with the newest key.
+  // If `replace` fails, a concurrent write has stored it with the newest key.
   return store.backend.replace(at, old, entries.seal(at, entries.open(at, old)));
 }

@@ -9,16 +9,16 @@ import { entryAt, indexes } from "./store-keys.ts";
 const dayMs = 24 * 60 * 60 * 1000;
 
 /**
- * How long a conversation's head, settings and blobs are kept, given how long its messages are. The head must
- * outlive the messages: without it, numbering would begin again at 0.
+ * How long a conversation's head, settings and blobs are kept, by how long its messages are. The head must
+ * outlive the messages, because numbering would otherwise begin again at 0.
  */
 export function outliving(retentionMs: number | undefined): number | undefined {
   return retentionMs === undefined ? undefined : retentionMs + dayMs;
 }
 
 /**
- * Removes expired data from files, indexes and disks; reads never return it in any case.
- * @param now Unix ms: everything that expired before it is removed
+ * Removes expired data, which reads never return anyway, from files, indexes and disks.
+ * @param now Unix ms before which everything that expired is removed
  */
 export async function sweep(store: KeyValueStore, blobs: BlobStore, now: number): Promise<void> {
   const removed = (await store.backend.sweep(now)) + (await sweepCounts(store, now));
@@ -28,7 +28,7 @@ export async function sweep(store: KeyValueStore, blobs: BlobStore, now: number)
   if (removed > 0) await store.backend.scrub();
 }
 
-/** Unlists expired conversations; the least recently active come first, so it stops at the first that remains. */
+/** Unlists expired conversations, the least recently active first, and stops at the first that remains. */
 async function unlistExpired(store: KeyValueStore): Promise<void> {
   for (const platform of await readPlatforms(store)) {
     const index = indexes.conversations(platform);
@@ -48,24 +48,24 @@ async function unlistExpired(store: KeyValueStore): Promise<void> {
       const firstLeft = ids.findIndex((_, index) => heads[index] === true || settings[index] === true);
       const expired = firstLeft === -1 ? ids : ids.slice(0, firstLeft);
       let isDone = firstLeft !== -1 || ids.length === 0;
-      // What is there after all is looked at in the next sweep.
+      // Conversations that exist after all are checked in the next sweep.
       for (const id of expired) if (!(await unlist(store, id))) isDone = true;
       if (isDone) break;
     }
   }
 }
 
-/** Hashes of a conversation's blobs. */
+/** The hashes of a conversation's blobs. */
 export async function blobHashes(store: KeyValueStore, conversationId: string): Promise<readonly string[]> {
   return readMembers(store, indexes.blobs(conversationId));
 }
 
-/** So many at a time; more than are added, so that the list does not grow. */
+/** How many are unlisted at a time. It is more than are added, so that the list does not grow. */
 const maxUnlisted = 20;
 
 /**
- * The changes that unlist some of a conversation's expired blobs; a conversation that is always in use is never
- * unlisted as a whole. Blobs from before there was a retention have no expiry and stay listed, as the newest.
+ * The changes that unlist some of a conversation's expired blobs, because a conversation in constant use is
+ * never unlisted as a whole. Blobs from before there was a retention never expire and stay listed as newest.
  */
 export async function unlistExpiredBlobs(
   store: KeyValueStore,
@@ -73,7 +73,7 @@ export async function unlistExpiredBlobs(
 ): Promise<readonly IndexChange[]> {
   const index = indexes.blobs(conversationId);
   const page = await store.readIndex(index, { order: "lowest-first", offset: 0, max: maxUnlisted });
-  // By score, so that one that is put again meanwhile stays; members with the score of a full page's last may follow.
+  // Scores keep a blob that is stored again. More members with the last score of a full page may follow.
   const isFull = page.length === maxUnlisted;
   const maxScore = Math.min(now - ttlMs, (page.at(-1)?.score ?? 0) - (isFull ? 1 : 0));
   const due = page.filter(({ score }) => score <= maxScore).map(({ member }) => member);
@@ -90,8 +90,8 @@ export async function unlistExpiredBlobs(
 }
 
 /**
- * Resolves to whether the conversation is gone. It may have been read from a server that was replaced, or exist again: then
- * nothing changes.
+ * Unlists a conversation and resolves to true if it is gone. It changes nothing if the conversation exists
+ * again, or was read from a server that was replaced.
  */
 async function unlist(store: KeyValueStore, conversationId: string): Promise<boolean> {
   const index = indexes.blobs(conversationId);

@@ -5,19 +5,19 @@ import type { Encryption } from "./encryption.ts";
 import { type KeyValueStore, readRaw } from "./key-value.ts";
 
 /**
- * `complete`: everything is encrypted and bound to its address; anything else is refused. `migrating`: the store has
- * values from before encryption was turned on; they are accepted until `reencrypt`.
+ * `complete` means that everything is encrypted and bound to its address, and anything else is refused.
+ * `migrating` means that values from before encryption are accepted until `reencrypt`.
  */
 type SealingState = "complete" | "migrating";
 
-/** Encrypted and bound like every entry, so that it cannot be made without a key. */
+/** The mark is encrypted and bound like every entry, so that it cannot be made without a key. */
 const mark = { space: "meta", key: "sealing" } as const;
 
 const batchSize = 200;
 
 /**
- * Decides which forms of stored values are accepted, and fails at the start, not at the first message, when the keys
- * do not fit the store. A fresh store is `complete` at once.
+ * Decides which forms of stored values are accepted. If the keys do not fit the store, it fails at the start,
+ * before the first message. A fresh store is `complete` at once.
  * @throws ParleyError `config` (a key is missing), `store-corrupt` (the mark was changed or removed)
  */
 export async function prepareSealing(store: KeyValueStore, encryption: Encryption, log: Log): Promise<void> {
@@ -31,13 +31,13 @@ export async function prepareSealing(store: KeyValueStore, encryption: Encryptio
   }
 }
 
-/** From now on only values that are encrypted and bound to their address are accepted, also after a restart. */
+/** Accepts only encrypted values that are bound to their address, from now on and even after a restart. */
 export async function completeSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
   await store.write([{ kind: "set", at: mark, value: "complete" satisfies SealingState }]);
   encryption.acceptsPlain = false;
 }
 
-/** Marks a store that lost its data while it was in use with the state that it had. */
+/** Restores the mark of a store that lost its data while it was in use. */
 export async function restoreSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
   if (!encryption.isOn) return;
   const value: SealingState = encryption.acceptsPlain ? "migrating" : "complete";
@@ -51,7 +51,7 @@ async function readState(store: KeyValueStore): Promise<SealingState | undefined
 async function createState(store: KeyValueStore, encryption: Encryption): Promise<SealingState> {
   const found = await findForms(store, encryption);
   if (found === "bound") {
-    // Another process may have created both meanwhile.
+    // Another process may have created both in the meantime.
     const state = await readState(store);
     if (state !== undefined) return state;
     throw new ParleyError(
@@ -65,8 +65,8 @@ async function createState(store: KeyValueStore, encryption: Encryption): Promis
 }
 
 /**
- * Whether any entry is bound to its address, which is only written after the mark. Reads every entry, once in the
- * life of a store; without those of blobs, which are large.
+ * Whether any entry is bound to its address, which happens only after the mark is written. It reads every
+ * entry once in the life of a store, except blobs, which are large.
  */
 async function findForms(store: KeyValueStore, encryption: Encryption): Promise<"empty" | "old" | "bound"> {
   let found: "empty" | "old" = "empty";

@@ -1,22 +1,22 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 
-/** A timer that runs later than this means that the process was suspended, or busy all the time. */
+/** A timer that is later than this shows that the process was suspended or busy all the time. */
 const maxLateMs = 250;
-/** How long a response is waited for after that. */
+/** How long a response is awaited after that. */
 const afterSuspensionMs = 1000;
 
-/** How long a server's responses are waited for. */
+/** How long a server's responses are awaited. */
 interface ResponseDeadline {
   readonly deadlineMs: number;
   readonly clock: Clock;
-  /** Called when a response did not come in time. */
+  /** Called when a response did not arrive in time. */
   readonly onTimeout?: () => void;
 }
 
 /**
- * Runs requests to a server within a deadline: one that hangs is an outage like one that is down. Rejects with an
- * Error; the outcome of what was sent is then unknown.
+ * Runs requests to a server within a deadline, so that a server that hangs counts as an outage. It rejects
+ * with an Error, after which the outcome of the requests is unknown.
  */
 export async function withinDeadline<T>(
   work: () => Promise<T>,
@@ -30,7 +30,7 @@ export async function withinDeadline<T>(
       onTimeout();
     };
     cancel = clock.after(deadlineMs, () => {
-      // A process that was suspended: its timers run before it reads the response that waits in its socket.
+      // In a process that was suspended, timers run before it reads the response that waits in its socket.
       const wasSuspended = clock.monotonic() - dueAt > maxLateMs;
       if (wasSuspended) cancel = clock.after(Math.min(deadlineMs, afterSuspensionMs), timeOut);
       else timeOut();
@@ -43,33 +43,30 @@ export async function withinDeadline<T>(
   }
 }
 
-/** Notices that a server lost its data: restarted without persistence, emptied, or another server took its place. */
+/** Notices that a server lost its data, because it restarted without persistence, was emptied or replaced. */
 export interface DataLossWatch {
   /**
-   * Compares the server's mark with the one that this process knows, and restores what the process needs when it
-   * differs. Also fails when the server refuses writes.
+   * Compares the server's mark with the known one, and restores what the process needs if it differs. It also
+   * fails if the server refuses writes.
    * @throws ParleyError `store-unavailable`
    */
   check(): Promise<void>;
-  /** How often data was lost since the start, and when it was last noticed, in Unix ms. */
+  /** How often data was lost since the start, and when that was last noticed, in Unix ms. */
   readonly losses: { readonly count: number; readonly lastAt: number | undefined };
 }
 
-/** What the watch works with. */
+/** The options of the watch. */
 interface DataLossWatchOptions {
-  /** A random id that the server keeps, written if it has none. Always a new one, so that other instances notice too. */
+  /** Returns a random id on the server. A missing one gets replaced, so that all instances notice it. */
   readonly readMark: () => Promise<string>;
-  /** Says in the log that the mark has changed; false when that need not mean a loss. */
+  /** Logs that the mark has changed. It returns false if that need not mean a loss. */
   readonly report: (known: string, found: string) => boolean;
-  /** Writes what the emptied server must have again. Repeated at the next check when it fails. */
+  /** Writes what an emptied server must have again. If it fails, the next check repeats it. */
   readonly restore: () => Promise<void>;
   readonly clock: Clock;
 }
 
-/**
- * Reads the server's mark.
- * @see {@link DataLossWatch}
- */
+/** Reads the server's mark and creates the {@link DataLossWatch}. */
 export async function watchDataLoss({
   readMark,
   report,
@@ -105,44 +102,45 @@ export async function watchDataLoss({
   };
 }
 
-/** How operators are told of losses; empty without any. */
+/** Describes losses to operators, or is empty without any. */
 export function describeLosses({ lastAt }: DataLossWatch["losses"], server: string): readonly string[] {
   return lastAt === undefined
     ? []
     : [`${server} lost its data, noticed at ${new Date(lastAt).toISOString()}: see the log`];
 }
 
-/** Removes deleted values from a server's files, by having the server rewrite them in the background. */
+/** Removes deleted values from a server's files, which the server rewrites in the background. */
 export interface BackgroundScrub {
   /**
-   * Asks for a rewrite that begins after this call. Resolves when the request is stored on the server, so that it
-   * survives this process; several requests share a rewrite. Never rejects: what failed is logged and tried again.
+   * Requests a rewrite that begins after this call. Resolves when the request is stored on the server, so
+   * that it survives this process. Several requests share a rewrite. It never rejects, because failures are
+   * logged and retried.
    */
   request(): Promise<void>;
-  /** Takes up what an earlier process, or a failed attempt, left undone. Never rejects. */
+  /** Resumes what an earlier process or a failed attempt left undone. It never rejects. */
   resume(): Promise<void>;
-  /** Waits no longer for the server; what is unfinished stays stored. */
+  /** Stops waiting for the server. Unfinished requests stay stored. */
   close(): void;
 }
 
-/** A server that keeps the request and can rewrite its files. Failures are rejections. */
+/** A server that keeps the request and can rewrite its files. It rejects on failures. */
 export interface ScrubServer {
   /** Stores the id of the latest request. */
   store(id: string): Promise<void>;
-  /** The stored id; `undefined`: nothing is requested. */
+  /** The stored id, or `undefined` if nothing is requested. */
   stored(): Promise<string | undefined>;
   /** Removes the request if it still has this id. */
   settle(id: string): Promise<void>;
-  /** One rewrite that begins now or later and succeeds. */
+  /** Runs a rewrite that begins now or later and succeeds. */
   rewrite(signal: AbortSignal): Promise<void>;
-  /** Receives what failed. `isFirst`: since it last succeeded. */
+  /** Gets each failure. `isFirst` marks the first one since the last success. */
   onFailure(error: unknown, what: "request" | "look" | "rewrite", isFirst: boolean): void;
 }
 
-/** A rewrite reads much data: after one, the next waits as long as it took, within these bounds. */
+/** A rewrite reads much data, so the next one waits as long as it took, within these limits. */
 const restMs = { min: 100, max: 60_000 } as const;
 
-/** @see {@link BackgroundScrub} */
+/** Creates a {@link BackgroundScrub}. */
 export function createBackgroundScrub(server: ScrubServer, clock: Clock): BackgroundScrub {
   const closing = new AbortController();
   let isRunning = false;

@@ -8,11 +8,11 @@ import { entryAt } from "./store-keys.ts";
 
 /** The value of a conversation's head. */
 export interface Head {
-  /** A hint at the position of the next message; may be too low. */
+  /** The estimated position of the next message, which may be too low. */
   readonly next: number;
   /**
-   * From this position to `next` every slot was written without expiry, so that a missing one is damage. Absent with
-   * a retention, and while the conversation is erased.
+   * Every slot from this position to `next` was written without expiry, so a missing one is damage. It is
+   * absent with a retention, and while the conversation is erased.
    */
   readonly keptFrom?: number | undefined;
 }
@@ -22,34 +22,34 @@ export interface Head {
  * `store-corrupt`, like one that cannot be read.
  */
 export interface Slots {
-  /** Where the conversation ends, as far as it knows; `undefined`: it has none. */
+  /** The known end of the conversation, if it has one. */
   head(conversationId: string): Promise<Head | undefined>;
   /** The first free position from `from` on. */
   firstFree(conversationId: string, from: number): Promise<number>;
   isTaken(conversationId: string, position: number): Promise<boolean>;
-  /** The newest messages, oldest first, until their texts have more than `maxChars` characters together. */
+  /** The newest messages, oldest first, until their texts exceed `maxChars` characters together. */
   last(conversationId: string, maxMessages: number, maxChars: number): Promise<readonly StoredMessage[]>;
-  /** `undefined`: free, erased or expired. */
+  /** The message at a position, or `undefined` if that is free, erased or expired. */
   at(conversationId: string, position: number): Promise<StoredMessage | undefined>;
   /** Every position up to the end, oldest first. */
   all(conversationId: string): AsyncIterable<{
     readonly position: number;
-    /** Of the message, also of an erased one; `undefined`: expired. */
+    /** The id of the message, even if that is erased, or `undefined` if it has expired. */
     readonly id: string | undefined;
-    /** `undefined`: erased, expired or damaged. */
+    /** The message, or `undefined` if it is erased, expired or damaged. */
     readonly message: StoredMessage | undefined;
-    /** Why a message cannot be read. */
+    /** Why the message cannot be read. */
     readonly damage?: ParleyError;
   }>;
 }
 
 const batchSize = 200;
-/** Messages that are read at once where their texts may be long: others have a turn in between. */
+/** How many messages with long texts are read at once. Other work gets a turn in between. */
 const readAtOnce = 16;
-/** When a missing entry is looked for again before it counts as lost, in milliseconds. */
+/** The waits before a missing entry is looked up again, in milliseconds. Then it counts as lost. */
 export const confirmAfterMs = [0, 100, 1000];
 
-/** @see {@link Slots} */
+/** Creates {@link Slots}. */
 export function createSlots(store: KeyValueStore, clock: Clock = systemClock): Slots {
   const read = async (conversationId: string, from: number, to: number) =>
     store.getMany<Slot>("slot", keysOf(conversationId, from, to));
@@ -60,9 +60,9 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
   };
 
   /**
-   * The position of a slot that must exist by the head that was read before it. Both are read anew if one is missing:
-   * it may have been written, or the conversation erased, meanwhile. And once more after a moment: while a failover of
-   * Redis goes on, the two may come from different servers.
+   * Finds a slot that is missing although the head says that it must exist. Both are read again, because the
+   * slot may have been written or the conversation erased. They are read once more after a moment, because
+   * they may come from different servers during a failover of Redis.
    */
   const findLost = async (
     conversationId: string,
@@ -102,14 +102,14 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
       const head = await readHead(conversationId);
       let end = head?.next ?? 0;
       const size = Math.min(maxMessages, readAtOnce);
-      // One more than the hint says: if that is taken, the hint is out of date.
+      // It reads one more than the hint says. If that is taken, the hint is out of date.
       let page = await read(conversationId, Math.max(0, end - size), end + 1);
       if (page.at(-1) !== undefined) {
         end = await firstFree(conversationId, end + 1);
         page = await read(conversationId, Math.max(0, end - size), end);
       }
       await checkComplete(conversationId, { head, from: Math.max(0, end - size), page });
-      /** The newest first. */
+      /** The messages are newest first. */
       const found = toMessages(page).toReversed();
       let chars = charsOf(found);
       for (let to = end - size; to > 0 && found.length < maxMessages && chars <= maxChars; to -= readAtOnce) {
@@ -154,7 +154,7 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
   };
 }
 
-/** Stands for a slot that is there and cannot be read. */
+/** Stands for a slot that exists but cannot be read. */
 const damaged: Slot = { forgotten: true, id: "" };
 
 function mustExist(head: Head | undefined, position: number): boolean {
@@ -172,7 +172,7 @@ function keysOf(conversationId: string, from: number, to: number): string[] {
   );
 }
 
-/** The first messages, up to the one with which there are more characters. */
+/** The first messages, up to the one with which they exceed the limit. */
 function upToChars(messages: readonly StoredMessage[], maxChars: number): readonly StoredMessage[] {
   let chars = 0;
   const last = messages.findIndex((message) => {
@@ -186,20 +186,20 @@ function toMessages(slots: readonly (Slot | undefined)[]): StoredMessage[] {
   return slots.flatMap((slot) => toMessage(slot) ?? []);
 }
 
-/** What is left of an erased message: its position stays taken, so that the numbering has no gap. */
+/** The rest of an erased message. Its position stays taken, so that the numbering has no gap. */
 export interface Tombstone {
   readonly forgotten: true;
   /** The message's id, which stays known. */
   readonly id: string;
 }
 
-/** A message as version 1 of the store wrote it: turn and attempt in its id, a failure as its last notice. */
+/** A message of store version 1, with turn and attempt in its id and a failure as its last notice. */
 type MessageV1 = Omit<StoredMessage, "turnKey" | "attempt" | "failure"> & { readonly turnKey?: undefined };
 
 /** The value of a slot. */
 export type Slot = StoredMessage | MessageV1 | Tombstone;
 
-/** The message in a slot, in today's form; `undefined` when the slot is free, expired or erased. */
+/** The message in a slot in its current form, or `undefined` if the slot is free, expired or erased. */
 export function toMessage(slot: Slot | undefined): StoredMessage | undefined {
   if (slot === undefined || "forgotten" in slot) return undefined;
   return slot.turnKey === undefined ? fromV1(slot) : slot;

@@ -15,34 +15,34 @@ import { createRecent } from "../support/recent.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-/** Usage is kept for so many days, where the retention is not shorter. */
+/** How many days usage is kept, if the retention is not shorter. */
 const maxUsageDays = 400;
-/** Most listings that are remembered. */
+/** How many listings are remembered. */
 const maxListed = 10_000;
 const pageSize = 5000;
-/** Money is counted in billionths of a USD: whole numbers have no rounding errors. */
+/** Money is counted in billionths of a USD, because whole numbers have no rounding errors. */
 const nanoPerUsd = 1e9;
-/** The highest cost of one call that is believed, in USD. Above it sums could leave the safe integers. */
+/** The highest credible cost of a call, in USD. Higher ones could make sums exceed the safe integers. */
 const maxCallUsd = 100_000;
 
 interface SpendingLedgerOptions {
   readonly store: KeyValueStore;
-  /** How long other data is kept, in milliseconds. Default: for ever. */
+  /** How many milliseconds other data is kept. Default: for ever. */
   readonly retentionMs?: number | undefined;
-  /** A reserve that is not settled is released between this and twice this after it was made. */
+  /** An unsettled reserve is released between this time and twice this time after it was made. */
   readonly reserveTtlMs: number;
 }
 
-/** Counts in sorted indexes: each kind in one index for each day or period. @see {@link SpendingLedger} */
+/** Keeps counts in sorted indexes, one per kind and day or period. @see {@link SpendingLedger} */
 export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLedger {
   const { store, reserveTtlMs } = options;
   const usageMs = Math.min(options.retentionMs ?? Number.POSITIVE_INFINITY, maxUsageDays * dayMs);
   const periodOf = (time: number): number => Math.floor(time / reserveTtlMs);
 
-  // Ids that follow each other change fewer pages than random ones.
+  // Consecutive ids change fewer pages than random ones.
   const processId = randomUUID();
   let reservations = 0;
-  /** What this process has listed already: most calls find everything listed, and write only their counts. */
+  /** What this process has already listed. Most calls find everything listed and write only their counts. */
   const listed = createRecent<number>(maxListed);
   const count = async (
     limits: readonly ScoreLimit[],
@@ -60,7 +60,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
     const period = periodOf(now);
     return [
       { index: indexes.spent(toUtcDay(now)), member },
-      // The third period is that of an instance whose clock is ahead.
+      // The third period covers an instance whose clock is ahead.
       ...[period, period + 1, period + 2].map((each) => ({ index: indexes.reserved(each), member })),
     ];
   };
@@ -94,7 +94,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       const passed = await count(
         [
           {
-            // The part of the previous minute that is within the last 60 s.
+            // The second term is the part of the previous minute that is within the last 60 s.
             terms: [
               { index: indexes.turns(minute), member: personId, weight: minuteMs },
               { index: indexes.turns(minute - 1), member: personId, weight: minuteMs - pastMs },
@@ -115,7 +115,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
     async uncountTurn(personId, now) {
       const index = indexes.turns(Math.floor(now / minuteMs));
       const terms = [{ index, member: personId, weight: -1 }];
-      // Not below 0: the minute may be another one by now.
+      // The count must not fall below 0, because the minute may have changed.
       await store.count([{ terms, max: -1 }], [{ kind: "add-score", index, member: personId, score: -1 }]);
     },
 
@@ -127,7 +127,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
         reservedAt: now,
       };
       const amount = Math.ceil(toNano(reserveUsd));
-      // What is free is never refused, and counts against no budget.
+      // A free call is never refused and counts against no budget.
       if (amount === 0 || budgets.length === 0) return { ...reservation, reservedUsd: 0, scopes: [] };
       const scopes = uniqueScopes(budgets.map(({ scope }) => scope));
       const passed = await count(
@@ -178,7 +178,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
     },
 
     async spentUsd(scope, now) {
-      // A limit that every sum passes reads the scores and writes nothing.
+      // Every sum exceeds this limit, so the scores are read and nothing is written.
       const terms = spentTerms(scope, now).slice(0, 1);
       const passed = await store.count([{ terms, max: Number.MIN_SAFE_INTEGER }], []);
       return (passed?.scores[0] ?? 0) / nanoPerUsd;
@@ -213,7 +213,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   };
 }
 
-/** Removes counts of periods that are over; resolves to the number of periods. `now` in Unix ms. */
+/** Removes counts of past periods and resolves to the number of periods. `now` is in Unix ms. */
 export async function sweepCounts(store: KeyValueStore, now: number): Promise<number> {
   for (let removed = 0; ;) {
     const page = { order: "lowest-first", offset: 0, max: 200 } as const;
@@ -231,7 +231,7 @@ export async function sweepCounts(store: KeyValueStore, now: number): Promise<nu
   }
 }
 
-/** All members of an index that nobody changes for long, page by page. */
+/** All members of an index that nobody changes for long, read page by page. */
 async function readAllMembers(store: KeyValueStore, index: string): Promise<string[]> {
   const members: string[] = [];
   for (;;) {
@@ -254,7 +254,7 @@ function toNano(usd: number): number {
   return Number.isNaN(usd) ? 0 : Math.min(Math.max(usd, 0), maxCallUsd) * nanoPerUsd;
 }
 
-/** When an index may be removed. */
+/** The time when an index may be removed. */
 type Listing = Extract<IndexChange, { kind: "add-member" }>;
 
 function keepUntil(index: string, time: number): Listing {
@@ -274,7 +274,7 @@ function toCharges(used: SettledCall, day: string): IndexChange[] {
   return [
     ...scopes.map((scope): IndexChange => ({ kind: "add-score", index, member: toMember(scope), score })),
     ...toUsageChanges(used, day),
-    // Always: `forgetPerson` may have removed it, here or in another process.
+    // It is always added, because `forgetPerson` may have removed it in some process.
     {
       kind: "add-member",
       index: indexes.usageDaysOf(used.labels.personId),
@@ -284,7 +284,7 @@ function toCharges(used: SettledCall, day: string): IndexChange[] {
   ];
 }
 
-/** What has the counts of a day removed in time. */
+/** The changes that later remove the counts of a day. */
 function toListings({ labels }: SettledCall, day: string, usageKeptUntil: number): Listing[] {
   return [
     keepUntil(indexes.spent(day), endOfUtcDay(day) + dayMs),
@@ -293,12 +293,12 @@ function toListings({ labels }: SettledCall, day: string, usageKeptUntil: number
   ];
 }
 
-/** How long until one more turn fits, in milliseconds. Those of the previous minute count by its part in the last 60 s. */
+/** How many milliseconds until one more turn fits. The previous minute counts in part, as in `countTurn`. */
 function untilRoom(turns: {
   readonly current: number;
   readonly previous: number;
   readonly max: number;
-  /** Of the current minute. */
+  /** How much of the current minute has passed. */
   readonly pastMs: number;
 }): number {
   const { current, previous, max, pastMs } = turns;
@@ -310,12 +310,12 @@ function untilRoom(turns: {
   return Math.max(1, Math.ceil(untilMs) - pastMs);
 }
 
-/** Most days that one query reads. */
+/** How many days a query reads at most. */
 const maxDays = 400;
-/** Most counts that are read of one day. */
+/** How many counts of a day are read at most. */
 const maxCounts = 200_000;
 
-/** What is counted of a row. Costs are billionths of a USD, audio is milliseconds: whole numbers. */
+/** The measures of a row in whole numbers. Costs are billionths of a USD, audio is milliseconds. */
 const measures = [
   "calls",
   "promptTokens",
@@ -328,10 +328,10 @@ const measures = [
 ] as const;
 type Measure = (typeof measures)[number];
 
-/** Person, channel (empty: none), model, operation, measure. */
+/** Person, channel (or empty), model, operation and measure. */
 type UsageMember = readonly [string, string, string, UsageRow["operation"], Measure];
 
-/** The changes that add a call to its row of a day. A row is one member for each measure that is not 0. */
+/** The changes that add a call to its row of a day. A row has a member for each measure that is not 0. */
 function toUsageChanges({ labels, ...used }: SettledCall, day: string): IndexChange[] {
   const { promptTokens = 0, completionTokens = 0, images = 0, audioSeconds = 0 } = used.amounts;
   const counts: Record<Measure, number> = {
@@ -352,12 +352,12 @@ function toUsageChanges({ labels, ...used }: SettledCall, day: string): IndexCha
   });
 }
 
-/** Amounts come from the gateway: what cannot be right must not spoil a sum. */
+/** Amounts come from the gateway, and an impossible one must not spoil a sum. */
 function toCount(amount: number): number {
   return Number.isFinite(amount) ? Math.min(Math.max(0, Math.round(amount)), 1e14) : 0;
 }
 
-/** The rows of a query. @see {@link SpendingLedger.usage} */
+/** Implements {@link SpendingLedger.usage}. */
 async function readUsage(
   store: KeyValueStore,
   { fromDay, toDay, personId }: UsageQuery,
@@ -394,7 +394,7 @@ async function daysOf(
   return days.map(({ member }) => member).filter((day) => day >= fromDay && day <= toDay);
 }
 
-/** In one page: counts that rise meanwhile would move between pages. */
+/** Everything is read in one page, because rising counts would move between pages. */
 function readCounts(store: KeyValueStore, day: string) {
   return store.readIndex(indexes.usage(day), { order: "lowest-first", offset: 0, max: maxCounts });
 }

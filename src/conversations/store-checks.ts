@@ -5,17 +5,17 @@ import { backendOf } from "./backends.ts";
 import { createEncryption } from "./encryption.ts";
 import { inspectedEntries, type StoreInspection } from "./backend.ts";
 
-/** @see {@link createStoreChecks} */
+/** The options of {@link createStoreChecks}. */
 interface StoreCheckOptions {
   readonly url: string;
-  /** As in the settings, the newest first. `undefined`: they are wrong, and whether they fit is not looked at. */
+  /** The keys of the settings, newest first, or `undefined` if they are invalid and cannot be checked. */
   readonly encryptionKeys: readonly string[] | undefined;
   readonly log: Log;
-  /** A server: longest wait for a response, in milliseconds. Default 5 s, which is shorter than the doctor's own deadline. */
+  /** The longest wait for a server, in milliseconds. The default of 5 s is below the doctor's deadline. */
   readonly deadlineMs?: number | undefined;
 }
 
-/** Checks the store that `url` names: reachable, writable, version, space, durability, and whether the keys fit. */
+/** Checks whether the store of `url` is reachable, writable, current, durable, roomy, and fits its keys. */
 export function createStoreChecks(options: StoreCheckOptions): Check[] {
   const { url, encryptionKeys, log, deadlineMs } = options;
   return [

@@ -3,13 +3,13 @@ import { right, wrong, type Finding } from "../core/checks.ts";
 import { ParleyError } from "../core/errors.ts";
 import { countedPrefix, type EntryAddress } from "./backend.ts";
 
-/** Addresses of a conversation's entries. Ids may hold anything, so `/` and `%` in them are escaped. */
+/** Addresses of a conversation's entries. Ids may hold anything, so their `/` and `%` are escaped. */
 export const entryAt = {
   head: (conversationId: string): EntryAddress => ({ space: "head", key: escapeId(conversationId) }),
   settings: (conversationId: string): EntryAddress => ({ space: "settings", key: escapeId(conversationId) }),
   slot: (conversationId: string, position: number): EntryAddress => ({
     space: "slot",
-    // Padded so that keys sort by position.
+    // The position is padded so that keys sort by it.
     key: `${escapeId(conversationId)}/${String(position).padStart(10, "0")}`,
   }),
   messageId: (conversationId: string, messageId: string): EntryAddress => ({
@@ -25,47 +25,47 @@ export const entryAt = {
   layer: (holder: string): EntryAddress => ({ space: "layer", key: holder }),
 } as const;
 
-/** Names of the sorted indexes. */
+/** The names of the sorted indexes. */
 export const indexes = {
   /** Platforms that have or had conversations. */
   platforms: "platforms",
   /** A platform's conversations by the time of their last message. */
   conversations: (platform: string) => `conversations:${platform}`,
-  /** Conversations that an author has written in. */
+  /** Conversations in which an author has written. */
   conversationsOf: (authorId: string) => `conversations-of:${authorId}`,
   /** Conversations within a place: a server, workspace or channel. */
   conversationsWithin: (place: string) => `conversations-within:${place}`,
   /** A platform's pinned conversations. */
   pinned: (platform: string) => `pinned:${platform}`,
-  /** Names of the three kinds of indexes above that list a conversation, so that it can be removed from them. */
+  /** Names of the three kinds of indexes above that list a conversation, from which it can be removed. */
   listings: (conversationId: string) => `listings:${conversationId}`,
   /** Hashes of a conversation's blobs. */
   blobs: (conversationId: string) => `blobs:${folderOf(conversationId)}`,
-  /** Keys of open events, in order of acceptance. */
+  /** Keys of open events in the order of acceptance. */
   openEvents: "inbox",
-  /** Keys of a conversation's open events, in order of acceptance. */
+  /** Keys of a conversation's open events in the order of acceptance. */
   openEventsIn: (conversationId: string) => `open-events-in:${conversationId}`,
-  /** Keys of a conversation's answered events by the time at which they expire. */
+  /** Keys of a conversation's answered events by the time when they expire. */
   answeredEventsIn: (conversationId: string) => `answered-events-in:${conversationId}`,
-  /** Keys of an author's answered events by the time at which they expire. */
+  /** Keys of an author's answered events by the time when they expire. */
   answeredEventsBy: (authorId: string) => `answered-events-by:${authorId}`,
-  /** Names of the two kinds of indexes above by the time at which a member of them may expire. */
+  /** Names of the two kinds of indexes above by the time when a member may expire. */
   expiringIndexes: "expiring-indexes",
   /** Turns of each person that began in a minute (Unix minutes). */
   turns: (minute: number) => `${countedPrefix}turns:${minute}`,
   turnsPrefix: `${countedPrefix}turns:`,
-  /** What is reserved for calls that run, by what is charged, in billionths of a USD; until a period ends. */
+  /** Reserves for running calls in a period, by what is charged, in billionths of a USD. */
   reserved: (period: number) => `${countedPrefix}reserved:${period}`,
   reservedPrefix: `${countedPrefix}reserved:`,
-  /** Reserves of a period that are settled. */
+  /** Settled reserves of a period. */
   settled: (period: number) => `${countedPrefix}settled:${period}`,
-  /** What was spent on a day, by what is charged, in billionths of a USD. */
+  /** Spending on a day, by what is charged, in billionths of a USD. */
   spent: (day: string) => `${countedPrefix}spent:${day}`,
   /** Usage on a day by person, channel, model, operation and measure. */
   usage: (day: string) => `${countedPrefix}usage:${day}`,
   /** Days on which a person has used something. */
   usageDaysOf: (personId: string) => `${countedPrefix}days-of:${personId}`,
-  /** Names of the indexes that hold counts, by the time at which they may be removed. */
+  /** Names of the indexes that hold counts, by the time when they may be removed. */
   countedIndexes: "ledger",
 } as const;
 
@@ -74,7 +74,7 @@ export function platformOf(conversationId: string): string {
   return conversationId.split(":", 1)[0] ?? "";
 }
 
-/** A folder name for a conversation: a hash, so that no id can lead out of the parent folder. */
+/** A folder name for a conversation. It is a hash, so that no id can lead out of the parent folder. */
 export function folderOf(conversationId: string): string {
   return createHash("sha256").update(conversationId).digest("hex").slice(0, 32);
 }
@@ -89,7 +89,7 @@ const tooOldRemedy =
 const tooOld = (name: string): string => `${name} was written by a Parley from before the first release`;
 
 /**
- * The version of a store of which no release has written an earlier one. A later version migrates from here on.
+ * Checks the version of a store. There is no migration from earlier versions, which no release has written.
  * @throws ParleyError `config` for earlier ones, `store-newer` for later ones
  */
 export function expectKnownVersion(name: string, version: number, known: number): void {
@@ -102,7 +102,7 @@ export function expectKnownVersion(name: string, version: number, known: number)
     );
 }
 
-/** The finding about a store's version. `version` undefined: nothing is stored yet. */
+/** The finding about a store's version. Without `version` nothing is stored yet. */
 export function toVersionFinding(name: string, version: number | undefined, known: number): Finding {
   if (version === undefined) return right("Store", `${name}, empty`);
   if (version > known)

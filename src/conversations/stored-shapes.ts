@@ -32,9 +32,9 @@ const fields = (checks: Readonly<Record<string, Check>>): Check => {
 };
 const ownField = (value: Fields, name: string) => (Object.hasOwn(value, name) ? value[name] : undefined);
 
-/** What a Date can hold. Some platforms' times have fractions of a millisecond. */
+/** The range of a Date. Some platforms' times have fractions of a millisecond. */
 const isTime: Check = (value) => isNumber(value) && Math.abs(value as number) <= 8.64e15;
-/** Keys of slots have ten digits. */
+/** The keys of slots have ten digits. */
 const maxPosition = 9_999_999_999;
 const isBlobRef = fields({ hash: isText, mediaType: isText, sizeBytes: isNumber });
 const isAuthor = fields({ id: isText, name: isText });
@@ -87,7 +87,7 @@ const isTombstone = fields({ forgotten: (value) => value === true, id: isText })
 const isMessage = fields({
   id: isText,
   role: oneOf("user", "assistant"),
-  // Version 1 had none.
+  // Version 1 had no turn keys.
   turnKey: optional(isText),
   attempt: optional(isNumber),
   author: optional(isAuthor),
@@ -157,10 +157,7 @@ const isSettingValue: Check = (value) => isText(value) || isNumber(value) || lis
 const isLayerValues: Check = (value) =>
   isObject(value) && Object.values(value).every((each) => isSettingValue(each));
 
-/**
- * Whether a decoded value has the shape of its space, as far as readers depend on it. Other fields may hold
- * anything.
- */
+/** Whether a decoded value has the shape of its space, as far as readers need it. It may have more fields. */
 export const isStored: Readonly<Record<Space, Check>> = {
   head: fields({ next: isWhole(0, maxPosition), keptFrom: optional(isWhole(0, maxPosition)) }),
   slot: (value) => (isObject(value) && Object.hasOwn(value, "forgotten") ? isTombstone : isMessage)(value),

@@ -17,10 +17,10 @@ import {
 } from "./postgres-schema.ts";
 import { toStored } from "./postgres-writer.ts";
 
-/** The oldest that its makers keep. @see https://www.postgresql.org/support/versioning/ */
+/** The oldest version that is maintained. @see https://www.postgresql.org/support/versioning/ */
 const oldestMajor = 14;
 const mebibyte = 1024 * 1024;
-/** Of `max_connections`. */
+/** The share of `max_connections` from which a warning follows. */
 const manyConnections = 0.8;
 
 interface ServerState extends DurabilitySettings {
@@ -42,7 +42,7 @@ const stateText = `${durabilityText},
   (SELECT sum(numbackends) FROM pg_stat_database) AS connections,
   current_setting('max_connections')::integer AS max_connections`;
 
-/** Looks at a Postgres server. Writes one row in a transaction that it does not commit. */
+/** Inspects a Postgres server. It writes a row in a transaction that it does not commit. */
 export async function inspectPostgres(
   url: string,
   options: PostgresConnectionOptions,
@@ -140,7 +140,7 @@ async function readEntries(client: ClientBase, schema: string): Promise<Omit<Sto
   return { hasEntries: any.rows.length > 0, entries };
 }
 
-/** A full disk, a missing permission and a read-only database refuse it. */
+/** Fails on a full disk, a missing permission or a read-only database. */
 async function probe(client: ClientBase, schema: string): Promise<void> {
   await client.query("BEGIN");
   try {
@@ -165,7 +165,7 @@ function toConnectionsFinding({ connections, max_connections: max }: ServerState
 }
 
 function toDurabilityFinding({ fsync, full_page_writes: pages }: ServerState): Finding {
-  // `synchronous_commit` is not looked at: every write of the store turns it on.
+  // `synchronous_commit` is not checked, because every write of the store turns it on.
   if (fsync === "off" || pages === "off")
     return wrong(
       "Durability",

@@ -38,21 +38,21 @@ import {
   type EncodedWrite,
 } from "./postgres-writer.ts";
 
-/** How often an idle process looks whether the database still has its data. */
+/** How often an idle process checks whether the database still has its data. */
 const checkIntervalMs = 15_000;
 const sweepBatch = 500;
 
-/** {@link Backend} with leases. */
+/** A {@link Backend} with leases. */
 interface PostgresBackend extends Backend {
   readonly leases: Leases;
-  /** Where the store is, without credentials. */
+  /** Tells where the store is, without credentials. */
   readonly name: string;
-  /** Of the schema's tables and their indexes. */
+  /** The bytes of the schema's tables and their indexes. */
   sizeBytes(): Promise<number>;
 }
 
 /**
- * The backend for several instances on a Postgres server: every write is on disk when it resolves.
+ * Opens the backend for several instances on a Postgres server. Every write is on disk when it resolves.
  * @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer`
  */
 export async function openPostgresBackend(
@@ -96,7 +96,7 @@ async function openOn(
     });
   };
 
-  /** Where the tables are gone, they are created and what was lost is restored before the work is tried again. */
+  /** If the tables are gone, creates them and restores lost data before it tries the work again. */
   const withTables = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
@@ -124,11 +124,11 @@ async function openOn(
   const scrubber = createPostgresScrubber({ connection, log, clock });
 
   connection.onRestored(() => void checkGeneration().then(() => scrubber.resume()));
-  // Not waited for: a start must not depend on what an earlier process left undone.
+  // This does not wait, because a start must not depend on what an earlier process left undone.
   void scrubber.resume();
   const stopChecks = clock.every(checkIntervalMs, () => void checkGeneration());
 
-  /** The last write failed, so a check must try one. */
+  /** Whether the last write failed, so that a check must try one. */
   let isInDoubt = false;
   const write = (encoded: EncodedWrite): Promise<WriteOutcome> =>
     attempt(async () => {
@@ -205,10 +205,10 @@ async function openOn(
   };
 }
 
-/** A renewal that a crash of the server undoes leaves the lease with an earlier end, which harms nobody. */
+/** If a crash of the server undoes a renewal, the lease ends earlier, which harms nobody. */
 const withoutWaiting = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
 
-/** One row per lease, which expires by the database's clock. */
+/** Keeps each lease in a row, which expires by the database's clock. */
 function createPostgresLeases({
   schema,
   attempt,
@@ -224,7 +224,7 @@ function createPostgresLeases({
   return {
     take: (name, holder, ttlMs) =>
       change(
-        // Looked up first: a try in vain would lock the row of the holder.
+        // It is looked up first, because a failed attempt to insert would lock the holder's row.
         `INSERT INTO ${leases} AS held (name, holder, expires)
          SELECT $1, $2, ${end}
          WHERE NOT EXISTS (SELECT FROM ${leases} WHERE name = $1 AND expires > clock_timestamp())
@@ -247,28 +247,28 @@ function createPostgresLeases({
   };
 }
 
-/** Unix ms of the database's clock, which ends the entries. */
+/** The Unix ms of the database's clock, by which entries expire. */
 const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
 const pageSize = 500;
 
-/** Reads entries and sorted indexes. Throws the errors of the service. */
+/** Reads entries and sorted indexes. It throws the errors of the service. */
 interface PostgresReader {
   ofSpace(space: Space): EntryReader;
   readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
-  /** `attempt` wraps each page. */
+  /** Wraps each page in `attempt`. */
   keys(space: Space): AsyncIterable<string>;
 }
 
-/** @see {@link PostgresReader} */
+/** Creates a {@link PostgresReader}. */
 function createPostgresReader({
   read,
   schema,
   attempt,
 }: Pick<PostgresConnection, "read" | "schema" | "attempt">): PostgresReader {
   const entries = `${quoteSchema(schema)}.entries`;
-  // Each key by itself: with `= ANY`, a planner whose statistics are old reads the whole space and filters it.
+  // Each key is read by itself. With `= ANY` and old statistics, a planner reads and filters the whole space.
   const lookUp = (column: string): string => `
     SELECT wanted.key, found.* FROM unnest($2::text[]) AS wanted (key)
     CROSS JOIN LATERAL (
@@ -323,12 +323,12 @@ function createPostgresReader({
   };
 }
 
-/** What the scrubber works with. */
+/** The options of the scrubber. */
 interface PostgresScrubberOptions {
   readonly connection: PostgresConnection;
   readonly log: Log;
   readonly clock: Clock;
-  /** Tables up to this size are rewritten as a whole. Default 32 MiB, which takes a fraction of a second. */
+  /** Tables up to this size are rewritten as a whole. Default 32 MiB, which is fast. */
   readonly maxRewriteBytes?: number | undefined;
 }
 
@@ -336,12 +336,12 @@ const markName = "scrub";
 const tables = ["entries", "rankings"] as const;
 const mebibyte = 1024 * 1024;
 const vacuumTimeoutMs = 30 * 60_000;
-/** A rewrite holds up everything else while it waits for its lock. */
+/** A rewrite blocks everything else while it waits for its lock. */
 const lockTimeoutMs = 1000;
 
 /**
- * Removes deleted rows from the tables. A small table is rewritten, so that its file has nothing of them; a large one
- * is vacuumed, which frees their space: it holds their bytes until new rows take it.
+ * Removes deleted rows from the tables. A small table is rewritten, so that its file keeps nothing of them. A
+ * large one is vacuumed, so that its file keeps their bytes until new rows take the space.
  * @see docs/security.md for what remains in the log and in backups
  */
 function createPostgresScrubber(options: PostgresScrubberOptions): BackgroundScrub {
@@ -399,24 +399,24 @@ function createPostgresScrubber(options: PostgresScrubberOptions): BackgroundScr
   return createBackgroundScrub(server, clock);
 }
 
-/** What the watch works with. */
+/** The options of the watch. */
 interface PostgresGenerationOptions {
   readonly connection: PostgresConnection;
   readonly log: Log;
-  /** Writes what the emptied database must have again. Repeated at the next check when it fails. */
+  /** Writes what an emptied database must have again. If it fails, the next check repeats it. */
   readonly restore: () => Promise<void>;
   readonly clock: Clock;
 }
 
-/** No space of the store: it stands among the entries so that emptying their table removes it. */
+/** This is no space of the store. The mark is among the entries so that emptying the table removes it. */
 const markSpace = "mark";
 const markKey = "generation";
-/** Of the log of the database: a replica that is promoted begins a new one. */
+/** The timeline of the database's log, which changes when a replica is promoted. */
 const timelineText = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline";
 
 /**
- * Watches a mark in the database, and writes one if it has none. Also notices that a replica was promoted, which may
- * lack the last writes.
+ * Watches a mark in the database, and writes one if there is none. It also notices the promotion of a
+ * replica, which may lack the last writes.
  */
 async function watchPostgresGeneration(options: PostgresGenerationOptions): Promise<DataLossWatch> {
   const { connection, log, restore, clock } = options;
@@ -450,7 +450,7 @@ async function watchPostgresGeneration(options: PostgresGenerationOptions): Prom
     return await readState();
   };
 
-  // Some services that speak Postgres' protocol have no such log.
+  // Some services with Postgres' protocol have no such log.
   let hasTimeline = true;
   const readTimeline = async () => {
     if (!hasTimeline) return "";

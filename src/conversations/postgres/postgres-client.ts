@@ -6,53 +6,53 @@ import { systemClock } from "../../support/clock.ts";
 import { withinDeadline } from "../server-store.ts";
 import { isDecodable } from "../../support/text.ts";
 
-/** A bounded pool of connections, which are made anew as they are lost. */
+/** A bounded pool of connections, which replaces lost ones. */
 export interface PostgresConnection {
-  /** `host:port/database`, without credentials. */
+  /** `host:port/database` without credentials. */
   readonly address: string;
   readonly schema: string;
   readonly isEncrypted: boolean;
   /**
-   * Runs work within the deadline: a server that hangs is an outage like one that is down.
-   * @throws ParleyError `store-unavailable`, `store-corrupt`; the outcome of what was sent is then unknown
+   * Runs work within the deadline, so that a server that hangs counts as an outage.
+   * @throws ParleyError `store-unavailable` or `store-corrupt`, after which the outcome is unknown
    */
   readonly attempt: <T>(work: () => Promise<T>) => Promise<T>;
   /**
-   * Runs statements on one connection, which is replaced when it fails or does not respond. `isAlone`: it is closed
-   * afterwards, so that settings of the session end with the work, and may take longer than the deadline. Throws the
-   * errors of the service.
+   * Runs statements on one connection, which is replaced if it fails or does not respond. With `isAlone` it
+   * is closed afterwards, which ends the settings of its session, and may take longer than the deadline. It
+   * throws the errors of the service.
    */
   readonly withClient: <T>(
     work: (client: ClientBase) => Promise<T>,
     options?: { isAlone?: boolean },
   ) => Promise<T>;
-  /** One statement that reads: sent again if its connection was closed. Throws the errors of the service. */
+  /** Runs a reading statement, which is repeated if its connection closed. It throws the service's errors. */
   readonly read: <Row extends QueryResultRow>(
     text: string,
     values?: readonly unknown[],
   ) => Promise<readonly Row[]>;
-  /** Called when the server responds again after an outage. One listener. */
+  /** Called when the server responds again after an outage. There is one listener. */
   onRestored(listener: () => void): void;
   close(): Promise<void>;
 }
 
-/** How the connections are made. */
+/** The options of the connections. */
 export interface PostgresConnectionOptions {
   readonly log: Log;
-  /** Longest wait for a response, in milliseconds. Default 5 s. */
+  /** The longest wait for a response, in milliseconds. Default 5 s. */
   readonly deadlineMs?: number | undefined;
   /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
 }
 
 const idleMs = 30_000;
-/** Connections that stay open while nothing is asked. */
+/** How many connections stay open while they are idle. */
 const keptConnections = 2;
 
 /**
- * What the store relies on, whatever is set for the role or the database. A generic plan is made while a table is
- * small, and would read all of it also when it has grown. The server ends what nobody waits for any more, and frees
- * its locks. Not as parameters of the connection, which PgBouncer refuses.
+ * Settings that the store needs, whatever is set for the role or the database. A generic plan is made while a
+ * table is small, and without them would still read all of it later. The server ends abandoned work and frees
+ * its locks. PgBouncer refuses these settings as parameters of the connection.
  */
 const toSessionSettings = (deadlineMs: number): string => `
   SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -77,7 +77,7 @@ export async function connectPostgres(
   ).catch((error: unknown) => {
     throw toError(error);
   });
-  // One that was idle is closed; the next use makes another one.
+  // An idle connection was closed. The next use opens another one.
   pool.on("error", (error) => log.debug({ reason: reasonOf(error) }, "idle Postgres connection closed"));
 
   let isDown = false;
@@ -98,7 +98,7 @@ export async function connectPostgres(
   const withClient: PostgresConnection["withClient"] = async (work, { isAlone = false } = {}) => {
     try {
       const client = await pool.connect();
-      // Without a listener it would be thrown; the statement that runs fails with it.
+      // Without a listener the error would be thrown. The running statement fails with it anyway.
       const ignore = () => {};
       client.on("error", ignore);
       let failure: unknown;
@@ -135,7 +135,7 @@ export async function connectPostgres(
       try {
         return await query();
       } catch (error) {
-        // A connection that the server closed while it was idle: only its next use notices.
+        // The server closed the connection while it was idle, which only the next use notices.
         if (!isConnectionLost(error) || isTimeout(error)) throw error;
         return await query();
       }
@@ -145,7 +145,7 @@ export async function connectPostgres(
     },
     async close() {
       isClosed = true;
-      // A statement that hangs is waited for no longer than any other.
+      // This waits for a hanging statement no longer than for any other.
       await withinDeadline(() => pool.end(), { deadlineMs, clock }).catch((error: unknown) => {
         log.debug({ error: toError(error) }, "Postgres connections were not closed in time");
       });
@@ -166,7 +166,7 @@ function toPoolConfig({ connectionString, maxConnections }: PostgresUrl, deadlin
   };
 }
 
-/** The first connection is tried once, and decides whether the others are encrypted where the URL leaves it open. */
+/** Opens the first connection, which decides whether all are encrypted if the URL leaves that open. */
 async function openPool(
   create: (config: PoolConfig) => Pool,
   { tls }: PostgresUrl,
@@ -208,7 +208,7 @@ function isTimeout(error: unknown): boolean {
 }
 
 /**
- * What went wrong, by the beginning of the code: an SQLSTATE of Postgres or a code of the system.
+ * Problems by the beginning of the code, which is an SQLSTATE of Postgres or a code of the system.
  * @see https://www.postgresql.org/docs/current/errcodes-appendix.html
  */
 const problems: readonly (readonly [code: string, problem: string])[] = [
@@ -224,41 +224,41 @@ const problems: readonly (readonly [code: string, problem: string])[] = [
   ["42883", "has lost its tables"],
 ];
 
-/** Of the database, not of a single write: nothing else of a batch would succeed either. */
+/** Errors of the database, which would also fail the other writes of a batch. */
 const ofServer = /^(08|25|28|3D|3F|53|57|58|XX|42501|42P01|42883)/;
-/** The server ends the connection, or has ended it. */
+/** Errors by which the server ends the connection or has ended it. */
 const ofConnection = /^(08|57P)/;
 
-/** The SQLSTATE of an error that the server has reported; `undefined`: it is another error. */
+/** The SQLSTATE of an error that the server has reported, or `undefined` for other errors. */
 export function sqlStateOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error) || !("severity" in error)) return undefined;
   return typeof error.code === "string" ? error.code : undefined;
 }
 
-/** Whether the same statement may succeed now: it collided with another one, and nothing was written. */
+/** Whether the same statement may succeed now, because it only collided and nothing was written. */
 export function isCollision(error: unknown): boolean {
   return ["40001", "40P01"].includes(sqlStateOf(error) ?? "");
 }
 
-/** Whether the connection can be used no more. Errors that Postgres did not report are of the connection. */
+/** Whether the connection is unusable. Errors that Postgres did not report are connection errors. */
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof ParleyError) return false;
   const state = sqlStateOf(error);
   return state === undefined || ofConnection.test(state) || isFatal(error);
 }
 
-/** Whether the tables are gone: dropped, or another database has taken the place of this one. */
+/** Whether the tables are gone, because they were dropped or another database replaced this one. */
 export function isEmptied(error: unknown): boolean {
   return ["42P01", "3F000", "42883"].includes(sqlStateOf(error) ?? "");
 }
 
-/** Whether an error may be one write's own, e.g. a text that the database cannot hold. */
+/** Whether an error may concern one write only, for example a text that the database cannot hold. */
 export function isOfOneWrite(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state !== undefined && !ofServer.test(state) && !isCollision(error);
 }
 
-/** An error of Postgres or its driver as a ParleyError without credentials and contents. ParleyErrors pass through. */
+/** Makes a ParleyError without credentials and contents of an error of Postgres or its driver. */
 function toPostgresStoreError(error: unknown, address: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const reason = reasonOf(error);
@@ -275,7 +275,7 @@ function toPostgresStoreError(error: unknown, address: string): ParleyError {
   });
 }
 
-/** A short code or text: of Postgres' own messages only the code, since the rest may quote what was written. */
+/** A short code or text. Postgres' own messages give only the code, because the rest may quote contents. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   const { code } = error as NodeJS.ErrnoException;
@@ -288,7 +288,7 @@ function toDefaultProblem(error: unknown): string {
   return state === undefined || state.startsWith("57") ? "does not respond" : "reports an error";
 }
 
-/** Details of Postgres quote keys and values. */
+/** Error details of Postgres quote keys and values. */
 function withoutContents(error: unknown): unknown {
   const state = sqlStateOf(error);
   return state === undefined ? error : new Error(`Postgres reports ${state}`);
@@ -298,26 +298,26 @@ function isFatal(error: unknown): boolean {
   return error instanceof Error && "severity" in error && /^(FATAL|PANIC)$/.test(String(error.severity));
 }
 
-/** What a store URL says besides where the server is. */
+/** The content of a store URL besides the server's address. */
 interface PostgresUrl {
-  /** What the driver takes: without our own parameters. */
+  /** The URL for the driver, without Parley's own parameters. */
   readonly connectionString: string;
   readonly schema: string;
-  /** Most connections of this process. */
+  /** The highest number of connections of this process. */
   readonly maxConnections: number;
-  /** `prefer`: encrypted where the server can. Otherwise the driver reads it from the connection string. */
+  /** `prefer` encrypts if the server can. With `from-url` the driver reads it from the connection string. */
   readonly tls: "off" | "prefer" | "from-url";
 }
 
 const defaultSchema = "parley";
 const defaultMaxConnections = 10;
-/** A write, a read and a rewrite of a table at once. */
+/** There must be room for a write, a read and a rewrite of a table at once. */
 const minConnections = 3;
-/** As `psql` has them. */
+/** The same modes as in `psql`. */
 const tlsModes: readonly string[] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 const localHosts: readonly string[] = ["", "localhost", "127.0.0.1", "[::1]"];
 
-/** What is wrong with a URL, as the end of "STORE_URL …"; `undefined`: nothing. Never quotes it. */
+/** Ends "STORE_URL …" if the URL is wrong. It never quotes the URL. */
 export function findUrlProblem(text: string): string | undefined {
   const url = parse(text);
   if (url === undefined || url.hostname.includes(","))
@@ -339,7 +339,7 @@ export function findUrlProblem(text: string): string | undefined {
   return undefined;
 }
 
-/** Reads a URL that {@link findUrlProblem} finds right. */
+/** Reads a URL that {@link findUrlProblem} accepts. */
 export function parsePostgresUrl(text: string): PostgresUrl {
   const url = parse(text) as URL;
   const { searchParams } = url;
@@ -350,7 +350,7 @@ export function parsePostgresUrl(text: string): PostgresUrl {
   for (const name of ["schema", "pool_max"]) searchParams.delete(name);
   const isDriversOwn = mode === undefined ? searchParams.has("sslrootcert") : /^(require|verify-)/.test(mode);
   if (isDriversOwn)
-    // Otherwise the driver takes `require` for `verify-full`.
+    // Otherwise the driver treats `require` as `verify-full`.
     searchParams.set("uselibpqcompat", "true");
   else searchParams.delete("sslmode");
   const isLocal = localHosts.includes(host) || host.startsWith("/");
@@ -363,7 +363,7 @@ export function parsePostgresUrl(text: string): PostgresUrl {
   };
 }
 
-/** `postgres://user@/database?host=/run/postgresql` names a socket; it is no URL as it stands. */
+/** `postgres://user@/database?host=/run/postgresql` names a socket. It is no URL without this host. */
 const noHost = "parley-no-host";
 
 function parse(text: string): URL | undefined {

@@ -5,13 +5,14 @@ import type { Log } from "../../core/telemetry.ts";
 import { type PostgresConnection, sqlStateOf } from "./postgres-client.ts";
 
 /**
- * The function that applies a batch of writes in one statement, and so in one transaction, one round trip and one
- * wait for the disk; a client that hangs holds no lock. Its steps are rows (see `postgres-writer.ts`); every write ends
- * with the step `end` and yields one row.
+ * Makes the function that applies a batch of writes in one statement, so in one transaction, one round trip
+ * and one wait for the disk. A client that hangs holds no lock. The steps are rows (see
+ * `postgres-writer.ts`). Every write ends with the step `end` and yields one row.
  *
- * What a write checks must not change until it commits, so the keys of all entries and counts that a batch touches
- * are locked first, in the order of their numbers, which rules out most deadlocks. Each statement of a volatile
- * function sees what was committed before it (READ COMMITTED), so the checks see the writes that the locks waited for.
+ * What a write checks must not change until it commits. So the keys of all entries and counts of a batch are
+ * locked first, in the order of their numbers, which prevents most deadlocks. Each statement of a volatile
+ * function sees what was committed before it (READ COMMITTED), so the checks see the writes for which the
+ * locks waited.
  *
  * @param schema quoted
  */
@@ -144,7 +145,7 @@ function indexSteps(table: "rankings" | "counts"): string {
       DELETE FROM ${table} WHERE ranking = step.name AND score <= step.amount::bigint;`;
 }
 
-/** A change of the tables raises it, and brings the step from this one. */
+/** A change of the tables raises it and must bring a migration from the version before. */
 export const schemaVersion = 3;
 
 /** @param schema quoted */
@@ -181,25 +182,25 @@ const createTables = (schema: string) => `
     ${writeFunction(schema)}`;
 
 const tables = ["entries", "rankings", "counts", "leases"] as const;
-/** Holds the version and small marks of the backend. */
+/** The table for the version and small marks of the backend. */
 const marksTable = "marks";
 
-/** An identifier in quotes. Checked where the URL is read: lower-case letters, digits and underscores. */
+/** An identifier in quotes. The URL check allows only lower-case letters, digits and underscores. */
 export function quoteSchema(schema: string): string {
   return `"${schema}"`;
 }
 
-/** What is in a schema. `version` undefined: no store is. */
+/** The content of a schema. Without `version` there is no store in it. */
 interface FoundSchema {
   readonly exists: boolean;
   readonly version: number | undefined;
-  /** Of the store's own tables. */
+  /** Names of the store's own tables that are missing. */
   readonly missing: readonly string[];
-  /** Whether it has tables of these names or others. */
+  /** Whether it has any tables, of these names or others. */
   readonly hasTables: boolean;
 }
 
-/** Looks at a schema without writing. Throws the errors of the service. */
+/** Reads a schema without writing. It throws the errors of the service. */
 export async function readSchema(client: ClientBase, schema: string): Promise<FoundSchema> {
   const { rows } = await client.query<{ relname: string | null }>(
     `SELECT c.relname FROM pg_catalog.pg_namespace n
@@ -224,10 +225,10 @@ export async function readSchema(client: ClientBase, schema: string): Promise<Fo
 }
 
 /**
- * Creates the schema, all of it or nothing, and checks one that is there; several processes may do so at once.
- * Throws the errors of the service.
- * @throws ParleyError `store-newer` when a later Parley wrote it; `config` when one from before the first release did;
- * `store-corrupt` when another program did, or when tables are gone
+ * Creates the schema completely or not at all, and checks an existing one. Several processes may do so at
+ * once. It throws the errors of the service.
+ * @throws ParleyError `store-newer` if a later Parley wrote it, `config` if one from before the first release
+ * did, or `store-corrupt` if another program did or tables are gone
  */
 export async function prepareSchema(client: ClientBase, schema: string, address: string): Promise<void> {
   if (await exists(client, schema, address)) return;
@@ -236,7 +237,7 @@ export async function prepareSchema(client: ClientBase, schema: string, address:
     await client.query("SELECT pg_advisory_xact_lock(hashtext($1)::bigint)", [`parley/${schema}`]);
     if (!(await exists(client, schema, address))) {
       const quoted = quoteSchema(schema);
-      // Without the condition the permission is asked for even where the schema exists.
+      // Without this condition the permission is needed even if the schema exists.
       if (!(await readSchema(client, schema)).exists) await client.query(`CREATE SCHEMA ${quoted}`);
       await client.query(`CREATE TABLE ${quoted}.${marksTable} (name text PRIMARY KEY, value text NOT NULL)`);
       await client.query(createTables(quoted));
@@ -270,7 +271,7 @@ async function exists(client: ClientBase, schema: string, address: string): Prom
   return version > 0;
 }
 
-/** Settings of a server by which it loses or damages what it has acknowledged. */
+/** Settings of a server that decide whether it keeps what it has acknowledged. */
 export interface DurabilitySettings {
   readonly fsync: string;
   readonly full_page_writes: string;
@@ -281,7 +282,7 @@ export const durabilityText =
   "SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes";
 
 /**
- * Creates the schema, and warns of settings that lose what was acknowledged.
+ * Creates the schema, and warns of settings that can lose acknowledged data.
  * @throws ParleyError `config` (the role may not create the schema, or the database cannot hold all text),
  * `store-unavailable`, `store-newer`, `store-corrupt`
  */

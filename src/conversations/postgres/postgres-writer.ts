@@ -14,34 +14,34 @@ import { quoteSchema } from "./postgres-schema.ts";
 
 /** What the function in the database returns for a write. */
 export interface WriteOutcome {
-  /** Position of the entry that exists, or of the limit that was passed; -1: applied. `replace`: 1 or 0. */
+  /** The position of the existing entry or exceeded limit, -1 if applied. For `replace` it is 1 or 0. */
   readonly outcome: number;
-  /** Of the terms of a passed limit. */
+  /** The scores of the terms of an exceeded limit. */
   readonly scores: readonly number[];
 }
 
 /** Applies writes in the order of the calls. */
 interface PostgresWriter {
-  /** Durable when it resolves. Throws the errors of the service. */
+  /** Writes durably. It throws the errors of the service. */
   write(write: EncodedWrite): Promise<WriteOutcome>;
-  /** Transactions that were committed. */
+  /** The number of committed transactions. */
   readonly commits: number;
 }
 
-/** What the writer works with. */
+/** The options of the writer. */
 interface PostgresWriterOptions {
   readonly connection: PostgresConnection;
   readonly commonLock: bigint;
-  /** A write that waited longer is not sent any more, in milliseconds. */
+  /** A write that waited longer is not sent, in milliseconds. */
   readonly maxWaitMs: number;
   readonly clock: Clock;
 }
 
-/** Bounds of a batch. The server has 6,400 locks by default, for all of its clients. */
+/** The limits of a batch. By default the server has 6,400 locks for all its clients together. */
 const maxLocks = 400;
 const maxChars = 1_000_000;
 const maxWrites = 200;
-/** A write with longer contents, of pictures and recordings, is sent beside the others. */
+/** A write with longer contents, such as pictures and recordings, is sent in parallel to the others. */
 const largeChars = 100_000;
 const maxCollisions = 8;
 
@@ -53,7 +53,7 @@ interface Pending {
 }
 
 /**
- * One batch is under way at a time: what is written meanwhile goes together into the next one, so that many writes
+ * Sends one batch at a time. Writes that arrive meanwhile go into the next batch together. So many writes
  * share a round trip, a transaction and a wait for the disk, and keep their order.
  */
 export function createPostgresWriter(options: PostgresWriterOptions): PostgresWriter {
@@ -69,7 +69,7 @@ export function createPostgresWriter(options: PostgresWriterOptions): PostgresWr
       () =>
         connection.withClient(async (client) => (await client.query<WriteOutcome>(text, [...values])).rows),
       {
-        // Nothing of it was written.
+        // Nothing of the batch was written.
         delayMs: (error, attempt) =>
           isCollision(error) && attempt < maxCollisions
             ? backoffMs(attempt, backoffs.collision) * (0.5 + Math.random())
@@ -145,21 +145,21 @@ function toParameters(writes: readonly EncodedWrite[], commonLock: bigint): read
   return [[commonLock, ...sorted].map(String), isAlone, ...Array.from({ length: 6 }, (_, at) => column(at))];
 }
 
-/** Longest name that is stored as it is, in bytes: an index of Postgres takes rows of 2,704 bytes, of two names. */
+/** The longest name, in bytes, that is stored unchanged. An index row of two names has at most 2,704. */
 const maxBytes = 1000;
 const prefixChars = 200;
-/** Stands before what Postgres' text cannot hold, and before a digest. */
+/** Precedes characters that Postgres' text cannot hold, and digests. */
 const mark = "\u0001";
 
-/** A key, member or name of an index as Postgres stores it. */
+/** A key, member or name of an index in the form that Postgres stores. */
 interface StoredName {
-  /** At most 1,000 bytes; different for different names. */
+  /** It has at most 1,000 bytes and differs for different names. */
   readonly name: string;
-  /** What {@link fromStored} turns into the name, where `name` is only a digest of it. */
+  /** Set if `name` is only a digest. {@link fromStored} turns it into the name. */
   readonly original: string | undefined;
 }
 
-/** Names may hold any Unicode, NUL included, and 16,384 characters. */
+/** Encodes a name, which may hold any Unicode, including NUL, and 16,384 characters. */
 export function toStored(name: string): StoredName {
   const escaped = escape(name);
   if (Buffer.byteLength(escaped) <= maxBytes) return { name: escaped, original: undefined };
@@ -167,7 +167,7 @@ export function toStored(name: string): StoredName {
   return { name: `${escaped.slice(0, prefixChars).toWellFormed()}${mark}d${digest}`, original: escaped };
 }
 
-/** The name as it was given to {@link toStored}. */
+/** Returns the name that was given to {@link toStored}. */
 export function fromStored(stored: string): string {
   return stored.includes(mark) ? stored.replaceAll(`${mark}0`, "\0").replaceAll(`${mark}1`, mark) : stored;
 }
@@ -188,30 +188,30 @@ type WriteStep = readonly [
   original: string | null,
 ];
 
-/** An atomic write as the function in the database takes it. */
+/** An atomic write in the form of the function in the database. */
 export interface EncodedWrite {
   readonly steps: readonly WriteStep[];
-  /** Numbers of the advisory locks of what is checked or changed. */
+  /** The numbers of the advisory locks for what is checked or changed. */
   readonly locks: ReadonlySet<bigint>;
-  /** Of its contents. */
+  /** The number of characters of its contents. */
   readonly chars: number;
 }
 
-/** Encodes the writes of one schema: others in the same database have other locks. */
+/** Encodes the writes of one schema. Other schemas of a database have other locks. */
 interface WriteEncoder {
-  /** `Backend.apply`. `now`: Unix ms; times to live are relative, since the database's clock ends them. */
+  /** Encodes `Backend.apply`. `now` is in Unix ms. Times to live are relative to the database's clock. */
   apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[], now: number): EncodedWrite;
-  /** `Backend.count`. */
+  /** Encodes `Backend.count`. */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): EncodedWrite;
-  /** `Backend.replace`. */
+  /** Encodes `Backend.replace`. */
   replace(at: EntryAddress, old: string, value: string): EncodedWrite;
-  /** The lock that every batch shares, and that a batch with too many locks takes alone. */
+  /** The lock that every batch shares. A batch with too many locks takes it alone. */
   readonly commonLock: bigint;
 }
 
 const end: WriteStep = ["end", "", "", null, null, null];
 
-/** @see {@link WriteEncoder} */
+/** Creates a {@link WriteEncoder}. */
 export function createWriteEncoder(schema: string): WriteEncoder {
   const toLock = (text: string): bigint =>
     createHash("sha1").update(`parley/${schema}\0${text}`).digest().readBigInt64BE();
@@ -314,7 +314,7 @@ export function createWriteEncoder(schema: string): WriteEncoder {
   };
 }
 
-/** The table of an index: those that are seldom read in order are not kept in order. */
+/** The table of an index. Indexes that are seldom read in order are not kept in order. */
 export function tableOf(index: string): "rankings" | "counts" {
   return isCounted(index) ? "counts" : "rankings";
 }

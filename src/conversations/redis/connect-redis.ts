@@ -16,7 +16,7 @@ import {
 type RedisUrl = ReturnType<typeof parseRedisUrl>;
 
 /**
- * Connects to what a store URL names.
+ * Connects to the server or cluster of a store URL.
  * @throws ParleyError `store-unavailable`
  */
 export async function connectRedis(url: string, options: RedisConnectionOptions): Promise<RedisConnection> {
@@ -28,8 +28,8 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
 }
 
 /**
- * Connects to one server. While disconnected every command fails at once instead of waiting in a
- * queue; the client reconnects by itself, trying at least every 2.5 seconds.
+ * Connects to one server. Without a connection every command fails at once instead of waiting in a queue. The
+ * client reconnects by itself, at least every 2.5 seconds.
  * @throws ParleyError `store-unavailable`
  */
 async function connectServer(
@@ -49,7 +49,7 @@ async function connectServer(
     pingInterval: 30_000,
     socket: {
       connectTimeout: deadlineMs,
-      // The first connection is tried once; a lost one is retried for ever.
+      // The first connection is tried once, a lost one is retried for ever.
       reconnectStrategy: (retries: number, cause: Error) =>
         wasConnected ? backoffMs(retries + 1, backoffs.moment) * (0.75 + Math.random() / 2) : cause,
     },
@@ -65,7 +65,7 @@ async function connectServer(
     epoch++;
   });
   client.on("ready", () => {
-    // It was closed while it reconnected: the client itself would stay connected, and keep the process running.
+    // It was closed while it reconnected. The client would stay connected and keep the process running.
     if (isClosed) {
       client.destroy();
       return;
@@ -75,13 +75,13 @@ async function connectServer(
     wasConnected = true;
   });
 
-  // The system would wait for many minutes on a connection that no longer responds: replace it, and replace the
-  // new one too if that does not respond either.
+  // The system would wait many minutes on a connection that does not respond. So it is replaced, and so is
+  // the new one if that does not respond either.
   let cancelWatchdog: CancelTimer | undefined;
   const reconnect = () => {
     if (isClosed || cancelWatchdog !== undefined) return;
     if (client.isOpen) client.destroy();
-    // A failure is reported by the `error` event, and by every command until it is connected.
+    // The `error` event reports a failure, and so does every command until it is connected.
     client.connect().catch(() => {});
     const look = () => {
       cancelWatchdog = undefined;
@@ -107,7 +107,7 @@ async function connectServer(
   try {
     await attempt(() => client.connect());
   } catch (error) {
-    // Otherwise the client would go on reconnecting after a failed start.
+    // Otherwise the client would keep reconnecting after a failed start.
     if (client.isOpen) client.destroy();
     throw error;
   }
@@ -134,14 +134,14 @@ async function connectServer(
       try {
         await attempt(async () => client.close());
       } finally {
-        // A server that does not respond, or is gone meanwhile: the client would wait for it, and ping it, for ever.
+        // The client would wait for, and ping, a server that does not respond or is gone, for ever.
         client.destroy();
       }
     },
   };
 }
 
-/** An error of Redis or its client as a ParleyError without credentials. ParleyErrors pass through. */
+/** Makes a ParleyError without credentials of an error of Redis or its client. */
 function toRedisStoreError(error: unknown, address: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const reason = reasonOf(error);
@@ -156,23 +156,23 @@ function toRedisStoreError(error: unknown, address: string): ParleyError {
   });
 }
 
-/** A code, or the beginning of a message; never what was sent. */
+/** A code or the beginning of a message, but never what was sent. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   const { code } = error as NodeJS.ErrnoException;
   if (typeof code === "string" && code !== "") return code;
-  // Error replies of Redis begin with a word in capitals; the rest may quote a command.
+  // Error replies of Redis begin with a word in capitals. The rest may quote a command.
   const [word = ""] = error.message.split(" ", 1);
   return /^[A-Z]{3,}$/.test(word) ? word : error.name === "Error" ? error.message.slice(0, 80) : error.name;
 }
 
 const pingIntervalMs = 5000;
-/** A node that cannot be reached for so long may have been replaced: the others are asked. */
+/** After this time an unreachable node may have been replaced, so the others are asked. */
 const refreshAfterMs = 500;
 
 /**
- * Connects to the primaries of a cluster. A command is sent to the server of its first key; one that is not connected
- * fails it at once.
+ * Connects to the primaries of a cluster. A command goes to the server of its first key, and fails at once if
+ * that is not connected.
  * @throws ParleyError `store-unavailable`
  */
 async function connectCluster(
@@ -248,7 +248,7 @@ async function connectCluster(
   // Without replicas a primary that fails is not replaced.
   const replicas = asked ?? ((await attempt(findReplicas)).length > 0 ? 1 : 0);
   return {
-    // The same commands, sent by their first key.
+    // It has the same commands, which it sends by their first key.
     client: cluster as unknown as RedisClient,
     nodes,
     isCluster: true,
@@ -279,7 +279,7 @@ async function connectCluster(
   };
 }
 
-/** The replicas of all slots: an entry is its first slot, its last one, the primary, the replicas, each with its address. */
+/** The replicas of all slots. An entry is the first slot, the last, the primary and the replicas. */
 async function replicasKnownTo(node: RedisClient): Promise<RedisAddress[]> {
   const slots = await node.sendCommand<readonly (readonly unknown[])[]>(["CLUSTER", "SLOTS"]);
   const servers = slots.flatMap((each) => each.slice(3) as readonly (readonly [string, number])[]);

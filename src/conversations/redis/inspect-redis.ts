@@ -11,10 +11,10 @@ import type { RedisClient, RedisConnectionOptions } from "./redis-connection.ts"
 const probeKey = "parley:doctor-probe";
 const probeTtlMs = 10_000;
 const oldestMajor = 6;
-/** Of `maxmemory`. */
+/** The share of `maxmemory` from which a warning follows. */
 const fullShare = 0.9;
 
-/** Looks at a Redis or Valkey server. Writes one key for the moment of a probe. */
+/** Inspects a Redis or Valkey server. It writes one key for the moment of a probe. */
 export async function inspectRedis(url: string, options: RedisConnectionOptions): Promise<StoreInspection> {
   let connection: Awaited<ReturnType<typeof connectRedis>>;
   try {
@@ -52,7 +52,7 @@ export async function inspectRedis(url: string, options: RedisConnectionOptions)
   }
 }
 
-/** One server of several. */
+/** Reads the state of one server. */
 async function readServer(node: RedisClient) {
   const [info, config, page] = await Promise.all([
     node.info(),
@@ -62,14 +62,14 @@ async function readServer(node: RedisClient) {
   return { info, config, page };
 }
 
-/** Of the findings about each server, those about the worst one. */
+/** Returns the findings about the worst server. */
 function worstOf(servers: readonly (readonly Finding[])[]): readonly Finding[] {
   const badness = (findings: readonly Finding[]) =>
     findings.reduce((sum, { level }) => sum + (level === "wrong" ? 100 : level === "warning" ? 1 : 0), 0);
   return servers.toSorted((a, b) => badness(b) - badness(a))[0] ?? [];
 }
 
-/** A replica or a full server refuses it. */
+/** Fails on a replica or a full server. */
 async function probe(client: RedisClient): Promise<void> {
   const key = `${probeKey}:${randomUUID()}`;
   await client.set(key, "1", { expiration: { type: "PX", value: probeTtlMs } });

@@ -26,13 +26,13 @@ import {
 } from "./redis-script.ts";
 import { createRedisScrubber } from "./redis-scrubber.ts";
 
-/** A change of the layout raises it, and brings the step from this one. */
+/** A change of the layout raises it and must bring a migration from the version before. */
 export const schemaVersion = 3;
 
-/** Holds the version. */
+/** The key that holds the version. */
 export const schemaKey = "parley:schema";
 
-/** How often an idle process looks whether the server still has its data. */
+/** How often an idle process checks whether the server still has its data. */
 const checkIntervalMs = 15_000;
 
 const replaceSource = `
@@ -40,20 +40,19 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 return 1`;
 
-/** {@link Backend} with leases. */
+/** A {@link Backend} with leases. */
 interface RedisBackend extends Backend {
   readonly leases: Leases;
-  /** Without credentials. */
+  /** The address without credentials. */
   readonly address: string;
-  /** `Redis` or `Valkey`. */
+  /** The product, `Redis` or `Valkey`. */
   readonly product: string;
-  /** Memory of the whole server, or of all primaries. */
+  /** The memory of the whole server, or of all primaries. */
   usedMemoryBytes(): Promise<number>;
 }
 
 /**
- * The backend for several instances: Redis from 6, or Valkey; one server or a
- * cluster.
+ * Opens the backend for several instances: Redis from version 6, or Valkey, as one server or a cluster.
  * @throws ParleyError `config`, `store-unavailable`, `store-newer`
  */
 export async function openRedisBackend(url: string, options: RedisConnectionOptions): Promise<RedisBackend> {
@@ -92,7 +91,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       log.debug({ error }, "whether Redis has its data could not be checked; checked again soon");
     });
   };
-  // Neither is waited for: a start must not depend on what an earlier process left undone.
+  // Neither is awaited, because a start must not depend on what an earlier process left undone.
   void scrubber.resume();
   connection.onReady(() => void checkGeneration().then(() => scrubber.resume()));
   const stopChecks = clock.every(checkIntervalMs, () => void checkGeneration());
@@ -114,7 +113,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   ) => {
     const input = toApplyInput(names, conditions, changes, steadyClock.latest());
     const [key] = input.keys;
-    // A check that is no write of anything.
+    // A write without keys has nothing to check or change.
     if (key === undefined) return -1;
     const found = await attempt(() => asAsked(resolves)(key, () => run(applyScript, input), hasChanged));
     return Math.max(Number(found), -1);
@@ -138,7 +137,7 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       const { before, main, after } = splitByGroup(conditions, changes);
       for (const write of before) await applyOne(write, resolves);
       const found = await applyOne(main, resolves);
-      // Members that are there are those of `before`, which is confirmed.
+      // Members that already exist were added by `before`, which is confirmed.
       const areAdded = ({ changes: members }: GroupWrite) => members.every(isAdding);
       if (found === -1)
         for (const write of after) await applyOne(write, resolves, areAdded(write) ? () => true : undefined);
@@ -228,9 +227,9 @@ async function claimSchema(client: RedisClient): Promise<void> {
   expectKnownVersion("this Redis", version, schemaVersion);
 }
 
-/** The settings of a cache lose acknowledged messages. */
+/** Warns of settings for caches, with which acknowledged messages can be lost. */
 async function warnOfUnsafeSettings(nodes: readonly RedisClient[], log: Log): Promise<void> {
-  // The same settings are expected on all servers of a cluster; the doctor looks at each.
+  // All servers of a cluster should have the same settings. The doctor checks each.
   const [node] = nodes;
   if (node === undefined) return;
   let config: Record<string, string>;
@@ -259,7 +258,7 @@ async function warnOfUnsafeSettings(nodes: readonly RedisClient[], log: Log): Pr
     log.warn({ policy }, "Redis may evict conversations when its memory is full: set noeviction");
 }
 
-/** Reads the entries of a space. Of a cluster, those of each group are read from its server. */
+/** Reads the entries of a space. In a cluster, the entries of each group are read from its server. */
 function createRedisReader(connection: RedisConnection, names: KeyNames, space: Space): EntryReader {
   const nameOf = (key: string) => names.entry({ space, key });
   const groupOf = (key: string) => (connection.isCluster ? tagOfEntry({ space, key }) : "");
@@ -276,7 +275,7 @@ function createRedisReader(connection: RedisConnection, names: KeyNames, space: 
       );
       return keys.map((key) => found.get(key) ?? undefined);
     },
-    // The client sends them all at once.
+    // The client sends all commands at once.
     hasMany: (keys) =>
       Promise.all(keys.map(async (key) => (await connection.client.exists(nameOf(key))) === 1)),
   };
@@ -289,7 +288,7 @@ const releaseSource = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`;
 
-/** One key per lease, which holds the holder and expires by itself. */
+/** Keeps each lease in a key that names the holder and expires by itself. */
 function createRedisLeases(connection: RedisConnection): Leases {
   const { attempt } = connection;
   const keyOf = (name: string) => `parley:lease::${name}`;
@@ -310,15 +309,15 @@ function createRedisLeases(connection: RedisConnection): Leases {
   };
 }
 
-/** How long replicas are waited for. Writes after it wait behind. */
+/** How long replicas are waited for. Later writes queue behind this wait. */
 const timeoutMs = 1000;
 
 /**
- * Runs a write and waits until so many replicas have it as the store's URL asks for, so that a failover does not lose
- * it. Writes that end in one moment wait together. Rejects when too few replicas respond in time, or when the connection
- * was replaced meanwhile, which would confirm nothing: the outcome is then unknown. `key`: one of those written.
- * `hasChanged`: whether the write changed anything. If not, what it found is confirmed: another connection may have
- * written it a moment ago.
+ * Runs a write and waits until the number of replicas in the store's URL has it, so that a failover does not
+ * lose it. Writes that end in the same moment wait together. It rejects if too few replicas respond in time,
+ * or if the connection was replaced, which would confirm nothing. The outcome is then unknown. `key` is one
+ * of those written. `hasChanged` says whether the write changed anything. If it did not, what it found is
+ * confirmed, because another connection may have just written it.
  */
 type ConfirmedWrite = <T>(
   key: string,
@@ -326,16 +325,16 @@ type ConfirmedWrite = <T>(
   hasChanged: (result: T) => boolean,
 ) => Promise<T>;
 
-/** @see {@link ConfirmedWrite} */
+/** Creates {@link ConfirmedWrite}. */
 function createConfirmedWrite(connection: RedisConnection): ConfirmedWrite {
   const { replicas } = connection;
   if (replicas === 0) return (_, write) => write();
   const { isCluster } = connection;
-  /** By the server: of a cluster, by the hash tag. */
+  /** The key is the server, which a cluster's hash tag stands for. */
   const next = new Map<string, Promise<void>>();
-  // WAIT confirms everything up to the last change that its own connection made. (Redis 7.0: up to its last command.)
+  // WAIT confirms everything up to the last change of its connection, in Redis 7.0 up to its last command.
   const confirm = async (server: string, key: string) => {
-    // Later writes must not rely on a command that is already sent.
+    // Later writes must not rely on a command that was already sent.
     await Promise.resolve();
     next.delete(server);
     const count = await connection.wait(key, replicas, timeoutMs);
@@ -357,23 +356,23 @@ function createConfirmedWrite(connection: RedisConnection): ConfirmedWrite {
   };
 }
 
-/** What the watch works with. */
+/** The options of the watch. */
 interface GenerationWatchOptions {
   readonly connection: RedisConnection;
   readonly log: Log;
-  /** Writes what the emptied server must have again. Repeated at the next check when it fails. */
+  /** Writes what an emptied server must have again. If it fails, the next check repeats it. */
   readonly restore: () => Promise<void>;
   readonly clock: Clock;
 }
 
-/** A random id; a server that does not have it has lost what was written after it. */
+/** The key of a random id. A server without the id has lost what was written after it. */
 const generationKey = "parley:generation";
-/** So many ids of a cluster, by different slots: each of its servers has some. */
+/** How many ids a cluster has, in different slots, so that each of its servers has some. */
 const marksOfCluster = 64;
 
 /**
- * Watches the server's mark, and writes one if it has none. A check writes nothing while the mark is there, but fails
- * when the server refuses writes.
+ * Watches the server's mark, and writes one if there is none. A check writes nothing while the mark exists,
+ * but it fails if the server refuses writes.
  */
 function watchGeneration(options: GenerationWatchOptions): Promise<DataLossWatch> {
   const { connection, log, restore, clock } = options;
@@ -384,7 +383,7 @@ function watchGeneration(options: GenerationWatchOptions): Promise<DataLossWatch
   return watchDataLoss({
     restore,
     clock,
-    // A SET that finds the key writes nothing, but a server that refuses writes refuses it.
+    // A SET that finds the key writes nothing, but a server that refuses writes refuses the command.
     readMark: () =>
       attempt(async () => {
         const marks = await Promise.all(
@@ -405,26 +404,26 @@ function watchGeneration(options: GenerationWatchOptions): Promise<DataLossWatch
   });
 }
 
-/** A write of one group: one script on one server of a cluster. */
+/** A write of one group, which is one script on one server of a cluster. */
 interface GroupWrite {
   readonly conditions: readonly WriteCondition[];
   readonly changes: readonly BackendChange[];
 }
 
-/** An atomic write of several groups as writes that follow each other. */
+/** An atomic write of several groups, as writes that follow each other. */
 interface SplitWrite {
-  /** Members of indexes: an index may list too much, never too little. */
+  /** Additions to indexes. An index may list too much, but never too little. */
   readonly before: readonly GroupWrite[];
-  /** Decides: with the conditions, or with the first entries. */
+  /** The write that decides, with the conditions or else with the first entries. */
   readonly main: GroupWrite;
-  /** Only when `main` was applied. The members of `before` again: a reader may have removed what lists nothing yet. */
+  /** Applied only after `main`. It repeats `before`, because a reader may have removed unused members. */
   readonly after: readonly GroupWrite[];
 }
 
 /**
- * Splits a write by the groups of its keys. A crash between two of them leaves members of indexes that list nothing,
- * which readers pass over and the next write or sweep removes.
- * @throws RangeError when the conditions are of several groups
+ * Splits a write by the groups of its keys. A crash between two of them leaves members of indexes that list
+ * nothing. Readers skip them, and the next write or sweep removes them.
+ * @throws RangeError if the conditions belong to several groups
  */
 export function splitByGroup(
   conditions: readonly WriteCondition[],
@@ -450,7 +449,7 @@ function tagOf(change: BackendChange): string {
   return "at" in change ? tagOfEntry(change.at) : tagOfIndex(change.index);
 }
 
-/** Whether all it can do is put a member into an index. */
+/** Whether the change can only add a member to an index. */
 function isAdding({ kind }: BackendChange): boolean {
   return kind === "add-member" || kind === "append-member";
 }

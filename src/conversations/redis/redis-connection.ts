@@ -8,61 +8,59 @@ export type RedisClient = ReturnType<typeof createClient>;
 
 /** A connection that reconnects by itself. */
 export interface RedisConnection {
-  /** The present one: another server's after a failover. Of a cluster: commands with keys only. */
+  /** The current client, which a failover replaces. In a cluster it only takes commands with keys. */
   readonly client: RedisClient;
   /** The server, or the primaries of a cluster. */
   readonly nodes: () => Promise<readonly RedisClient[]>;
-  /** Whether a command's keys must share a hash tag. */
+  /** Whether the keys of a command must share a hash tag. */
   readonly isCluster: boolean;
-  /** Rises whenever the connection may have been replaced. */
+  /** It rises whenever the connection may have been replaced. */
   readonly epoch: number;
-  /** `host:port`, of a cluster several; without credentials. */
+  /** `host:port` without credentials, or several for a cluster. */
   readonly address: string;
   /** How many replicas must have a write before it is acknowledged. */
   readonly replicas: number;
-  /** How many replicas have what this connection has written before to the server of a key. */
+  /** How many replicas have everything that this connection wrote before to the server of a key. */
   readonly wait: (key: string, replicas: number, timeoutMs: number) => Promise<number>;
   /**
-   * Runs commands within the deadline: a server that hangs is an outage like one that is down.
-   * @throws ParleyError `store-unavailable`; the outcome of what was sent is then unknown
+   * Runs commands within the deadline, so that a server that hangs counts as an outage.
+   * @throws ParleyError `store-unavailable`, after which the outcome of the commands is unknown
    */
   readonly attempt: <T>(work: () => Promise<T>) => Promise<T>;
-  /**
-   * Runs work on each replica that responds, one after another. Absent for a single server, whose replicas are not known.
-   */
+  /** Runs work on each replica that responds, one by one. It is absent for a single server. */
   readonly onEachReplica?: (work: (replica: RedisClient) => Promise<void>) => Promise<void>;
-  /** Called whenever it is connected again. */
+  /** Calls the listener whenever it is connected again. */
   readonly onReady: (listener: () => void) => void;
   readonly close: () => Promise<void>;
 }
 
-/** How the connection is made. */
+/** The options of the connection. */
 export interface RedisConnectionOptions {
   readonly log: Log;
-  /** Longest wait for a response, in milliseconds. Default 5 s. */
+  /** The longest wait for a response, in milliseconds. Default 5 s. */
   readonly deadlineMs?: number | undefined;
   /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
 }
 
-/** One server, as the client takes it. */
+/** A server in the form of the client. */
 export interface RedisAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** What a store URL says. */
+/** The content of a store URL. */
 interface RedisUrl {
-  /** For one server: as the client takes it. */
+  /** The URL of one server for the client. */
   readonly url: string;
   readonly isTls: boolean;
-  /** How many replicas must have a write before it is acknowledged. `undefined`: one where there is any. */
+  /** How many replicas must have a write before it is acknowledged. `undefined`: one if there is any. */
   readonly replicas: number | undefined;
-  /** Present where the data is on several primaries. */
+  /** Present if the data is on several primaries. */
   readonly cluster: ClusterUrl | undefined;
 }
 
-/** `redis+cluster://user:password@host:6379,host:6379`. Some of its servers are enough. */
+/** `redis+cluster://user:password@host:6379,host:6379`, with at least some of its servers. */
 export interface ClusterUrl {
   readonly addresses: readonly RedisAddress[];
   readonly username: string | undefined;
@@ -76,12 +74,12 @@ const waitParameter = "wait_replicas";
 const defaultPort = 6379;
 const maxReplicas = 100;
 
-/** What is wrong with a URL, as the end of "STORE_URL …"; `undefined`: nothing. Never quotes it. */
+/** Ends "STORE_URL …" if the URL is wrong. It never quotes the URL. */
 export function findRedisUrlProblem(text: string): string | undefined {
   return /^rediss?\+cluster:/.test(text) ? findClusterProblem(text) : findServerProblem(text);
 }
 
-/** Reads a URL that {@link findRedisUrlProblem} finds right. */
+/** Reads a URL that {@link findRedisUrlProblem} accepts. */
 export function parseRedisUrl(text: string): RedisUrl {
   const isTls = text.startsWith("rediss");
   const cluster = parseCluster(text);
@@ -150,17 +148,17 @@ function decode(text: string): string {
 
 const pingIntervalMs = 5000;
 
-/** How {@link openServer} connects. */
+/** The options of {@link openServer}. */
 interface OpenServerOptions {
   readonly username?: string | undefined;
   readonly password?: string | undefined;
   readonly database?: number | undefined;
   readonly isTls: boolean;
-  /** Longest wait for the connection, in milliseconds. */
+  /** The longest wait for the connection, in milliseconds. */
   readonly deadlineMs: number;
 }
 
-/** A connection to one server, which is not opened again when it ends. Its errors are those of its commands. */
+/** Opens a connection to one server, which does not reconnect. Its commands report its errors. */
 export async function openServer(
   { host, port }: RedisAddress,
   { username, password, database, isTls, deadlineMs }: OpenServerOptions,

@@ -11,7 +11,7 @@ import {
 } from "../backend.ts";
 import { indexes } from "../store-keys.ts";
 
-/** Applies the changes whose keys come after KEYS[keyAt] and whose arguments begin at ARGV[arg]. Sets `changed`. */
+/** Applies changes with the keys after KEYS[keyAt] and arguments from ARGV[arg], and sets `changed`. */
 const applyChanges = `
 local changed = false
 for i = keyAt + 1, #KEYS do
@@ -50,11 +50,11 @@ end
 `;
 
 /**
- * ARGV[1] has a letter for each of the first keys: "a" if it must be absent, "p" if present, "s" if its value must be the
- * next argument. Writes everything or, if one is not so, nothing; returns that key's position, else -1, or -2 where
- * everything was as written already.
- * Redis runs a script alone and persists it as one transaction. Times to live are relative, because SET takes no
- * absolute ones before Redis 6.2; 0 is the end of an entry that has expired already.
+ * ARGV[1] has a letter for each of the first keys: "a" if it must be absent, "p" if present, "s" if its value
+ * must be the next argument. The script writes everything, or nothing if one condition is not met. It returns
+ * that key's position, or else -1, or -2 if everything was already as written. Redis runs a script alone and
+ * persists it as one transaction. Times to live are relative, because SET takes no absolute ones before Redis
+ * 6.2. A time of 0 ends an entry that has already expired.
  */
 const applySource = `
 local keyAt = string.len(ARGV[1])
@@ -70,7 +70,7 @@ ${applyChanges}
 return changed and -1 or -2
 `;
 
-/** Writes everything or, if the sum of one of the first ARGV[1] limits is too high, nothing; returns its scores. */
+/** Writes everything, or nothing if one of the first ARGV[1] limits is exceeded, and returns its scores. */
 const countSource = `
 local keyAt = 0
 local arg = 2
@@ -93,7 +93,7 @@ ${applyChanges}
 return {}
 `;
 
-/** A Lua script, and the name under which Redis caches it. */
+/** A Lua script with the name under which Redis caches it. */
 export interface RedisScript {
   readonly source: string;
   readonly sha1: string;
@@ -104,10 +104,10 @@ const toScript = (source: string): RedisScript => ({
   sha1: createHash("sha1").update(source).digest("hex"),
 });
 
-/** `Backend.apply` as a Lua script. */
+/** The Lua script for `Backend.apply`. */
 export const applyScript = toScript(applySource);
 
-/** `Backend.count` as a Lua script. */
+/** The Lua script for `Backend.count`. */
 export const countScript = toScript(countSource);
 
 /** The keys and arguments of a script. */
@@ -116,7 +116,7 @@ interface ScriptInput {
   readonly arguments: string[];
 }
 
-/** The input of `applyScript`: every change is one key and three arguments. */
+/** Makes the input of `applyScript`. Every change is one key and three arguments. */
 export function toApplyInput(
   names: Pick<KeyNames, "entry" | "index">,
   conditions: readonly WriteCondition[],
@@ -135,7 +135,7 @@ function toLetter({ mustExist, mustBe }: WriteCondition): "a" | "p" | "s" {
   return mustExist === true ? "p" : "a";
 }
 
-/** The input of `countScript`. */
+/** Makes the input of `countScript`. */
 export function toCountInput(
   names: Pick<KeyNames, "entry" | "index">,
   limits: readonly ScoreLimit[],
@@ -155,7 +155,7 @@ export function toCountInput(
   return input;
 }
 
-/** What `countScript` returned. */
+/** Reads the result of `countScript`. */
 export function toPassedLimit(result: unknown): PassedLimit | undefined {
   const [position, ...scores] = Array.isArray(result) ? (result as unknown[]) : [];
   return position === undefined ? undefined : { position: Number(position), scores: scores.map(Number) };
@@ -203,39 +203,40 @@ function addChanges(
   }
 }
 
-/** Names of the keys that Redis sees. */
+/** Makes the names of keys in Redis. */
 export interface KeyNames {
   entry(at: EntryAddress): string;
   index(name: string): string;
 }
 
-/** What a key of a space begins with. */
+/** The beginning of the keys of a space. */
 export const namespaceOf = (space: Space): string => `parley:${space}`;
 
-/** Of one server. */
+/** The names on a single server. */
 export const serverNames: KeyNames = {
   entry: (at) => `${namespaceOf(at.space)}::${at.key}`,
-  // Indexes were called rankings in the first version; stores in use have the keys.
+  // The first version called indexes rankings, and existing stores have these keys.
   index: (name) => `parley:ranking::${name}`,
 };
 
 /**
- * Of a cluster: a hash tag keeps a group on one server. What grows is spread: a conversation's messages, settings and
- * pictures are a group. The inbox and all sorted indexes are one, and so are the counts.
+ * The names in a cluster. A hash tag keeps a group on one server. Each conversation's messages, settings and
+ * pictures are a group, so that what grows is spread. The inbox and the sorted indexes are one group, the
+ * counts another.
  */
 export const clusterNames: KeyNames = {
   entry: (at) => `${namespaceOf(at.space)}::${tagOfEntry(at)}${at.key}`,
   index: (name) => `parley:ranking::${tagOfIndex(name)}${name}`,
 };
 
-/** The key within its space, of a name in it. */
+/** The key within its space of a name in that space. */
 export function keyOf(name: string): string {
   return name.replace(/^\{[^}]*\}/, "");
 }
 
 const blobsPrefix = "blobs:";
 
-/** The tag is also the name of the group. */
+/** The hash tag of an entry, which is also the name of its group. */
 export function tagOfEntry({ space, key }: EntryAddress): string {
   switch (space) {
     case "head":
@@ -254,13 +255,13 @@ export function tagOfEntry({ space, key }: EntryAddress): string {
   }
 }
 
-/** @see {@link tagOfEntry} */
+/** The hash tag of an index, like {@link tagOfEntry}. */
 export function tagOfIndex(name: string): string {
   if (name.startsWith(blobsPrefix)) return toTag(name.slice(blobsPrefix.length));
   return name.startsWith(countedPrefix) || name === indexes.countedIndexes ? "{ledger}" : "{parley}";
 }
 
-/** A digest: it holds no brace. */
+/** A digest, because it contains no brace. */
 function folderOfEscaped(escaped: string): string {
   const id = escaped.replaceAll("%2F", "/").replaceAll("%25", "%");
   return createHash("sha256").update(id).digest("hex").slice(0, 32);
@@ -270,7 +271,7 @@ function toTag(folder: string): string {
   return `{${folder}}`;
 }
 
-/** The name of the product by its `INFO`: Valkey says that it is Redis too, for programs that know only that. */
+/** The product's name by its `INFO`. Valkey also claims to be Redis, for programs that know only that. */
 export function productOf(info: string): "Redis" | "Valkey" {
   return /^server_name:valkey\r?$/m.test(info) ? "Valkey" : "Redis";
 }

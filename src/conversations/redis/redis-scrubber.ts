@@ -8,12 +8,12 @@ import {
 } from "../server-store.ts";
 import type { RedisClient, RedisConnection } from "./redis-connection.ts";
 
-/** What a scrubber works with. */
+/** The options of a scrubber. */
 interface RedisScrubberOptions {
   readonly connection: RedisConnection;
   readonly log: Log;
   readonly clock: Clock;
-  /** Longest wait for a rewrite until the next `resume`, in milliseconds. Default ten minutes. */
+  /** The longest wait for a rewrite until the next `resume`, in milliseconds. Default ten minutes. */
   readonly deadlineMs?: number | undefined;
 }
 
@@ -26,14 +26,14 @@ const settleSource = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`;
 
-/** Removes deleted values from the server's append-only file, by having the server rewrite it in the background. */
+/** Removes deleted values from the append-only file, which the server rewrites in the background. */
 export function createRedisScrubber(options: RedisScrubberOptions): BackgroundScrub {
   const { connection, log, clock, deadlineMs = 10 * 60_000 } = options;
   const { attempt } = connection;
 
   const rewriteOn = async (node: RedisClient, signal: AbortSignal, attempt = connection.attempt) => {
     const readState = async () => toState(await attempt(() => node.info()));
-    /** The state once no rewrite runs or waits. */
+    /** Returns the state when no rewrite runs or waits. */
     const whenIdle = async () => {
       for (let waitMs: number = pollMs.min; ; waitMs = Math.min(pollMs.max, waitMs * 2)) {
         const state = await readState();
@@ -47,11 +47,11 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
       const before = await whenIdle();
       // The server has no append-only file.
       if (!before.isOn) return;
-      // While a snapshot is written, the answer is that the rewrite is scheduled.
+      // While a snapshot is written, the server answers that the rewrite is scheduled.
       const isAccepted = await attempt(() => node.bgRewriteAof()).then(
         () => true,
         async (error: unknown) => {
-          // Another instance, or the server itself, began one meanwhile.
+          // Another instance or the server itself began one in the meantime.
           if ((await readState()).isRewriting) return false;
           throw error;
         },
@@ -60,7 +60,7 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
       const after = await whenIdle();
       if (!after.isOk) throw new Error("the server reports that its last rewrite failed");
       if (after.runId === before.runId) return;
-      // The server was restarted, and its rewrite ended with it.
+      // The server was restarted, which ended its rewrite.
     }
   };
 
@@ -74,7 +74,8 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
     },
     async rewrite(signal) {
       for (const node of await attempt(connection.nodes)) await rewriteOn(node, signal);
-      // Their files hold it too. A replica that hangs is no reason to replace the connection to the primary.
+      // The replicas' files hold deleted values too. A hanging replica must not cost the primary's
+      // connection.
       await connection.onEachReplica?.((replica) =>
         rewriteOn(replica, signal, async (work) =>
           withinDeadline(work, { deadlineMs: replicaDeadlineMs, clock }),
@@ -86,7 +87,7 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
         log.debug({ error }, "the request to rewrite the append-only file could not be stored");
       else if (what === "look")
         log.debug({ error }, "a request to rewrite the append-only file could not be looked for");
-      // Said once: some servers never allow it.
+      // It is logged once as a warning, because some servers never allow a rewrite.
       else
         log[isFirst ? "warn" : "debug"](
           { error },

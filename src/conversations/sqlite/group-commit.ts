@@ -5,20 +5,20 @@ import type { Resolves, WriteCounts } from "../backend.ts";
 import { createPrivateFile, readMark } from "./sqlite-file.ts";
 import { prepareRows } from "./sqlite-entries.ts";
 
-/** What a write came to. `isWritten` false: it has changed nothing. */
+/** The outcome of a write. If `isWritten` is false, it changed nothing. */
 export interface Written<T> {
   readonly result: T;
   readonly isWritten: boolean;
 }
 
-/** Writes of all conversations, each moment's in one transaction. */
+/** Runs the writes of all conversations. Writes of one moment share a transaction. */
 interface GroupCommit {
   /**
-   * Runs `work` in the next transaction, in the order of the calls. A write that fails takes no other with it.
-   * Rejects with SQLite's errors.
+   * Runs `work` in the next transaction, in the order of the calls. A failing write does not affect others.
+   * It rejects with SQLite's errors.
    */
   run<T>(work: () => Written<T>, resolves: Resolves): Promise<T>;
-  /** Commits what waits, and has the disk write all that was committed. Does not throw: the writes reject. */
+  /** Commits waiting writes and syncs everything to disk. It does not throw, because the writes reject. */
   flush(): void;
   readonly counts: WriteCounts;
 }
@@ -32,20 +32,21 @@ interface Write {
 
 interface GroupCommitOptions {
   readonly trail: Pick<CommitTrail, "advance" | "note">;
-  /** Whether an error concerns one write alone; the others of its transaction are then tried without it. */
+  /** Whether an error concerns one write only. The others of its transaction are then tried without it. */
   readonly isOfOneWrite: (error: unknown) => boolean;
 }
 
 /**
- * With `synchronous = FULL`, SQLite returns from a commit when it is on disk, with `NORMAL` when it survives the end of the
- * process: each transaction asks for what its writes need. @see https://sqlite.org/wal.html
+ * Groups writes into transactions. With `synchronous = FULL`, SQLite returns from a commit when it is on
+ * disk, with `NORMAL` when it survives the end of the process. Each transaction uses what its writes need.
+ * @see https://sqlite.org/wal.html
  */
 export function createGroupCommit(database: DatabaseSync, options: GroupCommitOptions): GroupCommit {
   const { trail, isOfOneWrite } = options;
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   let queue: Write[] = [];
-  /** Something was committed that the disk may not have. */
+  /** Whether something was committed that the disk may not have. */
   let isAhead = false;
   const counts = { commits: 0, durableCommits: 0, syncs: 0 };
 
@@ -65,14 +66,14 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
     }
   }
 
-  /** All of them, or none. */
+  /** Commits all of them or none. */
   function inTransaction(writes: readonly Write[]): readonly unknown[] {
     const isDurable = writes.some(({ resolves }) => resolves === "durable");
     database.exec(`PRAGMA synchronous = ${isDurable ? "FULL" : "NORMAL"}`);
     begin.run();
     try {
       const written = writes.map(({ work }) => work());
-      // A durable write that found its entry taken waits until that one is on disk: the disk follows what is written.
+      // A durable write that found its entry taken waits until that entry is on disk too.
       const isChanged = written.some(({ isWritten }) => isWritten) || (isDurable && isAhead);
       const noted = isChanged ? trail.advance() : undefined;
       commit.run();
@@ -87,7 +88,7 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
       }
       return written.map(({ result }) => result);
     } catch (error) {
-      // A full disk rolls back by itself; a second ROLLBACK would hide the first error.
+      // A full disk rolls back by itself. A second ROLLBACK would hide the first error.
       if (database.isTransaction) database.exec("ROLLBACK");
       throw error;
     }
@@ -96,7 +97,7 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
   return {
     run<T>(work: () => Written<T>, resolves: Resolves) {
       return new Promise<T>((resolve, reject) => {
-        // What else is written in answer to the same input of the event loop joins in.
+        // Other writes in answer to the same input of the event loop join this transaction.
         if (queue.length === 0) setImmediate(commitNext);
         queue.push({ work, resolves, resolve: resolve as (result: unknown) => void, reject });
       });
@@ -116,16 +117,16 @@ export function createGroupCommit(database: DatabaseSync, options: GroupCommitOp
 }
 
 /**
- * Notices at an open that the file lacks writes that were acknowledged: its `-wal` was deleted, cut or damaged, or
- * an older file was put in its place. SQLite itself opens such a file without a word. Each write raises a number in
- * the same transaction and then notes it in a small file beside the database.
+ * Notices at an open that the file lacks acknowledged writes, because its `-wal` was deleted, cut or damaged,
+ * or an older file replaced it. SQLite opens such a file without an error. Each write raises a number in the
+ * same transaction and then notes it in a small file beside the database.
  */
 interface CommitTrail {
-  /** Raises the number; within a transaction. Roughly the time of the write, in Unix ms. */
+  /** Raises the number within a transaction. It is about the time of the write, in Unix ms. */
   advance(): number;
-  /** Notes it, after the transaction. Not synced: the note may lag, but is never ahead of what is on disk. */
+  /** Notes the number after the transaction. Without a sync the note may lag, but it is never ahead. */
   note(commit: number): void;
-  /** The newest write that the file has, if it lacks later ones that were noted. Unix ms. */
+  /** The newest write of the file in Unix ms, if the file lacks later ones that were noted. */
   readonly lostAfter: number | undefined;
   close(): void;
 }
@@ -134,8 +135,8 @@ const mark = "committed-at";
 const digits = 16;
 
 /**
- * Compares the note with the file; `adopt` then takes the file as it is, which is up to the bot alone. Throws SQLite's
- * and the system's errors. @see {@link CommitTrail}
+ * Opens the {@link CommitTrail} and compares the note with the file. `adopt` then accepts the file as it is,
+ * which only the bot may do. It throws errors of SQLite and the system.
  */
 export function openCommitTrail(
   database: DatabaseSync,
@@ -145,9 +146,9 @@ export function openCommitTrail(
   createPrivateFile(path);
   const noted = Number(readFileSync(path, "latin1"));
   const inFile = readMark(database, mark) ?? 0;
-  // "r+": every note overwrites the one before.
+  // With "r+" every note overwrites the one before.
   const descriptor = openSync(path, "r+");
-  // With RETURNING, one statement would take longer than both.
+  // One statement with RETURNING would take longer than both.
   const read = prepareRows<[number]>(
     database,
     `SELECT score FROM rankings WHERE ranking = 'store-marks' AND member = '${mark}'`,
@@ -160,7 +161,7 @@ export function openCommitTrail(
     try {
       writeSync(descriptor, String(commit).padStart(digits, "0"), 0, "latin1");
     } catch {
-      // A full disk. The note then lags, and the write itself is on disk.
+      // The disk is full. The note then lags, but the write itself is on disk.
     }
   };
   if (adopt) note(inFile);

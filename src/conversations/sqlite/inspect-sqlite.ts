@@ -9,13 +9,13 @@ import { inspectedEntries, type StoreInspection } from "../backend.ts";
 import { schemaVersion, minFreeBytes, toSqliteStoreError, findDamage } from "./sqlite-file.ts";
 
 const mebibyte = 1024 * 1024;
-/** A few days of pictures. */
+/** Enough for a few days of pictures. */
 const fewFreeBytes = 256 * mebibyte;
 const busyTimeoutMs = 2000;
-/** NFS, SMB and CIFS in `statfs`: their locks and syncs do not keep SQLite's promises. */
+/** NFS, SMB and CIFS in `statfs`, whose locks and syncs do not keep SQLite's promises. */
 const networkFileSystems: ReadonlySet<number> = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42]);
 
-/** Looks at an SQLite file and its folder. A file that does not exist is not created. */
+/** Inspects an SQLite file and its folder. It does not create a missing file. */
 export async function inspectSqlite(file: string): Promise<StoreInspection> {
   const folder = nearestFolder(dirname(file));
   const space = await toSpaceFindings(folder);
@@ -35,7 +35,7 @@ export async function inspectSqlite(file: string): Promise<StoreInspection> {
   }
 }
 
-/** The write lock is taken and given back, which a read-only or damaged file refuses; nothing is written. */
+/** Takes the write lock and gives it back, which fails for a read-only or damaged file. It writes nothing. */
 function inspectFile(file: string): StoreInspection {
   const database = new DatabaseSync(file, { timeout: busyTimeoutMs });
   try {
@@ -88,7 +88,7 @@ const unwritableRemedies: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only: mount it writable, or set STORE_URL to a file elsewhere",
 };
 
-/** Permissions alone do not tell: a file system may be read-only, or a quota reached. */
+/** Tests by writing, because permissions do not show a read-only file system or a reached quota. */
 async function probeFolder(folder: string, file: string): Promise<Finding | undefined> {
   try {
     await rmdir(await mkdtemp(join(folder, ".parley-doctor-")));

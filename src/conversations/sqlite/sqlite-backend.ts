@@ -40,51 +40,52 @@ import { unlessMissing } from "../../support/unless-missing.ts";
 /** How the file is opened. */
 interface SqliteOptions {
   /**
-   * Whether a second process is refused. Entries are safe either way; but two bots on one file would both answer
-   * what is in the inbox. Default true; false for programs that run no turns.
+   * Whether a second process is refused. Entries are safe anyway, but two bots on one file would both answer
+   * the events of the inbox. Default true. Programs that run no turns use false.
    */
   readonly exclusive?: boolean | undefined;
   /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
 }
 
-/** How long a write waits for another program's; it blocks the event loop meanwhile. */
+/** How long a write waits for another program's write, which blocks the event loop. */
 const busyTimeoutMs = 2000;
 /**
- * Pages that the log of writes holds before they are copied into the file: 16 MB, SQLite's default is a quarter. The
- * copying holds the event loop, and takes a page once however often it was written: less in all, and more rarely.
+ * How many pages the log of writes holds before they are copied into the file. That is 16 MB, four times
+ * SQLite's default. Copying blocks the event loop, but copies a page once even if it was written often, so
+ * that rare copies cost less.
  */
 const checkpointPages = 4000;
-/** Of the file, kept in memory: the usual 2 MB do not hold what a busy hour changes, which was read again with each turn. */
+/** The part of the file that is kept in memory. The usual 2 MB do not hold what a busy hour changes. */
 const cacheKibibytes = 16 * 1024;
 const maxBackupAttempts = 20;
 
-/** {@link Backend} with a copy of the file. */
+/** A {@link Backend} that can copy its file. */
 export interface SqliteBackend extends Backend {
   /** Copies the database into another file while it is in use. The copy is a consistent snapshot. */
   copyTo(file: string): Promise<void>;
-  /** For a week after a copy was put in place. */
+  /** Present for a week after a backup was restored. */
   readonly restored: RestoredStore | undefined;
-  /** The newest write that the file has, when it lacked later ones at this open. Unix ms. */
+  /** The newest write of the file in Unix ms, if it lacked later ones at this open. */
   readonly lostAfter: number | undefined;
-  /** What {@link findDamage} found elsewhere: `notes` says so from then on. */
+  /** Makes `notes` report damage that {@link findDamage} found elsewhere. */
   markDamaged(): void;
-  /** Whether the whole file is read in a few milliseconds. */
+  /** Whether the whole file can be read in a moment. */
   isSmall(): boolean;
-  /** @see {@link findDamage} */
+  /** The same as {@link findDamage}. */
   findDamage(): readonly string[];
 }
 
 /**
- * The embedded backend: one file, readable to its owner only, WAL, every write on disk before it resolves (those of a
- * moment together), deleted data overwritten.
- * @throws ParleyError `store-unavailable`, `store-corrupt`, `store-newer`, each saying what to do
+ * Opens the embedded backend: one file in WAL mode that only its owner can read. Every write is on disk
+ * before it resolves, writes of one moment share a transaction, and deleted data is overwritten.
+ * @throws ParleyError `store-unavailable`, `store-corrupt`, `store-newer`, each of which says what to do
  */
 export function openSqliteBackend(file: string, options: SqliteOptions = {}): SqliteBackend {
   let isDamaged = false;
   const toError = (error: unknown) => {
     const storeError = toSqliteStoreError(error, file);
-    // Not a single entry: those are reported where they are decoded.
+    // Damage of a single entry is reported where the entry is decoded.
     if (storeError !== error && storeError.code === "store-corrupt") isDamaged = true;
     return storeError;
   };
@@ -102,7 +103,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       throw toError(error);
     }
   };
-  // Only the bot judges the file: a program beside it may look at a backup.
+  // Only the bot judges the file, because a program beside it may inspect a backup.
   const { exclusive = true, clock = systemClock } = options;
   const unlock = exclusive ? guard(() => lockStore(file)) : () => {};
   let opened: OpenedFile;
@@ -152,7 +153,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     },
     async sweep(now) {
       for (let total = 0; ;) {
-        // Each joins a transaction of its own, so that other work runs between the batches of a long sweep.
+        // Each batch joins its own transaction, so that other work runs between the batches of a long sweep.
         const removed = await write(() => writer.removeExpired(now), "soon");
         total += removed;
         if (removed === 0) return total;
@@ -211,7 +212,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   };
 }
 
-/** The loss in words, for the log and `/readyz`. `lostAfter` in Unix ms, 0: everything. */
+/** Describes the loss for the log and `/readyz`. `lostAfter` is in Unix ms, and 0 means everything. */
 export function describeLoss(lostAfter: number): string {
   const since =
     lostAfter === 0 ? "everything" : `what was written after ${new Date(lostAfter).toISOString()}`;
@@ -228,7 +229,7 @@ interface OpenedFile {
 function openFile(file: string, judge: boolean): OpenedFile {
   const database = openDatabase(file);
   try {
-    // A backup is older than the note beside it, as it should be.
+    // A backup is older than the note beside it, which is right.
     if (judge) compactIfDue(database);
     const isRestored = isBackup(database);
     const trail = openCommitTrail(database, { file, adopt: judge });
@@ -242,7 +243,7 @@ function openFile(file: string, judge: boolean): OpenedFile {
 }
 
 /**
- * A write in progress at the first step of a backup ends it at once, with the error code 0 and "not an error".
+ * A write during the first step of a backup ends the backup with the error code 0 and "not an error".
  * @see https://github.com/oven-sh/bun/pull/34466 (describes Node's behaviour)
  */
 function delayIfBusy(error: unknown, attempt: number): number | undefined {
@@ -281,9 +282,9 @@ function openDatabase(file: string): DatabaseSync {
 }
 
 /**
- * Locks `<file>-lock` for as long as this process lives; returns the function that unlocks it. The operating system
- * drops the lock with the process, so it never goes stale.
- * @throws ParleyError `store-unavailable` when another process has it
+ * Locks `<file>-lock` for as long as this process lives, and returns the function that unlocks it. The
+ * operating system drops the lock with the process, so it is never stale.
+ * @throws ParleyError `store-unavailable` if another process has it
  */
 function lockStore(file: string): () => void {
   const lockFile = `${file}-lock`;
@@ -308,22 +309,22 @@ const backedUpAt = "backed-up-at";
 const restoredFrom = "restored-from";
 const restoredAt = "restored-at";
 
-/** Nothing that a platform still delivers or shows as new is older. */
+/** Nothing that a platform still delivers or shows as new is older than this. */
 const knownForMs = 7 * 24 * 60 * 60 * 1000;
 
-/** Whether an open database is a backup that was not opened by a bot since. */
+/** Whether an open database is a backup that no bot has opened yet. */
 function isBackup(database: DatabaseSync): boolean {
   return readMark(database, backedUpAt) !== undefined;
 }
 
-/** Marks an open database as a backup; `now`: Unix ms from before the copy began. */
+/** Marks an open database as a backup. `now` is in Unix ms from before the copy began. */
 function markAsBackup(database: DatabaseSync, now: number): void {
   writeMark(database, backedUpAt, now);
 }
 
 /**
- * What a start needs to know of a backup that was put in place, or of a file that lacks what came after `lostAfter`:
- * noted at its first open, and returned for a week, so that a crash right after that open changes nothing. Unix ms.
+ * What a start must know about a restored backup, or about a file that lacks what came after `lostAfter`. It
+ * is noted at the first open and returned for a week, so that a crash in between changes nothing. Unix ms.
  */
 function noticeRestore(
   database: DatabaseSync,
@@ -342,19 +343,19 @@ function noticeRestore(
   return { backedUpAt: backedUp, restoredAt: restored };
 }
 
-/** What a backup copies, and where to. */
+/** The source and target of a backup. */
 interface BackupOptions {
   /** Copies the database into `target`. */
   readonly copyDatabase: () => Promise<void>;
-  /** Folder of the blobs. */
+  /** The folder of the blobs. */
   readonly blobs: string;
   /** A new or empty folder. */
   readonly target: string;
 }
 
 /**
- * Copies database and blobs into a folder. The database comes first: every blob it names was on disk before, and
- * blobs never change.
+ * Copies database and blobs into a folder. The database comes first, because every blob that it names is on
+ * disk by then, and blobs never change.
  * @throws ParleyError `config` (the folder is not empty), `store-unavailable`
  */
 export async function backUpFiles({ copyDatabase, blobs, target }: BackupOptions): Promise<void> {
@@ -381,7 +382,7 @@ async function copyBlobs(from: string, to: string): Promise<void> {
     const [source, copy] = [join(from, entry.name), join(to, entry.name)];
     await mkdir(copy, { recursive: true, mode: 0o700 });
     for (const blob of await entriesOf(source)) {
-      // Unfinished files; their database entry is written after them.
+      // These files are unfinished. Their database entry is written after them.
       if (blob.name.endsWith(".tmp")) continue;
       await copyUnlessMissing(join(source, blob.name), join(copy, blob.name));
     }
@@ -392,8 +393,8 @@ async function entriesOf(folder: string): Promise<readonly Dirent[]> {
   return (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? [];
 }
 
-/** What expires or is erased during the backup is left out. */
+/** Leaves out what expires or is erased during the backup. */
 async function copyUnlessMissing(from: string, to: string): Promise<void> {
-  // Shares the bytes if the file system supports it.
+  // This shares the bytes if the file system supports it.
   await unlessMissing(copyFile(from, to, constants.COPYFILE_FICLONE));
 }

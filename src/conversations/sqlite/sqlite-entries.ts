@@ -15,24 +15,24 @@ import {
 } from "../backend.ts";
 import type { Written } from "./group-commit.ts";
 
-/** The writes of a {@link Backend}, synchronous and within a transaction. Each says whether it has written. */
+/** The synchronous writes of a {@link Backend} within a transaction. Each says whether it has written. */
 interface SqliteWriter {
-  /** Applies changes; the position of the first condition that does not hold, or -1 after writing. */
+  /** Applies changes. Returns the position of the first condition that is not met, or -1 after writing. */
   apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[]): Written<number>;
-  /** As `Backend.count`. */
+  /** The same as `Backend.count`. */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Written<PassedLimit | undefined>;
-  /** The first limit that is passed. `unwritten`: what will be added to a score. Writes nothing. */
+  /** The first exceeded limit. `unwritten` says what will be added to a score. It writes nothing. */
   findPassed(
     limits: readonly ScoreLimit[],
     unwritten?: (index: string, member: string) => number,
   ): PassedLimit | undefined;
-  /** As `Backend.replace`. */
+  /** The same as `Backend.replace`. */
   replace(at: EntryAddress, old: string, value: string): Written<boolean>;
-  /** Removes some expired entries; how many. `now` in Unix ms. */
+  /** Removes some expired entries and returns their number. `now` is in Unix ms. */
   removeExpired(now: number): Written<number>;
 }
 
-/** Statements prepared once. Nothing is written before everything is looked up. Throws SQLite's errors. */
+/** Prepares its statements once, and looks everything up before it writes. It throws SQLite's errors. */
 export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexes): SqliteWriter {
   const probe = prepareRows<[1]>(
     database,
@@ -112,17 +112,17 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
   };
 }
 
-/** The sorted indexes of an open database. Throws SQLite's errors. */
+/** The sorted indexes of an open database. They throw SQLite's errors. */
 interface SqliteIndexes {
   apply(change: IndexChange): void;
-  /** 0 for a member that does not exist. */
+  /** The score of a member, or 0 if it does not exist. */
   readScore(index: string, member: string): number;
   readPage(index: string, page: IndexPage): IndexMember[];
 }
 
 /**
- * Two tables of the same columns: `rankings`, sorted by score too, and `counts`, whose indexes are sorted only when they
- * are read. A change of a score there changes one page of the file instead of several.
+ * Creates two tables with the same columns. `rankings` is also sorted by score. `counts` has indexes that are
+ * sorted only when they are read, so that a change of a score there changes fewer pages of the file.
  */
 export function createSqliteIndexes(database: DatabaseSync): SqliteIndexes {
   const rankings = prepare(database, "rankings");
@@ -144,7 +144,7 @@ export function createSqliteIndexes(database: DatabaseSync): SqliteIndexes {
   };
 }
 
-/** Not a migration: versions that do not know the table ignore it. */
+/** This is no migration, because versions that do not know the table ignore it. */
 export function createCountsTable(database: DatabaseSync): void {
   database.exec(`
     CREATE TABLE IF NOT EXISTS counts (
@@ -160,7 +160,7 @@ type Table = ReturnType<typeof prepare>;
 
 function prepare(database: DatabaseSync, table: "rankings" | "counts") {
   return {
-    // The condition leaves the page alone when nothing changes.
+    // The condition leaves the page unchanged if nothing changes.
     "add-member": database.prepare(
       `INSERT INTO ${table} (ranking, member, score) VALUES (?, ?, ?)
        ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score WHERE excluded.score > score`,
@@ -180,7 +180,7 @@ function prepare(database: DatabaseSync, table: "rankings" | "counts") {
       database,
       `SELECT score FROM ${table} WHERE ranking = ? AND member = ?`,
     ),
-    // With a parameter alone as its limit, SQLite compiles a statement anew each time the parameter is bound.
+    // If the limit is only a parameter, SQLite compiles the statement again each time it is bound.
     "highest-first": prepareRows<[member: string, score: number]>(
       database,
       `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ?
@@ -194,13 +194,13 @@ function prepare(database: DatabaseSync, table: "rankings" | "counts") {
   };
 }
 
-/** A prepared statement whose rows are arrays of its columns. Throws SQLite's errors. */
+/** A prepared statement whose rows are arrays of its columns. It throws SQLite's errors. */
 interface RowStatement<Row extends readonly unknown[]> {
   get(...values: readonly SQLInputValue[]): Row | undefined;
   all(...values: readonly SQLInputValue[]): readonly Row[];
 }
 
-/** For statements that run often: Node takes a third longer to build a row as an object. `Row` is not checked. */
+/** Prepares a frequent statement. Rows as arrays are faster than as objects. `Row` is not checked. */
 export function prepareRows<Row extends readonly unknown[]>(
   database: DatabaseSync,
   sql: string,
@@ -213,13 +213,13 @@ export function prepareRows<Row extends readonly unknown[]>(
   };
 }
 
-/** Reads one space of the table `entries` of an open database. Throws SQLite's errors. */
+/** Reads one space of the table `entries` in an open database. It throws SQLite's errors. */
 export function createSqliteReader(database: DatabaseSync, space: Space): EntryReader {
   const select = prepareRows<[value: string]>(
     database,
     "SELECT value FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
   );
-  // One statement for any number of keys takes a quarter of the time of one for each.
+  // One statement for any number of keys is faster than one for each.
   const selectMany = prepareRows<[position: number, value: string]>(
     database,
     `SELECT wanted.key, entries.value FROM json_each(?2) AS wanted

@@ -6,7 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { expectKnownVersion } from "../store-keys.ts";
 
-/** What `user_version` holds. A change of the tables raises it, and brings the step from this one. */
+/** The value of `user_version`. A change of the tables raises it and must bring a migration. */
 export const schemaVersion = 3;
 
 /** The table `rankings` holds the sorted indexes. */
@@ -38,8 +38,8 @@ const required = [
 
 /**
  * Creates the tables in an empty file, and checks those of another one.
- * @throws ParleyError `store-newer` when a later Parley wrote it; `config` when one from before the first release did;
- * `store-corrupt` when another program did
+ * @throws ParleyError `store-newer` if a later Parley wrote it, `config` if one from before the first release
+ * did, or `store-corrupt` if another program did
  */
 export function prepareSchema(database: DatabaseSync, file: string): void {
   database.exec("BEGIN IMMEDIATE");
@@ -54,7 +54,7 @@ export function prepareSchema(database: DatabaseSync, file: string): void {
       );
     } else database.exec(schema);
     checkSchema(database, file);
-    // Written even when nothing changed: a read-only file fails at the start, not at the first message.
+    // This is written even if nothing changed, so that a read-only file fails at the start.
     database.exec(`PRAGMA user_version = ${schemaVersion}`);
     database.exec("COMMIT");
   } catch (error) {
@@ -63,7 +63,7 @@ export function prepareSchema(database: DatabaseSync, file: string): void {
   }
 }
 
-/** Without one of these, entries would not be found, or the first message would fail. */
+/** Without one of these tables, entries would not be found or the first message would fail. */
 function checkSchema(database: DatabaseSync, file: string): void {
   const rows = database.prepare("SELECT name FROM sqlite_schema").all();
   const names = new Set(rows.map((row) => String(row["name"])));
@@ -83,13 +83,10 @@ function hasTables(database: DatabaseSync): boolean {
   return database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() !== undefined;
 }
 
-/**
- * Numbers that the file keeps about itself, as members of an index that nothing else has. Earlier versions ignore
- * them, so they need no migration.
- */
+/** The index for numbers about the file itself. Earlier versions ignore them without a migration. */
 const index = "store-marks";
 
-/** The number under a name. Throws SQLite's errors, as all of these do. */
+/** Reads the number with a name. Like all of these functions it throws SQLite's errors. */
 export function readMark(database: DatabaseSync, name: string): number | undefined {
   const row = database
     .prepare("SELECT score FROM rankings WHERE ranking = ? AND member = ?")
@@ -97,31 +94,31 @@ export function readMark(database: DatabaseSync, name: string): number | undefin
   return row === undefined ? undefined : Number(row["score"]);
 }
 
-/** Writes a number; a safe integer. */
+/** Writes a number, which must be a safe integer. */
 export function writeMark(database: DatabaseSync, name: string, value: number): void {
   database
     .prepare("INSERT OR REPLACE INTO rankings (ranking, member, score) VALUES (?, ?, ?)")
     .run(index, name, value);
 }
 
-/** Removes a number, if it is there. */
+/** Removes a number if it exists. */
 export function removeMark(database: DatabaseSync, name: string): void {
   database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?").run(index, name);
 }
 
-/** 4 MiB: rewritten in about 30 ms. */
+/** A file of 4 MiB, which is rewritten in a moment. */
 const smallPages = 1024;
 const dueMark = "compaction-due";
 
-/** Whether the whole file is read or rewritten in a few milliseconds. */
+/** Whether the whole file can be read or rewritten in a moment. */
 export function isSmall(database: DatabaseSync): boolean {
   return Number(database.prepare("PRAGMA page_count").get()?.["page_count"]) <= smallPages;
 }
 
 /**
- * Removes what deletions leave in the file. SQLite overwrites a deleted value, but not the copy that stays behind where
- * a full page was split and the value moved; VACUUM writes the file anew, at about 8 ms per MB. A large file is marked,
- * and rewritten at its next open by {@link compactIfDue}. Throws SQLite's errors.
+ * Removes the leftovers of deletions in the file. SQLite overwrites a deleted value, but not the copy that
+ * stays where a full page was split and the value moved. VACUUM rewrites the file. A large file is marked,
+ * and {@link compactIfDue} rewrites it at its next open. It throws SQLite's errors.
  */
 export function compact(database: DatabaseSync): void {
   if (isSmall(database)) database.exec("VACUUM");
@@ -135,24 +132,24 @@ export function compactIfDue(database: DatabaseSync): void {
     database.exec("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
     removeMark(database, dueMark);
   } catch {
-    // The data is not affected: the next open tries again.
+    // The data is not affected, and the next open tries again.
   }
 }
 
 /** With less, the next message with a picture may not fit. */
 export const minFreeBytes = 16 * 1024 * 1024;
-/** How often a write is tried while writes fail; each is synced to disk. */
+/** How often a write is tried while writes fail. Each is synced to disk. */
 const retryIntervalMs = 1000;
 
 /** Whether the file can be written, as far as that is known without writing. */
 interface WriteState {
   /** Remembers the outcome of a write. */
   track<T>(write: Promise<T>): Promise<T>;
-  /** @throws ParleyError `store-unavailable` (the last write failed, and so does `tryWrite`; the disk is nearly full) */
+  /** @throws ParleyError `store-unavailable` if the last write and `tryWrite` failed, or the disk is full */
   check(): Promise<void>;
 }
 
-/** `tryWrite`: any durable write, tracked; rejects as writes do. Called only after one that failed. */
+/** Creates a {@link WriteState}. `tryWrite` is a durable, tracked write, used only after a failed one. */
 export function createWriteState(file: string, clock: Clock, tryWrite: () => Promise<void>): WriteState {
   let failure: unknown;
   let triedAt = -Infinity;
@@ -186,8 +183,8 @@ export function createWriteState(file: string, clock: Clock, tryWrite: () => Pro
 }
 
 /**
- * Creates a file and its folder, readable to their owner only, unless they exist. SQLite gives its `-wal` and
- * `-shm` files the permissions of the database.
+ * Creates a file and its folder, which only their owner can read, unless they exist. SQLite gives its `-wal`
+ * and `-shm` files the permissions of the database.
  * @throws ParleyError `store-unavailable`
  */
 export function createPrivateFile(file: string): void {
@@ -205,7 +202,7 @@ export function createPrivateFile(file: string): void {
   }
 }
 
-/** What is wrong and what to do, by result code. @see https://www.sqlite.org/rescode.html */
+/** Says by result code what is wrong and what to do. @see https://www.sqlite.org/rescode.html */
 const problems: Readonly<Record<number, string>> = {
   5: "is locked by another program",
   8: "cannot be written: give this user write permission to it and its folder",
@@ -215,14 +212,14 @@ const problems: Readonly<Record<number, string>> = {
   14: "cannot be opened: check the path and the permissions of its folder",
   26: "is not an SQLite file: move it away, or set STORE_URL to another file",
 };
-/** The same for errors of the system, which come from waiting for the disk. */
+/** The result codes for errors of the system, which come from waiting for the disk. */
 const systemCodes: Readonly<Record<string, number>> = { EIO: 10, ENOSPC: 13, EDQUOT: 13, EROFS: 8 };
 /** SQLITE_CORRUPT and SQLITE_NOTADB. */
 const corruptCodes = new Set([11, 26]);
 
 /**
- * An error of SQLite as a ParleyError whose message says what to do: `store-corrupt` for a damaged file,
- * `store-unavailable` for everything else. ParleyErrors pass through.
+ * Makes a ParleyError of an error of SQLite, with a message that says what to do. It is `store-corrupt` for a
+ * damaged file and `store-unavailable` for everything else. ParleyErrors pass unchanged.
  */
 export function toSqliteStoreError(error: unknown, file: string): ParleyError {
   if (error instanceof ParleyError) return error;
@@ -235,25 +232,25 @@ export function toSqliteStoreError(error: unknown, file: string): ParleyError {
   );
 }
 
-/** Whether another write could succeed: what was to be written is at fault, not the file or its disk. */
+/** Whether another write could succeed, because this write is at fault and not the file or its disk. */
 export function isOfOneWrite(error: unknown): boolean {
   const code = resultCode(error);
   return code === undefined || problems[code] === undefined;
 }
 
-/** The primary result code; extended ones carry it in their low byte. */
+/** The primary result code, which is the low byte of an extended one. */
 function resultCode(error: unknown): number | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   if (!("errcode" in error)) return "code" in error ? systemCodes[String(error.code)] : undefined;
   return typeof error.errcode === "number" ? error.errcode & 0xff : undefined;
 }
 
-/** More would say nothing new. */
+/** More findings would say nothing new. */
 const maxFindings = 5;
 
 /**
- * Reads the whole file and compares tables with their indexes; returns what is wrong with it, without contents,
- * or nothing. About 5 ms per MiB. Throws SQLite's errors that say nothing about the file.
+ * Reads the whole file and compares tables with their indexes. Returns what is wrong, without contents. It
+ * throws errors of SQLite that say nothing about the file.
  */
 export function findDamage(database: DatabaseSync): readonly string[] {
   try {

@@ -6,7 +6,7 @@ import { unlessMissing } from "../../support/unless-missing.ts";
 import type { StoreBackend } from "../backend.ts";
 import type { SqliteBackend } from "./sqlite-backend.ts";
 
-/** The embedded store: one SQLite file and a folder of blobs beside it, for one process. */
+/** The embedded store for one process: an SQLite file with a folder of blobs beside it. */
 export const sqliteStore: StoreBackend = {
   schemes: ["sqlite"],
   urlForms: ["sqlite:<file>"],
@@ -65,7 +65,7 @@ async function sizeOfFiles(files: readonly string[]): Promise<number> {
   return sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
 }
 
-/** A small file is checked as it is opened, a large one by the doctor alone; what is read of either is checked then. */
+/** Checks a small file when it is opened. Only the doctor checks a large one as a whole. */
 function checkSmallFile(
   backend: SqliteBackend,
   { file, log }: { readonly file: string; readonly log: Log },
@@ -80,7 +80,7 @@ function checkSmallFile(
   );
 }
 
-/** `sqlite:///absolute` is taken as well as `sqlite:/absolute` and `sqlite:relative`. */
+/** The path of a URL. `sqlite:///absolute` works like `sqlite:/absolute` and `sqlite:relative`. */
 function pathOf(url: string): string {
   return url.slice("sqlite:".length).replace(/^\/\/(?=\/)/, "");
 }
