@@ -27,7 +27,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** After whatever was done to it, the server answers as before and has nothing to report. */
+/** Whatever was done to the server, it answers as before and has nothing to report. */
 afterEach(async () => {
   const response = await post("/v1/chat/completions", { model: "sandbox/chat", messages });
   expect(response.status).toBe(200);
@@ -382,7 +382,7 @@ describe("an address without keys", () => {
     const open = createEmbeddedGateway({ host: "127.0.0.1", port: 0, log });
     const address = (await open.listen()).url;
     expect((await fetch(`${address}/v1/models`)).status).toBe(200);
-    // DNS rebinding: a host name that resolves to loopback.
+    // This is DNS rebinding: a host name that resolves to loopback.
     const rebound = await curl("-H", "Host: evil.example", `${address}/v1/models`);
     expect(rebound).toMatch(/403 .*host_not_allowed/s);
     await open.close();

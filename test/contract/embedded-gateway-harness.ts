@@ -12,7 +12,7 @@ import {
 } from "../simulators/gateway/scripted-gateway.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 
-/** Gateways in front of upstreams for the tests of this folder; what was started is closed after each test. */
+/** Starts gateways in front of upstreams for the tests of this folder. They are closed after each test. */
 export const key = "test-key";
 const closers: (() => Promise<unknown>)[] = [];
 
@@ -28,7 +28,7 @@ export async function startUpstream(script: Script | ScriptedAnswer) {
   return upstream;
 }
 
-/** An upstream whose handler has the socket in its hands. */
+/** Starts an upstream whose handler controls the socket. */
 export async function startServer(
   handle: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<string> {
@@ -110,7 +110,7 @@ export function toError(
   };
 }
 
-/** The raw text of a stream, so that what the client library hides is seen. */
+/** Returns the raw text of a stream, so that what the client library hides is seen. */
 export async function readRaw(
   url: string,
   model = "up/small",

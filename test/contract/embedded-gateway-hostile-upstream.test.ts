@@ -12,8 +12,8 @@ import {
 } from "./embedded-gateway-harness.ts";
 
 /**
- * What an upstream can do to the gateway. An unhandled rejection or error event anywhere in these tests fails the run:
- * in `npm run gateway` it would end the process.
+ * These tests do what an upstream can do to the gateway. An unhandled rejection or error event anywhere fails
+ * the run, as it would end the process of `npm run gateway`.
  */
 
 const json = { "content-type": "application/json" };
@@ -59,7 +59,7 @@ describe("headers of an upstream", () => {
     const base = await startServer((request, response) => {
       request.resume();
       request.once("end", () => {
-        // Raw, since Node would not send such headers.
+        // This is raw, since Node would not send such headers.
         const body = request.url === "/v1/chat/completions" ? '{"error":{"message":"busy"}}' : "{}";
         response.socket?.end(
           `HTTP/1.1 429 Busy\r\nretry-after: \u20ac\r\nx-request-id: \u20ac\u0001\r\ncontent-length: ${body.length}\r\n\r\n${body}`,

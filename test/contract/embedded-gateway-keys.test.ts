@@ -41,7 +41,7 @@ describe("an issued key", () => {
     const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${forged}` } });
     expect(response.status).toBe(401);
     expect(await ring.revoke(key.id)).toBe(true);
-    // As another process does.
+    // Another process would do the same.
     await expect(ask()).rejects.toMatchObject({ status: 401 });
   });
 
@@ -63,7 +63,7 @@ describe("an issued key", () => {
 
   it("is charged until its budget is used up", async () => {
     const { ring, key, ask, url, secret } = await start({ budgetUsdPerDay: 0.01 });
-    // 3 tokens at 0.001 and 2 at 0.002 USD: 0.007 USD a call.
+    // It costs 3 tokens at 0.001 and 2 at 0.002 USD, which is 0.007 USD a call.
     await ask();
     await vi.waitFor(async () => expect((await ring.usage(key.id, "day")).costUsd).toBeCloseTo(0.007));
     await ask();

@@ -14,7 +14,7 @@ import {
   toEvent,
 } from "./embedded-gateway-harness.ts";
 
-/** What a limited key can do to the budget and the models of its operator. */
+/** These tests do what a limited key can do to the budget and the models of its operator. */
 
 const prices = { inputPerMillionUsd: 1000, outputPerMillionUsd: 2000 };
 const models = [
@@ -66,7 +66,7 @@ function toForm(fields: Record<string, string>, bytes: Uint8Array<ArrayBuffer>):
 
 describe("a budget", () => {
   it("is not passed by 150 parallel calls", async () => {
-    // 3 tokens at 0.001 and 2 at 0.002 USD: 0.007 USD a call.
+    // It costs 3 tokens at 0.001 and 2 at 0.002 USD, which is 0.007 USD a call.
     const limits = { budgetUsdPerDay: 0.05, concurrentRequests: 150 };
     const { chat, usage, upstream } = await start(limits, toAnswer("hi"));
     const statuses = await Promise.all(Array.from({ length: 150 }, async () => (await chat()).status));
@@ -75,7 +75,7 @@ describe("a budget", () => {
     expect(served).toBeGreaterThan(0);
     expect(upstream.requests).toHaveLength(served);
     await vi.waitFor(async () => expect((await usage()).requests).toBe(served));
-    // One request past the budget at most.
+    // At most one request passes the budget.
     expect((await usage()).costUsd).toBeLessThan(0.05 + 0.007);
   });
 
@@ -278,7 +278,7 @@ describe("a list of models", () => {
     const boundary = /boundary=(\S+)/.exec(String(sent["content-type"]))?.[1] ?? "";
     expect(Number(sent["content-length"])).toBe(body.length);
     expect(boundary.length).toBeGreaterThan(20);
-    // As a lenient reader does: a line break of any kind, and blanks.
+    // A lenient reader accepts a line break of any kind, and blanks.
     const parts = body.toString("latin1").split(new RegExp(`(?:^|[\r\n])\\s*--${boundary}`));
     const models = parts.filter((part) => /^\s*content-disposition: form-data; name="model"/i.test(part));
     expect(models.map((part) => part.split("\r\n\r\n")[1]?.trim())).toEqual(["ears"]);

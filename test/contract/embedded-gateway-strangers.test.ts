@@ -10,7 +10,7 @@ import { createMemoryKeyStore } from "../support/memory-key-store.ts";
 import { readToEnd } from "../unit/operations/raw-request.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 
-/** What can be done to a gateway without one of its keys. */
+/** These tests do what can be done to a gateway without one of its keys. */
 
 const closers: (() => Promise<void>)[] = [];
 
@@ -32,7 +32,7 @@ async function start(options: Partial<Parameters<typeof createEmbeddedGateway>[0
   return { url, port: Number(new URL(url).port) };
 }
 
-/** With headers that `fetch` does not let through. */
+/** Sends a request with headers that `fetch` does not let through. */
 async function send(
   url: string,
   headers: Record<string, string>,
@@ -131,7 +131,8 @@ describe("a gateway without keys", () => {
     const own = { origin: url, "sec-fetch-site": "same-origin" };
     expect((await send(`${url}/v1/models`, own)).status).toBe(200);
     expect((await send(`${url}/v1/models`, { "sec-fetch-site": "none" })).status).toBe(200);
-    // DNS rebinding: the site's name leads to this machine, so that its origin equals the Host header.
+    // This is DNS rebinding: the site's name leads to this machine, so that its origin equals the Host
+    // header.
     const rebound = { host: `evil.example:${port}`, origin: `http://evil.example:${port}` };
     expect((await send(`${url}/v1/models`, rebound)).status).toBe(403);
   });

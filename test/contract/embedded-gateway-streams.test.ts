@@ -166,7 +166,7 @@ describe("streams", () => {
       { upstreams: { up: { baseUrl: `${base}/v1` } } },
       { stalledClientMs: 500 },
     );
-    // Enough for the whole answer, so that only the client's reading limits it.
+    // The limit fits the whole answer, so that only the client's reading limits it.
     const body = JSON.stringify({ model: "up/small", messages, stream: true, max_tokens: 100_000_000 });
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     socket.on("error", () => {});
@@ -175,7 +175,7 @@ describe("streams", () => {
       `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
     await vi.waitFor(() => expect(isClosed).toBe(true), { timeout: 10_000 });
-    // At most what the kernel buffers, not all that the upstream sends.
+    // It is at most what the kernel buffers, and not all that the upstream sends.
     expect(sent).toBeLessThan(60_000_000);
     socket.destroy();
     const models = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });

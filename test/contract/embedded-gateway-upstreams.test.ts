@@ -280,7 +280,7 @@ describe("images and audio", () => {
       language: "en",
       prompt: "Oslo",
     };
-    // Before the file, so that the upload can be streamed.
+    // These fields come before the file, so that the upload can be streamed.
     const form = new FormData();
     for (const [name, value] of Object.entries({ model: request.model, language: "en" }))
       form.set(name, value);

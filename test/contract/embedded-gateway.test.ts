@@ -5,7 +5,7 @@ import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gatew
 import { fixture } from "../fixtures/fixtures.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 
-/** The sandbox through the official client: what works here works with every client of the convention. */
+/** The official client uses the sandbox. What works here works with every client of the convention. */
 const key = "test-key";
 const log = createQuietLog();
 let gateway: ReturnType<typeof createEmbeddedGateway>;
@@ -112,7 +112,7 @@ describe("chat.completions.create", () => {
       ? await client.chat.completions.stream(request).finalChatCompletion()
       : await client.chat.completions.create(request);
     expect(answer.choices[0]?.finish_reason).toBe("length");
-    // The label counts as all else.
+    // The label counts like the rest.
     expect(answer.choices[0]?.message.content?.split(/\s+/).length).toBeLessThanOrEqual(5);
     if (!stream) expect(answer.usage?.completion_tokens).toBe(5);
   });
@@ -237,7 +237,7 @@ describe("chat.completions.create", () => {
     expect(answer.choices[0]?.message.content).toMatch(/sandbox.*turned by 90°, made greyscale/i);
     const picture = sharp(toPng(answer.choices[0]?.message));
     expect(await picture.metadata()).toMatchObject({ width: 240, height: 320 });
-    // Below the sandbox label, which keeps its own colour.
+    // This is below the sandbox label, which keeps its own colour.
     picture.extract({ left: 0, top: 60, width: 240, height: 260 });
     const pixels = await picture.toColourspace("srgb").removeAlpha().raw().toBuffer();
     const colourful = Array.from({ length: pixels.length / 3 }, (_, at) => [

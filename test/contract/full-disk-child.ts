@@ -1,4 +1,6 @@
-/** `<folder>`: fills a small file system under a store and frees it; prints what the store says, as JSON. */
+/**
+ * Fills a small file system under a store in `<folder>`, and frees it. Prints what the store says, as JSON.
+ */
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { spawnSync } from "node:child_process";
@@ -13,7 +15,7 @@ const [folder = ""] = process.argv.slice(2);
 const filler = join(folder, "filler");
 const url = `sqlite:${join(folder, "parley.db")}`;
 const store = await openStore(url, { log: silentLog });
-/** What the doctor says. */
+/** Returns what the doctor says. */
 const examine = async () =>
   (await runDoctorChecks(createStoreChecks({ url, encryptionKeys: [], log: silentLog }))).text;
 const seen: Record<string, unknown> = { empty: await store.findProblems(), emptyDoctor: await examine() };

@@ -14,9 +14,9 @@ interface OpenedReply {
   readonly reply: Reply;
 }
 
-/** What a platform does with the buttons below answers. */
+/** Describes what a platform does with the buttons below answers. */
 export function describeAnswerButtons(open: () => Promise<OpenedReply>): void {
-  /** The person uses Details, and `result` is what the receiver returns. */
+  /** Lets the person use Details. `result` is what the receiver returns. */
   async function pressesDetails(result: RecordingReceiver["actResult"]) {
     const opened = await open();
     const { subject, receiver, event, reply } = opened;

@@ -14,7 +14,7 @@ const dayMs = 24 * 3_600_000;
 async function open(): Promise<PlatformSubject> {
   const simulator = await createDiscordSimulator({
     sessionStarts: soonAgain,
-    // The contract is about what is seen, not about Discord's rate limits.
+    // The contract covers what is seen, but not Discord's rate limits.
     rateLimits: { edits: { limit: 50, windowMs: 1000 }, messages: { limit: 50, windowMs: 1000 } },
   });
   const clock = createFlowingClock();

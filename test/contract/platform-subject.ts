@@ -8,24 +8,24 @@ export interface PersonFile {
   readonly bytes: Uint8Array;
 }
 
-/** Where a person writes to the bot: to it alone, or in a channel where others read along. */
+/** Where a person writes to the bot: in direct messages, or in a channel where others read along. */
 export type Surface = "direct" | "channel";
 
 /** One message that a person has sent. */
 export interface SentMessage {
-  /** `told`: the bot told the person in words that it was not taken. `unacknowledged`: the service delivers it again. */
+  /** `told`: the bot said in words that it was not taken. `unacknowledged`: the service delivers it again. */
   outcome(): "pending" | "acknowledged" | "told" | "unacknowledged";
-  /** The service delivers it once more. */
+  /** Makes the service deliver it once more. */
   redeliver(): void;
 }
 
-/** A chat service with one person in it, and the platform that connects to it; made anew for each test. */
+/** A chat service with one person in it, and the platform that connects to it, made anew for each test. */
 export interface PlatformSubject {
-  /** A platform that is not started; a second one is the bot after a restart. */
+  /** Creates a platform that is not started. A second one is the bot after a restart. */
   create(): Platform;
-  /** One whose credentials the service refuses, and what of them must not be told. */
+  /** Creates one whose credentials the service refuses, with the part that must not be told. */
   createUnauthorized?(): { readonly platform: Platform; readonly secret: string };
-  /** One whose service cannot be reached. */
+  /** Creates one whose service cannot be reached. */
   createUnreachable?(): Platform;
   sends(message: {
     readonly on: Surface;
@@ -36,21 +36,21 @@ export interface PlatformSubject {
   usesCommand(): Promise<void> | void;
   /** Writes in a thread that the platform opened, without mentioning the bot. */
   sendsInThread(address: ReplyAddress, text: string): Promise<void> | void;
-  /** Presses the button with this label on what the bot has shown; `key` is what it was made with. */
+  /** Presses the button with this label on what the bot has shown. `key` is what it was made with. */
   presses(label: string, key: string): Promise<void> | void;
-  /** What the bot shows to the person; `others`: to everyone else. */
+  /** Returns what the bot shows to the person, or with `others` to everyone else. */
   seen(by?: "others"): Promise<string> | string;
-  /** The service has given up on acknowledgements that are still missing. */
+  /** Makes the service give up on acknowledgements that are still missing. */
   expireAcknowledgements(): void;
-  /** The file of the last message is deleted, and its address no longer valid. */
+  /** Deletes the file of the last message, so that its address is invalid. */
   deleteFile(): Promise<void> | void;
-  /** The same attachment at an address that is not the platform's. */
+  /** Returns the same attachment at an address that is not the platform's. */
   toForeign(attachment: Attachment): Attachment;
-  /** The person's last message is deleted. */
+  /** Deletes the person's last message. */
   deleteMessage?(): void;
-  /** All messages of the bot are deleted. */
+  /** Deletes all messages of the bot. */
   deleteReplies?(): void;
-  /** The channel (`channel`) or page conversation that the last message was sent in is deleted. */
+  /** Deletes the channel or page conversation that the last message was sent in. */
   deleteConversation(): Promise<void> | void;
   /** Ends the service. Platforms are stopped before. */
   close(): Promise<void>;
@@ -58,11 +58,11 @@ export interface PlatformSubject {
 
 /** What a platform does not have. */
 export interface PlatformTraits {
-  /** It has no credentials and no service of its own to connect to. */
+  /** It has no credentials, and no service to connect to. */
   readonly isLocal?: boolean;
   /** Its service does not wait for an acknowledgement of messages. */
   readonly acknowledgesNothing?: boolean;
-  /** People can remove whole conversations only. */
+  /** People can remove only whole conversations. */
   readonly keepsMessages?: boolean;
   /** It cannot answer a message in a channel privately. */
   readonly hasNoPrivateReplies?: boolean;

@@ -32,7 +32,7 @@ async function open(): Promise<PlatformSubject> {
   const chat = "c".repeat(24);
   const conversations = new Set([chat]);
   let uploadId = "";
-  /** What the last button has shown. */
+  /** The text that the last button has shown. */
   let told = "";
   let count = 0;
 
@@ -48,7 +48,7 @@ async function open(): Promise<PlatformSubject> {
     return ((await response.json()) as { id: string }).id;
   }
 
-  /** Sends a message as the page does: the same id each time it is sent. */
+  /** Sends a message as the page does, with the same id each time it is sent. */
   function post(id: string, text: string, uploads: readonly string[] = []): SentMessage {
     count += 1;
     const body = JSON.stringify({ id: `${count}`.padStart(24, "m"), text, uploads });

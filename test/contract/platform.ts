@@ -12,7 +12,7 @@ const file: PersonFile = {
   bytes: new TextEncoder().encode("one two three"),
 };
 
-/** Every testable promise of {@link Platform}, whatever service it connects to. */
+/** Describes every testable promise of {@link Platform}, whatever service it connects to. */
 export function describePlatform(
   name: string,
   open: () => PlatformSubject | Promise<PlatformSubject>,
@@ -78,7 +78,7 @@ export function describePlatform(
       return attachment;
     }
 
-    /** Opens a reply; addresses pass through JSON, as through a store. */
+    /** Opens a reply. Addresses pass through JSON, as through a store. */
     function openReply(platform: Platform, address: ReplyAddress): Reply {
       return platform.openReply(JSON.parse(JSON.stringify(address)) as ReplyAddress, {
         saveAddress: (grown) => {
@@ -97,7 +97,7 @@ export function describePlatform(
       return saved;
     }
 
-    /** Events are not accepted until the returned function is called. */
+    /** Holds the receiver: events are not accepted until the returned function is called. */
     function holdReceiver(): () => void {
       const { promise, resolve } = Promise.withResolvers<void>();
       receiver.gate = promise;
@@ -234,7 +234,7 @@ export function describePlatform(
         const reply = openReply(platform, hidden!);
         await reply.show();
         reply.write({ text: "for one person" });
-        // The page shows it until it is reloaded; Slack shows it when it is finished.
+        // The page shows it until it is reloaded. Slack shows it when it is finished.
         const during = await subject.seen();
         await reply.finish();
         expect(`${during}${await subject.seen()}`).toContain("for one person");
@@ -430,7 +430,7 @@ export function describePlatform(
         await eventually(() => expect(receiver.offeredKeys).toHaveLength(1));
         const stopped = stop(platform);
         const during = await subject.sends({ on: "direct", text: "during" });
-        // Time for a platform that still listens to hear it.
+        // This gives a platform that still listens the time to hear it.
         for (let turns = 0; turns < 100; turns += 1) await new Promise((resolve) => setImmediate(resolve));
         release();
         await stopped;

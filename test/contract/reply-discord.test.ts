@@ -9,7 +9,7 @@ import { describeReply, type ReplySubject } from "./reply.ts";
 
 interface Surface {
   readonly channel: () => ChannelHandle;
-  /** Called between the question and the reply. */
+  /** Is called between the question and the reply. */
   readonly meanwhile?: () => void;
 }
 
@@ -43,13 +43,13 @@ const surfaces: Readonly<Record<string, (discord: DiscordSimulator) => Surface>>
   },
 };
 
-/** Discord itself shows "thinking…" there. */
+/** Discord itself shows "thinking…" for these. */
 const commands = ["a command", "a private command"];
 
 for (const [name, begin] of Object.entries(surfaces)) {
   const setUp = async (): Promise<ReplySubject> => {
     const { simulator, platform, receiver, close } = await startHarness({
-      // The contract is about what is seen, not about Discord's rate limits.
+      // The contract covers what is seen, but not Discord's rate limits.
       rateLimits: { edits: { limit: 50, windowMs: 1000 }, messages: { limit: 50, windowMs: 1000 } },
     });
     const surface = begin(simulator);
@@ -82,7 +82,7 @@ for (const [name, begin] of Object.entries(surfaces)) {
   describeReply(`Discord, ${name}`, setUp, { hasWordlessSign: !commands.includes(name) });
 }
 
-/** The buttons of one kind. */
+/** Returns the buttons of one kind. */
 function buttonsOf(messages: readonly SeenMessage[], prefix: string): { label: string; key: string }[] {
   return messages
     .flatMap(({ buttons }) => buttons)

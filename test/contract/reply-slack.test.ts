@@ -5,7 +5,7 @@ import { openSlackHarness, type SlackHarness } from "../support/slack-harness.ts
 import { describeReply, type ReplySubject, type ReplyTraits } from "./reply.ts";
 
 interface Surface {
-  /** Ids of the channels where the reply may be seen. */
+  /** The ids of the channels where the reply may be seen. */
   readonly channels: readonly string[];
 }
 
@@ -100,7 +100,7 @@ function messagesIn({ slack }: SlackHarness, { channels }: Surface): SeenMessage
   return channels.flatMap((id) => slack.transcriptOf(id).filter(({ author }) => author === "Parley"));
 }
 
-/** The buttons of one kind. */
+/** Returns the buttons of one kind. */
 function buttonsOf(messages: readonly SeenMessage[], action: string): { label: string; key: string }[] {
   return messages
     .flatMap(({ buttons }) => buttons)

@@ -4,7 +4,7 @@ import { createWebReply } from "../../src/platforms/web/reply.ts";
 import type { ItemView } from "../../src/platforms/web/views.ts";
 import { describeReply } from "./reply.ts";
 
-/** The items of a page that follows the feed from the beginning, in their latest form. */
+/** Returns the items of a page that follows the feed from the beginning, in their latest form. */
 function follow(feed: Feed) {
   const items = new Map<string, ItemView>();
   feed.listen(({ change }) => {

@@ -12,15 +12,15 @@ interface SeenReply {
   readonly files: readonly { readonly name: string; readonly altText: string }[];
   /** The key of each Retry button. */
   readonly retryKeys: readonly string[];
-  /** Label and key of each confirm button. */
+  /** The label and the key of each confirm button. */
   readonly confirms: readonly { readonly label: string; readonly key: string }[];
-  /** Kind and key of each button below the answer. */
+  /** The kind and the key of each button below the answer. */
   readonly actions: readonly ReplyAction[];
 }
 
-/** Where one reply can be shown on a platform; made anew for each test. */
+/** Where one reply can be shown on a platform, made anew for each test. */
 export interface ReplySubject {
-  /** Opens the reply: at a new address, or at the one that an earlier reply saved. */
+  /** Opens the reply at a new address, or at the one that an earlier reply saved. */
   open(hooks: ReplyHooks, saved: ReplyAddress | undefined): Reply;
   seen(): SeenReply | Promise<SeenReply>;
   close(): Promise<void>;
@@ -28,9 +28,9 @@ export interface ReplySubject {
 
 /** What a reply cannot do there. */
 export interface ReplyTraits {
-  /** Nothing is seen before the end. */
+  /** The reply is seen only at its end. */
   readonly isNotStreamed?: boolean;
-  /** What has been posted cannot be edited. */
+  /** Posted messages cannot be edited. */
   readonly isNotEditable?: boolean;
   /** Its sign of work has no words. */
   readonly hasWordlessSign?: boolean;
@@ -39,7 +39,7 @@ export interface ReplyTraits {
 const file: ReplyFile = {
   name: "picture.png",
   mediaType: "image/png",
-  // The smallest PNG: one black pixel.
+  // This is the smallest PNG, with one black pixel.
   bytes: new Uint8Array(
     Buffer.from(
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==",
@@ -51,7 +51,7 @@ const file: ReplyFile = {
 
 const lines = (count: number) => Array.from({ length: count }, (_, index) => `line number ${index} of many`);
 
-/** Every testable promise of {@link Reply}, whatever platform shows it. */
+/** Describes every testable promise of {@link Reply}, whatever platform shows it. */
 export function describeReply(
   name: string,
   setUp: () => ReplySubject | Promise<ReplySubject>,

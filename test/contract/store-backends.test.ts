@@ -109,7 +109,7 @@ describeStores("the backend", (current) => {
       for (let round = 0; round < 10; round += 1) {
         const name = `ended-${round}`;
         const expires = Date.now() - 10;
-        // Sent together, so that a server reads within the millisecond in which it writes.
+        // They are sent together, so that a server reads within the millisecond in which it writes.
         const [values] = await Promise.all([
           backend.apply([], [set(name, expires)]).then(() => reader.getMany(keysOf([name]))),
           reader.getMany(keysOf([name])).then((early) => expect(early).toEqual([undefined])),
@@ -231,7 +231,7 @@ describeStores("figures", (current, kind) => {
         ...messageOf(`m${index}`),
         parts: [{ kind: "text", text }],
       });
-    // That of Redis is of the whole server, where others write and delete meanwhile.
+    // The size in Redis is the whole server's, where others write and delete meanwhile.
     if (kind !== "redis") expect(await store.sizeBytes()).toBeGreaterThan(before ?? 0);
     await store.close();
   });

@@ -178,7 +178,7 @@ describe.skipIf(!has("redis"))("the doctor's look at a Redis server", () => {
     client.destroy();
     await server.remove();
   });
-  /** Until the end of the test. */
+  /** Changes settings until the end of the test. */
   const configure = async (...settings: readonly (readonly [string, string])[]) => {
     for (const [name, value] of settings) {
       const before = (await client.configGet(name))[name] ?? "";

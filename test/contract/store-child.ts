@@ -1,4 +1,4 @@
-/** The process of a store test: `append <url> <conversation> <writer> <from> <to>`, `open <url>`, `hold <url>`. */
+/** Runs in a store test: `append <url> <conversation> <writer> <from> <to>`, `open <url>`, `hold <url>`. */
 import { isParleyError } from "../../src/core/errors.ts";
 import { openStore } from "../../src/conversations/open-store.ts";
 import { silentLog } from "../support/silent-log.ts";

@@ -257,7 +257,7 @@ describeStores("settings and conversations", (current) => {
       expect(await conversations.settings(id)).toEqual({ within: ["test:guild:1", "test:channel:2"] });
       expect(await conversations.listWithin("test:guild:1")).toEqual([id]);
       expect(await conversations.listWithin("test:channel:2")).toEqual([id]);
-      // A later message moves it nowhere.
+      // A later message does not move it.
       await conversations.append(id, messageOf("2"), { within: ["test:guild:3"] });
       expect(await conversations.settings(id)).toEqual({ within: ["test:guild:1", "test:channel:2"] });
       expect(await conversations.listWithin("test:guild:3")).toEqual([]);

@@ -119,7 +119,7 @@ describeStores(
       const encryptionKeys = [Buffer.alloc(32, 7).toString("base64")];
       const store = await open({ encryptionKeys });
       await lose(current(), "emptied");
-      // Before the loss is noticed.
+      // This happens before the loss is noticed.
       await store.conversations.append("test:1", messageOf("m"));
       await store.ping();
       const next = await open({ encryptionKeys });

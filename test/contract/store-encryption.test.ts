@@ -299,7 +299,7 @@ describeStores("a store with values from before encryption was turned on", (curr
     await withStore([key], check);
     const raw = await openRawStore(current().url);
     const at = { space: "record", key: "key 1" } as const;
-    // Of the last spaces: everything before it is rewritten when the missing key stops the work.
+    // It is in the last spaces, so everything before it is rewritten when the missing key stops the work.
     const { entries } = createEncryption([other]);
     await raw.set(at.space, at.key, entries.seal(at, '{"value":{"budget":3}}'));
     await raw.close();

@@ -21,7 +21,7 @@ describeStores("erasure", (current) => {
     store = await current().open();
   });
 
-  /** Stores a message with a picture of its own, and its answered event. */
+  /** Stores a message with a new picture, and its answered event. */
   const say = async (conversationId: string, author: typeof ann, secret: string, shared?: Uint8Array) => {
     const id = `${conversationId}/${randomUUID()}`;
     const blob = await store.conversations.putBlob(
@@ -70,7 +70,7 @@ describeStores("erasure", (current) => {
     });
 
     expect(await textsOf("test:1")).toEqual([his, "answer to both"]);
-    // Read while the store is open, so the write-ahead log is included.
+    // It is read while the store is open, so the write-ahead log is included.
     expect(holds(await current().bytes(), hers)).toBe(false);
     expect(holds(await current().bytes(), his)).toBe(true);
     expect(await store.conversations.getBlob("test:1", first.blob.hash)).toBeUndefined();
@@ -184,7 +184,7 @@ describeStores("erasure", (current) => {
     expect(await store.conversations.append("test:5", messageOf(first.id))).toBe("duplicate");
     expect(await store.inbox.accept(first.event)).toBe("duplicate");
     expect(await store.inbox.reopen(first.id)).toBeUndefined();
-    // Repeated, as after a crash; and before the message is stored.
+    // It is repeated, as after a crash, and done before the message is stored.
     expect(await store.erasure.removeMessages("test:5", removed)).toMatchObject({
       messages: 0,
       blobs: 0,
@@ -196,7 +196,7 @@ describeStores("erasure", (current) => {
   });
 
   describe("of an answer with earlier versions", () => {
-    /** A question with an answer in the place of another one, which had a picture. */
+    /** Asks a question whose answer took the place of another one, which had a picture. */
     const ask = async (author: typeof ann, words: { readonly earlier: string; readonly newest: string }) => {
       const { id } = await say("test:7", author, secretOf("question"));
       const blob = await store.conversations.putBlob("test:7", Buffer.from(words.earlier), "image/png");

@@ -15,7 +15,7 @@ import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** 50 ms. */
+/** This is 50 ms. */
 const retentionDays = 50 / dayMs;
 
 describeStores("retention", (current, kind) => {
@@ -53,7 +53,7 @@ describeStores("retention", (current, kind) => {
     });
   });
 
-  // SQLite keeps the times to itself; its sweep is tested below.
+  // SQLite does not show its times. Its sweep is tested below.
   it.skipIf(kind === "sqlite")("expires every entry within a day after the retention", async () => {
     await use({ retentionDays }, async (store) => {
       await expireConversation(store);
@@ -64,7 +64,7 @@ describeStores("retention", (current, kind) => {
     });
   });
 
-  // Servers go by clocks of their own.
+  // Servers go by their own clocks.
   it.skipIf(kind !== "sqlite")(
     "removes expired conversations from the disk, blobs and indexes included",
     async () => {
@@ -98,7 +98,7 @@ describeStores("retention", (current, kind) => {
           Buffer.from(`picture ${day}`),
           "image/png",
         );
-        // Redis has a clock of its own: as if it had expired.
+        // Redis has its own clock, so this simulates the expiry.
         if (day < 9) await raw.delete("blob", `${folderOf("web:1")}/${hash}`);
         vi.advanceTimersByTime(dayMs);
       }
@@ -123,7 +123,7 @@ describeStores("retention", (current, kind) => {
   });
 });
 
-/** Remaining time to live of each entry, in ms. What has no expiry holds no text of people. */
+/** Returns the time to live of each entry, in ms. Entries without expiry hold no text of people. */
 async function remainingTimes(url: string): Promise<readonly (readonly [string, number])[]> {
   return url.startsWith("redis:") ? remainingInRedis(url) : remainingInPostgres(url);
 }
@@ -188,11 +188,11 @@ describeStores("a store whose process has a clock that steps", (current) => {
       const before = await live("before");
       setClockOff(ms);
       await store.sweep(steadyClock.earliest());
-      // No turn is too old that has just begun.
+      // A turn that has just begun is not too old.
       expect(await isSealed()).toEqual([false]);
       expect(await store.inbox.accept(eventOf("answered before"))).toBe("duplicate");
       const during = await live("during");
-      // As another process: its clock has never been off.
+      // The store is opened as by another process, whose clock has never been off.
       setClockOff(0);
       store = await current().reopen({ retentionDays: 1 });
       await store.sweep(steadyClock.earliest());

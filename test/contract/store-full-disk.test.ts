@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 
-/** A small file system of its own, which the system allows in a namespace of mounts. */
+/** Mounts a small file system, which the system allows in a namespace of mounts. */
 const mountAndRun = `mount -t tmpfs -o size=40m tmpfs "$0" && exec "$@"`;
 const canMount = spawnSync("unshare", ["-rm", "sh", "-c", mountAndRun, tmpdir(), "true"]).status === 0;
 

@@ -147,7 +147,7 @@ describeStores("a damaged entry", (current) => {
   });
 });
 
-/** Printed with the shrunk example when a property fails. */
+/** These are printed with the shrunk example when a property fails. */
 const bounds = { seed: 8, numRuns: 60 };
 const id = "web:1";
 
@@ -167,7 +167,7 @@ describeStores("fuzz of stored entries", (current, kind) => {
     for (const key of ["k1", "k2"]) await inbox.accept(eventOf(key, id));
     await inbox.saveTurn({ keys: ["k1"], address: {}, attempts: 1 });
     await store.records.set("r", 1);
-    /** Reads of every kind; none of them changes the entries. */
+    /** These reads are of every kind, and change no entries. */
     const reads: Readonly<Record<string, () => Promise<unknown>>> = {
       recent: () => conversations.recent(id, { maxMessages: 9 }),
       find: () => conversations.find(id, "m1"),
@@ -188,7 +188,7 @@ describeStores("fuzz of stored entries", (current, kind) => {
     };
     return { store, raw, reads };
   };
-  /** Results by name; a failure is `store-corrupt` or fails the test. */
+  /** Returns results by name. A failure is `store-corrupt` or fails the test. */
   const readAll = async (reads: Readonly<Record<string, () => Promise<unknown>>>) => {
     const results = new Map<string, unknown>();
     for (const [name, read] of Object.entries(reads)) {
@@ -257,7 +257,7 @@ describeStores("fuzz of stored entries", (current, kind) => {
       text,
       fc.base64String().map((base64) => `enc2:${base64}`),
       fc.base64String().map((base64) => `enc1:${base64}`),
-      // Beyond the fingerprint of the key: without it the setting is named instead.
+      // This is after the key's fingerprint, since a damaged one is reported as the setting.
       fc
         .tuple(
           fc.integer({ min: 12, max: sealed.length - 3 }),
@@ -295,7 +295,7 @@ describeStores("fuzz of stored entries", (current, kind) => {
   });
 });
 
-/** The stored JSON with the field that is `at` steps into it replaced. */
+/** Returns the stored JSON with the field that is `at` steps into it replaced. */
 function changeField(stored: string, at: number, value: unknown): string {
   let left = at;
   return JSON.stringify(JSON.parse(stored), (name, each: unknown) =>

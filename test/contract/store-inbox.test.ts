@@ -185,7 +185,7 @@ describeStores("the inbox", (current) => {
     it("that are claimed with others after that do not keep the others from being answered", async () => {
       for (const key of ["a", "b"]) await store.inbox.accept(eventOf(key, "test:1"));
       await store.inbox.withdraw(["a"], { keepsReplies: true });
-      // A process that had read them before.
+      // This is a process that had read them before.
       expect(await store.inbox.claimTurn(turnOf(["a", "b"]))).toBe(false);
       expect(await store.inbox.claimTurn(turnOf(["b"]))).toBe(true);
     });

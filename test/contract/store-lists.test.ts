@@ -22,7 +22,7 @@ describeStores("lists of conversations", (current) => {
     await store.conversations.saveSettings("web:a", { title: "Made of words", isPinned: true });
     expect(await list(10)).toEqual(["About web:c", "About web:b", "Made of words, pinned"]);
     await store.conversations.saveSettings("web:a", { name: "Given" });
-    // A pinned one is in the list also where others fill it.
+    // A pinned conversation is in the list even where others fill it.
     expect(await list(1)).toEqual(["About web:c", "Given, pinned"]);
     const wanted = await store.conversations.list("web:", { max: 10, isWanted: (id) => id === "web:b" });
     expect(wanted.map(({ conversationId }) => conversationId)).toEqual(["web:b"]);
@@ -43,7 +43,7 @@ describeStores("lists of conversations", (current) => {
 describeStores("search", (current) => {
   let store: Store;
   beforeEach(async () => {
-    // As in use: what is encrypted can be searched too.
+    // Like in use, encrypted text can be searched too.
     store = await current().open({ encryptionKeys: [Buffer.alloc(32, 7).toString("base64")] });
   });
   const search = (text: string, more: Partial<ConversationSearch> = {}): Promise<SearchPage> =>
@@ -80,12 +80,12 @@ describeStores("search", (current) => {
       { text: " CAFE twice", isMatch: false },
     ]);
     expect(all.found.find(({ conversationId }) => conversationId === "web:title")?.message).toBeUndefined();
-    // Both words in one message; accents do not count.
+    // Both words are in one message, and accents do not count.
     expect(new Set(ids(await search("cafe oslo")))).toEqual(new Set(["web:both", "web:long"]));
     expect(ids(await search("bread oslo"))).toEqual([]);
     expect(ids(await search("  "))).toEqual([]);
     expect(ids(await search("oslo", { isWanted: (id) => id === "web:long" }))).toEqual(["web:long"]);
-    // What is erased is not found.
+    // Erased messages are not found.
     await store.erasure.removeMessages("web:long", { ids: ["l1"] });
     expect(ids(await search("cafe"))).toEqual(["web:both"]);
   });

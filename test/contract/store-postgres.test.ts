@@ -23,7 +23,7 @@ describe.skipIf(!has("postgres"))("postgres: the server", () => {
   storeServerContract(() => server);
 
   let schemas = 0;
-  /** Of an empty store. */
+  /** Returns the URL of an empty store. */
   const newUrl = () => `${server.url}?schema=s${schemas++}`;
   const schemaOf = (url: string) => new URL(url).searchParams.get("schema");
   const open = async (url: string, options: Partial<StoreOptions> = {}) => {
@@ -170,7 +170,7 @@ describe.skipIf(!has("postgres"))("postgres: the server", () => {
   });
 
   describe("deleted text in the files of the tables", () => {
-    /** Not those of the write-ahead log, which the server keeps for a while. */
+    /** Whether it is in the tables, but not in the write-ahead log, which the server keeps for a while. */
     const isInTables = async (secret: string) => {
       await server.query("CHECKPOINT");
       return (await vi.waitFor(() => bytesOfFolder(join(server.folder, "data", "base")))).includes(secret);

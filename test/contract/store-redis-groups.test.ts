@@ -20,7 +20,7 @@ const open = async (url: string, options: Partial<StoreOptions> = {}) => {
   onTestFinished(() => store.close());
   return store;
 };
-/** How many of the servers have a text in their files. */
+/** Counts how many of the servers have a text in their files. */
 async function countHolding(servers: readonly { readonly folder: string }[], text: string): Promise<number> {
   // A file that goes while it is read is read anew.
   const isIn = async (folder: string) => (await vi.waitFor(() => bytesOfFolder(folder))).includes(text);

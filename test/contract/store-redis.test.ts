@@ -35,7 +35,7 @@ describe.skipIf(!has("redis"))("redis: the server", () => {
   beforeAll(async () => {
     server = await startRedis(["--requirepass", password]);
     client = createClient({ url: url() });
-    // Reconnects by itself.
+    // It reconnects by itself.
     client.on("error", () => {});
     await client.connect();
   });
@@ -133,7 +133,7 @@ describe.skipIf(!has("redis"))("redis: the server", () => {
   });
 
   describe("when the connection is closed", () => {
-    /** Through a proxy that stalls with a command on its way. */
+    /** Connects through a proxy that stalls with a command on its way. */
     async function connectAndStall() {
       const proxy = await startStallingProxy(server.port);
       const through = `redis://:${password}@127.0.0.1:${proxy.port}`;
@@ -192,7 +192,7 @@ describe.skipIf(!has("redis"))("redis: a server without an append-only file", ()
   it("that could not save its snapshot refuses writes and is not ready", async () => {
     const store = await open(server.url);
     const client = await createClient({ url: server.url }).connect();
-    // In the place of the snapshot's file.
+    // A folder takes the place of the snapshot's file.
     await mkdir(join(server.folder, "dump.rdb"));
     await client.bgSave();
     await expect.poll(() => client.info("persistence")).toContain("last_bgsave_status:err");

@@ -18,7 +18,7 @@ export interface StoreServer {
 
 const leaseMs = 400;
 
-/** What every store on a server promises to several instances, and while the server fails. Within a `describe`. */
+/** Describes what a store on a server promises to several instances, and while the server fails. */
 export function storeServerContract(current: () => StoreServer): void {
   const open = async (options: Partial<StoreOptions> = {}) => {
     const store = await openStore(current().url, { log: silentLog, leaseMs, ...options });
@@ -73,7 +73,7 @@ export function storeServerContract(current: () => StoreServer): void {
     const writer = (async () => {
       for (let n = 0; !end.signal.aborted; n++) {
         const message = messageOf(`m${n}`);
-        // Retried under the same id, as a turn is.
+        // It is retried under the same id, as a turn is.
         await vi.waitFor(() => store.conversations.append(id, message), { timeout: 20_000, interval: 20 });
         acknowledged.push(message.id);
       }
@@ -115,7 +115,7 @@ export function storeServerContract(current: () => StoreServer): void {
       const turn = async () => {
         running++;
         most = Math.max(most, running);
-        // Time for the other instances to try.
+        // This gives the other instances the time to try.
         for (let n = 0; n < 5; n++) await Promise.all(stores.map((store) => store.ping()));
         running--;
         done++;
@@ -160,7 +160,7 @@ export function storeServerContract(current: () => StoreServer): void {
   });
 }
 
-/** Every operation says that the store is unavailable, or what is true. `key`: an open event; `hash`: of a blob. */
+/** Expects each operation to report an outage, or the truth. `key` is an open event's, `hash` a blob's. */
 export async function expectOutage(
   store: Store,
   { id, key, hash }: { readonly id: string; readonly key: string; readonly hash: string },
@@ -174,7 +174,7 @@ export async function expectOutage(
     saveTurn: () => inbox.saveTurn({ keys: [key], address: {}, attempts: 1 }),
     close: () => inbox.close([key]),
   };
-  // At once: each may wait for long.
+  // They run at once, since each may wait for long.
   const outcomes = await Promise.all(Object.values(writes).map((write) => codeOf(write())));
   expect(outcomes).toEqual(Object.keys(writes).map(() => "store-unavailable"));
   const reads = {
@@ -190,7 +190,7 @@ export async function expectOutage(
     expect(["store-unavailable", 1], name).toContain(await codeOf(read()));
 }
 
-/** The code of the error that `work` throws, or its result. */
+/** Returns the code of the error that `work` throws, or its result. */
 async function codeOf(work: Promise<unknown>): Promise<unknown> {
   try {
     return await work;

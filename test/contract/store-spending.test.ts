@@ -6,7 +6,7 @@ import { describeStores } from "../support/stores.ts";
 
 const dayMs = 24 * 60 * 60_000;
 const reserveTtlMs = 60_000;
-/** Noon, at the beginning of a minute. */
+/** This is noon, at the beginning of a minute. */
 const noon = Date.UTC(2026, 6, 28, 12);
 const today = "2026-07-28";
 
@@ -31,7 +31,7 @@ function used(chargedUsd: number, more: Partial<SettledCall> = {}): SettledCall 
 }
 
 describeStores("spending", (current) => {
-  /** The same store, opened as another process would. */
+  /** Opens the same store, as another process would. */
   const open = (retentionDays = 0): Promise<Store> =>
     current().open({ exclusive: false, reserveTtlMs, retentionDays });
 
@@ -44,7 +44,7 @@ describeStores("spending", (current) => {
     );
     const refused = burst.filter((wait) => wait !== undefined);
     expect(burst.length - refused.length).toBe(20);
-    // The minute has 30 s left; then the 20 turns fade out, one in 3 s.
+    // The minute has 30 s left. Then the 20 turns fade out, one in 3 s.
     expect(new Set(refused)).toEqual(new Set([33_000]));
     expect(await one.countTurn("bob", { max: 20, now: noon + 30_000 })).toBeUndefined();
     expect(await other.countTurn("ada", { max: 20, now: noon + 62_000 })).toBe(1000);
@@ -255,7 +255,7 @@ describeStores("spending", (current) => {
         fc.array(step, { maxLength: 25 }),
         fc.integer({ min: 1, max: 100 }),
         async (steps, budgetUsd) => {
-          // Each run spends on a day of its own.
+          // Each run spends on another day.
           let now = noon + ++runs * 3 * dayMs;
           const budgets = [budgetOf(everybody, budgetUsd)];
           let open: { at: number; process: number; since: number; reservation: Reservation; usd: number }[] =
@@ -295,7 +295,7 @@ describeStores("spending", (current) => {
             const inUseUsd = open.reduce((sum, { usd }) => sum + usd, 0);
             expect(counted + inUseUsd).toBeLessThan(budgetUsd + highestUsd + 1e-6);
           }
-          // What died is released, what was spent is not.
+          // The reserves of the dead are released, but what was spent is not.
           const later = await processes[1]!.reserve(1, { budgets, now: now + 3 * reserveTtlMs });
           expect(isReserved(later)).toBe(spentUsd < budgetUsd);
         },

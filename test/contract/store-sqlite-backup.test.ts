@@ -74,7 +74,7 @@ describe("backup", () => {
           await new Promise((resolve) => setImmediate(resolve));
         }
       })();
-      // Before failed first steps were repeated, one in fifteen backups failed.
+      // A failed first step of a backup must be repeated.
       for (let n = 0; n < 40; n++) await store.backup(join(folder, `backup ${n}`));
       end.abort();
       await writer;

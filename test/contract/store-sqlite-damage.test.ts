@@ -52,7 +52,7 @@ const edit = (sql: string) => {
 const recent = (store: Store) => store.conversations.recent("web:1", { maxMessages: 1000 });
 const errors = () => lines.filter((line) => line.startsWith("error"));
 
-/** Changes every occurrence of some bytes in the file itself; returns how many. */
+/** Changes every occurrence of some bytes in the file itself, and returns how many there were. */
 async function replaceInFile(old: string, by: string): Promise<number> {
   const bytes = await readFile(file);
   const handle = await open(file, "r+");
@@ -66,7 +66,7 @@ async function replaceInFile(old: string, by: string): Promise<number> {
 describe("a damaged SQLite file", () => {
   it("whose index lost entries is reported at the start", async () => {
     await fill(50);
-    // Entries of the index of keys, which holds them a second time.
+    // These are entries of the index of keys, which holds them a second time.
     edit("DELETE FROM entries WHERE 0; REINDEX");
     const root = await corruptIndex();
     expect(root).toBeGreaterThan(0);
@@ -137,7 +137,7 @@ describe("a damaged SQLite file", () => {
   });
 });
 
-/** Makes an entry of the index of keys point to a key that no row has; returns the page. */
+/** Makes an entry of the index of keys point to a key that no row has. Returns the page. */
 async function corruptIndex(): Promise<number> {
   const database = new DatabaseSync(file);
   const row = database
@@ -155,7 +155,7 @@ async function corruptIndex(): Promise<number> {
 }
 
 describe("a SQLite file without its newest writes", () => {
-  /** Leaves the files as they are when a process is killed that has written ten messages: they are in the -wal. */
+  /** Leaves the files of a killed process that has written ten messages, which are in the -wal. */
   async function writeAndStop(): Promise<void> {
     const killed = new Map<string, Buffer>();
     await withStore(async (store) => {

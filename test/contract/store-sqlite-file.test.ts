@@ -268,7 +268,7 @@ describe("the SQLite file", () => {
     const kept = await withStore((store) => store.conversations.recent("web:1", { maxMessages: 1000 }));
     const ids = kept.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
-    // Includes messages whose writer was killed before it printed them: its next life found a duplicate.
+    // These include messages whose writer was killed before it printed them. Its next life found a duplicate.
     for (const [n, own] of written.entries()) {
       expect(own).toEqual(Array.from({ length: 60 }, (_, at) => `w${n}-${at}`));
       expect(ids.filter((id) => id.startsWith(`w${n}-`))).toEqual(own);
@@ -297,7 +297,7 @@ async function findFile(under: string, name: string): Promise<string> {
   return join(under, found);
 }
 
-/** Runs a program; resolves to its output. `asNobody` drops the rights of the superuser, who may write anything. */
+/** Runs a program, and resolves to its output. `asNobody` drops the superuser's rights to write anything. */
 async function runChild(command: readonly string[], options: { asNobody?: string } = {}): Promise<string> {
   const [program = "", ...words] = command;
   const nobody = 65_534;

@@ -54,7 +54,7 @@ describeStores("the inbox", (current, kind) => {
       const other = await current()
         .open()
         .catch(() => undefined);
-      // SQLite is one process's.
+      // SQLite belongs to one process.
       if (other === undefined) return;
       await store.inbox.accept(eventOf("a", "test:1"));
       expect(await store.inbox.claimTurn(turnOf(["a"]))).toBe(true);
@@ -139,7 +139,7 @@ describeStores("the inbox", (current, kind) => {
         [{ text: "second" }],
         [{ text: "words of later" }],
       ]);
-      // An attempt of a process that was paused.
+      // This is an attempt of a process that was paused.
       expect(await store.conversations.replace("test:1", answerOf("late", 1))).toBe("refused");
       expect(await store.conversations.find("test:1", "a/answer")).toMatchObject({ attempt: 2 });
       await expect
@@ -238,7 +238,7 @@ describeStores("the inbox", (current, kind) => {
         event: { options: { prompt: secret }, editedTo: { text: "harmless" }, edit: { count: 1 } },
         stoppedBy: "Ada",
       });
-      // A run that has not seen the edit.
+      // This run has not seen the edit.
       expect(await store.inbox.close(["a"], { attempts: 1, edits: new Map([["a", 0]]) })).toBe(false);
       expect(await store.inbox.close(["a"], { attempts: 1, edits: new Map([["a", 1]]) })).toBe(true);
       expect(await entryOf("a")).toBeUndefined();

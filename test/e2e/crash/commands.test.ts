@@ -24,7 +24,7 @@ await crashTable({
   comesOfIt: 'it answers once, and nothing stays "thinking"',
   async afterwards(story, _, { isDone }) {
     if (!isDone("accept 1")) {
-      // It shows that it failed, or was never taken: the person uses it again.
+      // It shows that it failed, or was never taken, and the person uses it again.
       await story.surface.say("two");
       const seen = await story.until((all) => all.some(({ text }) => text.includes("Answer to two")));
       expect(seen.filter(({ text }) => text.includes("Answer to two"))).toHaveLength(1);
@@ -78,7 +78,7 @@ describe.each(Object.entries(surfaces).slice(0, 2))(
   },
 );
 
-/** The question as a model is sent it afterwards. */
+/** Returns the question as a model gets it afterwards. */
 async function questionKept(story: CrashStory): Promise<string> {
   await story.surface.say("last");
   await story.until((all) => all.some(({ text }) => text === "Answer to last"));

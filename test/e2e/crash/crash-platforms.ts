@@ -19,9 +19,9 @@ export interface SeenAnswer {
 
 /** One person's conversation with the bot, on a platform that outlives the bot's processes. */
 export interface Surface {
-  /** Of the bot. */
+  /** The settings of the bot. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Resolves when people can use a bot that has connected; `lines` are those that its start prints. */
+  /** Resolves when people can use a bot that has connected. `lines` are those that its start prints. */
   meet(lines: string): Promise<void>;
   /** Sends a message. It may be lost if no process is connected. */
   say(text: string): Promise<void>;
@@ -29,22 +29,22 @@ export interface Surface {
   speak(how?: { readonly isCommand: boolean }): Promise<void>;
   /** Opens "Fix transcript" of the bot's last message and submits these words. */
   fixTranscript(words: string): Promise<void>;
-  /** Presses a button of the bot's last message; Slack's and the page's own for "Stop". */
+  /** Presses a button of the bot's last message, but Slack's and the page's own for "Stop". */
   press(label: string): Promise<void>;
   /** Chooses another model for the bot's last message. */
   chooses(model: string): Promise<void>;
   /** Changes the text of the last message. The edit may be lost if no process is connected. */
   edit(text: string): Promise<void>;
-  /** The bot's messages so far. */
+  /** Returns the bot's messages so far. */
   seen(): Promise<readonly SeenAnswer[]>;
-  /** Lets the platform deliver again what was not acknowledged: the page sends it again, where it shows that it failed. */
+  /** Lets the platform redeliver what was not acknowledged. The page resends what it shows as failed. */
   redeliver(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Direct messages on Discord, a thread that a mention has opened, mentions in a thread that people had before (in which
- * they said "alpha" and "beta", and an app "gamma"), or `/ask` in a channel.
+ * Creates direct messages on Discord, a thread that a mention has opened, mentions in a thread that people
+ * had before (in which they said "alpha" and "beta", and an app "gamma"), or `/ask` in a channel.
  */
 export async function createDiscordSurface(kind: "direct" | "thread" | "room" | "command"): Promise<Surface> {
   const discord = await createDiscordSimulator({ sessionStarts: soonAgain });
@@ -110,9 +110,9 @@ export async function createDiscordSurface(kind: "direct" | "thread" | "room" | 
 }
 
 /**
- * A thread in direct messages on Slack, or mentions in a thread that people had before, as on Discord. `mode`: whether the
- * bot opens a socket, or Slack sends requests to it, for which it has the token of the settings or that of an
- * installation.
+ * Creates a thread in direct messages on Slack, or mentions in a thread that people had before, as on
+ * Discord. `mode` says whether the bot opens a socket, or Slack sends requests to it. For these it has the
+ * token of the settings or that of an installation.
  */
 export async function createSlackSurface(
   kind: "direct" | "room" = "direct",
@@ -200,7 +200,7 @@ export async function createSlackSurface(
   };
 }
 
-/** As a person's browser does. */
+/** Installs the app as a person's browser does. */
 async function install(slack: SlackSimulator): Promise<void> {
   const begun = await fetch(new URL("/slack/install", slack.endpoint.url));
   const [, link = ""] = /href="([^"]+)"/.exec(await begun.text()) ?? [];
@@ -210,7 +210,7 @@ async function install(slack: SlackSimulator): Promise<void> {
   if (status !== 200) throw new Error(`not installed: ${status}`);
 }
 
-/** A conversation on the page. */
+/** Creates a conversation on the page. */
 export function createPageSurface(): Surface {
   const conversation = "crashcrashcrashcrash";
   let url = "";

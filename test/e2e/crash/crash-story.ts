@@ -15,24 +15,24 @@ interface Sent {
 /** A person, consecutive lives of the bot, and a model that answers "Answer to <message>". */
 export interface CrashStory {
   readonly surface: Surface;
-  /** Starts the bot; with `dieAt` it dies there (see {@link Lives}). */
+  /** Starts the bot. With `dieAt` it dies there (see {@link Lives}). */
   start(dieAt?: DieAt): Promise<Life>;
-  /** While true, each answer stops after its first words. */
+  /** Makes each answer stop after its first words while it is true. */
   setHanging(isHanging: boolean): void;
-  /** What answers begin with from now on; `isCut`: they end at their length limit. A continuation is " and the rest". */
+  /** Sets the beginning of answers. `isCut` ends them at their limit. A continuation is " and the rest". */
   setAnswer(beginning: string, isCut?: boolean): void;
-  /** The messages of each chat request as `role: text`, without the system message. */
+  /** Returns the messages of each chat request as `role: text`, without the system message. */
   asked(): string[][];
-  /** The model of each chat request: "m", or "n" where somebody has chosen it. */
+  /** Returns the model of each chat request: "m", or "n" where somebody has chosen it. */
   modelsAsked(): string[];
   /** Resolves to the bot's messages when the condition holds for them. */
   until(isMet: (seen: readonly SeenAnswer[]) => boolean): Promise<readonly SeenAnswer[]>;
-  /** What is seen and what the bot has logged, for the error of a test. */
+  /** Returns what is seen and what the bot has logged, for the error of a test. */
   explain(): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Starts the gateway; the bot is started by {@link CrashStory.start}. Default of `lives`: in this process. */
+/** Starts the gateway. {@link CrashStory.start} starts the bot. By default `lives` are in this process. */
 export async function startCrashStory(surface: Surface, lives: Lives = createLives()): Promise<CrashStory> {
   let isHanging = false;
   let beginning = "Answer to ";

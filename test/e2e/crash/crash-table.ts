@@ -4,26 +4,26 @@ import type { SeenAnswer, Surface } from "./crash-platforms.ts";
 import type { Life, Lives } from "./life.ts";
 import type { DieAt, Step } from "./steps.ts";
 
-/** Where a story is told: the name of each place, and what makes it. */
+/** The places where a story is told, by name, with what makes them. */
 export type Surfaces = Readonly<Record<string, () => Surface | Promise<Surface>>>;
 
-/** What a person does, over which the bot dies at each of its steps in turn. */
+/** What a person does while the bot dies at each of its steps in turn. */
 export interface Scene {
-  /** Follows "a bot that dies". */
+  /** The words that follow "a bot that dies". */
   readonly over: string;
   readonly surfaces: Surfaces;
-  /** Before anything begins, such as what the model answers. */
+  /** Prepares the story before it begins, such as what the model answers. */
   prepare?(story: CrashStory): void;
-  /** Up to the moment from which the bot may die; resolves to what the person sees then. */
+  /** Runs up to the moment from which the bot may die. Resolves to what the person sees then. */
   begin(story: CrashStory, life: Life): Promise<readonly SeenAnswer[]>;
-  /** What the person does. */
+  /** Does what the person does. */
   act(story: CrashStory): Promise<void>;
   /** The step that ends it. */
   readonly last: Step;
-  /** What comes of it, said as "it …", and what must be seen in the next life. */
+  /** The result, said as "it …", and what must be seen in the next life. */
   readonly comesOfIt: string;
   afterwards(story: CrashStory, before: readonly SeenAnswer[], how: Death): Promise<void>;
-  /** Dies only at steps of these operations. Default: at all. */
+  /** The bot dies only at steps of these operations. By default it dies at all. */
   readonly only?: readonly string[];
 }
 
@@ -34,13 +34,13 @@ export interface Death {
   readonly isDone: (step: Step) => boolean;
 }
 
-/** Other operations are of the store, and come again in each telling. */
+/** Other operations belong to the store, and come again in each telling. */
 const mayComeOrNot = /^[A-Z]+ \//;
 
 /**
- * Tells a scene once without a death, on each surface, to learn its steps; then declares a test for the death before the
- * first of them and for that after each. A request that is made by chance of time and does not come again is no step: the
- * bot then dies after the last one.
+ * Tells a scene once without a death, on each surface, to learn its steps. Then it declares a test for the
+ * death before the first of them and one for the death after each. A request may be made by chance of time
+ * and not come again. The bot then dies after the last step.
  */
 export async function crashTable(scene: Scene): Promise<void> {
   for (const [surface, createSurface] of Object.entries(scene.surfaces)) {
@@ -54,7 +54,7 @@ export async function crashTable(scene: Scene): Promise<void> {
   }
 }
 
-/** Tells something in a story of its own. Default of `lives`: in this process. */
+/** Runs a test in a new story. By default `lives` are in this process. */
 export async function inStory(
   createSurface: () => Surface | Promise<Surface>,
   told: (story: CrashStory) => Promise<void>,

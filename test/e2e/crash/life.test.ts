@@ -38,7 +38,7 @@ it("a dead life reaches nobody, is reached by nobody, and answers no call of its
     ada.sends({ channel: discord.directMessages(ada), text: "hello #b" });
     // Its answer was cut off.
     await until(() => gateway.turns[0]?.endedAt !== undefined, { explain: () => life.output() });
-    // What it can do is done when it is stopped.
+    // It does what it can when it is stopped.
     await lives.bury();
     expect(life.output()).not.toContain("#b");
     expect(discord.requests).toHaveLength(requests);

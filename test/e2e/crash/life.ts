@@ -1,25 +1,27 @@
 /**
  * The lives of a bot in one process, each of which can end as a kill ends a process.
  *
- * A life is a Parley that is started in an asynchronous context of its own (`AsyncLocalStorage`). Whatever it begins runs
- * in that context: the sockets that it opens, the servers that it listens with and the connections that these take are
- * known by it, as Node.js reports them through its diagnostics channels. A life has a folder of its own for its store.
+ * A life is a Parley that is started in a separate asynchronous context (`AsyncLocalStorage`). Whatever it
+ * begins runs in that context. So the sockets that it opens, the servers that it listens with and the
+ * connections that these take are known by it, as Node.js reports them through its diagnostics channels. A
+ * life has its own folder for its store.
  *
  * Its death takes place at once, between two statements:
- * - **What it has written stays, and nothing else.** The files of its store are copied into the folder of the next life,
- *   with what the operating system has of them at that moment: committed transactions in the log of writes, nothing of
- *   what waits to be written. Nothing is flushed, checkpointed or closed. The dead life keeps its own folder, which
- *   nobody reads any more, and the lock on it; so nothing that it does later can reach the files of the next one.
- * - **Its connections end.** Every socket of it is destroyed and its servers stop listening, so platforms, gateways and
- *   browsers see what they see when a process is gone. A socket that it opens later is destroyed before it connects,
- *   and its calls of Node's `fetch`, whose connections all lives share, are rejected.
- * - **Its store answers no more.** A call of the store never settles, whether it began before or after the death, and
- *   reaches the store no more. A call during which it dies does not return.
+ * - **What it has written stays, and nothing else.** The files of its store are copied into the folder of the
+ *   next life, with what the operating system has of them at that moment: committed transactions in the log
+ *   of writes, and nothing that waits to be written. Nothing is flushed, checkpointed or closed. The dead
+ *   life keeps its own folder, which nobody reads any more, and the lock on it. So nothing that it does later
+ *   can reach the files of the next one.
+ * - **Its connections end.** Every socket of it is destroyed and its servers stop listening, so platforms,
+ *   gateways and browsers see what they see when a process is gone. A socket that it opens later is destroyed
+ *   before it connects. Its calls of Node's `fetch`, whose connections all lives share, are rejected.
+ * - **Its store answers no more.** A call of the store never settles, whether it began before or after the
+ *   death, and does not reach the store any more. A call during which it dies does not return.
  * - **Its time stands still.** Nothing that waits by its clock goes on.
  *
- * Each life notes what it connects to, and {@link Lives.bury} fails if anything in the process has connected to a
- * simulator from outside of a life: then a part of Parley has lost the context, and could have outlived it. What is left
- * of a dead life is stopped there too.
+ * Each life notes what it connects to. {@link Lives.bury} fails if anything in the process has connected to a
+ * simulator from outside of a life, since a part of Parley has then lost the context, and could have outlived
+ * it. What is left of a dead life is stopped there too.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
@@ -47,21 +49,21 @@ export interface Life {
   readonly steps: readonly Step[];
   /** Resolves once a step is done, such as `close 2`. */
   done(step: Step): Promise<void>;
-  /** Dies now. */
+  /** Makes it die now. */
   kill(): void;
-  /** Ends as at SIGTERM. */
+  /** Ends it as SIGTERM does. */
   stop(): Promise<void>;
-  /** What it has logged. */
+  /** Returns what it has logged. */
   output(): string;
 }
 
 /** Consecutive lives on one store. */
 export interface Lives {
-  /** Begins the next life; it dies at `dieAt`, such as `close before 2`. */
+  /** Begins the next life, which dies at `dieAt`, such as `close before 2`. */
   begin(settings: Readonly<Record<string, string>>, dieAt?: DieAt): Promise<Life>;
-  /** What the lives have logged. */
+  /** Returns what the lives have logged. */
   output(): string;
-  /** Stops what is left of all lives and removes their files. @throws Error when one was not cut off at its death */
+  /** Stops what is left of all lives and removes their files. @throws Error where one was not cut off */
   bury(): Promise<void>;
 }
 
@@ -75,12 +77,11 @@ interface Body {
 const bodies = new AsyncLocalStorage<Body>();
 const cutOff = (): Error => Object.assign(new Error("the life has ended"), { code: "ECONNREFUSED" });
 
-/** @see {@link Lives} */
 export function createLives(): Lives {
   const root = mkdtempSync(join(tmpdir(), "parley-lives-"));
   const own = new Set<Body>();
   const begun: { readonly life: { readonly output: () => string }; readonly end: () => Promise<void> }[] = [];
-  /** Where only lives may connect to. */
+  /** The ports that only lives may connect to. */
   const guarded = new Set<number>();
   const strays: number[] = [];
   let folder = join(root, "1");
@@ -97,7 +98,7 @@ export function createLives(): Lives {
       return;
     }
     if (!own.has(body)) return;
-    // A socket connects in the next tick, and not at all when it is destroyed before.
+    // A socket connects in the next tick, but not when it is destroyed before.
     if (body.isDead) process.nextTick(() => socket.destroy(cutOff()));
     else hold(body, socket);
   }
@@ -144,7 +145,7 @@ export function createLives(): Lives {
         folder = join(root, String(++count));
         cpSync(ownFolder, folder, {
           recursive: true,
-          // What processes share while they run: the system drops a lock with its process.
+          // Processes share these files while they run, and the system drops a lock with its process.
           filter: (path) => !path.endsWith("-shm") && !path.endsWith("-lock"),
         });
         // Whoever connects waits for an error.
@@ -156,7 +157,7 @@ export function createLives(): Lives {
         dieAt,
         kill,
         isDead: () => body.isDead,
-        // Rejected at last, so that what waits for it can end.
+        // It is rejected at last, so that what waits for it can end.
         never: () => buried.then(() => Promise.reject(new ParleyError("store-unavailable", "a life ended"))),
       });
       body.steps = steps;
@@ -217,7 +218,7 @@ function hold(body: Body, socket: Socket): void {
   socket.once("close", () => body.sockets.delete(socket));
 }
 
-/** A path without ids, tokens and queries. */
+/** Returns a path without ids, tokens and queries. */
 function nameOf(path: string): string {
   return path
     .replace(/\?.*$/, "")
@@ -228,7 +229,7 @@ function nameOf(path: string): string {
 let watching = 0;
 const { fetch: systemFetch } = globalThis;
 
-/** The connections of Node's `fetch` belong to the process. Returns what ends the watching. */
+/** Watches Node's `fetch`, whose connections belong to the process. Returns what ends the watching. */
 function watchFetch(): () => void {
   if (watching++ === 0)
     globalThis.fetch = async (...request) => {
@@ -240,13 +241,13 @@ function watchFetch(): () => void {
   };
 }
 
-/** The system's clock, which stands still in a dead life until that is revived to be stopped. */
+/** Creates the system's clock, which stands still in a dead life until that is revived to be stopped. */
 function createMortalClock(isDead: () => boolean): Clock & { revive(): void } {
   const revived = Promise.withResolvers<void>();
   const overdue: (() => void)[] = [];
   let isRevived = false;
   const due = (callback: () => void) => {
-    // What is overdue runs in its own life when that is revived to be stopped.
+    // An overdue callback runs in its own life when that is revived to be stopped.
     const inOwnLife = AsyncLocalStorage.bind(callback);
     return () => {
       if (isRevived || !isDead()) callback();

@@ -15,7 +15,7 @@ async function answered(story: CrashStory, text: string) {
   return await story.until((all) => all.some((one) => one.text === text));
 }
 
-/** Each message has one complete answer, in its reply, and the history has no gaps and no duplicates. */
+/** Expects one complete answer to each message, in its reply, and a history without gaps and duplicates. */
 async function expectAnsweredOnce(story: CrashStory, second: string, ids: readonly string[]): Promise<void> {
   const seen = await answered(story, `Answer to ${second}`);
   expect(seen.map(({ text }) => text)).toEqual(["Answer to one", `Answer to ${second}`]);
@@ -67,7 +67,7 @@ await crashTable({
     await answered(story, "Answer to one");
     await story.surface.say("two");
     const seen = await answered(story, "Answer to two");
-    // Until then the edit would belong to the turn that still runs, which closes once.
+    // An earlier edit would belong to the turn that still runs, which closes once.
     await life.done("close 2");
     return seen;
   },
@@ -146,7 +146,7 @@ describe.each(Object.entries(surfaces))("a bot that dies during an answer, on %s
     }));
 });
 
-/** Three messages were said there before the first mention. */
+/** People sent three messages there before the first mention. */
 await crashTable({
   over: "over a mention in people's thread",
   surfaces: {

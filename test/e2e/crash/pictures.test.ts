@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** Consecutive lives with the sandbox's models on one store. */
+/** Creates consecutive lives with the sandbox's models on one store. */
 function createStart(settings: Readonly<Record<string, string>>) {
   const lives = createLives();
   closing.push(() => lives.bury());
@@ -24,13 +24,13 @@ function createStart(settings: Readonly<Record<string, string>>) {
   };
 }
 
-/** Where a bot dies while it draws two pictures. */
+/** The steps at which a bot dies while it draws two pictures. */
 const steps: Readonly<Record<string, DieAt>> = {
   "when the call is accepted": "accept after 1",
   "when the answer is stored": "assistant after 1",
   "before the call is closed": "close before 1",
 };
-/** `nth`: which saved address of a reply is the first one with its pictures. */
+/** `nth` says which saved address of a reply is the first one with its pictures. */
 const afterUpload = (nth: number): Readonly<Record<string, DieAt>> => ({
   "between the upload and its saved address": `address before ${nth}`,
   "when the pictures' address is saved": `address after ${nth}`,
@@ -97,7 +97,7 @@ describe("a bot that dies while a picture is changed on Slack", () => {
       await doomed.died;
       const last = await start();
       await until(() => buttons().length === 2, { timeoutMs: 30_000 });
-      // The pictures follow the message with the buttons; a bot that is stopped ends its turns first.
+      // The pictures follow the message with the buttons. A bot that is stopped ends its turns first.
       await last.stop();
       expect(shown().map(({ files }) => files.length)).toEqual([1, 1]);
       expect(buttons()[1]?.text).toContain("Changed from the picture “a red fox”");

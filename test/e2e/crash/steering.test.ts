@@ -17,7 +17,7 @@ const surfaces: Surfaces = {
 /** The steps of a turn that is run again. */
 const ofAnotherRun = ["redo", "address", "replace", "close"];
 
-/** "one" is answered, and the answer has this button. */
+/** Asks "one", until the answer has this button. */
 function answeredWith(label: string): Scene["begin"] {
   return async (story, life) => {
     await story.surface.say("one");
@@ -27,7 +27,7 @@ function answeredWith(label: string): Scene["begin"] {
   };
 }
 
-/** A model is sent the one answer after it. */
+/** Expects that a later request to the model contains this answer. */
 async function expectKept(story: CrashStory, answer: string): Promise<void> {
   story.setAnswer("Answer to ");
   await story.surface.say("last");
@@ -90,7 +90,7 @@ await crashTable({
     await expectInPlace(story, before, "Another answer to one");
     const [first, ...later] = story.modelsAsked();
     expect(first).toBe("m");
-    // Asked once more where its answer was not stored.
+    // It was asked once more where its answer was not stored.
     expect(new Set(later)).toEqual(new Set(["n"]));
     await expectKept(story, "Another answer to one");
     expect(story.modelsAsked().at(-1)).toBe("m");

@@ -1,32 +1,32 @@
 import type { Store } from "../../../src/conversations/open-store.ts";
 
 /**
- * What has come to an end: `<operation> <n>`, the n-th call of that operation in a life. An operation is a write of the
- * store, or a request such as `POST /channels/:id/messages` that a platform or gateway has served.
+ * A completed step, as `<operation> <n>`: the n-th call of that operation in a life. An operation is a write
+ * of the store, or a request such as `POST /channels/:id/messages` that a platform or gateway has served.
  */
 export type Step = `${string} ${number}`;
 
-/** Before an operation begins, or as soon as it has ended and before the bot goes on. */
+/** A point before an operation begins, or as soon as it has ended and before the bot goes on. */
 export type DieAt = `${string} ${"before" | "after"} ${number}`;
 
 /** What dies at a step, and how. */
 export interface StepOptions {
-  /** Default: never. */
+  /** By default it never dies. */
   readonly dieAt: DieAt | undefined;
-  /** Dies at once. */
+  /** Makes it die at once. */
   readonly kill: () => void;
   readonly isDead: () => boolean;
-  /** What a call of a dead life gets. */
+  /** Returns what a call of a dead life gets. */
   readonly never: () => Promise<never>;
 }
 
 /** The steps of one life. */
 export interface Steps {
-  /** A request was served, and the bot does not know it yet. */
+  /** Notes that a request was served, which the bot does not know yet. */
   served(request: string): void;
-  /** The store, whose calls are steps. */
+  /** Wraps the store, whose calls are steps. */
   wrap(store: Store): Store;
-  /** Those that are done, in order. */
+  /** The completed steps, in order. */
   readonly done: readonly Step[];
   /** Resolves once a step is done. */
   readonly until: (step: Step) => Promise<void>;
@@ -35,7 +35,7 @@ export interface Steps {
 type Operation = (...values: never[]) => unknown;
 type Part = Readonly<Record<string, unknown>>;
 
-/** Writes of the store by their part. What is not listed reads, or is of no process. */
+/** The writes of the store by their part. Others only read, or belong to no process. */
 const writes: Readonly<Record<string, readonly string[]>> = {
   inbox: ["accept", "claimTurn", "saveTurn", "refuse", "close", "edit", "reopen", "redo", "stop", "withdraw"],
   conversations: [
@@ -124,14 +124,14 @@ export function createSteps({ dieAt = " before 0", kill, isDead, never }: StepOp
   };
 }
 
-/** Steps that are not named as their operation: what is saved of a reply is the `address` of what it shows. */
+/** Some steps are not named as their operation. What is saved of a reply is the `address` it shows. */
 const names: Readonly<Record<string, string>> = {
   claimTurn: "address",
   saveTurn: "address",
   replaceMessage: "new-question",
 };
 
-/** A message that is added is a step of its role: `user` or `assistant`. */
+/** Names a step. A message that is added is a step of its role: `user` or `assistant`. */
 function nameOf(operation: string, values: readonly unknown[]): string {
   if (operation === "append") return (values[1] as { readonly role: string }).role;
   return names[operation] ?? operation;

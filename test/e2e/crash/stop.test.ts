@@ -72,7 +72,7 @@ for (const [name, createSurface] of Object.entries(surfaces)) {
       const [half] = await untilSeen(([text]) => text?.includes("#a") === true);
       const askedAt = performance.now();
       await parley.stop();
-      // The deadline and a margin for aborting.
+      // This is the deadline and a margin for aborting.
       expect(performance.now() - askedAt).toBeLessThan(200 + 5000);
       gateway.setHanging(false);
       await start(200);
@@ -125,7 +125,7 @@ describe("a bot that stops on Discord", () => {
       gateway.setHanging(false);
       await stopping;
       expect(shown().some(({ text }) => answers(text, "#b"))).toBe(true);
-      // A mention while none is connected.
+      // This mention comes while no process is connected.
       ada.sends({ channel: general, text: "another mention #f", mentionBot: true });
       await begin();
       for (const label of ["#d", "#e", "#f"]) await answered(label);

@@ -69,7 +69,7 @@ describe.skipIf(!has("chromium"))("the dashboard", () => {
         expect(await violations(page), where).toEqual([]);
         const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
         expect(await page.evaluate<number>(overflow), where).toBeLessThanOrEqual(0);
-        // One line of a heading for each of its words, at most.
+        // A heading has at most one line for each of its words.
         const broken = `[...document.querySelectorAll("thead th")].flatMap((th) => {
           const range = document.createRange();
           range.selectNodeContents(th);

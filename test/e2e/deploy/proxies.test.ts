@@ -99,7 +99,7 @@ describe.each([
     for (const path of ["/metrics", "/readyz", "/healthz", "/metrics/", "/api/../metrics", "/%6detrics"])
       expect([400, 404], path).toContain(await statusOf(path));
     expect(await statusOf("/vendor/none.js")).toBe(404);
-    // By its block, which is a comment in the example: Parley itself asks for a password.
+    // Its block is a comment in the example, so Parley itself asks for a password.
     expect(await statusOf("/admin")).toBe(401);
     expect(await statusOf("/api/state")).toBe(401);
   });
@@ -161,7 +161,7 @@ describe.each([
       };
       expect(await upload(8_000_000)).toBe(201);
       expect(await upload(40_000_000).catch(() => 413)).toBe(413);
-      // What an hour of a recording has.
+      // An hour of a recording is this large.
       expect(await upload(60_000_000, "lecture.mp3", "audio/mpeg")).toBe(201);
     },
   );

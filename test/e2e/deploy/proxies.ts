@@ -10,7 +10,7 @@ import { freePort } from "../../support/free-port.ts";
 /** The public name in the examples of `deploy/`. */
 export const publicName = "chat.example.org";
 
-/** A reverse proxy with an example of `deploy/`, on a free port of this machine, with a certificate of its own. */
+/** A reverse proxy with an example of `deploy/`, on a free port of this machine, with a new certificate. */
 export interface Proxy {
   /** Sends a request as a browser would that knows it as {@link publicName}. */
   ask(path: string, options?: AskOptions): Promise<IncomingMessage>;
@@ -23,7 +23,7 @@ export interface AskOptions {
   readonly body?: string | Uint8Array;
 }
 
-/** The example with its commented block of the dashboard in force, for this machine. */
+/** Returns the example with its commented block of the dashboard in force, for this machine. */
 function withDashboard(example: string): string {
   const [before = "", block = "", after = ""] = example.split(/(?<=# The dashboard.*\n)((?:\s*#.*\n)+)/);
   return `${before}${block.replaceAll(/^(\s*)# ?/gm, "$1").replace("192.0.2.0/24", "127.0.0.1/32")}${after}`;
@@ -63,7 +63,7 @@ export async function startNginx(folder: string, parleyUrl: string): Promise<Pro
   return await start("nginx", ["-p", folder, "-c", file], { folder, port });
 }
 
-/** Starts Caddy with `deploy/Caddyfile`, changed only in its ports and in that it makes its certificate itself. */
+/** Starts Caddy with `deploy/Caddyfile`, changed only in its ports and in how it makes its certificate. */
 export async function startCaddy(folder: string, parleyUrl: string): Promise<Proxy> {
   const port = await freePort();
   const home = join(folder, "home");
@@ -101,7 +101,7 @@ async function start(
   return {
     ask: (path, options = {}) => ask(port, path, options),
     async stop() {
-      // At SIGTERM nginx stops at once, with its workers; Caddy waits for open connections.
+      // At SIGTERM nginx stops at once, with its workers, but Caddy waits for open connections.
       child.kill(program === "nginx" ? "SIGTERM" : "SIGKILL");
       await ended;
     },

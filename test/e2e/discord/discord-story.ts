@@ -26,17 +26,17 @@ export interface Story extends ScriptedModel {
   readonly discord: DiscordSimulator;
   readonly gateway: ScriptedGateway;
   readonly lines: LogLine[];
-  /** Of the store. */
+  /** The folder of the store. */
   readonly folder: string;
-  /** The bot's messages in a channel, once there are `count` and none is still streaming. */
+  /** Resolves to the bot's messages in a channel, once there are `count` and none is still streaming. */
   settled(channel: { fromBot(): SeenMessage[] }, count?: number): Promise<SeenMessage[]>;
   /** Whether the store's files contain a text. */
   isKept(text: string): Promise<boolean>;
-  /** Restarts Parley on the same store. `during`: what people do while it does not run. */
+  /** Restarts Parley on the same store. `during` is what people do while it does not run. */
   restart(during?: () => unknown): Promise<void>;
   /** Forgets what the model was told to say, and what it was asked. */
   reset(): void;
-  /** No turn is under way. */
+  /** Whether no turn is under way. */
   isIdle(): boolean;
   readonly close: () => Promise<void>;
 }
@@ -44,7 +44,7 @@ export interface Story extends ScriptedModel {
 const apiKey = "key-of-the-story";
 
 /**
- * The whole product on a simulated Discord, with a scripted gateway.
+ * Starts the whole product on a simulated Discord, with a scripted gateway.
  * @param settings may be made from people and places of the simulator
  * @param models the gateway's list
  * @param haste how many times sooner Parley's waits and Discord's rate limits are over

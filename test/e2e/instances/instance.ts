@@ -9,40 +9,40 @@ import { startStallingProxy, type StallingProxy } from "../../support/stalling-p
 import { createSteerableClock } from "../../support/steerable-clock.ts";
 
 /**
- * One Parley of several in this process. It reaches each server over a line of its own, a TCP proxy, and has a clock of
- * its own, so that it can be cut off, stopped and killed without the others.
+ * One Parley of several in this process. It reaches each server through its own TCP proxy and has its own
+ * clock, so that it can be cut off, stopped and killed without the others.
  */
 export interface Instance {
   readonly parley: Parley;
-  /** What it has logged so far. */
+  /** Returns what it has logged so far. */
   output(): string;
   /** Resolves once it has logged a line that matches. */
   says(pattern: RegExp): Promise<void>;
-  /** Ends as at SIGTERM. Resolves when it has ended. */
+  /** Ends it as SIGTERM does. Resolves when it has ended. */
   stop(): Promise<void>;
   hasEnded(): boolean;
-  /** Ends as at SIGKILL: nothing reaches it or comes from it any more, and its timers stand still. */
+  /** Ends it as SIGKILL does: nothing reaches it or comes from it any more, and its timers stand still. */
   kill(): void;
-  /** As at SIGSTOP: what is sent to it or by it waits, and so do its timers, while time goes on. */
+  /** Pauses it as SIGSTOP does: data to it or from it waits, and so do its timers, while time goes on. */
   pause(): void;
-  /** As at SIGCONT: first fires the timers that fell due, then what has waited arrives. */
+  /** Resumes it as SIGCONT does: the timers that fell due fire first, then what has waited arrives. */
   resume(): void;
-  /** The way to its store loses everything, or takes it up again. */
+  /** The connection to its store, which can lose everything, or be restored. */
   readonly storeLine: Pick<StallingProxy, "stall" | "resume">;
   /** Stops what is left of it. */
   remove(): Promise<void>;
 }
 
-/** @see {@link startInstance} */
+/** The options of {@link startInstance}. */
 export interface InstanceOptions {
   readonly settings: Readonly<Record<string, string>>;
   /** How many times faster its own time passes. Default 1. */
   readonly speed?: number;
-  /** It is killed when it is about to save where a reply is. */
+  /** Whether it is killed when it is about to save where a reply is. */
   readonly diesBeforeAddress?: boolean;
 }
 
-/** The settings that name a server, as `<scheme>://127.0.0.1:<port>…`. */
+/** Matches the settings that name a server, as `<scheme>://127.0.0.1:<port>…`. */
 const address = /^(\w+:\/\/127\.0\.0\.1:)(\d+)/;
 
 /** Starts a Parley. Resolves when its platforms are connected. */
@@ -71,7 +71,7 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
   };
   const buried = Promise.withResolvers<never>();
   buried.promise.catch(() => {});
-  /** A call that it does not live to see the end of. */
+  /** Makes a call that it does not live to see the end of. */
   const dies = (): Promise<never> => {
     kill();
     return buried.promise;

@@ -10,10 +10,10 @@ import { shortLeaseMs, useInstances } from "./instances.ts";
 
 const start = useInstances();
 
-/** The embedded gateway's models, which draw. */
+/** These are the embedded gateway's models, which draw. */
 const sandbox = { GATEWAY_BASE_URL: "", CHAT_MODEL: "" };
 
-/** Pairs of turns of one conversation that overlapped in time. */
+/** Returns pairs of turns of one conversation that overlapped in time. */
 function overlaps(turns: readonly SlowTurn[], conversationOf: (label: string) => string): string[] {
   const found: string[] = [];
   for (const [index, one] of turns.entries()) {
@@ -113,7 +113,7 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     await paused.says(/lease lost/);
     await paused.says(/turn left open/);
     expect(gateway.turns).toHaveLength(2);
-    // It has had the time for an edit when it has answered something else; before, it may have to reconnect to Slack.
+    // It had the time for an edit once it has answered something else. It may have to reconnect to Slack.
     const deadline = Date.now() + 45_000;
     for (let n = 0; gateway.turns.filter(({ from }) => from === pausedFrom).length < 2; n++) {
       expect(Date.now()).toBeLessThan(deadline);
@@ -208,7 +208,7 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     for (const label of ["#s1x", "#d1x"])
       expect(gateway.turns.filter(({ labels }) => labels.at(-1) === label)).toHaveLength(1);
 
-    // Answered ones, by whichever instance.
+    // These are edits of answered messages, by whichever instance.
     ana.edits(said, "hello #s2x", { channel: ana.directMessages });
     ada.edits(sent, "hello #d2x");
     for (const label of ["#s2x", "#d2x"]) expect(await world.answered(label)).toHaveLength(1);
@@ -233,7 +233,7 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     const [picture] = withButtons();
     await Promise.all([1, 2].map(() => ana.clicks(picture!, "Again", { channel: channel.id })));
     await drawn(2);
-    // Drawn after whatever the presses have begun.
+    // This is drawn after whatever the presses have begun.
     await ana.usesCommand("/imagine", "a blue fox size:64x64", { channel: channel.id });
     await vi.waitUntil(() => withButtons().some(({ text }) => text.includes("a blue fox")), {
       timeout: 20_000,

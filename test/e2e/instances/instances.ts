@@ -9,7 +9,7 @@ import { startRedis, type RedisServer } from "../../support/redis-server.ts";
 import { has } from "../../support/requirements.ts";
 import { startInstance, type Instance, type InstanceOptions } from "./instance.ts";
 
-/** Lease of instances of which another one takes over, in milliseconds. */
+/** The lease of instances that another one takes over from, in milliseconds. */
 export const shortLeaseMs = 1000;
 
 /** Several instances of the bot on one Redis, with one or both platforms and a slow model. */
@@ -19,30 +19,30 @@ export interface Instances {
   readonly gateway: SlowGateway;
   readonly redis: RedisServer;
   readonly running: Instance[];
-  /** Starts one more; resolves when it is connected. */
+  /** Starts one more. Resolves when it is connected. */
   start(options?: Partial<InstanceOptions>): Promise<Instance>;
-  /** The instance that is running the turn with that label, once some of it is shown. */
+  /** Returns the instance that is running the turn with that label, once some of it is shown. */
   whoAnswers(label: string): Promise<Instance>;
-  /** All messages of the bot on all platforms. */
+  /** Returns all messages of the bot on all platforms. */
   shown(): { readonly id: string; readonly text: string }[];
   /** Resolves to the messages that contain the label when one of them is a complete answer. */
   answered(label: string): Promise<{ readonly id: string; readonly text: string }[]>;
 }
 
-/** What {@link useInstances} makes. */
+/** The options of a world that {@link useInstances} makes. */
 export interface WorldOptions {
-  /** Default: Slack alone. */
+  /** The default is only Slack. */
   readonly platforms?: readonly ("slack" | "discord")[];
   /** How long an answer takes, in milliseconds. Default 400. */
   readonly durationMs?: number;
-  /** A lease that has expired lets another instance take over. In milliseconds; default 10 s, so that none does. */
+  /** An expired lease lets another instance take over. In milliseconds; the default of 10 s prevents that. */
   readonly leaseMs?: number | undefined;
   /** How many times faster the instances' own time passes. Default 1. */
   readonly speed?: number;
 }
 
 /**
- * Gives the tests of a file one Redis, and each of them a database in it and instances of its own.
+ * Gives the tests of a file one Redis, and each of them a database in it and its own instances.
  * @returns starts a world with so many instances, which ends with the test
  */
 export function useInstances(): (count: number, options?: WorldOptions) => Promise<Instances> {

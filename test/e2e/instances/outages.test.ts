@@ -9,10 +9,10 @@ const start = useInstances();
 /** The instances wait this many times shorter for Redis than they would. */
 const speed = 4;
 
-/** Waits at most this long for Redis, twice, before a person is told. */
+/** The bot waits at most this long for Redis, twice, before a person is told. */
 const toldWithinMs = 20_000;
 
-/** The answers to a label that people see. An answer to a command quotes its question. */
+/** Returns the answers to a label that people see. An answer to a command quotes its question. */
 function answersTo(world: Instances, label: string): string[] {
   return world
     .shown()
@@ -141,16 +141,16 @@ describe.skipIf(!has("redis"))("several instances on one Redis that goes away", 
     const told = () => channel.fromBot().filter(({ text }) => text.includes("may still get an answer"));
     await slack.waitFor("the notice about the store", () => told().length > 0, 20_000);
     ana.sends({ channel: ana.directMessages, thread: root, text: "meanwhile #e" });
-    // How long Redis is unavailable.
+    // This is how long Redis is unavailable.
     await sleep((shortLeaseMs * 2) / speed);
     expect(world.shown().some(({ text }) => answers(text, "#c"))).toBe(false);
-    // Both instances received it; one notice is shown.
+    // Both instances received it, but one notice is shown.
     expect(told()).toHaveLength(1);
     await redis.start();
     world.gateway.setHanging(false);
     expect(await world.answered("#c")).toHaveLength(1);
     await slack.waitFor("an answer to the redelivered message", () => {
-      // Redelivered one minute after the second attempt, five after the third.
+      // It is redelivered one minute after the second attempt, and five after the third.
       slack.clock.advance(20_000);
       return world.shown().some(({ text }) => answers(text, "#e"));
     });

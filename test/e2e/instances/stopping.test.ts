@@ -7,7 +7,7 @@ import { shortLeaseMs, useInstances } from "./instances.ts";
 
 const start = useInstances();
 
-/** Words that a person must not read of something that is answered. */
+/** Words that a person must not read about something that is answered. */
 const refusals = /try again|restarting|nothing would be kept|not kept|could not take/i;
 
 describe.skipIf(!has("redis"))("while an instance drains", () => {
@@ -58,7 +58,7 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
     const stopping = draining.stop();
     await slack.waitFor("a closed socket", () => slack.connections === 0);
     const root = ana.sends({ channel: ana.directMessages, text: "late #s" });
-    // The first one in a server, a channel and a conversation that the store does not know.
+    // This is the first one in a server, a channel and a conversation that the store does not know.
     ada.sends({ channel: general, text: "late #m", mentionBot: true });
     // The socket is closed a moment before commands are refused.
     const told = () => general.fromBot().find(({ text }) => /restarting/.test(text));
@@ -86,7 +86,7 @@ describe.skipIf(!has("redis"))("while an instance drains", () => {
 });
 
 describe.skipIf(!has("redis"))("Stop that another instance gets than the one that answers", () => {
-  /** A long answer in a channel, and a press of its Stop button that only the other instance can get. */
+  /** Begins a long answer in a channel, and presses Stop where only the other instance can get it. */
   async function stopped(how: "stop" | "kill", { isSlacks = false } = {}) {
     const running = await start(2, { leaseMs: how === "kill" ? shortLeaseMs : undefined });
     const { slack, gateway } = running;
@@ -115,7 +115,7 @@ describe.skipIf(!has("redis"))("Stop that another instance gets than the one tha
       timeout: 10_000,
       interval: 10,
     });
-    // The marks are read every 0.7 s; the rest is for a loaded machine.
+    // The marks are read every 0.7 s. The rest is for a loaded machine.
     expect(performance.now() - pressedAt).toBeLessThan(4000);
     const shown = await running.slack.waitFor("the end", end);
     expect(shown).toMatchObject({ ts: message.ts });

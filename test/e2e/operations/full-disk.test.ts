@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 
 const main = resolve("src/main.ts");
-/** A full disk of one megabyte, in a namespace of mounts of its own; then the program and its exit code. */
+/** Mounts a full disk of one megabyte in a new namespace, then runs the program and prints its exit code. */
 const onFullDisk = `mount -t tmpfs -o size=1m tmpfs "$0" && cd "$0"
   head -c 2000000 /dev/zero > fill 2>/dev/null
   "$@"; echo "exit $?"`;

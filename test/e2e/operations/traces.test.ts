@@ -63,7 +63,7 @@ it("a turn is one trace: message → accept, and turn → gateway and reply", as
   expect(asked?.headers["traceparent"]).toBe(`00-${gateway.traceId}-${gateway.spanId}-01`);
   expect(collector.resource()).toMatchObject({ "service.name": "team-bot" });
   expect(collector.requests.every(({ key }) => key === "secret key")).toBe(true);
-  // Nothing of what people wrote.
+  // The traces contain nothing that people wrote.
   expect(Buffer.concat(collector.requests.map(({ body }) => body)).toString()).not.toMatch(/wet|rained/);
 });
 

@@ -34,7 +34,7 @@ async function run(settings: Settings, args: readonly string[] = []): Promise<Ru
   return parley;
 }
 
-/** The store of an earlier version, and the settings that name it. */
+/** Restores the store of an earlier version, and returns the settings that name it. */
 async function restore(version: string, kind: string): Promise<Settings> {
   folder = await mkdtemp(join(tmpdir(), "parley-update-"));
   if (kind === "Redis") {
@@ -94,7 +94,7 @@ describe("a store that another version has made", () => {
     });
     onTestFinished(() => parley.remove());
     const { url } = parley.parley;
-    // What was open when the earlier version was killed is answered, or sealed where that is too long ago.
+    // Turns that were open at the kill of the earlier version are answered, or sealed if that is long ago.
     await parley.says(/turn (ended|sealed)/);
     const listed = (await (await fetch(`${url}/api/conversations`)).json()) as {
       readonly conversations: readonly { readonly title: string }[];

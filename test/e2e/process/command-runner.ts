@@ -1,6 +1,6 @@
 /**
- * Runs commands of `src/main.ts` one after the other, as {@link startCommandRunner} of `run-commands.ts` asks: a process
- * for each would load the same modules again.
+ * Runs commands of `src/main.ts` one after the other, as {@link startCommandRunner} of `run-commands.ts`
+ * asks. A process for each would load the same modules again.
  */
 import { PassThrough } from "node:stream";
 import { run } from "../../../src/cli.ts";
@@ -20,7 +20,7 @@ const write = (text: string | Uint8Array): boolean => {
 };
 process.stdout.write = write;
 process.stderr.write = write;
-// A command that is over ends its process; this one goes on.
+// A command that is over ends its process, but this one goes on.
 process.exit = (() => undefined) as unknown as typeof process.exit;
 
 process.on("message", (asked: Asked) => {

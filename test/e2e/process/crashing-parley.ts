@@ -1,6 +1,4 @@
-/**
- * The bot as `node src/main.ts` starts it, except that it kills itself at the step that DIE_AT names (see `steps.ts`).
- */
+/** Runs the bot as `node src/main.ts` does, but kills itself at the step in DIE_AT (see `steps.ts`). */
 import { allCommands } from "../../support/commands.ts";
 import { startParley, openConfiguredStore } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";

@@ -15,7 +15,7 @@ import { runParley, type RunningParley } from "./run-parley.ts";
 
 const crashing = join(import.meta.dirname, "crashing-parley.ts");
 
-/** Where people write to, and where the process is killed: from outside during the answer, or at a step of its own. */
+/** Where people write, and where the process is killed: during the answer from outside, or at a step. */
 interface Kill {
   readonly over: string;
   readonly surface: keyof typeof surfaces;
@@ -32,7 +32,7 @@ const surfaces = {
   page: () => createPageSurface(),
 } satisfies Readonly<Record<string, () => Surface | Promise<Surface>>>;
 
-/** Of two neighbours, each process serves both. Its turns begin with the one that the process before it has left. */
+/** Each process serves both of two neighbours. Its turns begin with what the previous process left. */
 const kills: readonly Kill[] = [
   { over: "a direct message on Discord", surface: "direct", dieAt: "during the answer" },
   { over: "a message on Slack", surface: "socket", dieAt: "during the answer" },
@@ -63,7 +63,7 @@ describe("nine processes on one store, of which eight are killed (SIGKILL)", () 
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** The process that is killed over that message, and takes up what the one before it has left. */
+  /** Starts the process that is killed over that message, and takes up what the one before it has left. */
   async function start(index: number): Promise<RunningParley> {
     const served = kills.slice(Math.max(0, index - 1), index + 1).map(({ surface }) => opened.get(surface)!);
     const dieAt = kills[index]?.dieAt ?? "during the answer";

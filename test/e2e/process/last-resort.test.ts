@@ -56,7 +56,7 @@ describe.each(modes)("faults that nothing handles, in $mode", ({ args, ready, pa
 });
 
 describe("faults that nothing handles, in the short commands", () => {
-  // When a handler is added: what a preloaded module rejects earlier is not the program's.
+  // This waits for an added handler, since earlier rejections of a preloaded module do not count.
   const rejecting = `data:text/javascript,${encodeURIComponent(`
     process.on("newListener", (name) => {
       if (name !== "unhandledRejection") return;
@@ -66,7 +66,7 @@ describe("faults that nothing handles, in the short commands", () => {
   `)}`;
   const key = randomBytes(32).toString("base64");
 
-  // One with a store, and one without.
+  // One has a store, and one has none.
   it.each([{ args: ["reencrypt"] }, { args: ["settings"] }])(
     "$args completes after a rejection",
     async ({ args }) => {

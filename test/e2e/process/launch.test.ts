@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, "..", "..", "..");
 const pretendOld = `data:text/javascript,Object.defineProperty(process.versions, "node", { value: "20.1.0" })`;
 const oldNode = findOldNode();
 
-/** A Node.js without type stripping outside this project, where the machine has one. */
+/** Finds a Node.js without type stripping outside this project, where the machine has one. */
 function findOldNode(): string | undefined {
   const folders = (process.env["PATH"] ?? "").split(":").filter((folder) => !folder.includes("node_modules"));
   return [...new Set(folders)]

@@ -1,4 +1,4 @@
-// Preloaded by a test with --import: a fault in code that nothing awaits, when the test asks for it.
+// A test preloads this with --import. On demand, it makes a fault in code that nothing awaits.
 process.on("SIGUSR2", () => {
   void Promise.reject(new Error("provoked rejection, key a-key-for-the-test"));
 });

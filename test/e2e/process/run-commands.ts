@@ -5,19 +5,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { compileCache } from "./run-parley.ts";
 
-/** What a command has come to. */
+/** The result of a command. */
 export interface CommandEnd {
   readonly code: number | undefined;
-  /** Standard output and error. */
+  /** The standard output and error. */
   readonly output: string;
   readonly folder: string;
 }
 
-/** @see {@link startCommandRunner} */
+/** The result of {@link startCommandRunner}. */
 export interface CommandRunner {
   /**
-   * Runs `parley <args>` with only the given settings. Commands run one after the other. `folder`: default a new one.
-   * `input`: text on standard input, default none.
+   * Runs `parley <args>` with only the given settings. Commands run one after the other. By default, `folder`
+   * is a new one and there is no `input` on standard input.
    */
   run(
     args: readonly string[],
@@ -31,8 +31,8 @@ export interface CommandRunner {
 }
 
 /**
- * Starts one process that runs commands of the program as `src/main.ts` does, each in a folder and with settings of its
- * own. Not for what a process alone has: that it ends, and its signals.
+ * Starts one process that runs commands of the program as `src/main.ts` does, each with its own folder and
+ * settings. It does not cover what only a process has: its end, and its signals.
  */
 export function startCommandRunner(): CommandRunner {
   const child = fork(join(import.meta.dirname, "command-runner.ts"), {

@@ -7,11 +7,11 @@ import { join } from "node:path";
 export const compileCache = join(import.meta.dirname, "..", "..", "..", "node_modules", ".cache", "parley");
 const main = join(import.meta.dirname, "..", "..", "..", "src", "main.ts");
 
-/** Parley in a process and a folder of its own, with only the given settings. */
+/** Parley in a separate process and folder, with only the given settings. */
 export interface RunningParley {
   readonly process: ChildProcess;
   readonly folder: string;
-  /** Standard output and error so far. */
+  /** Returns the standard output and error so far. */
   output(): string;
   /** Resolves to the first match of a pattern in the output. Rejects when the process ends without one. */
   says(pattern: RegExp): Promise<RegExpExecArray>;
@@ -23,17 +23,17 @@ export interface RunningParley {
   remove(): Promise<void>;
 }
 
-/** @see {@link runParley} */
+/** The options of {@link runParley}. */
 export interface RunOptions {
   readonly args?: readonly string[];
-  /** Options of Node, before the program. */
+  /** The options of Node, before the program. */
   readonly nodeArgs?: readonly string[];
   readonly settings?: Readonly<Record<string, string>>;
-  /** Default: `src/main.ts`. */
+  /** The program. Default: `src/main.ts`. */
   readonly program?: string;
-  /** Text on standard input. Default: none. */
+  /** The text on standard input. Default: none. */
   readonly input?: string;
-  /** Folder to run in. Default: a new one. */
+  /** The folder to run in. By default it is a new one. */
   readonly folder?: string;
 }
 
@@ -48,9 +48,9 @@ export async function runParley(options: RunOptions = {}): Promise<RunningParley
       env: {
         PATH: process.env["PATH"],
         PORT: "0",
-        // Stories count requests; the one about titles sets it.
+        // Stories count requests. The one about titles sets it.
         PAGE_TITLES: "first-words",
-        // As the bot's own program does.
+        // The bot's own program does the same.
         ...(options.program === undefined ? {} : { NODE_COMPILE_CACHE: compileCache }),
         ...options.settings,
       },

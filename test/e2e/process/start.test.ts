@@ -27,7 +27,7 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((parley) => parley.remove()));
 });
 
-/** A server of another program, on a free port. */
+/** Starts a server of another program, on a free port. */
 async function takePort(): Promise<{ readonly server: Server; readonly port: string }> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -66,7 +66,7 @@ describe("npm start", () => {
     });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain("parley_turn_seconds");
     expect((await fetch(`${url}/nowhere`)).status).toBe(404);
-    // The store is readable by its owner only.
+    // The store is readable only by its owner.
     expect((await stat(join(parley.folder, "data", "parley.db"))).mode & 0o077).toBe(0);
     // A backup may be made beside it.
     const target = join(parley.folder, "copy");
@@ -75,7 +75,7 @@ describe("npm start", () => {
     expect((await commands.run(["backup"], { folder: parley.folder })).code).toBe(2);
     expect(await parley.stop()).toBe(0);
 
-    // The next start opens the copy, and reads .env, overridden by the environment. Something limits spending then.
+    // The next start opens the copy, and reads .env, which the environment overrides. Spending is limited.
     const lines = ["PAGE=off", "LOG_LEVEL=nonsense", `STORE_URL=sqlite:${join(target, "parley.db")}`];
     await writeFile(join(parley.folder, ".env"), `${lines.join("\n")}\n`);
     const again = await start({
@@ -112,7 +112,7 @@ describe("npm start", () => {
     expect(open.output()).toContain(
       "Warning  nothing limits spending: set ALLOW, BUDGET_PERSON_DAY_USD or BUDGET_DAY_USD",
     );
-    // Nothing answers there: the start says so, and goes on.
+    // Nothing answers there. The start says so, and goes on.
     await open.says(
       /Ready\. This does not work:\n {4}Gateway {2}http:\/\/127\.0\.0\.1:9 cannot be reached \(ECONNREFUSED\)\n {2}`npm run doctor` says what to do\.\n/,
     );

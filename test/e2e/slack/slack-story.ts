@@ -32,16 +32,16 @@ export interface SentTurn {
 export interface SlackStory {
   readonly slack: SlackSimulator;
   readonly gateway: ScriptedGateway;
-  /** The one that runs now. */
+  /** The Parley that runs now. */
   readonly parley: Parley;
   readonly storeFile: string;
   /** Whether the store's files contain a text. */
   isKept(text: string): Promise<boolean>;
   /** All log lines: level, message and fields as JSON. */
   readonly logged: string[];
-  /** Begins another story on the same Parley: its gateway says this, and what was asked and logged before is forgotten. */
+  /** Begins another story on the same Parley with this script. It forgets what was asked and logged. */
   begin(script: StoryScript): void;
-  /** The messages of each chat request, without the system message. */
+  /** Returns the messages of each chat request, without the system message. */
   asked(): SentTurn[][];
   requestsTo(path: string): SeenRequest[];
   /**
@@ -49,35 +49,35 @@ export interface SlackStory {
    * has ended.
    */
   answerTo(channel: string, thread: string | undefined, index?: number): Promise<SeenMessage>;
-  /** Restarts Parley on the same store. `during`: what people do while it does not run. */
+  /** Restarts Parley on the same store. `during` is what people do while it does not run. */
   restart(during?: () => void): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Over the socket that Parley opens, or by requests to it. */
+/** Slack delivers over the socket that Parley opens, or by requests to it. */
 export type SlackMode = "socket" | "http";
 
 /** What the gateway says. */
 export interface StoryScript {
-  /** The model's answer, or a scripted response. Default: it repeats the last message. */
+  /** Returns the model's answer, or a scripted response. By default it repeats the last message. */
   readonly chat?: (turns: SentTurn[], index: number) => string | ScriptedAnswer;
   readonly images?: (request: SeenRequest) => ScriptedAnswer;
   readonly transcription?: (request: SeenRequest) => ScriptedAnswer;
 }
 
-/** Settings of {@link startSlackStory}. */
+/** The options of {@link startSlackStory}. */
 export interface StoryOptions extends StoryScript {
-  /** How Slack delivers. Default: by socket. */
+  /** How Slack delivers. The default is a socket. */
   readonly mode?: SlackMode;
   /** Answers every request to the gateway, instead of the usual script. */
   readonly respond?: (request: SeenRequest) => ScriptedAnswer;
   /** How many times sooner Parley's waits and Slack's rate limits are over. Default 1. */
   readonly haste?: number;
-  /** Listed besides the usual ones. */
+  /** These models are listed besides the usual ones. */
   readonly moreModels?: readonly string[];
-  /** Writes to `logged`. Default: {@link createMemoryLog}. */
+  /** Writes to `logged`. The default is {@link createMemoryLog}. */
   readonly log?: (lines: string[]) => Log;
-  /** May be made from people and places of the simulator. */
+  /** The settings, which may be made from people and places of the simulator. */
   readonly settings?:
     | Readonly<Record<string, string>>
     | ((slack: SlackSimulator) => Readonly<Record<string, string>>);
@@ -91,7 +91,7 @@ const toModelList = (ids: readonly string[]): string =>
   });
 const json = { "content-type": "application/json" };
 
-/** A streamed answer in chunks of `pieceChars` characters. */
+/** Makes a streamed answer in chunks of `pieceChars` characters. */
 export function toStream(text: string, pieceChars = 40): ScriptedAnswer {
   const pieces = text.match(new RegExp(`[\\s\\S]{1,${pieceChars}}`, "gu")) ?? [""];
   const chunk = (delta: object, finish: string | null) =>
@@ -106,7 +106,7 @@ export function toStream(text: string, pieceChars = 40): ScriptedAnswer {
   return { body: `${body}${chunk({}, "stop")}data: [DONE]\n\n` };
 }
 
-/** The text of a message, without other parts. */
+/** Returns the text of a message, without other parts. */
 export function textOf({ content }: SentTurn): string {
   return typeof content === "string" ? content : content.map(({ text }) => text ?? "").join("");
 }
@@ -200,7 +200,7 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
           .filter((message) => message.author === "Parley" && message.thread === thread)
           .filter((message) => message.files.length === 0);
         const message = said[index];
-        // Between two edits a streamed message may look finished; only after the turn it is.
+        // Between two edits a streamed message may look finished, but only after the turn it is.
         const isOver = parley.assistant.pending() === 0;
         return message !== undefined && isOver && hasEnded(message) ? message : undefined;
       }),
@@ -218,12 +218,12 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
   };
 }
 
-/** An unfinished message ends with a status and an ellipsis. */
+/** Whether a message has ended. An unfinished one ends with a status and an ellipsis. */
 function hasEnded(message: SeenMessage): boolean {
   return !message.smallPrint.endsWith("…");
 }
 
-/** Parley over HTTP in two workspaces: the simulator's own, and one where a person has installed the app. */
+/** Starts Parley over HTTP in the simulator's own workspace and one where a person has installed the app. */
 export async function startInTwoWorkspaces(
   options: Pick<StoryOptions, "chat" | "haste"> = {},
 ): Promise<SlackStory & { readonly workspace: SimulatedWorkspace }> {
@@ -241,7 +241,7 @@ export async function startInTwoWorkspaces(
   return Object.assign(story, { workspace });
 }
 
-/** A person of a workspace installs the app there, on Parley's page. */
+/** Installs the app as a person of a workspace does, on Parley's page. */
 async function installInto({ slack, parley }: SlackStory, workspace: SimulatedWorkspace): Promise<void> {
   const response = await fetch(`${parley.url}/slack/install`);
   const [, link = ""] = /href="([^"]+)"/.exec(await response.text()) ?? [];

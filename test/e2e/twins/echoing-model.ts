@@ -7,7 +7,7 @@ interface ChatMessage {
 
 const json = { "content-type": "application/json" };
 
-/** A gateway with one model, `m`, which repeats the last message in a streamed answer. */
+/** Answers as a gateway with one model, `m`, which repeats the last message in a streamed answer. */
 export function echoingModel(request: SeenRequest): ScriptedAnswer {
   if (request.path === "/v1/models")
     return { headers: json, body: JSON.stringify({ object: "list", data: [{ id: "m" }] }) };
@@ -16,7 +16,7 @@ export function echoingModel(request: SeenRequest): ScriptedAnswer {
   return { body: `${words.join("")}${toChunk("", "stop")}data: [DONE]\n\n` };
 }
 
-/** The texts of each chat request, without system messages. */
+/** Returns the texts of each chat request, without system messages. */
 export function saidIn(requests: readonly SeenRequest[]): string[][] {
   return requests.filter(({ path }) => path === "/v1/chat/completions").map(messagesOf);
 }

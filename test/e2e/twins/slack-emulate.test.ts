@@ -87,7 +87,7 @@ describe.skipIf(!hasTwins)("on a Slack Web API that others have simulated", () =
   });
 });
 
-/** The text of a message's Markdown blocks, without the small print in other blocks. */
+/** Returns the text of a message's Markdown blocks, without the small print in other blocks. */
 function wordsOf({ blocks = [], text }: EmulatedMessage): string {
   const markdown = blocks.filter(({ type }) => type === "markdown").map((block) => block.text ?? "");
   return markdown.length === 0 ? text : markdown.join("\n");

@@ -14,7 +14,7 @@ import { answerAfter, field, say, send, type PageStory } from "./page-story.ts";
 import { usePage } from "./use-page.ts";
 
 describe.skipIf(!has("chromium"))("another site in the same browser", () => {
-  // Access rules are for platforms: the page is open to whoever reaches it.
+  // Access rules are for platforms. The page is open to whoever reaches it.
   const story = usePage({ settings: { ALLOW: "discord:guild:1234567890123456789", DENY: "slack:user:U1" } });
   let evil: ReturnType<typeof createServer> | undefined;
   afterEach(() => {
@@ -96,7 +96,7 @@ describe.skipIf(!has("chromium"))("the page's password", () => {
     expect(await say(page, "Let me in")).toContain("sandbox");
     const cookies = await page.context().cookies();
     expect(cookies.map(({ httpOnly, sameSite }) => [httpOnly, sameSite])).toEqual([[true, "Strict"]]);
-    // Sessions end with the process: people log in again and see the same conversation.
+    // Sessions end with the process. People log in again and see the same conversation.
     await story.stop();
     await story.start();
     await page.reload();
@@ -124,7 +124,7 @@ describe.skipIf(!has("chromium"))("the page's password", () => {
   });
 });
 
-/** The time of a Parley whose seconds are a fiftieth as long: it looks every few seconds for accounts that have changed. */
+/** A clock for a Parley that runs fifty times as fast, so that it looks for account changes more often. */
 const hurried = {
   ...systemClock,
   monotonic: () => 50 * systemClock.monotonic(),
@@ -161,14 +161,14 @@ describe.skipIf(!has("chromium"))("accounts on the page", () => {
     await ben.goto(address);
     await ben.getByRole("heading", { name: "What shall we talk about?" }).waitFor();
     expect(await ben.locator(".bubble").count()).toBe(0);
-    // DENY names ben: he is refused as people elsewhere are.
+    // DENY names ben, so he is refused as people elsewhere are.
     await send(ben, "hello");
     await ben
       .getByRole("alert")
       .getByText(/its access rules exclude you/)
       .waitFor();
 
-    // ADMINS lists anna: the dashboard is open to her also from elsewhere.
+    // ADMINS lists anna, so the dashboard is open to her even from elsewhere.
     const dashboard = async (page: Page) =>
       (
         await fetch(`${story.url}/admin/data`, {
@@ -228,7 +228,7 @@ describe.skipIf(!has("chromium"))("accounts on the page", () => {
   });
 });
 
-/** `npm run account` beside the running bot. */
+/** Runs `npm run account` beside the running bot. */
 async function account(story: PageStory, words: string, password = ""): Promise<string> {
   const store = await openConfiguredStore(story.config, silentLog, { exclusive: false });
   try {

@@ -138,7 +138,7 @@ describe.skipIf(!has("chromium"))("an answer on the page", () => {
     await expect
       .poll(() => answer.locator("code").innerText())
       .toContain("<script>window.pwned = 6</script>");
-    // No request to another host, and no policy violation.
+    // There is no request to another host, and no policy violation.
     expect(problems).toEqual([]);
   });
 });
@@ -247,7 +247,7 @@ describe.skipIf(!has("chromium"))("Regenerate with another model", () => {
     await choice.waitFor();
     const offered = () => choice.locator("option").allInnerTexts();
     await expect.poll(offered).toEqual(["", "large", "blind"]);
-    // Nothing is chosen: the browser says so.
+    // Nothing is chosen, and the browser says so.
     await page.getByRole("button", { name: "Get a new answer" }).click();
     expect(await page.locator("select:invalid").count()).toBe(1);
     await choice.selectOption("large");
@@ -318,7 +318,7 @@ describe.skipIf(!has("chromium"))("questions that are edited on the page", () =>
     await other.locator(".bubble", { hasText: "ketch" }).waitFor();
     await edit(other, "ketch", "My ship is a yawl.");
     await answers(other).getByText("My ship is a yawl.").waitFor();
-    // Of the whole page: the editor is still open.
+    // The whole page is searched, since the editor is still open.
     await answers(page).getByText("My ship is a yawl.").waitFor();
     release();
     await saved;
@@ -345,7 +345,7 @@ describe.skipIf(!has("chromium"))("questions that are edited while they are answ
   it("stop that answer, also on a phone and by keyboard", async () => {
     script.answer(hanging("A beginning"), whole("To two."));
     const { page, problems } = await story.open({ viewport: { width: 360, height: 700 }, hasTouch: true });
-    // Enter makes a new line on a screen that is touched.
+    // Enter makes a new line on a touch screen.
     await field(page).fill("Count slowly to one.");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText("A beginning").waitFor();

@@ -75,7 +75,7 @@ describe.skipIf(!has("chromium"))("the list of chats", () => {
     const dialog = page.getByRole("dialog", { name: "Search chats" });
     const words = dialog.getByRole("combobox", { name: "Search all that was said" });
     await expect.poll(() => words.evaluate((one) => one.matches(":focus"))).toBe(true);
-    // Without words: the latest chats.
+    // Without words it lists the latest chats.
     await expect.poll(() => dialog.getByRole("option").first().innerText()).toContain("Where do we meet?");
     await words.fill("CAFE grunerløkka");
     await dialog.getByText("One chat was found.").waitFor();
@@ -86,7 +86,7 @@ describe.skipIf(!has("chromium"))("the list of chats", () => {
     await dialog.waitFor({ state: "hidden" });
     await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toBe("Where do we meet?");
     await answerAfter(page, 5);
-    // The answer of the sandbox repeats the words; it is the latest message with them.
+    // The answer of the sandbox repeats the words, and is the latest message with them.
     const message = page.locator(".from-parley").nth(1);
     await expect
       .poll(() =>
@@ -238,7 +238,7 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     await answerAfter(page, 1);
 
     const options = list.getByRole("button", { name: "Options of The vault code is 7319." });
-    /** The last item of its menu. */
+    /** Chooses the last item of its menu. */
     const askToDelete = async () => {
       await page.keyboard.press("Enter");
       await list.getByRole("menu").waitFor();
@@ -265,7 +265,7 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     await page.keyboard.press("Enter");
     await entry(page, "The vault code is 7319.").waitFor({ state: "detached" });
     await entry(page, "This one stays.").waitFor();
-    // It was the open one: a new conversation is shown.
+    // It was the open one, so a new conversation is shown.
     await expect.poll(() => page.locator(".messages").count()).toBe(0);
     expect(new URL(page.url()).pathname).toBe("/");
     for (const gone of ["vault code is 7319", "picture.png", "Is the vault empty?"])
@@ -375,7 +375,7 @@ describe.skipIf(!has("chromium"))("below messages", () => {
     await details.last().click();
     expect(await told.count()).toBe(0);
 
-    // Those of a private answer are there too.
+    // The details of a private answer are there too.
     await say(page, "/ask What is a larch? private:yes");
     await details.last().click();
     await told.getByText("How this answer came about").waitFor();

@@ -96,7 +96,7 @@ describe.skipIf(!has("chromium"))("/summarize on the page", () => {
     await say(page, "/models");
     const summary = await say(page, "/summarize what we plant since:2h");
     expect(summary).toContain("Decided: plant a larch.");
-    // Neither the lists that people were only shown, nor the call itself.
+    // It contains neither the lists that people were only shown, nor the call itself.
     expect(summary).toMatch(/Read: 2 messages of 1 person, from \d{4}-\d\d-\d\d \d\d:\d\d to .* UTC\./);
     const asked = script.asked.at(-1) ?? "";
     expect(asked).toContain("We plant a larch, not a fir.");
@@ -246,7 +246,7 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
     await expect.poll(() => search.evaluate((one) => one === one.ownerDocument.activeElement)).toBe(true);
     const offered = await list.getByRole("option").allInnerTexts();
     expect(offered[0]?.trim()).toBe("sandbox/chat (default)");
-    // Only models that can chat.
+    // Only models that can chat are offered.
     expect(offered.some((one) => one.includes("transcribe"))).toBe(false);
     const other =
       offered.map((one) => one.trim()).find((one) => one !== "sandbox/chat" && !one.includes("(")) ?? "";

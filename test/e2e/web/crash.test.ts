@@ -5,7 +5,7 @@ import { has } from "../../support/requirements.ts";
 import { runParley, type RunningParley } from "../process/run-parley.ts";
 import { answerAfter, attach, chooseInMenu, field, say, send } from "./page-story.ts";
 
-/** What a person has done just before the process is killed. Resolves to the check of what is there after it. */
+/** What a person has done just before the process is killed. Resolves to the check of its result. */
 type Deed = (page: Page) => Promise<(page: Page) => Promise<void>>;
 
 const bubbles = (page: Page) => page.locator(".bubble").allInnerTexts();
@@ -89,7 +89,7 @@ const deeds: Readonly<Record<string, Deed>> = {
     };
   },
 
-  // Last: the process is killed at once.
+  // This one is last, since the process is killed at once.
   "edited a question whose answer was under way": async (page) => {
     await send(page, "Count slowly to one.");
     await page.locator(".from-parley").waitFor();

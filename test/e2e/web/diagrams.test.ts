@@ -5,7 +5,7 @@ import { violations } from "./page-axe.ts";
 import { say } from "./page-story.ts";
 import { useScriptedPage, whole } from "./use-page.ts";
 
-/** A folder for screenshots to look at. Default: none are taken. */
+/** A folder for screenshots to look at. By default none are taken. */
 const shots = process.env["PAGE_SHOTS"];
 
 const diagram = (text: string) => whole(`Here it is:\n\n\`\`\`mermaid\n${text}\n\`\`\`\n\nThat is all.`);

@@ -7,7 +7,7 @@ import { violations } from "./page-axe.ts";
 import { field, fixturePath, say } from "./page-story.ts";
 import { useScriptedPage, whole } from "./use-page.ts";
 
-/** A folder for screenshots to look at. Default: none are taken. */
+/** A folder for screenshots to look at. By default none are taken. */
 const shots = process.env["PAGE_SHOTS"];
 
 const english = [
@@ -18,7 +18,7 @@ const english = [
 const arabic =
   "## الخطة\n\n| الخطوة | الموعد |\n| --- | --- |\n| المسودة | الاثنين |\n\n1. أولاً، اكتب المسودة.\n2. ثم راجعها مع `npm test`.\n\n```sh\nnpm run check\n```";
 
-/** What of the messages goes over the edges of the thread, except inside of what scrolls by itself. */
+/** Finds parts of the messages that go over the edges of the thread, except inside what scrolls by itself. */
 const cutOff = `[...document.querySelectorAll(".scroller *")]
   .filter((one) => {
     const { left, right, width } = one.getBoundingClientRect();
@@ -29,11 +29,11 @@ const cutOff = `[...document.querySelectorAll(".scroller *")]
 
 const wide = { viewport: { width: 1280, height: 800 } };
 const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
-/** 1280 × 1024 at 400 %: what WCAG 1.4.10 asks for. */
+/** This is 1280 × 1024 at 400 %, as WCAG 1.4.10 asks for. */
 const zoomed = { viewport: { width: 320, height: 256 } };
 /**
- * Each state is looked at by axe-core light and wide, and dark on a phone; what a phone does not have, wide in both
- * themes. The other views are about space and direction: axe-core looks at their thread.
+ * axe-core looks at each state light and wide, and dark on a phone. It looks at what a phone does not have
+ * wide in both themes. The other views are about space and direction, so axe-core looks only at their thread.
  */
 const views: readonly {
   readonly name: string;
@@ -85,7 +85,7 @@ describe.skipIf(!has("chromium"))("every view of the page", () => {
       const { page, problems } = await story.open({ ...options, reducedMotion: "reduce" });
       const themes = [options.colorScheme];
 
-      /** No finding of axe, nothing wider than the window, and a screenshot where they are wanted. */
+      /** Expects no finding of axe, nothing wider than the window, and takes a screenshot where wanted. */
       async function expectSound(state: string, { isChecked = isEveryStateChecked, also = themes } = {}) {
         for (const colorScheme of isChecked ? also : []) {
           await page.emulateMedia({ colorScheme: colorScheme ?? null });
@@ -186,7 +186,7 @@ describe.skipIf(!has("chromium"))("every view of the page", () => {
   );
 });
 
-/** What is opened from the header and by keys. */
+/** Looks at what is opened from the header and by keys. */
 async function lookAtDialogs(page: Page, expectSound: (state: string) => Promise<void>): Promise<void> {
   await page.getByRole("button", { name: /^Model: / }).click();
   await page.getByRole("dialog", { name: "Model of this chat" }).waitFor();

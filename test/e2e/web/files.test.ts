@@ -150,7 +150,7 @@ describe.runIf(has("chromium"))("files on the page", () => {
     const long = "word ".repeat(12_100).trim();
     await field(page).evaluate((element, text) => {
       element.focus();
-      // As a paste does: what the field refuses is not there.
+      // A paste does the same: what the field refuses is not there.
       element.ownerDocument.execCommand("insertText", false, text);
     }, long);
     await expect.poll(() => field(page).inputValue()).toBe(long);
@@ -191,7 +191,7 @@ describe.runIf(has("chromium"))("files on the page", () => {
     expect(json.messages).toHaveLength(2);
     expect(files[names[2] ?? ""]).toEqual(new Uint8Array(await readFile(fixturePath("picture.png"))));
 
-    // By keyboard: the first entry has the focus, Escape gives it back.
+    // By keyboard, the first entry has the focus, and Escape gives it back.
     await button.press("Enter");
     const copy = page.getByRole("button", { name: "Copy as Markdown" });
     await expect.poll(() => copy.evaluate((element) => element.matches(":focus"))).toBe(true);
@@ -290,7 +290,7 @@ describe.runIf(has("chromium"))("recordings on the page", () => {
     await recorder.waitFor({ state: "detached" });
     expect(await page.getByRole("list", { name: "Files to send" }).count()).toBe(0);
 
-    // A real second: the microphone of the browser records it.
+    // This takes a real second, because the microphone of the browser records it.
     await page.getByRole("button", { name: "Record a voice note" }).click();
     await recorder.getByText("0:01").waitFor();
     await page.keyboard.press("Enter");

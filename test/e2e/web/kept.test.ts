@@ -156,7 +156,7 @@ describe.skipIf(!has("chromium"))("what was typed on the page and not sent", () 
     await startNew();
     await expect.poll(typed).toBe("a new thought");
 
-    // A text that is not taken is that of its chat from then on.
+    // A text that is not taken belongs to its chat from then on.
     await send(page, "/nothing a new thought");
     await page.locator(".composer-problem").getByText("nothing").waitFor();
     await page.reload();

@@ -123,11 +123,11 @@ describe.skipIf(!has("chromium"))("the keyboard on the page", () => {
     await page.keyboard.press("Tab");
     await expect.poll(() => field(page).inputValue()).toMatch(/^\/ask hello model:sandbox\/\w+ $/);
 
-    // Only those that can do what the command does.
+    // Only models that can do what the command does are offered.
     await field(page).fill("");
     await page.keyboard.type("/imagine a cat model:");
     await page.getByRole("option", { name: "sandbox/image" }).waitFor();
-    // What was offered before goes with the response.
+    // Earlier offers go with the response.
     await expect.poll(() => page.getByRole("option").allInnerTexts()).toEqual(["sandbox/image"]);
 
     for (const [text, words] of [

@@ -7,7 +7,7 @@ import { violations } from "./page-axe.ts";
 import { answerAfter, attach, say } from "./page-story.ts";
 import { useScriptedPage, whole } from "./use-page.ts";
 
-/** A folder for screenshots to look at. Default: none are taken. */
+/** A folder for screenshots to look at. By default none are taken. */
 const shots = process.env["PAGE_SHOTS"];
 
 async function shoot(page: Page, name: string): Promise<void> {

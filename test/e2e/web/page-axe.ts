@@ -12,11 +12,11 @@ interface Findings {
   }[];
 }
 
-/** Violations that axe-core finds in what the page shows at this moment; empty: none. */
+/** Returns the violations that axe-core finds in what the page shows at this moment. */
 export async function violations(page: Page): Promise<string[]> {
   if ((await page.evaluate<string>("typeof axe")) === "undefined") await page.evaluate(axe);
   const found = await page.evaluate<Findings>("axe.run(document)");
-  // It has looked at the page and not at nothing.
+  // This makes sure that it has looked at the page and not at nothing.
   if (found.passes.length < 10) throw new Error(`axe-core applied only ${found.passes.length} rules`);
   return found.violations.map(
     ({ id, nodes }) =>

@@ -18,7 +18,7 @@ export interface PageStory {
   /** The store and the uploads are in `data/` below it. */
   readonly folder: string;
   readonly config: Config;
-  /** Opens the page in a window. What it logs as an error, or fails to load, ends up in `problems`. */
+  /** Opens the page in a window. Errors that it logs, or fails to load, end up in `problems`. */
   open(options?: WindowOptions): Promise<OpenedPage>;
   /** Empties the windows. */
   leave(): Promise<void>;
@@ -29,14 +29,14 @@ export interface PageStory {
   close(): Promise<void>;
 }
 
-/** Absolute path of a test file. */
+/** Returns the absolute path of a test file. */
 export const fixturePath = (name: string): string => join(import.meta.dirname, "../../fixtures", name);
 
 const windows = createWindows();
 const sandboxKey = "key-of-the-sandbox";
 let sandbox: Promise<string> | undefined;
 
-/** The sandbox's models, which answer at once: one gateway for all stories of this worker, which ends with it. */
+/** Starts the sandbox, which answers at once. All stories of this worker share one. */
 async function startSandbox(): Promise<string> {
   const gateway = createEmbeddedGateway({
     host: "127.0.0.1",
@@ -48,14 +48,14 @@ async function startSandbox(): Promise<string> {
   return (await gateway.listen()).url;
 }
 
-/** Settings of {@link startPageStory}. */
+/** The options of {@link startPageStory}. */
 export interface PageStoryOptions {
   readonly settings?: Readonly<Record<string, string>>;
-  /** The time that Parley lives in. Default: that of this process. */
+  /** The time that Parley lives in. The default is that of this process. */
   readonly clock?: Clock;
 }
 
-/** Starts Parley, in this process, with a store and a folder of its own. Without GATEWAY_BASE_URL the sandbox answers. */
+/** Starts Parley in this process, with a new store and folder. By default the sandbox answers. */
 export async function startPageStory({ settings = {}, clock }: PageStoryOptions = {}): Promise<PageStory> {
   const folder = await mkdtemp(join(tmpdir(), "parley-page-"));
   const config = parseConfig({
@@ -64,7 +64,7 @@ export async function startPageStory({ settings = {}, clock }: PageStoryOptions 
     LOG_LEVEL: "warn",
     STORE_URL: `sqlite:${join(folder, "data", "parley.db")}`,
     SHUTDOWN_TIMEOUT_MS: "50",
-    // Stories count requests; the one about titles sets it.
+    // Stories count requests. The one about titles sets it.
     PAGE_TITLES: "first-words",
     ...(settings["GATEWAY_BASE_URL"] === undefined
       ? {
@@ -113,7 +113,7 @@ export async function startPageStory({ settings = {}, clock }: PageStoryOptions 
   };
 }
 
-/** The text field. */
+/** Returns the text field. */
 export const field = (page: Page) => page.getByRole("textbox", { name: "Message" });
 
 /** Writes a message and sends it with Enter. */
@@ -145,11 +145,11 @@ export async function chooseInMenu(page: Page, title: string, item: string): Pro
   await list.getByRole("menuitem", { name: item, exact: true }).click();
 }
 
-/** The text of the answer with this index, after it has ended and its Markdown is rendered. */
+/** Returns the text of the answer with this index, after it has ended and its Markdown is rendered. */
 export async function answerAfter(page: Page, index: number): Promise<string> {
   const answer = page.locator(".from-parley").nth(index);
   await answer.and(page.locator(".is-finished, .is-failed")).waitFor();
-  // The renderer is loaded by the first message; until then the text is shown as it was written.
+  // The renderer is loaded by the first message. Until then the text is shown as it was written.
   await answer.locator(".as-written").first().waitFor({ state: "detached" });
   return await answer.innerText();
 }

@@ -8,7 +8,7 @@ import {
 } from "../../simulators/gateway/scripted-gateway.ts";
 import { startPageStory, type PageStory, type PageStoryOptions } from "./page-story.ts";
 
-/** One Parley for the stories of a `describe`. Each finds empty windows, and chats of those before it in the list. */
+/** Starts one Parley for the stories of a `describe`. Each has empty windows, and sees earlier chats. */
 export function usePage(options: PageStoryOptions = {}): PageStory {
   return useStory(() => startPageStory(options));
 }
@@ -20,7 +20,7 @@ export interface Script {
   readonly asked: string[];
   /** Sets what the next requests get, in this order. */
   answer(...answers: readonly ScriptedAnswer[]): void;
-  /** How many of them were not asked for yet. */
+  /** Returns how many of them were not asked for yet. */
   left(): number;
 }
 
@@ -29,16 +29,16 @@ const models = JSON.stringify({
   data: [{ id: "m", object: "model", created: 1, owned_by: "test" }],
 });
 
-/** The whole of an answer. */
+/** Makes the whole of an answer. */
 export const whole = (text: string): ScriptedAnswer => sse(chunk({ content: text }, "stop"), done);
-/** The beginning of an answer that does not go on. */
+/** Makes the beginning of an answer that does not go on. */
 export const hanging = (text: string): ScriptedAnswer => ({
   ...sse(chunk({ content: text })),
   after: "hang",
 });
 
 /**
- * One Parley with a scripted gateway for the stories of a `describe`.
+ * Starts one Parley with a scripted gateway for the stories of a `describe`.
  * @param list the response to the request for models; default: a model `m`
  * @param usual answers what no story has scripted; default: nothing does
  */

@@ -6,7 +6,7 @@ import { violations } from "./page-axe.ts";
 import { answerAfter, say, send } from "./page-story.ts";
 import { useScriptedPage, whole } from "./use-page.ts";
 
-/** A folder for screenshots to look at. Default: none are taken. */
+/** A folder for screenshots to look at. By default none are taken. */
 const shots = process.env["PAGE_SHOTS"];
 
 const widths = [
@@ -48,7 +48,7 @@ describe.skipIf(!has("chromium"))("the versions of an answer", () => {
       expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe(
         "Earlier version",
       );
-      // What can be done is done to the newest.
+      // Actions apply to the newest.
       expect(await button(page, "Regenerate").count()).toBe(0);
       expect(await violations(page)).toEqual([]);
       await button(page, "Later version").click();
