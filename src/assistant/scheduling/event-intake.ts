@@ -4,13 +4,13 @@ import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError, codeOf } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
-import type { Platform, ReceiveOptions, Receiver } from "../../core/platform.ts";
+import type { Platform, ReceiveOptions } from "../../core/platform.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
 import { type Log, type Meter, type Tracer, inTurn } from "../../core/telemetry.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import { toCallIfWritten } from "../commands/run-command.ts";
-import { toOpenTurns, storedIn } from "./pending-turn.ts";
+import { storedIn } from "./pending-turn.ts";
 import type { createRecovery } from "./recovery.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 import type { createTurnTraces } from "./turn-traces.ts";
@@ -28,7 +28,7 @@ export interface IntakeLimits {
 interface EventIntake {
   /**
    * Accepts an event as the first step of its turn, also while the process stops.
-   * @throws ParleyError as {@link Receiver.receive} does
+   * @throws ParleyError as `Receiver.receive` does
    */
   keep(event: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate">;
 }

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { toNotice } from "../../../../src/core/error-messages.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { clock, startHarness, type Harness, until } from "./harness.ts";
