@@ -1,14 +1,12 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { mayHaveTakenEffect } from "./api.js";
+import { mayHaveTakenEffect, suggestModels } from "./api.js";
 import { PendingFiles, useDroppedFiles, usePendingFiles } from "./attachments.js";
-import { CompletionList, listAttributes, useCompletion } from "./completion-list.js";
-import { accept, commandOf } from "./completion.js";
-import { html } from "./dom.js";
+import { accept, commandOf, complete, toValue } from "./completion.js";
+import { html, classes, makeId } from "./dom.js";
 import { draftOf, keepDraft, readDraft } from "./drafts.js";
 import { Icon } from "./icons.js";
 import { RecorderBar } from "./lazy-parts.js";
-import { dropSendId, takeSendId } from "./send-id.js";
 import { translate } from "./words.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /**
  * The content to put into the field. `isAdded` puts it after what is there.
@@ -323,4 +321,153 @@ function recordingProblem() {
   if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
     return translate("page.record.insecure");
   return undefined;
+}
+
+/** @typedef {import("./completion.js").Completion} Completion */
+/** @typedef {import("./completion.js").Suggestion} Suggestion */
+
+const listId = "suggestions";
+
+/**
+ * Returns the suggestions at the caret, and the index of the marked one (or -1). Model ids are loaded.
+ * @param {string} text
+ * @param {number} caret
+ * @param {readonly import("./completion.js").Command[]} commands
+ */
+export function useCompletion(text, caret, commands) {
+  const [dismissed, setDismissed] = useState("");
+  const [models, setModels] = useState(
+    /** @type {{ query: string, names: string[] }} */ ({ query: "", names: [] }),
+  );
+  const position = `${caret} ${text}`;
+  const found = dismissed === position ? undefined : complete(text, caret, commands);
+  const query = found?.modelQuery;
+  const operation = found?.modelOperation;
+
+  useEffect(() => {
+    if (query === undefined) return undefined;
+    let isStale = false;
+    suggestModels(query, operation).then(
+      (names) => {
+        if (!isStale) setModels({ query, names });
+      },
+      () => {
+        if (!isStale) setModels({ query, names: [] });
+      },
+    );
+    return () => {
+      isStale = true;
+    };
+  }, [query, operation]);
+
+  const completion = found === undefined || query === undefined ? found : withModels(found, query, models);
+  const isOpen = completion !== undefined && completion.suggestions.length > 0;
+  const [marked, setMarked] = useState({ position: "", index: -1 });
+  const first = completion?.isEager === true ? 0 : -1;
+  const index = isOpen ? (marked.position === position ? marked.index : first) : -1;
+  const count = completion?.suggestions.length ?? 0;
+
+  return {
+    completion: isOpen ? completion : undefined,
+    index,
+    move: (/** @type {1 | -1} */ step) => {
+      setMarked({
+        position,
+        index: index === -1 ? (step === 1 ? 0 : count - 1) : (index + step + count) % count,
+      });
+    },
+    dismiss: () => setDismissed(position),
+  };
+}
+
+/**
+ * Returns a completion with loaded model ids as its suggestions.
+ * @param {Completion} completion
+ * @param {string} query
+ * @param {{ query: string, names: readonly string[] }} models
+ * @returns {Completion}
+ */
+function withModels(completion, query, models) {
+  const isExact = models.names.includes(query);
+  return {
+    ...completion,
+    isEager: completion.isEager && models.query === query && !isExact,
+    suggestions: models.names.map((name) => toValue("model", name)),
+  };
+}
+
+/** Returns ARIA attributes that lead to the list. @param {number} index @param {boolean} isOpen */
+export function listAttributes(index, isOpen) {
+  return {
+    "aria-autocomplete": "list",
+    "aria-haspopup": "listbox",
+    "aria-controls": isOpen ? listId : undefined,
+    "aria-activedescendant": index === -1 ? undefined : `${listId}-${index}`,
+  };
+}
+
+/**
+ * Shows the list of suggestions above the text field.
+ * @param {object} props
+ * @param {Completion} props.completion
+ * @param {number} props.index
+ * @param {(suggestion: Suggestion) => void} props.onTake
+ */
+export function CompletionList({ completion, index, onTake }) {
+  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
+  useEffect(() => {
+    list.current?.children[index]?.scrollIntoView({ block: "nearest" });
+  }, [index]);
+  return html`<ul
+    id=${listId}
+    class="suggestions"
+    role="listbox"
+    aria-label=${translate("page.suggestions")}
+    ref=${list}
+  >
+    ${completion.suggestions.map(
+      (suggestion, position) =>
+        html`<li
+          key=${suggestion.insert}
+          id=${`${listId}-${position}`}
+          role="option"
+          aria-selected=${position === index ? "true" : "false"}
+          class=${classes("suggestion", position === index && "is-marked")}
+          onMouseDown=${(/** @type {MouseEvent} */ event) => {
+            // This keeps the focus in the text field.
+            event.preventDefault();
+            onTake(suggestion);
+          }}
+        >
+          <span class="suggestion-name">${suggestion.label}</span>
+          <span class="suggestion-detail">${suggestion.detail}</span>
+        </li>`,
+    )}
+  </ul>`;
+}
+
+/** @param {string} conversationId */
+const storageKey = (conversationId) => `sending ${conversationId}`;
+
+/**
+ * Returns the id to send a message with. An attempt whose response was lost may have taken effect. The same
+ * content, sent again, gets the same id, even after a reload, and the server ignores it the second time.
+ * @param {string} conversationId
+ * @param {{ text: string, uploads: readonly string[] }} content
+ */
+export function takeSendId(conversationId, { text, uploads }) {
+  const content = JSON.stringify([text, uploads]);
+  const [id, known] = (sessionStorage.getItem(storageKey(conversationId)) ?? "").split("\n");
+  if (id !== undefined && id !== "" && known === content) return id;
+  const made = makeId();
+  sessionStorage.setItem(storageKey(conversationId), `${made}\n${content}`);
+  return made;
+}
+
+/**
+ * Makes the next message get a new id, because the last one was sent, refused or changed.
+ * @param {string} conversationId
+ */
+export function dropSendId(conversationId) {
+  sessionStorage.removeItem(storageKey(conversationId));
 }
