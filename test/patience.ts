@@ -1,11 +1,11 @@
 import { vi } from "vitest";
 
-/** As long as `expect.poll` waits (vitest.config.ts). */
+/** `expect.poll` waits as long (vitest.config.ts). */
 const defaultMs = 15_000;
 
 const { waitFor, waitUntil } = vi;
 
-/** Vitest gives up after one second, and has no setting for it. What is waited for comes soon; a busy machine is not a failure. */
+/** Vitest gives up after one second and has no setting for it, but a busy machine takes longer. */
 vi.waitFor = (callback, options) => waitFor(callback, patient(options));
 vi.waitUntil = (callback, options) => waitUntil(callback, patient(options));
 

@@ -2,7 +2,7 @@ import type { Reporter, TestCase, TestModule } from "vitest/node";
 import { has, requirements } from "./support/requirements.ts";
 import { hasTwins, installCommand } from "./twins/installed.ts";
 
-/** After this long, in milliseconds, a test or file that still runs is named. */
+/** A test or file that still runs after so many milliseconds is named. */
 const hangingAfterMs = 60_000;
 const slowestShown = 10;
 
@@ -13,8 +13,9 @@ interface Running {
 }
 
 /**
- * The last lines of a run: what failed, what this machine could not run, and how long the slowest files took. While it
- * runs, it names what has run for a minute, and what runs when the run is ended from outside.
+ * Reports the last lines of a run: what failed, what this machine could not run, and how long the slowest
+ * files took. During the run it names what has run for a minute. When the run is ended from outside, it names
+ * what still runs.
  */
 export default class RunReport implements Reporter {
   readonly #running = new Map<string, Running>();
@@ -83,13 +84,13 @@ function slowest(files: readonly TestModule[]): string[] {
     .map(({ name, ms }) => `slowest: ${(ms / 1000).toFixed(1).padStart(6)} s  ${name}`);
 }
 
-/** With loading the file and its imports. */
+/** Returns the duration with the time for loading the file and its imports. */
 function durationMs(file: TestModule): number {
   const { duration, collectDuration, setupDuration } = file.diagnostic();
   return duration + collectDuration + setupDuration;
 }
 
-/** Which stories this machine could not tell, and what to install. */
+/** Returns which stories this machine could not tell, and what to install. */
 function leftOut(): string[] {
   const missing = Object.entries(requirements).filter(([name]) => !has(name as keyof typeof requirements));
   return [

@@ -11,9 +11,9 @@ afterEach(async () => {
 
 const channels = 12;
 
-/** Mentions at a steady rate, each by another person than the one before, over twelve channels in turn. */
+/** Sends mentions at a steady rate to twelve channels in turn. The author changes with each mention. */
 async function ask(count: number, everyMs: number) {
-  /** When the gateway wrote the last piece of an answer, by its label. */
+  /** Maps the label of an answer to the time at which the gateway wrote its last piece. */
   const writtenAt = new Map<string, number>();
   story = await startSlackStory({
     chat(turns) {
@@ -61,7 +61,7 @@ async function ask(count: number, everyMs: number) {
   return { places, waits, p95: waits[Math.floor(waits.length * 0.95)]! };
 }
 
-/** Each thread has one message, complete and with its buttons. */
+/** Expects that each thread has one message, complete and with its buttons. */
 async function expectWhole(places: readonly SimulatedChannel[], count: number): Promise<void> {
   const said = () => places.flatMap((place) => place.saidByBot());
   await story.slack.waitFor("the removal of previews", () => said().length === count, 90_000);

@@ -3,7 +3,7 @@ import { faultCounts } from "../chaos/account/account.ts";
 import { runChaos } from "../chaos/run-chaos.ts";
 import { has } from "../support/requirements.ts";
 
-/** The short form of `npm run chaos`. */
+/** This is the short form of `npm run chaos`. */
 for (const store of ["redis", "postgres", "sqlite"] as const) {
   it.skipIf(store !== "sqlite" && !has(store))(
     `each message has one outcome while processes die: ${store}`,
@@ -14,7 +14,7 @@ for (const store of ["redis", "postgres", "sqlite"] as const) {
       const wrong = faultCounts.filter((count) => result[count] > 0);
       expect(wrong, `${result.problems.join("\n")}\n${result.output}`).toEqual([]);
       expect(result.answered).toBeGreaterThan(12);
-      // Faults were made.
+      // Processes have died and started again.
       expect(result.starts).toBeGreaterThan(store === "sqlite" ? 1 : 2);
     },
   );

@@ -10,7 +10,7 @@ import { has } from "../support/requirements.ts";
 
 const dayMs = 24 * 60 * 60_000;
 
-/** Two processes of the bot on one Redis, one of them with a clock that can step. */
+/** Starts the simulators for processes of the bot on one Redis. One of them has a clock that can step. */
 async function startWorld() {
   const [slack, gateway, redis, clock] = await Promise.all([
     createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) }),
@@ -21,7 +21,7 @@ async function startWorld() {
   onTestFinished(async () => {
     await Promise.all([slack.close(), gateway.close(), redis.remove(), clock.remove()]);
   });
-  /** @param name tells its requests from those of others */
+  /** Starts a process of the bot. The gateway tells its requests from those of others by `name`. */
   const start = async (name: string, more: Readonly<Record<string, string>> = {}) => {
     const parley = await runParley({
       settings: {
@@ -47,7 +47,7 @@ async function startWorld() {
     gateway,
     clock,
     start,
-    /** Resolves to who runs the turn with that label, once some of it is shown. */
+    /** Resolves to the name of the process that runs the turn with that label, once some of it is shown. */
     async whoAnswers(label: string) {
       const running = () =>
         gateway.turns.findLast(({ labels, endedAt }) => labels.includes(label) && endedAt === undefined);
@@ -76,12 +76,12 @@ describe.skipIf(!has("redis"))("an instance whose clock steps", () => {
       await world.whoAnswers("#a");
       await clock.stepBy(ms);
       await world.start("other");
-      // Longer than the lease.
+      // This takes longer than the lease lasts.
       expect(await world.answered("#a")).toHaveLength(1);
       expect(gateway.turns).toHaveLength(1);
       expect(stepping.output()).not.toContain("lease lost");
 
-      // Slack delivers to either instance.
+      // Slack delivers an event to either instance.
       for (let next = 0; ; next++) {
         const label = `#b${next}`;
         gateway.setHanging(true);

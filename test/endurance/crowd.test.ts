@@ -84,7 +84,7 @@ describe("20 mentions a second for 20 seconds, under Discord's limits", () => {
     expect(Math.max(...waits.values())).toBeLessThan(10_000);
     expect(discord.requests.filter(({ status }) => status === 429)).toEqual([]);
     expect(discord.invalidRequests()).toBe(0);
-    // There is room for the threads of some.
+    // Discord's rate limit leaves room for the threads of some questions.
     expect(channels.flatMap((channel) => channel.threads()).length).toBeGreaterThan(count / 5);
   });
 });

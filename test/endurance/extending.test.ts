@@ -9,7 +9,7 @@ const project = path.join(import.meta.dirname, "../..");
 const run = promisify(execFile);
 let root: string;
 
-// Each compiles the project.
+// Each test compiles the project.
 vi.setConfig({ testTimeout: 120_000 });
 
 beforeEach(async () => {
@@ -31,7 +31,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 interface Block {
   readonly kind: "file" | "insert" | "replace" | "errors";
   readonly file: string;
-  /** Text of the file that the code is inserted after, or that it replaces. */
+  /** The code is inserted after this text of the file, or replaces it. */
   readonly anchor: string;
   readonly code: string;
 }
@@ -39,7 +39,7 @@ interface Block {
 const blockPattern =
   /<!-- (?:(file): (\S+)|(insert|replace) in (\S+?)(?: after)?: (.*?)|(errors)) -->\n+```\w+\n([\s\S]*?)```\n/g;
 
-/** The marked code blocks of one section of docs/extending.md. */
+/** Returns the marked code blocks of one section of docs/extending.md. */
 async function section(title: string): Promise<Block[]> {
   const document = await readFile(path.join(project, "docs/extending.md"), "utf8");
   const start = document.indexOf(`## ${title}\n`);
@@ -75,7 +75,7 @@ async function apply(blocks: readonly Block[]): Promise<void> {
   }
 }
 
-/** Files with type errors. */
+/** Returns the files that have type errors. */
 async function typeErrors(): Promise<string[]> {
   const tsc = path.join(project, "node_modules/.bin/tsc");
   const { stdout } = await run(tsc, ["--pretty", "false"], { cwd: root }).catch(
@@ -85,7 +85,7 @@ async function typeErrors(): Promise<string[]> {
   return [...new Set(files)].sort();
 }
 
-/** Problems of the walls. */
+/** Returns what the linter says of imports that the walls between the rooms forbid. */
 async function forbiddenImports(): Promise<string> {
   const args = ["--format", "json", "src", "commands"];
   const { stdout } = await run(path.join(project, "node_modules/.bin/oxlint"), args, {
@@ -138,7 +138,7 @@ test("a setting is one entry", async () => {
   });
 });
 
-/** The bot in the copy, with the terminal to talk in. */
+/** Starts the bot in the copy and talks with it in the terminal. */
 async function talk(settings: Readonly<Record<string, string>>): Promise<void> {
   const parley = spawn(process.execPath, [path.join(root, "src/main.ts")], {
     cwd: root,
@@ -152,7 +152,7 @@ async function talk(settings: Readonly<Record<string, string>>): Promise<void> {
     expect(output).toMatch(/Terminal\s+on   type a line/);
     const greeted = output.length;
     parley.stdin.write("The password is swordfish.\n");
-    // Two messages at once would be asked as one.
+    // Two messages at once would become one question.
     await expect.poll(() => output.slice(greeted), { timeout: 60_000 }).toMatch(/sandbox/i);
     const soFar = output.length;
     parley.stdin.write("What did I say first?\n");

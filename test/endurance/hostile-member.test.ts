@@ -9,7 +9,7 @@ import { flacBomb, m4aBomb, opusBomb, webmBomb } from "../support/audio-bombs.ts
 import { makeOpenDocument } from "../support/documents.ts";
 import { residentBytes, residentBytesOfFamily } from "./soak/memory.ts";
 
-/** How long one member attacks. */
+/** One member attacks for so long. */
 const attackMs = 60_000;
 const askEveryMs = 3000;
 
@@ -29,10 +29,10 @@ afterEach(async () => {
 const toChunk = (content: string, finish: string | null = null): string =>
   `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", model: "m", choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`;
 
-/** What a model can be talked into: a picture's address that does not end, and blanks behind it. */
+/** A model can be talked into this: a picture's address that does not end, with blanks behind it. */
 const hostileAnswer = `![x](data:${" ".repeat(80_000)}${"![x](data:image/png;base64,".repeat(200)}`;
 
-/** Answers a label at once, hostile words with a hostile answer, recordings with words. */
+/** Answers a label at once, hostile words with a hostile answer, and recordings with words. */
 async function startGateway(): Promise<string> {
   gateway = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -55,7 +55,7 @@ async function startGateway(): Promise<string> {
   return `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`;
 }
 
-/** One file for each attack of docs/security.md that a member can make with one. */
+/** Makes one file for each attack of docs/security.md that a member can make with a file. */
 async function hostileFiles(): Promise<{ readonly name: string; readonly bytes: Uint8Array }[]> {
   const avif = await sharp({ create: { width: 4000, height: 2950, channels: 3, background: "#8bc" } })
     .avif({ effort: 0, quality: 10 })
@@ -110,7 +110,7 @@ it("one member who does everything at once for a minute delays nobody past 3 s, 
   let attacks = 0;
   const attack = (): void => {
     const channel = dens[attacks % dens.length]!;
-    // In a thread of before, too: its history is read with each question.
+    // Older threads are attacked too, since their history is read with each question.
     const place = attacks % 3 === 0 ? (channel.threads()[0] ?? channel) : channel;
     const file = files[attacks % files.length]!;
     mallory.sends({
@@ -172,10 +172,10 @@ it("one member who does everything at once for a minute delays nobody past 3 s, 
   const waits = [...askedAt].map(([label, at]) => shown.get(label)! - at).toSorted((a, b) => a - b);
   const p95 = waits[Math.floor(waits.length * 0.95)]!;
   const answers = dens.flatMap((den) => [den, ...den.threads()].flatMap((place) => place.fromBot()));
-  // They were taken up, not all refused.
+  // Some attacks were answered: not all of them were refused.
   expect(answers.length).toBeGreaterThan(20);
   expect(p95).toBeLessThan(3000);
-  // Large pictures and long recordings are decoded in processes that end: 470 MB were measured, 1,150 with theirs.
+  // Other processes decode large pictures and long recordings, and end. Only the family includes them.
   expect(mostBytes).toBeLessThan(700_000_000);
   expect(mostBytesOfFamily).toBeLessThan(1_300_000_000);
 }, 180_000);

@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A bot in a process of its own whose clock can step, with a direct message on each platform and a channel. */
+/** Starts a bot whose clock can step, with a channel and with direct messages on each platform. */
 async function startWorld(settings: Readonly<Record<string, string>> = {}) {
   const [slack, discord, gateway, clock] = await Promise.all([
     createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) }),
@@ -56,7 +56,7 @@ async function startWorld(settings: Readonly<Record<string, string>> = {}) {
     clock,
     parley,
     general,
-    /** Asks on both platforms and by a command: labels `#<name>s`, `#<name>d` and `#<name>c`. */
+    /** Asks on both platforms and by a command, with the labels `#<name>s`, `#<name>d` and `#<name>c`. */
     ask(name: string) {
       const ts = ana.sends({
         channel: ana.directMessages,
@@ -67,7 +67,7 @@ async function startWorld(settings: Readonly<Record<string, string>> = {}) {
       said.push(ada.sends({ channel: direct, text: `hello #${name}d` }));
       ada.usesCommand("ask", { prompt: `hello #${name}c` }, { channel: general });
     },
-    /** The bot's messages, in their order in each place; without the prompt of a command. */
+    /** Returns the bot's messages in their order in each place, without a command's quoted prompt. */
     shown: () => [
       ...slack
         .directMessages(ana)
@@ -75,7 +75,7 @@ async function startWorld(settings: Readonly<Record<string, string>> = {}) {
         .map(({ body }) => body),
       ...[...direct.fromBot(), ...general.fromBot()].map(({ text }) => text.replace(/^> .*\n+/, "")),
     ],
-    /** Delivers the events of messages again. */
+    /** Delivers the events of the messages again. */
     redeliver: () => {
       slack.redeliver("message");
       for (const message of said) discord.redeliver(message);
@@ -101,7 +101,7 @@ describe("a clock that steps while answers stream", () => {
     const labels = ["#as", "#ad", "#ac"];
     const complete = () => labels.map((label) => world.shown().filter((text) => answers(text, label)).length);
     await expect.poll(complete, { timeout: 20_000 }).toEqual(labels.map(() => 1));
-    // What is delivered again is known, and the next question is answered after the first.
+    // Events that are delivered again are recognized, and the next question is answered after the first.
     world.redeliver();
     world.ask("b");
     labels.push("#bs", "#bd", "#bc");

@@ -6,11 +6,11 @@ import { basename, dirname, join, resolve } from "node:path";
 import { readDockerfile, type DockerStage } from "../support/dockerfile.ts";
 
 /**
- * What a Dockerfile makes, without a container: each stage is a folder, and its commands run in there as an
- * unprivileged user, with the folder of that user as its home and nothing of this machine's settings.
+ * What a Dockerfile makes, without a container. Each stage is a folder. Its commands run in there as an
+ * unprivileged user, whose home is the folder of that user, and with none of this machine's settings.
  */
 export interface Image {
-  /** What is `/` in the container. */
+  /** This folder is `/` in the container. */
   readonly root: string;
   readonly environment: Readonly<Record<string, string>>;
   /** Starts the image's command in its working folder, as its user. */
@@ -26,10 +26,10 @@ export interface RunningImage {
   readonly ended: Promise<number | null>;
 }
 
-/** `nobody`; where the tests do not run as root, their own user, which is unprivileged already. */
+/** The user `nobody`. Where the tests do not run as root, it is their own user. */
 const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** How this machine reaches the package registry; a build in a container is given the same. */
+/** This machine reaches the package registry with these settings; a build in a container gets the same. */
 const network = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"]
   .concat("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "npm_config_registry", "npm_config_cafile")
   .flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]] as const]));
@@ -38,7 +38,7 @@ const network = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_p
 export async function buildImage(file: string, context: string): Promise<Image> {
   const folder = await mkdtemp(join(tmpdir(), "parley-image-"));
   await chmod(folder, 0o755);
-  // In place of the base image.
+  // This folder takes the place of the base image.
   const bin = join(folder, "bin");
   const home = join(folder, "home");
   await mkdir(bin);
@@ -126,7 +126,7 @@ async function buildStage({ steps }: DockerStage, { root, roots, context, base }
   return { root, workdir, environment };
 }
 
-/** The contents of a folder, or a file: into the target where that is a folder. */
+/** Copies the contents of a folder, or a file. Where the target is a folder, the file goes into it. */
 async function copy(source: string, target: string, isIntoFolder: boolean): Promise<void> {
   const isFolder = (await stat(source)).isDirectory();
   const to = !isFolder && isIntoFolder ? join(target, basename(source)) : target;
@@ -158,7 +158,7 @@ async function own(path: string): Promise<void> {
   await eachBelow(path, (one) => chown(one, user.uid, user.gid));
 }
 
-/** Nobody but root may write there: the files belong to root, or the user has taken its own rights away. */
+/** Lets nobody but root write there: the files belong to root, or the user takes its own rights away. */
 async function makeReadOnly(folder: string): Promise<void> {
   await eachBelow(folder, async (one, mode) => {
     if (user.uid !== undefined) await chown(one, 0, 0);

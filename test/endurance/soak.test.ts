@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { findSoakProblems, runSoak } from "./soak/run-soak.ts";
 import { has } from "../support/requirements.ts";
 
-/** Of a process that has just started: its caches still fill. `bench/soak.ts` runs longer and allows less. */
+/** The caches of a new process still fill. `bench/soak.ts` runs longer and allows less growth. */
 const maxGrowth = 1.5;
 
 describe.skipIf(!has("redis"))("two processes with a shard each on one Redis, in many servers", () => {

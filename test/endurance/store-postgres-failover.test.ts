@@ -32,7 +32,7 @@ describe.skipIf(!has("postgres"))("a replica of Postgres that takes over", () =>
       await vi.waitFor(async () =>
         expect(await replica.query("SELECT FROM parley.entries WHERE space = 'slot'")).toHaveLength(1),
       );
-      // Acknowledged by the primary, and not replicated.
+      // The primary acknowledges this event, and the replica never gets it.
       await replica.kill();
       await store.inbox.accept(eventOf("late"));
       await primary.kill();

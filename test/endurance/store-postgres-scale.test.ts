@@ -12,7 +12,7 @@ import { eventOf, messageOf } from "../support/store-samples.ts";
 
 const count = 20_000;
 const changesAtOnce = 1000;
-// More than Postgres makes a plan for each execution before it keeps one for all.
+// Postgres makes a plan for each of the first executions. After so many turns it keeps one plan for all.
 const turns = 30;
 
 const openEvent = (n: number): BackendChange[] => {
@@ -45,7 +45,7 @@ describe.skipIf(!has("postgres"))("Postgres with many open events", () => {
         );
         return Number(row?.["rows"]);
       };
-      /** Of `work` on a store of its own: the end of a connection adds what it has counted. */
+      /** Returns how many rows `work` reads on its own store. The counts arrive when the connection ends. */
       const rowsReadBy = async (work: (store: Store) => Promise<void>) => {
         await server.query("SELECT pg_stat_reset()");
         const store = await openStore(url, { log: silentLog });
@@ -58,12 +58,12 @@ describe.skipIf(!has("postgres"))("Postgres with many open events", () => {
       };
 
       const forNothing = await rowsReadBy(async () => {});
-      // A start reads each of them a few times.
+      // A start reads each event a few times.
       expect(forNothing).toBeLessThan(count * 10);
       const forTurns = await rowsReadBy(async ({ inbox, conversations }) => {
         for (let n = 0; n < turns; n += 1) {
           const key = `test:turn/${n}`;
-          // One that another process has accepted.
+          // Another process has accepted this event.
           expect(await inbox.lookUp([`many:${n}`])).toHaveLength(1);
           await inbox.accept(eventOf(key, "test:1"));
           await inbox.claimTurn({ keys: [key], address: {}, attempts: 1 });

@@ -24,7 +24,7 @@ describe.skipIf(!has("postgres"))("deleted text in the files of Postgres' tables
     await server.remove();
   });
 
-  /** Not those of the write-ahead log, which the server keeps for a while. */
+  /** The write-ahead log does not count, since the server keeps it for a while. */
   const isInTables = async () => {
     await server.query("CHECKPOINT");
     return (await vi.waitFor(() => bytesOfFolder(join(server.folder, "data", "base")))).includes(secret);

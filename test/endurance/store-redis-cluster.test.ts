@@ -33,7 +33,7 @@ describe.skipIf(!has("redis"))("with a cluster of three primaries and their repl
     const persist = (work: () => Promise<unknown>) => vi.waitFor(work, { timeout: 60_000, interval: 20 });
     const writer = (async () => {
       for (let n = 0; !end.signal.aborted; n++) {
-        // Retried under the same id, as a turn is.
+        // It is tried again under the same id, as a turn is.
         await persist(() => store.conversations.append(id, messageOf(`m${n}`)));
         acknowledged.push(`m${n}`);
         const event = eventOf(freshId());
@@ -84,7 +84,7 @@ describe.skipIf(!has("redis"))("with a cluster of three primaries and their repl
       onTestFinished(() => replica?.resume());
       const event = eventOf(freshId());
       await expect(store.inbox.accept(event)).rejects.toMatchObject(unavailable);
-      // Another process finds it there, and its own earlier write is confirmed already.
+      // Another process finds the event there. It refuses too, although its own earlier write is confirmed.
       await expect(other.inbox.accept(event)).rejects.toMatchObject(unavailable);
       replica?.resume();
       await expect.poll(() => other.inbox.accept(event)).toBe("duplicate");

@@ -19,7 +19,7 @@ describe.skipIf(!has("redis"))("deleted text in the append-only file of Redis", 
     lines.length = 0;
     server = await startRedis();
     client = createClient({ url: server.url });
-    // Reconnects by itself.
+    // The client reconnects by itself.
     client.on("error", () => {});
     await client.connect();
     store = await open();
@@ -32,14 +32,14 @@ describe.skipIf(!has("redis"))("deleted text in the append-only file of Redis", 
     await server.remove();
   });
 
-  /** Every entry delays the server's child by that much. */
+  /** Each entry delays the server's child process by so many microseconds. */
   const slowDown = (microseconds: number) =>
     client.sendCommand(["CONFIG", "SET", "rdb-key-save-delay", String(microseconds)]);
   const persistence = () => client.info("persistence");
   const whenRewriting = () =>
     vi.waitUntil(async () => (await persistence()).includes("aof_rewrite_in_progress:1"), { timeout: 5000 });
   const isInFiles = async () =>
-    // A file that goes while it is read is read anew.
+    // A file may go while it is read, so the folder is then read anew.
     (await vi.waitFor(() => bytesOfFolder(server.folder))).includes(secret);
   const whenGone = () => vi.waitUntil(async () => !(await isInFiles()), { timeout: 10_000, interval: 50 });
   const isPending = async () => (await client.exists("parley:scrub")) === 1;
@@ -49,7 +49,7 @@ describe.skipIf(!has("redis"))("deleted text in the append-only file of Redis", 
     await client.bgSave();
     await slowDown(0);
     await store.erasure.deleteConversation("test:1");
-    // The snapshot holds it too, until the next one.
+    // The snapshot holds the text too, until the next one.
     await vi.waitUntil(async () => !(await isPending()), { timeout: 10_000 });
     await client.bgSave();
     await whenGone();

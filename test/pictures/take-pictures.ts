@@ -1,6 +1,6 @@
 /**
- * Takes the pictures of the README, docs/page.png and docs/dashboard.png, of the real page in Chromium. A scripted
- * gateway answers: `npm run pictures`.
+ * Takes the pictures of the README, docs/page.png and docs/dashboard.png, of the real page in Chromium. A
+ * scripted gateway answers. The command is `npm run pictures`.
  */
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -14,7 +14,7 @@ import { answerAfter, field, say, startPageStory } from "../e2e/web/page-story.t
 
 const docs = path.resolve(import.meta.dirname, "..", "..", "docs");
 const viewport = { width: 1280, height: 860 };
-/** Colours of a picture that is stored: enough for a page without photographs. */
+/** A stored picture has so many colours, which is enough for a page without photographs. */
 const colours = 128;
 
 const boat = await sharp(
@@ -113,7 +113,7 @@ try {
   await closeWindows();
 }
 
-/** A process that has just started has no past: an hour is made up, and the path of the store is a usual one. */
+/** Makes up a day of figures, since a new process has none, and shows a usual path of the store. */
 function withHistory(data: DashboardData): DashboardData {
   const now = Math.floor(Date.parse(data.time) / 60_000) * 60;
   const wave = (index: number, length: number): number =>
@@ -170,7 +170,7 @@ function lastQuestion(body: string): string {
   return JSON.stringify(messages.at(-1)?.content ?? "");
 }
 
-/** Stores what the window shows, with few colours: the file is small. */
+/** Stores what the window shows. It keeps few colours, so that the file is small. */
 async function keep(page: Page, name: string): Promise<void> {
   const shot = await page.screenshot();
   const bytes = await sharp(shot).png({ palette: true, colours, compressionLevel: 9, effort: 10 }).toBuffer();

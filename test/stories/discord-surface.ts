@@ -15,7 +15,7 @@ export interface DiscordSurface extends Surface {
   readonly discord: DiscordSimulator;
 }
 
-/** @see {@link Surface} */
+/** Starts a {@link DiscordSurface}. */
 export async function startDiscordSurface(options: SurfaceOptions = {}): Promise<DiscordSurface> {
   const { settings, models } = options;
   let simulator: DiscordSimulator | undefined;
@@ -23,7 +23,7 @@ export async function startDiscordSurface(options: SurfaceOptions = {}): Promise
   const discordOf = (): DiscordSimulator => simulator!;
   const storyOf = (): Story => started!;
 
-  /** What people have written, by id. */
+  /** The messages that people have written, by id. */
   const messages = new Map<string, SimMessage>();
   const messageOf = ({ id }: { readonly id: string }): SimMessage => messages.get(id)!;
   const handleOf = ({ id }: { readonly id: string }): ChannelHandle => discordOf().handle(id);
@@ -221,7 +221,7 @@ export async function startDiscordSurface(options: SurfaceOptions = {}): Promise
   return surface;
 }
 
-/** All that can be read in a message. */
+/** Returns all that can be read in a message. */
 function toWords({ text, smallPrint }: Shown): string {
   return `${text}\n${smallPrint}`;
 }

@@ -36,7 +36,7 @@ tell(eachPlatform, ({ begin }) => {
   it("a long recording is transcribed in parts, with progress, and its words come as a file with times", async () => {
     const { model, person, direct, everSent } = await begin();
     const ada = person("Ada");
-    // A gateway takes longer to hear than the half second after which a status is shown.
+    // The gateway takes longer than a status waits, so progress is shown.
     model.hears("These are the words of one part. ".repeat(30).trim(), { takesMs: 300 });
     model.answers("Noted.");
     const { place } = await ada.asks(direct(ada), "", toFiles({ "meeting.wav": makeLongWav(1210) }));
@@ -59,7 +59,7 @@ tell(eachPlatform, ({ begin }) => {
   });
 });
 
-// How files are read is the same wherever they come from.
+// Files are read in the same way wherever they come from.
 tell(["Slack by socket"], ({ begin }) => {
   it("what was left out is said, and why a file was not read", async () => {
     const { person, direct } = await begin();

@@ -42,7 +42,7 @@ const failure = (status: number, message: string, code: string, headers = {}): S
   body: JSON.stringify({ error: { message, type: code, code } }),
 });
 
-/** A gateway in trouble, and what is said of it at each place. `begins`: only a question shows it. */
+/** A gateway in trouble, and what is said of it at each place. With `begins`, only a question shows it. */
 interface Trouble {
   readonly name: string;
   readonly list?: ScriptedAnswer;
@@ -50,15 +50,15 @@ interface Trouble {
   readonly settings?: Readonly<Record<string, string>>;
   readonly isDead?: true;
   readonly begins?: "at a question";
-  /** The list of models does not show that it is over. */
+  /** The list of models does not show that the trouble is over. */
   readonly ends?: "with an answer";
-  /** Shown below the question before that. */
+  /** This is shown below the question before the failure. */
   readonly status?: RegExp;
-  /** After the gateway's address. */
+  /** This stands after the gateway's address. */
   readonly terminal: string;
-  /** On the page, before anybody asks. */
+  /** The page shows this before anybody asks. */
   readonly banner: string;
-  /** Below the question. */
+  /** This stands below the question. */
   readonly chatSays: string;
   readonly doctor: string;
   /** The state of the gateway in `/admin`. */
@@ -151,7 +151,7 @@ interface Told {
   readonly gateway: ScriptedGateway;
   readonly clock: ReturnType<typeof createFlowingClock>;
   readonly environment: Readonly<Record<string, string>>;
-  /** Nothing is wrong any more. */
+  /** Ends the trouble. */
   mend(): void;
 }
 
@@ -240,7 +240,7 @@ describe.each(troubles)("a gateway in trouble: $name", (trouble) => {
 
     if (trouble.isDead === true) return;
     told.mend();
-    // Otherwise nobody asks: it is looked for.
+    // If a question does not end the trouble, nobody asks: Parley looks by itself whether it is over.
     if (trouble.ends === "with an answer") await send(page, "And now?");
     await clock.passing(banner.waitFor({ state: "detached" }));
     expect(parley.troubles()).toEqual([]);

@@ -11,7 +11,7 @@ const prices = {
   }),
 };
 
-/** Resolves to the words that this person reads alone, once there are such. */
+/** Resolves to the message that only this person reads and that contains the words, once it is there. */
 async function readsAlone({ privately }: Surface, person: Somebody, place: Place, words: string) {
   const found = () => privately(person, place).findLast(({ text }) => text.includes(words));
   await expect.poll(() => found() !== undefined, { message: words }).toBe(true);

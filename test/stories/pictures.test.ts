@@ -9,7 +9,7 @@ let eve: ReturnType<Surface["person"]>;
 const withFiles = (place: Place) => place.shown().filter(({ files }) => files.length > 0);
 const withButtons = (place: Place) => place.shown().filter(({ buttons }) => buttons.length > 0);
 
-/** The picture that a change was made from. */
+/** Returns the picture that a change was made from. */
 function sourceOf(messages: readonly SentMessage[] | undefined): Buffer | undefined {
   const content = messages?.at(-1)?.content;
   const part = typeof content === "string" ? undefined : content?.find(({ type }) => type === "image_url");
@@ -17,12 +17,12 @@ function sourceOf(messages: readonly SentMessage[] | undefined): Buffer | undefi
   return base64 === undefined ? undefined : Buffer.from(base64, "base64");
 }
 
-/** Uses `/imagine`; resolves to the answer, when its pictures are shown too. */
+/** Uses `/imagine`. Resolves to the answer when its pictures are shown too. */
 async function draws({ person, channel, ...surface }: Surface, options: object = {}) {
   const [ada, bo] = [person("Ada"), person("Bo")];
   const general = channel("general", [ada, bo]);
   await ada.uses("imagine", { prompt: "a red fox", ...options }, general);
-  /** The `count`th answer with buttons. */
+  /** Resolves to the `count`th answer with buttons. */
   const answered = async (count: number): Promise<Shown> => {
     await expect.poll(() => [withFiles(general).length, withButtons(general).length]).toEqual([count, count]);
     await surface.idle();

@@ -3,7 +3,7 @@ import { fixture } from "../fixtures/fixtures.ts";
 import type { Surface } from "./surface.ts";
 import { eachPlatform, tell } from "./tell.ts";
 
-/** A thread that people had before. */
+/** Makes a thread in which people talked before Parley came. */
 function people({ person, channel, thread }: Surface) {
   const [ada, bo] = [person("Ada"), person("Bo")];
   const general = channel("ops", [ada, bo]);

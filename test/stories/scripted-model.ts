@@ -29,34 +29,34 @@ export interface ListedModel {
 
 /** What the models of a story say, and what they were asked. */
 export interface ScriptedModel {
-  /** Answers to the next requests; the last one repeats. Default: "I heard: " and the last message. */
+  /** Sets the next answers; the last one repeats. The default is "I heard: " and the last message. */
   answers(...texts: string[]): void;
-  /** What every recording is transcribed to from now on. Default: "the words of the note". */
+  /** Sets the transcript of every later recording. The default is "the words of the note". */
   hears(text: string, how?: { readonly takesMs?: number }): void;
-  /** Until it is called with `true`, the gateway drops every connection. */
+  /** With `false`, the gateway drops every connection until this is called with `true`. */
   setGatewayUp(isUp: boolean): void;
-  /** While it was called with `true`, the gateway refuses what it is asked, for a reason that no second attempt changes. */
+  /** While this is `true`, the gateway refuses every question for a reason that a retry does not change. */
   setRefusing(isRefusing: boolean): void;
-  /** While it was called with `true`, answers of the model end at their length limit. */
+  /** While this is `true`, answers of the model end at their length limit. */
   setCut(isCut: boolean): void;
   /** The next request is refused as one too many, until so many seconds have passed. */
   isBusyFor(seconds: number): void;
   /** The gateway accepts chat requests whose last message contains this text, and answers none of them. */
   keepsWaiting(text: string): void;
-  /** While it was called with `true`, answers of the model begin with `text`, by default "Half", and do not end. */
+  /** While this is `true`, answers of the model begin with `text` (by default "Half") and do not end. */
   setStalled(isStalled: boolean, text?: string): void;
-  /** The messages of each chat request, in order of the requests. */
+  /** Returns the messages of each chat request, in order of the requests. */
   chats(): SentMessage[][];
-  /** The text of each message of one chat request, without system messages. */
+  /** Returns the text of each message of one chat request, without system messages. */
   said(index: number): string[];
-  /** The system messages of one chat request. */
+  /** Returns the system messages of one chat request. */
   system(index: number): string;
-  /** The chat requests. */
+  /** Returns the chat requests. */
   asked(): ChatRequest[];
   requestsTo(path: string): SeenRequest[];
 }
 
-/** {@link ScriptedModel}, and the gateway's side of it. */
+/** A {@link ScriptedModel} with the gateway's side of it. */
 export interface ModelScript extends ScriptedModel {
   respond(request: SeenRequest): ScriptedAnswer;
   /** Forgets what was scripted, and the requests before. */
@@ -70,7 +70,7 @@ const usualModels: readonly ListedModel[] = [
   "story/whisper",
 ].map((id) => ({ id }));
 
-/** @param requests of the gateway that this answers for */
+/** Creates a {@link ModelScript} that answers these requests of the gateway. */
 export async function createModelScript(
   requests: () => readonly SeenRequest[],
   models: readonly ListedModel[] = usualModels,
@@ -87,7 +87,7 @@ export async function createModelScript(
   });
   let script = fresh();
   let first = 0;
-  /** Each picture is another one: bytes after the end of a PNG are ignored. */
+  /** Bytes after the end of a PNG are ignored, so each picture gets different ones. */
   const base = await fixture("picture.png");
   let drawn = 0;
   const pictures = (count: number): string[] =>
@@ -174,13 +174,13 @@ function json(body: unknown): ScriptedAnswer {
   return { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
 }
 
-/** The beginning comes at once, the rest after a time. */
+/** The beginning of the answer comes at once, the rest after a time. */
 function slowly(body: unknown, ms: number): ScriptedAnswer {
   const whole = json(body);
   return ms === 0 ? whole : { ...whole, body: `\n\n${String(whole.body)}`, eventEveryMs: ms };
 }
 
-/** An answer as deltas of some words each. */
+/** Makes a stream whose deltas carry some words each. */
 function toStream(text: string, { isWhole = true, finish = "stop" } = {}): ScriptedAnswer {
   const pieces = text.match(/[\s\S]{1,200}/g) ?? [];
   const chunks = [
@@ -195,7 +195,7 @@ function toStream(text: string, { isWhole = true, finish = "stop" } = {}): Scrip
   return isWhole ? { body: `${lines.join("")}data: [DONE]\n\n` } : { body: lines[0] ?? "", after: "hang" };
 }
 
-/** A picture as the answer of a chat model. */
+/** Makes an answer of a chat model that is a picture. */
 function drawnInChat(base64: string): ScriptedAnswer {
   const images = [{ type: "image_url", image_url: { url: `data:image/png;base64,${base64}` } }];
   const message = { role: "assistant", content: "", images };
@@ -208,7 +208,7 @@ function drawnInChat(base64: string): ScriptedAnswer {
   });
 }
 
-/** The text of a message; other parts by their type in angle brackets. */
+/** Returns the text of a message. Other parts appear as their type in angle brackets. */
 function textOf({ content }: SentMessage): string {
   return typeof content === "string"
     ? content

@@ -19,7 +19,7 @@ interface SlackPlace extends Place {
   readonly thread: string | undefined;
 }
 
-/** @see {@link Surface} */
+/** Starts a {@link SlackSurface}. */
 export async function startSlackSurface(
   mode: SlackMode,
   { settings, models }: SurfaceOptions = {},
@@ -42,9 +42,9 @@ export async function startSlackSurface(
     slackOf()
       .transcriptOf(channel)
       .filter((message) => message.author === "Parley" && message.thread === thread)
-      // Slack keeps what said that a command is worked on, for its caller, beside the answer.
+      // For its caller, Slack keeps the notice that a command is worked on beside the answer. It is left out.
       .filter(({ onlyFor, text }) => onlyFor === undefined || !text.startsWith("Working on it"));
-  /** In all threads of the direct messages. */
+  /** Returns what the bot said in all threads of the direct messages. */
   const saidDirectly = ({ id }: Somebody): Shown[] => {
     const { directMessages } = people.get(id)!;
     const messages = slackOf().transcriptOf(directMessages);
@@ -52,7 +52,7 @@ export async function startSlackSurface(
       .filter(({ author }) => author === "Parley")
       .map((message) => toShown(message, toPlace(directMessages, message.thread)));
   };
-  /** Places are made here alone. */
+  /** Only this module makes places, so the cast is right. */
   const whereOf = (place: Place): SlackPlace => place as SlackPlace;
   const isDirect = ({ channel }: SlackPlace): boolean => !channels.has(channel);
 
@@ -119,7 +119,7 @@ export async function startSlackSurface(
           return void somebody.writes(place, `/${command} ${text}`, { mention: true });
         if (Object.keys(files).length === 0)
           return void (await person.usesCommand(`/${command}`, text, where));
-        // Files are given in the form alone.
+        // Only the form takes files.
         await person.usesCommand(`/${command}`, "", where);
         await slackOf().waitFor("the form", () => person.modal());
         const filled = Object.entries(values).map(([name, value]) => [toLabel(name), value] as const);
@@ -282,7 +282,7 @@ export async function startSlackSurface(
   return surface;
 }
 
-/** Options whose value is written without their name. */
+/** The values of these options are written without their names. */
 const positional = new Set(["prompt", "message", "search", "command", "what"]);
 
 const mediaTypes: Readonly<Record<string, string>> = {
@@ -303,7 +303,7 @@ function toLabel(name: string): string {
   return `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
 }
 
-/** The small print is a part of all text. */
+/** The text of a message includes its small print, which this removes. */
 function withoutEnd(text: string, smallPrint: string): string {
   return text.endsWith(smallPrint) ? text.slice(0, -smallPrint.length).trimEnd() : text;
 }

@@ -36,7 +36,7 @@ tell(eachPlatform, ({ begin }) => {
     const surface = await begin();
     const { model, shows, idle, threadOf } = surface;
     const { ada, mia, general } = await people(surface);
-    // The end may be the beginning of a picture, and is not shown before it is known.
+    // The end of this text may begin a picture, so it is held back until that is known.
     model.setStalled(true, "Half ![of a");
     const thread = await threadOf(ada.writes(general, "Tell me everything.", { mention: true }));
     const growing = await shows(thread, ({ buttons }) => buttons.includes("Stop"));
@@ -66,7 +66,7 @@ tell(eachPlatform, ({ begin }) => {
     await expect.poll(() => publicly().length).toBe(1);
     expect(publicly()).toMatchObject([{ id: before[0]!.id, buttons: ended }]);
     expect(model.said(1)).toEqual(["Why?"]);
-    // To remove the surplus is not to delete the answer.
+    // The surplus messages were removed, but the answer must not count as deleted.
     model.answers("Third. ".repeat(1400));
     await ada.presses("Regenerate", publicly()[0]!);
     await expect.poll(() => publicly().length).toBeGreaterThan(1);

@@ -1,9 +1,9 @@
 import type { ListedModel, ScriptedModel } from "./scripted-model.ts";
 
-/** Where stories are told. */
+/** The places where stories are told. */
 export type SurfaceName = "Discord" | "Slack by socket" | "Slack by HTTP";
 
-/** How many times sooner what Parley waits for is over, where a story does not tell of time itself. */
+/** Parley's waits are so many times shorter, where a story is not about time itself. */
 export const haste = 8;
 
 /** A file that somebody sends. */
@@ -15,7 +15,7 @@ export interface SentFile {
 /** A channel, direct messages or a thread. */
 export interface Place {
   readonly id: string;
-  /** The bot's messages here, oldest first, with those that only one person sees; without those in threads below it. */
+  /** Returns the bot's messages here, oldest first: private ones too, but none of the threads below. */
   shown(): Shown[];
 }
 
@@ -54,17 +54,17 @@ export interface SeenInput {
   readonly choices: readonly string[];
 }
 
-/** A question that was answered: in a channel in a thread that it opens. */
+/** A question that was answered. In a channel, the answer is in a thread that the question opens. */
 export interface Talk {
   readonly said: Said;
-  /** Where the conversation goes on. */
+  /** The conversation goes on here. */
   readonly place: Place;
   readonly answer: Shown;
 }
 
 /** How a message is written. */
 export interface Writing {
-  /** With a mention of the bot. */
+  /** Whether it mentions the bot. */
   readonly mention?: boolean;
   readonly files?: readonly SentFile[];
 }
@@ -76,12 +76,12 @@ export interface Somebody {
   writes(place: Place, text: string, how?: Writing): Said;
   /** Writes to the bot, with a mention where it needs one, and waits for the end of the answer. */
   asks(place: Place, text: string, files?: readonly SentFile[]): Promise<Talk>;
-  /** Changes a message; a mention in it stays. `adds`: a mention comes to it. */
+  /** Changes a message. A mention in it stays, and `adds` adds one. */
   edits(said: Said, text: string, how?: { readonly adds?: boolean }): void;
   deletes(said: Said): void;
-  /** Somebody else's link preview comes to a message: a change that is no edit. */
+  /** Adds a link preview of another app to a message. The platform reports a change that is no edit. */
   getsPreview(said: Said): void;
-  /** Uses a command, in Slack's threads by writing it after a mention. Files by the name of their option. */
+  /** Uses a command. In Slack's threads it is written after a mention. Files go by their option's name. */
   uses(
     command: string,
     options: Readonly<Record<string, string | number | boolean>>,
@@ -92,22 +92,22 @@ export interface Somebody {
   usesOn(label: string, said: Said): Promise<void>;
   /** Presses a button, or chooses what has this label in a message's select. */
   presses(label: string, shown: Shown): Promise<void>;
-  /** The form that opened after the last command or press. */
+  /** Resolves to the form that opened after the last command or press. */
   form(): Promise<SeenInput[]>;
-  /** Fills in the form and submits it. Choices by their label. */
+  /** Fills in the form and submits it. Choices are given by their label. */
   submits(values: Readonly<Record<string, string>>): Promise<void>;
 }
 
-/** What settings are made of, before Parley starts. */
+/** The people and places that settings may name, before Parley starts. */
 export interface Town {
-  /** `isManager`: may change the settings of the server or workspace. */
+  /** Returns somebody new. With `isManager` they may change the settings of the server or workspace. */
   readonly person: (
     name: string,
     how?: { readonly locale?: string; readonly isManager?: boolean },
   ) => Somebody;
-  /** A channel with these people, and all who come later on Discord. */
+  /** Returns a channel with these people. On Discord all who come later are in it too. */
   readonly channel: (name: string, people: readonly Somebody[]) => Place;
-  /** As rules name them: `slack:user:U1`. */
+  /** Returns the name of a person in access rules, such as `slack:user:U1`. */
   readonly userTerm: (person: Somebody) => string;
   readonly channelTerm: (channel: Place) => string;
 }
@@ -116,46 +116,46 @@ export interface Town {
 export interface Surface extends Town {
   readonly name: SurfaceName;
   readonly model: ScriptedModel;
-  /** Direct messages. */
+  /** Returns the direct messages of a person with the bot. */
   readonly direct: (person: Somebody) => Place;
-  /** What only this person sees in the place, and the bot's direct messages to them. */
+  /** Returns what only this person sees in the place, and the bot's direct messages to them. */
   readonly privately: (person: Somebody, place: Place) => Shown[];
-  /** A thread that somebody began, below a message of theirs with this text. */
+  /** Begins a thread below a message of this person with this text. */
   readonly thread: (channel: Place, person: Somebody, text: string) => Place;
-  /** Where an answer to a message would be, thread or not. */
+  /** Returns the place where an answer to a message would be, whether it is a thread or not. */
   readonly below: (said: Said) => Place;
-  /** Where the answer to a message in a channel comes. */
+  /** Resolves to the place of the answer to a message in a channel. */
   readonly threadOf: (said: Said) => Promise<Place>;
-  /** The last thread that a command has opened in a channel. */
+  /** Resolves to the last thread that a command has opened in a channel. */
   readonly opened: (channel: Place) => Promise<Place>;
-  /** Another app writes in a thread. Returns how it changes its message. */
+  /** Lets another app write in a thread. Returns a function that changes its message. */
   readonly appWrites: (place: Place, app: string, title: string) => (title: string) => void;
-  /** Somebody with rights deletes a message, the bot's too. */
+  /** Lets somebody with the rights for it delete a message, which may be the bot's. */
   readonly removes: (place: Place, id: string) => void;
   readonly removesChannel: (channel: Place) => void;
-  /** The platform delivers a message again that it has delivered. */
+  /** Lets the platform deliver a message again. */
   readonly redelivers: (said: Said) => void;
-  /** The first message of the bot in a place that `is` accepts, once the platform has it. */
+  /** Resolves to the first message of the bot in a place that `is` accepts, once the platform has it. */
   readonly shows: (place: Place, is: string | ((shown: Shown) => boolean)) => Promise<Shown>;
-  /** The bot's messages in a place, once there are so many and no turn is under way. */
+  /** Resolves to the bot's messages in a place, once there are so many and no turn is under way. */
   readonly settled: (place: Place, count?: number) => Promise<Shown[]>;
   /** Waits until no turn is under way. */
   readonly idle: () => Promise<void>;
   /** Whether the store's files contain a text. */
   readonly isKept: (text: string) => Promise<boolean>;
-  /** Waits until the store's files no longer contain a text. */
+  /** Waits until the store's files do not contain a text. */
   readonly gone: (text: string) => Promise<void>;
-  /** What Parley has sent to the platform, whatever is shown of it now. */
+  /** Returns what Parley has sent to the platform, whatever is shown of it now. */
   readonly everSent: () => string;
   readonly restart: (during?: () => void) => Promise<void>;
-  /** Ready for the next story. @throws Error when the platform found fault with Parley */
+  /** Makes the surface ready for the next story. @throws Error when the platform found fault with Parley */
   readonly reset: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** How a surface is started. */
+/** The options of a surface. */
 export interface SurfaceOptions {
-  /** May be made of people and places. */
+  /** The settings may depend on people and places. */
   readonly settings?:
     | Readonly<Record<string, string>>
     | ((town: Town) => Readonly<Record<string, string>>)

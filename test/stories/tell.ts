@@ -3,19 +3,19 @@ import { startDiscordSurface } from "./discord-surface.ts";
 import { startSlackSurface } from "./slack-surface.ts";
 import type { Surface, SurfaceName, SurfaceOptions } from "./surface.ts";
 
-/** What a story is told with. */
+/** A story is told with this. */
 export interface Stage {
-  /** The surface of this file. Stories on it have people and channels of their own. */
+  /** Returns the surface of this file. Stories on it have people and channels of their own. */
   readonly begin: () => Promise<Surface>;
-  /** One for this story alone, closed when it ends. */
+  /** Starts a surface for this story alone and closes it when the story ends. */
   readonly start: (options: SurfaceOptions) => Promise<Surface>;
 }
 
 export const everySurface: readonly SurfaceName[] = ["Discord", "Slack by socket", "Slack by HTTP"];
-/** Over HTTP Slack delivers the same: what Slack itself has is told over its socket. */
+/** Slack delivers the same over HTTP. Stories that need Slack only once use its socket. */
 export const eachPlatform: readonly SurfaceName[] = ["Discord", "Slack by socket"];
 
-/** Tells stories once over each surface. One Parley runs for all that take it with `begin`. */
+/** Tells stories once over each surface. All that take it with `begin` share one Parley. */
 export function tell(
   names: readonly SurfaceName[],
   stories: (stage: Stage) => void,

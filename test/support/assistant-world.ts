@@ -39,7 +39,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** How long turns run before their time is passed, in real milliseconds, and by how much in each further one. */
+/** Turns run for so many real milliseconds before their time is passed in steps of `stepMs`. */
 const patienceMs = 20;
 const stepMs = 250;
 
@@ -51,59 +51,59 @@ export interface World {
   readonly history: ConversationHistory;
   readonly gateway: ReturnType<typeof createFakeGateway>;
   readonly platform: ReturnType<typeof createFakePlatform>;
-  /** Begins at the time of this process; the store's own clock is the system's. */
+  /** The clock begins at the time of this process. The store's own clock is the system's. */
   readonly clock: ManualClock;
-  /** A second assistant on the same store, as after a restart. */
+  /** Creates a second assistant on the same store, as after a restart. */
   restart(options?: { readonly rules?: Partial<AccessRules> }): Assistant;
   /** Lets time pass until something is done. */
   passingTime<T>(work: Promise<T>): Promise<T>;
-  /** Resolves when no assistant of this world has anything left to do; time passes meanwhile. */
+  /** Resolves when no assistant of this world has anything left to do. Time passes meanwhile. */
   settled(): Promise<void>;
   /** Hands an event in and waits until it is answered. */
   answered<T extends IncomingEvent>(event: T): Promise<T>;
   /** Sends a message and waits until it is answered. */
   ask(text: string, more?: Partial<IncomingMessage>): Promise<IncomingMessage>;
-  /** Leaves events as a process that died did: accepted, and begun so often in the reply `message` of the conversation. */
+  /** Leaves accepted events as a dead process did: begun `attempts` times, in the reply `message`. */
   leaveBegun(
     events: readonly IncomingEvent[],
     how?: { readonly message?: number; readonly attempts?: number },
   ): Promise<void>;
   /** Resumes open turns, here or as after a restart, and waits for them. Resolves to how many there were. */
   recover(by?: Assistant): Promise<number>;
-  /** A button of a reply; default of the last. */
+  /** Returns a button of a reply. The default is the last reply. */
   button(kind: ReplyActionKind, reply?: number): ReplyAction;
-  /** What the gateway answers with from now on. */
+  /** Sets what the gateway answers from now on. */
   answerWith(text: string, usage?: Partial<Usage>): void;
-  /** The answers begin with these words and hang until their requests are aborted. */
+  /** Lets answers begin with these words and hang until their requests are aborted. */
   hang(text: string): void;
-  /** Holds requests to the gateway until they are released, those to come too. */
+  /** Holds all requests to the gateway, later ones too, until they are released. */
   hold(): { count(): number; release(): void };
-  /** What is stored of a conversation, as lines. */
+  /** Resolves to what is stored of a conversation, as lines. */
   log(conversationId?: string): Promise<string[]>;
   close(): Promise<void>;
 }
 
-/** What {@link createWorld} makes. */
+/** The options of {@link createWorld}. */
 export interface WorldOptions {
   readonly files?: Readonly<Record<string, Uint8Array>>;
   readonly models?: readonly Model[];
-  /** By model. */
+  /** The prices by model. */
   readonly prices?: Readonly<Record<string, ModelPrice>>;
   readonly rules?: Partial<AccessRules>;
   readonly spending?: Partial<SpendingOptions>;
-  /** Default: the assistant's own. */
+  /** The default is the assistant's own. */
   readonly room?: { readonly maxMessages: number; readonly maxChars: number };
-  /** Patterns. Default: all. */
+  /** The patterns of allowed models. The default allows all. */
   readonly allowedModels?: readonly string[];
-  /** A client of a scripted server. Default: a fake that repeats what it is asked. */
+  /** A client of a scripted server. The default is a fake that repeats what it is asked. */
   readonly client?: Gateway;
-  /** Beside those of `commands/`. */
+  /** These commands come on top of those of `commands/`. */
   readonly commands?: readonly Command[];
-  /** Unix ms at which the clock stands first. Default: now. */
+  /** The clock starts at this time, in Unix ms. The default is now. */
   readonly startAt?: number;
 }
 
-/** The real assistant on a real store, between a fake platform and a fake gateway. */
+/** Creates the real assistant on a real store, between a fake platform and a fake gateway. */
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const folder = await makeFastFolder("parley-assistant-");
   const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
@@ -158,7 +158,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const startedAt = performance.now();
     while (!state.isDone) {
       await new Promise((resolve) => setTimeout(resolve, 1));
-      // What the store and the files take is not waiting.
+      // While the store and the files are at work, no time needs to pass.
       if (clock.waiting() > 0 && performance.now() - startedAt > patienceMs) await clock.advance(stepMs);
     }
     return await work;

@@ -11,8 +11,8 @@ function box(id: string, ...contents: readonly (readonly number[] | Uint8Array)[
 const silentAac = [0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0x80];
 
 /**
- * An M4A of silent AAC frames at 44.1 kHz whose headers claim ten seconds: 465,000 frames (4 MB) are three hours. The
- * tables stand behind the sound, so that a decoder gets all of it at once.
+ * Makes an M4A of silent AAC frames at 44.1 kHz whose headers claim ten seconds. With 465,000 frames (4 MB)
+ * it lasts three hours. The tables stand behind the sound, so that a decoder gets all of it at once.
  */
 export function m4aBomb(frames: number): Buffer {
   const ftyp = box("ftyp", ascii("M4A "), u32(0), ascii("M4A isom"));
@@ -51,7 +51,7 @@ export function m4aBomb(frames: number): Buffer {
   );
   const mdhd = box("mdhd", u32(0), u32(0), u32(0), claimed, u16(0x55c4), u16(0));
   const hdlr = box("hdlr", u32(0), u32(0), ascii("soun"), u32(0), u32(0), u32(0), [0]);
-  // An ES descriptor with a decoder configuration of MPEG-4 audio: AAC-LC, 44.1 kHz, stereo.
+  // This is an ES descriptor with a decoder configuration of MPEG-4 audio: AAC-LC, 44.1 kHz, stereo.
   const decoder = [4, 17, 0x40, 0x15, 0, 0, 0, ...u32(128_000), ...u32(128_000), 5, 2, 0x12, 0x10];
   const esds = box("esds", u32(0), [3, 3 + decoder.length + 3, 0, 1, 0], decoder, [6, 1, 2]);
   const mp4a = box(
@@ -81,10 +81,10 @@ export function m4aBomb(frames: number): Buffer {
   return Buffer.concat([ftyp, mdat, box("moov", mvhd, trak)]);
 }
 
-/** A FLAC file of constant blocks: each frame of 40 bytes is 65,535 samples of eight channels, 2 MB when decoded. */
+/** Makes FLAC of constant blocks. A frame of 40 bytes decodes to 65,535 samples of eight channels. */
 export function flacBomb(frames: number): Buffer {
   const rate = 44_100;
-  // Sample rate (20 bits), channels - 1 (3), bits - 1 (5), upper bits of the number of samples (4).
+  // The bits are: sample rate (20), channels - 1 (3), bits - 1 (5), upper bits of the number of samples (4).
   const packed = [
     rate >>> 12,
     (rate >>> 4) & 255,
@@ -129,7 +129,7 @@ function crc(bytes: readonly number[], bits: 8 | 16, polynomial: number): number
   return value;
 }
 
-/** An Ogg page; `packets` are shorter than 255 bytes each. Its checksum is not set. */
+/** Makes an Ogg page of `packets` shorter than 255 bytes each. Its checksum is not set. */
 function oggPage(flags: number, number: number, packets: readonly (readonly number[])[]): Buffer {
   const le32 = (value: number): number[] => u32(value).toReversed();
   const granule = [...le32(0), ...le32(0)];
@@ -151,7 +151,7 @@ function oggPage(flags: number, number: number, packets: readonly (readonly numb
 /** Two frames of 60 ms without a byte of sound. */
 const emptyOpus = [0x1b, 0x02];
 
-/** Ogg/Opus of empty packets, 120 ms each in three bytes. */
+/** Makes Ogg/Opus of empty packets. Each lasts 120 ms and takes three bytes. */
 export function opusBomb(packets: number): Buffer {
   const head = [...ascii("OpusHead"), 1, 1, 0, 0, 0x80, 0xbb, 0, 0, 0, 0, 0];
   const tags = [...ascii("OpusTags"), 0, 0, 0, 0, 0, 0, 0, 0];
@@ -175,7 +175,7 @@ function element(id: readonly number[], ...contents: readonly (readonly number[]
   ]);
 }
 
-/** WebM of blocks that hold 256 empty Opus packets each; its segment and clusters say no length. @param packed in the form of Matroska's own compression */
+/** Makes WebM of blocks of 256 empty Opus packets. With `packed` they use Matroska's own compression. */
 export function webmBomb(blocks: number, packed = false): Buffer {
   const track = element(
     [0xae],
@@ -197,7 +197,7 @@ export function webmBomb(blocks: number, packed = false): Buffer {
   ]);
 }
 
-/** AAC with ADTS headers: four blocks of silence at 8 kHz in each frame, half a second in sixteen bytes. */
+/** Makes AAC with ADTS headers. Each frame of sixteen bytes is half a second of silence at 8 kHz. */
 export function adtsBomb(frames: number): Buffer {
   const length = 7 + silentAac.length;
   const header = [

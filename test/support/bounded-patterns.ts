@@ -1,9 +1,9 @@
-/** A pattern of `src` whose time is not linear in its text, which is therefore short. */
+/** A pattern of `src` whose time is not linear in its text. Its text is therefore kept short. */
 export interface BoundedPattern {
   readonly pattern: string;
-  /** Longest text that reaches it, in characters. */
+  /** The longest text that reaches it, in characters. */
   readonly maxChars: number;
-  /** What bounds the text. */
+  /** This bounds the text. */
   readonly bound: string;
 }
 

@@ -2,7 +2,7 @@ import { IntlMessageFormat } from "intl-messageformat";
 
 type Element = ReturnType<IntlMessageFormat["getAst"]>[number];
 
-/** As the library numbers them. */
+/** The library numbers its kinds of elements like this. */
 const kinds = { literal: 0, argument: 1, number: 2, select: 5, plural: 6, pound: 7 } as const;
 
 const kindOf = ({ type }: Element): number => type;
@@ -12,7 +12,7 @@ function parse(text: string): Element[] {
 }
 
 /**
- * The arguments of a message, sorted; those that take a number are marked.
+ * Returns the arguments of a message, sorted. Those that take a number are marked.
  * @throws where the syntax is invalid, and for a kind of argument that the compiler's types do not know
  */
 export function argumentsOf(text: string): string[] {
@@ -34,14 +34,14 @@ function walk(elements: readonly Element[]): Element[] {
   ]);
 }
 
-/** What is wrong with the plurals of a message: forms that whole numbers of the language need, or never have. */
+/** Returns plural forms that whole numbers of the language need and a message lacks, or has in vain. */
 export function missingBranches(text: string, language: string): string[] {
   const rules = new Intl.PluralRules(language);
   const needed = [...new Set([0, 1, 2, 3, 5, 11, 21].map((number) => rules.select(number)))];
   return walk(parse(text)).flatMap((element) => {
     if (kindOf(element) !== kinds.plural || !("options" in element)) return [];
     const has = Object.keys(element.options);
-    // In French, 0 takes the form of 1: a branch that says "1" would be wrong.
+    // In French, 0 takes the form of 1, so a branch that says "1" would be wrong.
     const one = element.options["one"]?.value ?? [];
     const saysOne = one.some(
       (part) => kindOf(part) === kinds.literal && "value" in part && /\b1\b/.test(part.value),
@@ -58,7 +58,7 @@ export function missingBranches(text: string, language: string): string[] {
   });
 }
 
-/** Keys that no source contains, as a literal or as a template literal that yields them. */
+/** Returns the keys that no source contains, as a literal or as a template literal that yields them. */
 export function unusedKeys(keys: readonly string[], sources: readonly string[]): string[] {
   const literals = new Set<string>();
   const templates: RegExp[] = [];
@@ -75,7 +75,7 @@ export function unusedKeys(keys: readonly string[], sources: readonly string[]):
   return keys.filter((key) => !literals.has(key) && !templates.some((template) => template.test(key)));
 }
 
-/** Keys of messages that say something by symbols alone: no letter and no argument. Joining marks are none. */
+/** Returns the keys of messages that have neither a letter nor an argument. Joining marks are allowed. */
 export function emojiOnlyMessages(messages: Readonly<Record<string, string>>): string[] {
   return Object.entries(messages)
     .filter(([, text]) => !/[\p{L}{]/u.test(text) && !/^[\s,;、]+$/u.test(text))

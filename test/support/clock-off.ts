@@ -3,8 +3,8 @@ import { vi } from "vitest";
 const systemNow = Date.now;
 
 /**
- * From now on `Date.now` of this process is off by so many milliseconds, and goes on; `performance.now` does not step.
- * Contract: undone by `vi.restoreAllMocks`.
+ * Shifts `Date.now` of this process by so many milliseconds. It goes on from there, and `performance.now`
+ * does not step. Contract: `vi.restoreAllMocks` must undo it.
  */
 export function setClockOff(ms: number): void {
   vi.spyOn(Date, "now").mockImplementation(() => systemNow() + ms);

@@ -7,21 +7,21 @@ const preload = pathToFileURL(join(import.meta.dirname, "stepped-clock-preload.t
 
 /** The wall clock of Node processes, which a test steps while they run. Their monotonic clock goes on. */
 export interface ClockStepper {
-  /** Options of Node for a process that has this clock. Its worker threads have the system's. */
+  /** Node's options for a process that has this clock. Its worker threads have the system's clock. */
   readonly nodeArgs: readonly string[];
-  /** The same for a process that is started with an environment only: `NODE_OPTIONS`. */
+  /** The same for a process that is started with an environment only, as `NODE_OPTIONS`. */
   readonly settings: Readonly<Record<string, string>>;
-  /** The time that these processes read, in Unix ms. */
+  /** Returns the time that these processes read, in Unix ms. */
   now(): number;
   /** Steps the clock by so many milliseconds, forward or back. The processes read it within 10 ms. */
   stepBy(ms: number): Promise<void>;
   /** Steps it to the system's time. */
   reset(): Promise<void>;
-  /** Removes its file; processes that still run keep the offset. */
+  /** Removes its file. Processes that still run keep the offset. */
   remove(): Promise<void>;
 }
 
-/** @see {@link ClockStepper} */
+/** Creates a {@link ClockStepper}. */
 export async function createClockStepper(): Promise<ClockStepper> {
   const folder = await mkdtemp(join(tmpdir(), "parley-clock-"));
   const file = join(folder, "offset");
@@ -29,7 +29,7 @@ export async function createClockStepper(): Promise<ClockStepper> {
 
   async function set(ms: number): Promise<void> {
     offsetMs = ms;
-    // Renamed, so that nobody reads half a number.
+    // The file is renamed into place, so that nobody reads half a number.
     await writeFile(`${file}.new`, String(ms));
     await rename(`${file}.new`, file);
   }

@@ -1,4 +1,4 @@
-/** Processor time of this process for one call, the least of several, in milliseconds. Other processes do not count. */
+/** Returns the least processor time of this process for one of several calls, in milliseconds. */
 export async function cpuMsOf(run: () => unknown, rounds: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY;
   for (let round = 0; round < rounds; round += 1) {
@@ -11,11 +11,11 @@ export async function cpuMsOf(run: () => unknown, rounds: number): Promise<numbe
 }
 
 const referenceText = "the quick brown fox ".repeat(20_000);
-/** Processor time of the reference on the machine that limits are stated for (2 × AMD EPYC, quiet), in milliseconds. */
+/** Limits are stated for a machine (2 × AMD EPYC) on which the reference takes so many milliseconds. */
 const referenceMs = 11;
 
 /**
- * How much slower this machine is now than the one that limits are stated for; 1 where it is as fast. A busy machine
+ * Returns by which factor this machine is now slower than the one that limits are stated for. A busy machine
  * also charges more processor time for the same work.
  */
 export async function slowdown(): Promise<number> {

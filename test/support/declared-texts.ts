@@ -4,8 +4,8 @@ import { replyButtons } from "../../src/core/press.ts";
 import { settingLabel } from "../../src/core/setting-values.ts";
 
 /**
- * The English texts that are declared outside the catalogue, by the keys that the other languages translate them with:
- * commands, their options and choices, the settings of `/settings`, and the buttons below answers.
+ * Returns the English texts that are declared outside the catalogue, by the keys of their translations. These
+ * are commands, their options and choices, the settings of `/settings`, and the buttons below answers.
  */
 export function declaredTexts(commands: readonly Command[]): Record<string, string> {
   return { ...settingTexts(), ...commandTexts(commands), ...actionTexts() };

@@ -30,12 +30,12 @@ export interface DockerStage {
   readonly name: string | undefined;
   readonly image: string;
   readonly steps: readonly DockerStep[];
-  /** Of the exec form. */
+  /** The command in exec form. */
   readonly command: readonly string[] | undefined;
   readonly healthCheck: readonly string[] | undefined;
 }
 
-/** Reads a Dockerfile. @throws Error for an instruction that the tests do not know, so that none is left out */
+/** Reads a Dockerfile. @throws Error for an instruction that the tests do not know */
 export async function readDockerfile(file: string): Promise<readonly DockerStage[]> {
   const parsed = DockerfileParser.parse(await readFile(file, "utf8"));
   const stages: (DockerStage & { readonly steps: DockerStep[] })[] = [];
@@ -99,7 +99,7 @@ function toStep(instruction: Instruction): DockerStep {
   }
 }
 
-/** @throws Error for the shell form: a shell would not pass signals on */
+/** Returns the arguments of the exec form. @throws Error for the shell form, which passes no signals on */
 function execForm(instruction: Instruction): string[] {
   const strings = instruction instanceof JSONInstruction ? instruction.getJSONStrings() : [];
   if (strings.length === 0) throw new Error(`${instruction.getKeyword()} is not in exec form`);

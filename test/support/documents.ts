@@ -1,14 +1,14 @@
 import { strToU8, zipSync } from "fflate";
 
-/** What a made PDF is like. */
+/** The options of {@link makePdf}. */
 export interface PdfOptions {
-  /** Protected by a password that nobody knows. */
+  /** Whether a password that nobody knows protects it. */
   readonly isEncrypted?: boolean;
-  /** A picture on the first page. */
+  /** Whether the first page has a picture. */
   readonly hasPicture?: boolean;
 }
 
-/** A PDF with the given lines on each page; an empty page has no text, as a scan has none. */
+/** Makes a PDF with the given lines on each page. An empty page has no text, as a scan has none. */
 export function makePdf(pages: readonly (readonly string[])[], options: PdfOptions = {}): Uint8Array {
   const objects: string[] = [];
   const add = (body: string): number => objects.push(body);
@@ -91,7 +91,7 @@ export type WordBlock =
   | { readonly heading: string }
   | { readonly table: readonly (readonly string[])[] };
 
-/** A Word document. `picture`: one that no text shows. `extra`: more entries of the archive. */
+/** Makes a Word document. No text shows the `picture`, and `extra` adds entries to the archive. */
 export function makeDocx(
   blocks: readonly WordBlock[],
   { picture, extra = {} }: { readonly picture?: Uint8Array; readonly extra?: Entries } = {},
@@ -115,7 +115,7 @@ export function makeDocx(
   });
 }
 
-/** A workbook: cells by sheet name. */
+/** Makes a workbook of cells by sheet name. */
 export function makeXlsx(
   sheets: Readonly<Record<string, readonly (readonly (string | number)[])[]>>,
 ): Uint8Array<ArrayBuffer> {
@@ -147,7 +147,7 @@ export function makeXlsx(
   });
 }
 
-/** A presentation. The slides lie in the archive in the reverse order. */
+/** Makes a presentation. The slides lie in the archive in the reverse order. */
 export function makePptx(
   slides: readonly { readonly lines: readonly string[]; readonly notes?: string }[],
 ): Uint8Array<ArrayBuffer> {
@@ -178,7 +178,7 @@ export function makePptx(
   });
 }
 
-/** An OpenDocument file with the given content of its `office:body`. */
+/** Makes an OpenDocument file with the given content of its `office:body`. */
 export function makeOpenDocument(
   kind: "text" | "spreadsheet" | "presentation",
   body: string,
@@ -199,7 +199,7 @@ export function makeOpenDocument(
   );
 }
 
-/** The beginning of a file in the container of older Office formats, with one name in its directory. */
+/** Makes the beginning of a file in the container of older Office formats, with one name in its directory. */
 export function makeCompound(name: "Workbook" | "WordDocument" | "EncryptedPackage"): Uint8Array {
   const file = Buffer.alloc(4096);
   Buffer.from([0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1]).copy(file);
@@ -208,7 +208,7 @@ export function makeCompound(name: "Workbook" | "WordDocument" | "EncryptedPacka
   return new Uint8Array(file);
 }
 
-/** A Word document whose text unpacks to so many bytes of blanks. Made in pieces; it is about a thousandth of that. */
+/** Makes a Word document whose text unpacks to so many bytes of blanks. The file is far smaller. */
 export function makeDocxBomb(unpackedBytes: number): Uint8Array<ArrayBuffer> {
   return makeDocx(["x"], { extra: { "word/document.xml": new Uint8Array(unpackedBytes).fill(0x20) } });
 }

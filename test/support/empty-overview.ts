@@ -1,6 +1,6 @@
 import type { PersonOverview } from "../../src/core/platform.ts";
 
-/** Of a person who has used and set nothing. */
+/** The overview of a person who has used and set nothing. */
 export const emptyOverview: PersonOverview = {
   language: "en",
   settings: [],

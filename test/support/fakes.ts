@@ -39,7 +39,7 @@ export interface SeenReply {
   failure?: ReplyFailure;
 }
 
-/** A platform that only remembers what it was asked to show. */
+/** Creates a platform that only remembers what it was asked to show. */
 export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> = {}) {
   const replies: SeenReply[] = [];
   const room: { read: Platform["readRoom"] } = { read: () => Promise.resolve(undefined) };
@@ -142,7 +142,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
   return {
     platform,
     replies,
-    /** What `readRoom` does. Default: there is nothing but the conversation. */
+    /** `readRoom` does this. By default there is nothing but the conversation. */
     room,
     failToShow: (error: unknown) => {
       showError = error;
@@ -152,7 +152,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
 
 type Script = (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent>;
 
-/** A gateway whose chat answers a test scripts; without a script it repeats the last message. */
+/** Creates a gateway whose chat answers a test scripts. Without a script it repeats the last message. */
 export function createFakeGateway(
   options: {
     readonly models?: readonly Model[];
@@ -222,7 +222,7 @@ export function createFakeGateway(
 
 let count = 0;
 
-/** People who use buttons. */
+/** These people use buttons. */
 export const ada: Actor = { platform: "fake", author: { id: "fake:ada", name: "Ada" } };
 export const bo: Actor = { platform: "fake", author: { id: "fake:bo", name: "Bo" } };
 
@@ -264,7 +264,7 @@ export function call(
   };
 }
 
-/** A request as lines, for reading. */
+/** Returns a request as lines, for reading. */
 export function said(request: ChatRequest | undefined): string[] {
   return (request?.messages ?? []).map(
     ({ role, content }) =>

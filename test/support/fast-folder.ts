@@ -6,7 +6,7 @@ import { join } from "node:path";
 const memory = "/dev/shm";
 const enoughBytes = 2 * 1024 ** 3;
 
-/** A new folder in memory, where there is room, so that no test waits for a disk; else among the temporary files. */
+/** Makes a folder in memory, so that no test waits for a disk, or a temporary one without room there. */
 export async function makeFastFolder(prefix: string): Promise<string> {
   return mkdtemp(join(hasRoom() ? memory : tmpdir(), prefix));
 }

@@ -2,23 +2,24 @@ import type { Clock } from "../../src/core/clock.ts";
 import type { Platform } from "../../src/core/platform.ts";
 import { steadyClock } from "../../src/support/clock.ts";
 
-/** How much time passes in one look at what is waited for, in milliseconds. */
+/** So many milliseconds pass in one look at what is waited for. */
 const stepMs = 100;
-/** As long as a test without this clock may take, three times. */
+/** This is three times as long as a test without this clock may take. */
 const maxMs = 60_000;
-/** However many wait, it is looked no more often. */
+/** Looks are this far apart in milliseconds, however many wait. */
 const lookMs = 5;
 
 /**
- * A clock that goes on as the time of this process does, and that a test can put forward: for code between real sockets.
+ * A clock that goes on as this process's time does, and that a test can put forward. It is for code between
+ * real sockets.
  */
 export interface FlowingClock extends Clock {
-  /** Lets `ms` milliseconds pass at once: fires what becomes due, in order, and lets the code that it wakes run. */
+  /** Lets `ms` milliseconds pass at once. Fires what becomes due in order and lets that code run. */
   skip(ms: number): Promise<void>;
-  /** Lets a tenth of a second pass. A loop that waits in real time and does this between two looks waits less. */
+  /** Lets a tenth of a second pass. A loop that waits in real time calls it between two looks. */
   step(): Promise<void>;
   /**
-   * The result of `work`, for which time passes faster until it is settled.
+   * Resolves to the result of `work`. Time passes faster until it is settled.
    * @throws Error when it is not settled after a minute of that time
    */
   passing<T>(work: Promise<T>): Promise<T>;
@@ -32,8 +33,8 @@ interface Timer {
 }
 
 /**
- * A clock that is not ahead yet.
- * @param onSkipped called with the milliseconds that a test lets pass, before what is due then happens
+ * Creates a clock that is not ahead yet.
+ * @param onSkipped is called with the milliseconds that a test lets pass, before what is due then happens
  */
 export function createFlowingClock(onSkipped: (ms: number) => void = () => undefined): FlowingClock {
   let skippedMs = 0;
@@ -149,7 +150,7 @@ async function turn(): Promise<void> {
   for (let round = 0; round < 3; round++) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-/** The same platform, whose time passes faster while a test waits for it. */
+/** Returns the same platform, whose time passes faster while a test waits for it. */
 export function hastened(platform: Platform, clock: FlowingClock): Platform {
   return {
     ...platform,

@@ -8,8 +8,8 @@ const past = 16_000;
 const tries = 50;
 
 /**
- * A port of 127.0.0.1 that nothing listens on, for a program that must be told its port. It stays free until the program
- * listens: no other connection is given a port of this range by chance.
+ * Resolves to a port of 127.0.0.1 that nothing listens on, for a program that must be told its port. It stays
+ * free until the program listens, since systems give this range to no other connection by chance.
  */
 export async function freePort(): Promise<number> {
   for (let tried = 0; tried < tries; tried++) {

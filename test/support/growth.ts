@@ -1,6 +1,6 @@
-/** How the time of `work` grows. Sizes double from `size`; the fastest of three runs counts. */
+/** The options of {@link growthOf}. */
 export interface GrowthOptions {
-  /** Of the smallest input, in characters. */
+  /** The length of the smallest input, in characters. It doubles from there. */
   readonly size: number;
   readonly doublings?: number;
 }
@@ -10,8 +10,9 @@ const linear = 2.5;
 const maxRounds = 5;
 
 /**
- * The factor by which the time grows with each doubling of the input: about 2 where it is linear, 4 where it is
- * quadratic. Times under half a millisecond count as half a millisecond, since they cannot be measured.
+ * Returns the factor by which the time grows with each doubling of the input. It is about 2 where the time is
+ * linear and 4 where it is quadratic. The fastest of three runs counts. Times under half a millisecond count
+ * as half a millisecond, since they cannot be measured.
  */
 export function growthOf(
   make: (size: number) => string,
@@ -32,7 +33,7 @@ export function growthOf(
     return (large / small) ** (1 / doublings);
   };
   work(make(size));
-  // Another process may take the processor during one measurement; quadratic time stays quadratic in all of them.
+  // Another process may disturb one measurement. Quadratic time stays quadratic in all of them.
   let least = growth();
   for (let round = 1; round < maxRounds && least > linear; round++) least = Math.min(least, growth());
   return least;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describeRecording } from "../../src/embedded-gateway/sandbox/sandbox.ts";
 
-// Listens to the file in argv[2] and prints the description with the process's peak memory, as JSON.
+// This listens to the file in argv[2]. It prints the description and the process's peak memory as JSON.
 const bytes = readFileSync(process.argv[2] ?? "");
 const before = process.memoryUsage.rss();
 let description: string;
@@ -24,7 +24,7 @@ clearInterval(beat);
 const peakBytes = readPeakKb() * 1024;
 process.stdout.write(JSON.stringify({ description, growthBytes: peakBytes - before, longestGapMs }));
 
-/** `resourceUsage().maxRSS` begins with the memory of the process that started this one; Linux's `VmHWM` does not. */
+/** Reads Linux's `VmHWM`, since `resourceUsage().maxRSS` begins with the parent's memory. */
 function readPeakKb(): number {
   if (process.platform !== "linux") return process.resourceUsage().maxRSS;
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1]);

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { gunzipSync } from "node:zlib";
 import { createClient } from "redis";
 
-/** Encrypts the sealed ones of the stores in `test/fixtures/stores`. */
+/** This key encrypts the sealed stores of `test/fixtures/stores`. */
 export const storeKey = Buffer.alloc(32, 7).toString("base64");
 
 /** One key of a Redis, with its time to live in milliseconds. */
@@ -12,7 +12,7 @@ type RedisEntry =
   | { readonly key: string; readonly value: string; readonly ttlMs: number | undefined }
   | { readonly key: string; readonly members: readonly { readonly value: string; readonly score: number }[] };
 
-/** Everything that a Redis holds. */
+/** Returns everything that a Redis holds. */
 export async function dumpRedis(url: string): Promise<readonly RedisEntry[]> {
   const client = await createClient({ url }).connect();
   const entries: RedisEntry[] = [];
@@ -35,7 +35,7 @@ const fixture = async (name: string): Promise<Buffer> =>
 export async function restoreRedis(name: string, url: string): Promise<void> {
   const client = await createClient({ url }).connect();
   for (const entry of JSON.parse((await fixture(`${name}.json`)).toString()) as readonly RedisEntry[]) {
-    // The process that had it is gone for longer than any lease.
+    // The process that had the lease has been gone for longer than any lease lasts.
     if (entry.key.startsWith("parley:lease:")) continue;
     if ("members" in entry) await client.zAdd(entry.key, [...entry.members]);
     else await client.set(entry.key, entry.value, entry.ttlMs === undefined ? {} : { PX: entry.ttlMs });
@@ -43,7 +43,7 @@ export async function restoreRedis(name: string, url: string): Promise<void> {
   await client.close();
 }
 
-/** Puts an SQLite store of an earlier version into `<folder>/data`. What would have expired meanwhile is kept for a day. */
+/** Puts an SQLite store of an earlier version into `<folder>/data`. Its entries last another day. */
 export async function restoreSqlite(name: string, folder: string): Promise<void> {
   await mkdir(join(folder, "data"), { recursive: true });
   const file = join(folder, "data", "parley.db");

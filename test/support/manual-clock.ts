@@ -3,13 +3,13 @@ import type { Clock } from "../../src/core/clock.ts";
 /** A clock that stands still until a test advances it. */
 export interface ManualClock extends Clock {
   /**
-   * Lets `ms` milliseconds pass: fires what becomes due in order, each timer at its own time, and lets the code that it
-   * wakes run (promises and a few rounds of the event loop) before the next one.
+   * Lets `ms` milliseconds pass. Fires what becomes due in order, each timer at its own time. Before the next
+   * timer it lets the code that the last one wakes run (promises and a few rounds of the event loop).
    */
   advance(ms: number): Promise<void>;
   /** Advances to the next timer, or does nothing without one. Resolves to whether there was one. */
   advanceToNext(): Promise<boolean>;
-  /** How many timers wait. */
+  /** Returns how many timers wait. */
   waiting(): number;
 }
 
@@ -19,7 +19,7 @@ interface Timer {
   dueAt: number;
 }
 
-/** @param startAt Unix ms at which the clock stands first */
+/** Creates a {@link ManualClock} that stands first at `startAt` (Unix ms). */
 export function createManualClock(startAt = Date.UTC(2026, 0, 5, 12)): ManualClock {
   let elapsedMs = 0;
   const timers = new Set<Timer>();

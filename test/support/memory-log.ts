@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import type { Log } from "../../src/core/telemetry.ts";
 
-/** A log that appends `<level> <message> <fields as JSON>` to `lines`; errors are inspected. */
+/** Creates a log that appends `<level> <message> <fields as JSON>` to `lines`. Errors are inspected. */
 export function createMemoryLog(lines: string[]): Log {
   const write = (level: string) => (fields: Readonly<Record<string, unknown>>, message: string) => {
     const shown = Object.entries(fields).map(([name, value]) => [

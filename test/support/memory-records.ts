@@ -1,13 +1,13 @@
 import type { Claims, Records } from "../../src/core/storage.ts";
 import type { Json } from "../../src/core/events.ts";
 
-/** What several instances share: records and claims, in memory. Nothing in it expires. */
+/** The records and claims that several instances share, in memory. Nothing in it expires. */
 export interface SharedMemory {
   readonly records: Records;
   readonly claims: Claims;
 }
 
-/** An empty {@link SharedMemory}. */
+/** Creates an empty {@link SharedMemory}. */
 export function createSharedMemory(): SharedMemory {
   const values = new Map<string, Json>();
   const claimed = new Set<string>();

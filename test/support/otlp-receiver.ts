@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A received span. Times in nanoseconds. */
+/** A received span. Its times are in nanoseconds. */
 export interface ReceivedSpan {
   readonly name: string;
   readonly traceId: string;
@@ -18,9 +18,9 @@ export interface ReceivedSpan {
 /** A collector of OpenTelemetry traces over HTTP. It refuses other paths and content types with 4xx. */
 export interface OtlpReceiver {
   readonly url: string;
-  /** Spans of requests in JSON. */
+  /** The spans of requests in JSON. */
   readonly spans: readonly ReceivedSpan[];
-  /** Attributes of the last resource in JSON. */
+  /** Returns the attributes of the last resource in JSON. */
   resource(): ReceivedSpan["fields"];
   readonly requests: readonly { readonly contentType: string; readonly key: string; readonly body: Buffer }[];
   close(): Promise<void>;

@@ -8,19 +8,20 @@ export interface PlainSentence {
 
 type Node = { readonly type: string } & Readonly<Record<string, unknown>>;
 
-/** Three words, or two of which the first begins with a capital letter. */
+/** It finds three words, or two of which the first begins with a capital letter. */
 const prose = /\p{L}{2,}[,:]? \p{L}+[,:]? \p{L}{2,}|^\p{Lu}\p{L}+ \p{Ll}{2,}/u;
 
-/** Calls whose texts are for logs, traces and operators, or for other programs. */
+/** The texts of these calls are for logs, traces and operators, or for other programs. */
 const forOperators =
   /^(?:log|logger|tracer|span|retrying|send|deliver|step|begin|note|meter|right|wrong|warning|warnRarely|toFailure|toFinding|z|text|startsWith|regex|refine|describe|includes|abort)$/;
 
-/** Errors: their message is for the log; what people are told of a ParleyError is in its `detail`. */
+/** The message of an error is for the log. What people are told of a ParleyError is in its `detail`. */
 const errors = /Error$/;
 
 /**
- * Phrases in a TypeScript or JavaScript source that a person could be shown: text literals outside of errors' messages,
- * log lines, types and imports; in the page's templates the text between tags and of labels.
+ * Returns the phrases in a TypeScript or JavaScript source that a person could be shown. These are text
+ * literals outside of errors' messages, log lines, types and imports. In the page's templates they are the
+ * text between tags and the labels.
  */
 export function plainSentences(file: string, source: string): PlainSentence[] {
   const found: PlainSentence[] = [];
@@ -74,13 +75,13 @@ function nameOf(callee: unknown): string {
   return name ?? property?.name ?? "";
 }
 
-/** The object that a method is called on. */
+/** Returns the name of the object that a method is called on. */
 function ownerOf(callee: unknown): string {
   const { object } = callee as { object?: unknown };
   return object === undefined ? "" : nameOf(object);
 }
 
-/** The text between tags, and what labels say. */
+/** Returns the text between tags, and what labels say. */
 function textsOf(markup: string): string[] {
   const labels = [...markup.matchAll(/(?:aria-label|title|placeholder|alt)="([^"]*)"/g)].map(
     ([, text = ""]) => text,

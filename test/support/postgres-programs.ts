@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** Where Debian keeps the programs of each version, outside of the PATH. */
+/** Debian keeps the programs of each version here, outside of the PATH. */
 const folder = "/usr/lib/postgresql";
 
-/** Path of a program of Postgres: that of the PATH, or Debian's newest. */
+/** Returns the path of a program of Postgres: that of the PATH, or Debian's newest. */
 export function findPostgresProgram(name: "postgres" | "initdb" | "pg_basebackup"): string {
   const isInPath = spawnSync(name, ["--version"], { stdio: "ignore" }).status === 0;
   const versions = isInPath || !existsSync(folder) ? [] : readdirSync(folder);

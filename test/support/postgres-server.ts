@@ -9,14 +9,14 @@ import { makeFastFolder } from "./fast-folder.ts";
 import { freePort } from "./free-port.ts";
 import { findPostgresProgram } from "./postgres-programs.ts";
 
-/** A postgres server on a free port with a folder of its own. */
+/** A Postgres server on a free port with its own folder. */
 export interface PostgresServer {
   readonly port: number;
-  /** Of its first database, as a superuser without a password. */
+  /** The URL of its first database, as a superuser without a password. */
   readonly url: string;
-  /** Holds its files. */
+  /** This folder holds its files. */
   readonly folder: string;
-  /** SIGKILL of all its processes, as in a crash of its machine. Resolves when they have ended. */
+  /** Kills all its processes with SIGKILL, as in a crash of its machine. Resolves when they have ended. */
   kill(): Promise<void>;
   /** Starts it again on the same port and files. Resolves when it accepts connections. */
   start(): Promise<void>;
@@ -24,11 +24,11 @@ export interface PostgresServer {
   resume(): Promise<void>;
   /** Closes all connections of others, as an administrator or a proxy does. */
   terminateConnections(): Promise<void>;
-  /** Runs statements as a superuser; the rows of the last one. */
+  /** Runs statements as a superuser. Resolves to the rows of the last one. */
   query(text: string, database?: string): Promise<readonly Record<string, unknown>[]>;
   /** Creates an empty database. @returns its URL */
   createDatabase(options?: string): Promise<string>;
-  /** Starts a server that replicates this one, asynchronously; it takes reads only until `pg_promote()`. */
+  /** Starts a server that replicates this one asynchronously. It takes reads only until `pg_promote()`. */
   startReplica(): Promise<PostgresServer>;
   /** Kills it and removes its folder. */
   remove(): Promise<void>;
@@ -37,7 +37,7 @@ export interface PostgresServer {
 const user = "parley";
 const run = promisify(execFile);
 
-/** `settings`: further lines of postgresql.conf. */
+/** Starts a server. The `settings` are further lines of postgresql.conf. */
 export async function startPostgres(settings: readonly string[] = []): Promise<PostgresServer> {
   return startIn(settings, async (data, as) => {
     await run(
@@ -50,7 +50,7 @@ export async function startPostgres(settings: readonly string[] = []): Promise<P
 
 type RunAs = { readonly cwd: string; readonly uid?: number; readonly gid?: number };
 
-/** `fill` makes the folder of the data. */
+/** Starts a server in a new folder, whose data `fill` makes. */
 async function startIn(
   settings: readonly string[],
   fill: (data: string, as: RunAs) => Promise<void>,
@@ -89,7 +89,7 @@ async function startIn(
       started.once("exit", () => reject(new Error(`postgres ended: ${output}`)));
       started.stderr.on("data", (chunk: Buffer) => {
         output = (output + chunk.toString()).slice(-10_000);
-        // A replica says that it accepts read-only ones.
+        // A replica says that it accepts read-only connections.
         if (/ready to accept (read-only )?connections/.test(output)) resolve();
       });
     });
@@ -115,7 +115,7 @@ async function startIn(
   };
   const query: PostgresServer["query"] = async (text, database = "postgres") => {
     const client = new pg.Client({ host: "127.0.0.1", port, user, database });
-    // Fails with the statement.
+    // The statement fails too and reports the error.
     client.on("error", () => {});
     await client.connect();
     try {
@@ -165,18 +165,18 @@ function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }
 
-/** False also for one that has ended and whose parent has not looked yet. */
+/** Whether a process runs. A zombie, which has ended but whose parent has not looked yet, does not run. */
 async function isRunning(pid: number): Promise<boolean> {
   const state = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
   return state !== undefined && !/\) [ZX] /.test(state);
 }
 
-/** Postgres refuses to run as root. */
+/** Returns another user where this process is root, because Postgres refuses to run as root. */
 function unprivilegedUser(): { readonly uid: number; readonly gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const name = spawnSync("id", ["postgres"], { stdio: "ignore" }).status === 0 ? "postgres" : "nobody";

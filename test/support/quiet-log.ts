@@ -1,6 +1,6 @@
 import type { Log } from "../../src/core/telemetry.ts";
 
-/** A log that keeps its errors, so that a test can say there were none. */
+/** Creates a log that keeps its errors, so that a test can say there were none. */
 export function createQuietLog(): Log & { readonly errors: string[] } {
   const errors: string[] = [];
   const log = {

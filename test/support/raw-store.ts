@@ -2,14 +2,14 @@ import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { createClient } from "redis";
 
-/** The entries of a store as somebody sees and changes them who can write to it but has no key. */
+/** The entries of a store, as seen and changed by somebody who can write to it but has no key. */
 export interface RawStore {
   get(space: string, key: string): Promise<string>;
   set(space: string, key: string, value: string): Promise<void>;
   delete(space: string, key: string): Promise<void>;
-  /** How many members a sorted index has. */
+  /** Returns how many members a sorted index has. */
   countMembers(index: string): Promise<number>;
-  /** `[space, key, value]` of every entry. */
+  /** Returns `[space, key, value]` of every entry. */
   all(): Promise<readonly (readonly [string, string, string])[]>;
   close(): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { type FakeForms, noForms, pressForm } from "./no-forms.ts";
 
 /** A receiver in place of the assistant: it records every call and answers as a test sets it. */
 export interface RecordingReceiver extends Receiver, ConversationHistory {
-  /** Accepted events, each key once. */
+  /** The accepted events, each key once. */
   readonly events: IncomingEvent[];
   /** Keys of events that an earlier process has accepted. */
   readonly acceptedBefore: Set<string>;
@@ -24,22 +24,22 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   gate: Promise<void> | undefined;
   /** What `isStopping` returns. */
   isStopped: boolean;
-  /** Conversations that `knows` returns true for. */
+  /** `knows` returns true for these conversations. */
   readonly known: Set<string>;
   readonly retried: string[];
-  /** What presses of `retry` and `confirm` result in, or throw. */
+  /** Presses of `retry` and `confirm` result in this, or throw it. */
   rerunResult: PressResult | Error;
   readonly confirmed: { readonly key: string; readonly authorId: string }[];
-  /** Who used a button, in order. */
+  /** The people who used a button, in order. */
   readonly actors: Actor[];
   /** `<kind> <key>` and who used the button. */
   readonly acted: { readonly action: string; readonly by: Actor }[];
-  /** What presses of other buttons result in, or throw. */
+  /** Presses of other buttons result in this, or throw it. */
   actResult: PressResult | Error;
   suggestions: readonly string[];
-  /** What `messageEdited` was called with. */
+  /** `messageEdited` was called with these. */
   readonly edits: EditedMessage[];
-  /** How often it was called, also while it rejects. */
+  /** How often `messageEdited` was called, also while it rejects. */
   editCalls: number;
   editResult: Awaited<ReturnType<Receiver["messageEdited"]>>;
   /** How often `messagesDeleted` was called. */
@@ -49,7 +49,7 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   readonly deletedPlaces: string[];
 }
 
-/** @see {@link RecordingReceiver} */
+/** Creates a {@link RecordingReceiver}. */
 export function createRecordingReceiver(): RecordingReceiver {
   const receiver: RecordingReceiver = {
     events: [],

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Speech-like noise with a second of silence at the end of each ten, as a WAV file of 8 kHz and 8 bits. */
+/** Makes a WAV file (8 kHz, 8 bits) of speech-like noise. The last of every ten seconds is silent. */
 export function makeLongWav(seconds: number): Uint8Array<ArrayBuffer> {
   const rate = 8000;
   const file = Buffer.alloc(44 + seconds * rate, 128);
@@ -49,7 +49,7 @@ export const spokenFormats = {
   aac: ["note.aac", "-c:a", "aac", "-f", "adts"],
 } as const;
 
-/** So many sentences of speech, each followed by two seconds of silence, in a format. Needs espeak-ng and ffmpeg. */
+/** Makes so many spoken sentences, each followed by two seconds of silence. Needs espeak-ng and ffmpeg. */
 export function speak(format: keyof typeof spokenFormats, sentences: number): Uint8Array<ArrayBuffer> {
   const folder = mkdtempSync(join(tmpdir(), "parley-speech-"));
   try {

@@ -13,17 +13,17 @@ const primaries = 3;
 
 /** A cluster of three primaries with a replica each. */
 export interface RedisCluster {
-  /** `redis+cluster://…`, of two of its servers. */
+  /** The URL `redis+cluster://…` of two of its servers. */
   readonly url: string;
   readonly servers: readonly RedisServer[];
-  /** The present primary of a key. */
+  /** Resolves to the present primary of a key. */
   primaryOf(key: string): Promise<RedisServer>;
   /** Resolves when another server than this one is the primary of the key. */
   whenReplaced(key: string, server: RedisServer): Promise<void>;
-  /** Resolves when all slots are served and each primary has a replica that is in step, and every server knows it. */
+  /** Resolves when all slots are served, each primary has a replica in step, and every server knows it. */
   whenWhole(): Promise<void>;
   isReplicaOf(server: RedisServer, primary: RedisServer): Promise<boolean>;
-  /** The keys of each primary. */
+  /** Resolves to the keys of each primary. */
   keys(): Promise<readonly (readonly string[])[]>;
   remove(): Promise<void>;
 }
@@ -49,7 +49,7 @@ export async function startCluster(): Promise<RedisCluster> {
   const create = ["--cluster", "create", ...addresses, "--cluster-replicas", "1", "--cluster-yes"];
   await orRemove(servers, () => run(redisPrograms.client, create));
 
-  /** The first server that responds. */
+  /** Asks the first server that responds. */
   const ask = async (...command: string[]): Promise<unknown> => {
     let failure: unknown;
     for (const { port } of servers) {

@@ -1,8 +1,8 @@
 const isValkey = process.env["TEST_REDIS"] === "valkey";
 
 /**
- * The programs behind the stories of the Redis store: those of Redis, or of Valkey where `TEST_REDIS=valkey`. `title`: what the
- * server is called.
+ * The programs for the Redis store's tests: those of Redis, or of Valkey where `TEST_REDIS=valkey`. The
+ * `title` is the server's name.
  */
 export const redisPrograms = isValkey
   ? ({ server: "valkey-server", client: "valkey-cli", title: "Valkey" } as const)

@@ -5,13 +5,13 @@ import { makeFastFolder } from "./fast-folder.ts";
 import { freePort } from "./free-port.ts";
 import { redisPrograms } from "./redis-programs.ts";
 
-/** A redis-server on a free port with a folder of its own; every write is on disk when it is acknowledged. */
+/** A Redis server on a free port with its own folder. Every write is on disk when it is acknowledged. */
 export interface RedisServer {
   readonly port: number;
   readonly url: string;
-  /** Holds its files. */
+  /** This folder holds its files. */
   readonly folder: string;
-  /** SIGKILL, as in a crash. Resolves when the process has ended. */
+  /** Kills it with SIGKILL, as in a crash. Resolves when the process has ended. */
   kill(): Promise<void>;
   /** Starts it again on the same port and files. Resolves when it accepts connections. */
   start(): Promise<void>;
@@ -32,7 +32,7 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
       // prettier-ignore
       ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "yes",
         "--appendfsync", "always", "--daemonize", "no", "--repl-diskless-sync-delay", "0", ...options],
-      // What it inherits it would hold open for as long as it runs, also when the tests have ended without it.
+      // It would hold inherited streams open even after the tests have ended, so it gets its own.
       { stdio: ["ignore", "pipe", "pipe"] },
     );
     child = started;
@@ -67,7 +67,7 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
     resume: () => child?.kill("SIGCONT"),
     async remove() {
       await kill();
-      // A rewrite of the append-only file runs in a process of its own, which may write for a moment longer.
+      // A process of its own rewrites the append-only file. It may write for a moment longer.
       await rm(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 50 });
     },
   };

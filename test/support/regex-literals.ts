@@ -10,8 +10,8 @@ export interface SourcePattern {
 }
 
 /**
- * Every regular expression literal and every `new RegExp` of a file. In the place of a template's expression stands the
- * letter `x`; a pattern that is made in another way has no source here, and is left out.
+ * Returns every regular expression literal and every `new RegExp` of a file. The letter `x` stands in the
+ * place of a template's expression. A pattern that is made in another way has no source here and is left out.
  */
 export function patternsOf(file: string): SourcePattern[] {
   const text = readFileSync(file, "utf8");

@@ -1,6 +1,6 @@
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 
-/** A text that is made to have a pattern try as much as it can: `before`, then `pump` again and again, then `after`. */
+/** A text that makes a pattern try as much as it can: `before`, then `pump` again and again, then `after`. */
 export interface Pumped {
   readonly before: string;
   readonly pump: string;
@@ -11,7 +11,7 @@ export interface Pumped {
 const boundedTimes = 64;
 const maxPumps = 400;
 
-/** Characters of which each stands for many, tried in this order; an order a family of texts. */
+/** Each character stands for many others. Each order, tried from its start, gives a family of texts. */
 const alphabets = [
   "\n\r \ta0_-.:/<>[](){}\"'`!\\;,=é~*#|?&@$%^+A",
   " \t\n\u000ba0A_-./<>[](){}\"'`!\\:;,=é~*#|?&@$%^+",
@@ -21,7 +21,7 @@ const alphabets = [
 
 const parser = new RegExpParser();
 
-/** Whether a pattern's time grows with the text at all: it repeats something without a small bound. */
+/** Whether a pattern's time grows with the text at all, since it repeats something without a small bound. */
 export function isRepeating({ source, flags }: { readonly source: string; readonly flags: string }): boolean {
   let found = false;
   walk(parse(source, flags), (quantifier) => (found ||= quantifier.max > boundedTimes));
@@ -29,8 +29,9 @@ export function isRepeating({ source, flags }: { readonly source: string; readon
 }
 
 /**
- * Texts on which a pattern with quadratic time shows it: every run of neighbouring parts of the pattern is repeated,
- * behind what the pattern wants before it, and followed by what it does not want.
+ * Returns texts on which a pattern with quadratic time shows it. Every run of neighbouring parts of the
+ * pattern is repeated. It stands behind what the pattern wants before it, and before what the pattern does
+ * not want.
  */
 export function pumpsOf({
   source,
@@ -71,7 +72,7 @@ function parse(source: string, flags: string): AST.Pattern {
 
 type Parent = AST.Pattern | AST.Group | AST.CapturingGroup | AST.LookaroundAssertion;
 
-/** All alternatives, those inside of groups and look-arounds too. */
+/** Returns all alternatives, those inside of groups and look-arounds too. */
 function alternativesOf(parent: Parent): readonly AST.Alternative[] {
   return parent.alternatives.flatMap((alternative) => [
     alternative,
@@ -95,7 +96,7 @@ function walk(parent: Parent, visit: (quantifier: AST.Quantifier) => void): void
     for (const element of alternative.elements) if (element.type === "Quantifier") visit(element);
 }
 
-/** Makes a short text that an element matches, of the first letters that it accepts. */
+/** Returns a function that makes a short text for an element, of the first letters that it accepts. */
 function createSampler(letters: string, flags: string): (element: AST.Element) => string {
   const kept = flags.replaceAll(/[^iuvs]/g, "");
   const letterOf = (raw: string): string => {

@@ -5,13 +5,13 @@ import { redisPrograms } from "./redis-programs.ts";
 interface Requirement {
   readonly program: string;
   readonly arguments: readonly string[];
-  /** What is left out without it. */
+  /** These stories are left out without it. */
   readonly stories: string;
-  /** Debian's package, where it is not called like the program. */
+  /** The name of Debian's package, where it is not called like the program. */
   readonly package?: string;
 }
 
-/** Programs that some stories need for real; every one is a Debian package that `.ci/run` installs. */
+/** Programs that some stories need for real. Each is a Debian package that `.ci/run` installs. */
 export const requirements = {
   redis: {
     program: redisPrograms.server,
@@ -43,7 +43,7 @@ export const requirements = {
   espeak: { program: "espeak-ng", arguments: ["--version"], stories: "speech made on the spot" },
 } satisfies Readonly<Record<string, Requirement>>;
 
-/** Whether this machine has the program. On CI (`CI=true`) the answer is always yes, so that nothing is left out there. */
+/** Whether this machine has the program. On CI (`CI=true`) it is always true, so nothing is left out. */
 export function has(name: keyof typeof requirements): boolean {
   if (process.env["CI"] === "true") return true;
   const { program, arguments: args } = requirements[name];

@@ -1,14 +1,14 @@
 import type { Check, Finding } from "../../src/core/checks.ts";
 import { toReportText, runChecks } from "../../src/operations/run-checks.ts";
 
-/** @see {@link runDoctorChecks} */
+/** The options of {@link runDoctorChecks}. */
 export interface RunOptions {
   readonly isLive?: boolean;
   readonly secrets?: readonly string[];
   readonly deadlineMs?: number;
 }
 
-/** Runs checks as the doctor does. `text`: what an admin reads, without the section about the clock. */
+/** Runs checks as the doctor does. The `text` is what an admin reads, without the section about the clock. */
 export async function runDoctorChecks(
   checks: readonly Check[],
   { isLive = false, secrets = [], ...rest }: RunOptions = {},

@@ -2,9 +2,8 @@ import type { Clock } from "../../src/core/clock.ts";
 import { systemClock } from "../../src/support/clock.ts";
 
 /**
- * A clock on which waits are over sooner: for stories between real sockets, where what Parley waits for is short and what
- * others need is not its to hasten. Wall time is that of this process, so that stored times and days are right.
- * @param factor how many times sooner
+ * Creates a clock on which waits are `factor` times shorter. It is for stories between real sockets, whose
+ * other side does not use it. Wall time is that of this process, so that stored times and days are right.
  */
 export function createScaledClock(factor: number): Clock {
   const startedAt = performance.now();

@@ -6,22 +6,22 @@ import { type RedisServer, startRedis } from "./redis-server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Where {@link serveStores} listens. */
+    /** The URL at which {@link serveStores} listens. */
     sharedServers: string;
   }
 }
 
-/** More than a run has tests. */
+/** This is more than a run has tests. */
 const databases = 4096;
 
-/** What the tests of a run ask for empty stores. */
+/** The tests of a run ask this server for empty stores. */
 export interface SharedServers {
-  /** Responds to `/redis` and `/postgres` with the URL of a store that no other test has. */
+  /** It responds to `/redis` and `/postgres` with the URL of a store that no other test has. */
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** One Redis and one Postgres, each started when a test first asks for it. */
+/** Serves one Redis and one Postgres. Each is started when a test first asks for it. */
 export async function serveStores(): Promise<SharedServers> {
   let redis: Promise<RedisServer> | undefined;
   let postgres: Promise<PostgresServer> | undefined;
@@ -49,7 +49,7 @@ export async function serveStores(): Promise<SharedServers> {
   };
 }
 
-/** An empty store on the shared server. */
+/** Resolves to the URL of an empty store on the shared server. */
 export async function askForStore(servers: string, kind: "redis" | "postgres"): Promise<string> {
   const response = await fetch(`${servers}/${kind}`);
   const text = await response.text();
@@ -59,7 +59,7 @@ export async function askForStore(servers: string, kind: "redis" | "postgres"): 
 
 let running: SharedServers | undefined;
 
-/** For `globalSetup` of Vitest. */
+/** Starts the servers before a run of Vitest (`globalSetup`). */
 export async function setup({ provide }: Pick<TestProject, "provide">): Promise<void> {
   running = await serveStores();
   provide("sharedServers", running.url);

@@ -11,7 +11,7 @@ import { silentLog } from "./silent-log.ts";
 /** The Slack platform with the real client, connected to the simulator, and a receiver that records. */
 export interface SlackHarness {
   readonly slack: SlackSimulator;
-  /** Of the platform and of Slack. While a test waits for either, it passes twenty times as fast. */
+  /** The clock of the platform and of Slack. Time passes faster while a test waits for either. */
   readonly clock: FlowingClock;
   /** The running platform. */
   readonly platform: Platform;
@@ -21,13 +21,13 @@ export interface SlackHarness {
   close(): Promise<void>;
 }
 
-/** What {@link openSlackHarness} starts with. */
+/** The options of {@link openSlackHarness}. */
 export interface SlackHarnessOptions {
-  /** Default: that of the platform. */
+  /** The default is that of the platform. */
   readonly streamLifeMs?: number;
-  /** Default none. */
+  /** The default is none. */
   readonly commandPrefix?: string;
-  /** Default: all commands of `commands/`. */
+  /** The default is all commands of `commands/`. */
   readonly commands?: ReadonlyMap<string, Command>;
 }
 

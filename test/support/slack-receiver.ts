@@ -8,42 +8,42 @@ import { type FakeForms, noForms, pressForm } from "./no-forms.ts";
 
 /** A receiver for tests of one platform: it records what it is called with and runs nothing. */
 export interface SlackReceiver extends Receiver, ConversationHistory {
-  /** Accepted events, each key once. */
+  /** The accepted events, each key once. */
   readonly events: IncomingEvent[];
-  /** What `placeSettings` returns. */
+  /** `placeSettings` returns this. */
   place: PlaceSettings;
   forms: FakeForms;
-  /** Ids of conversations that `knows` returns true for. */
+  /** `knows` returns true for these ids of conversations. */
   readonly known: Set<string>;
-  /** Ids of stored conversations. A deleted one leaves the list. */
+  /** The ids of stored conversations. A deleted one leaves the list. */
   readonly stored: Set<string>;
   readonly retried: string[];
   readonly cancelled: string[];
-  /** `<key> by <author>` */
+  /** Each entry is `<key> by <author>`. */
   readonly confirmed: string[];
-  /** `<kind> <key> by <author>` */
+  /** Each entry is `<kind> <key> by <author>`. */
   readonly acted: string[];
-  /** What presses of other buttons result in, or throw. */
+  /** Presses of other buttons result in this, or throw it. */
   actResult: PressResult | Error;
   /** Deleted places, conversations, and messages as `<conversation>: <keys>`. */
   readonly deletions: string[];
-  /** What `messageEdited` was called with. */
+  /** `messageEdited` was called with these. */
   readonly edits: EditedMessage[];
   editOutcome: Awaited<ReturnType<Receiver["messageEdited"]>>;
   /** This many of the next events reject with `store-unavailable`. */
   failures: number;
-  /** Every event rejects with `busy`. */
+  /** Whether every event rejects with `busy`. */
   isBusy: boolean;
-  /** What presses of `retry` and `confirm` result in, or throw. */
+  /** Presses of `retry` and `confirm` result in this, or throw it. */
   rerunResult: PressResult | Error;
-  /** Who used a button, in order. */
+  /** The people who used a button, in order. */
   readonly actors: Actor[];
 }
 
-/** Returns at most this many conversations, as a store with a limit does. */
+/** At most this many conversations are returned, as a store with a limit does. */
 const maxListed = 2;
 
-/** An empty {@link SlackReceiver}. */
+/** Creates an empty {@link SlackReceiver}. */
 export function createSlackReceiver(): SlackReceiver {
   const keys = new Set<string>();
   const receiver: SlackReceiver = {

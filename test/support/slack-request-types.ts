@@ -12,10 +12,10 @@ const run = promisify(execFile);
 
 type Decoded = Readonly<Record<string, unknown>>;
 
-/** Arguments whose form value is a number; all others of digits are ids. */
+/** The form values of these arguments are numbers. All other values of digits are ids. */
 const numbers = new Set(["length", "limit"]);
 
-/** The arguments as the client was given them: a form has only texts. */
+/** Returns the arguments as the client was given them, since a form has only texts. */
 function decode({ args }: Pick<ApiCall, "args">): Decoded {
   return Object.fromEntries(
     Object.entries(args).map(([name, value]) => {
@@ -26,14 +26,14 @@ function decode({ args }: Pick<ApiCall, "args">): Decoded {
   );
 }
 
-/** Equal for calls that differ in words alone. */
+/** Returns the same text for calls that differ in words alone. */
 export function shapeOf(call: ApiCall): string {
   const withoutWords = (name: string, value: unknown): unknown =>
     typeof value === "string" && name !== "type" ? "" : value;
   return `${call.method} ${JSON.stringify(decode(call), withoutWords)}`;
 }
 
-/** A statement that compiles only where the call has the declared arguments. */
+/** Returns a statement that compiles only where the call has the declared arguments. */
 function toStatement(call: ApiCall): string {
   const { metadata, blocks, view, ...rest } = decode(call) as Decoded & { view?: { blocks?: unknown } };
   // The API's name is `alt_txt`; the package declares `alt_text`, which Slack ignores.
@@ -41,7 +41,7 @@ function toStatement(call: ApiCall): string {
   const parts = [
     JSON.stringify({ ...others, ...(alt === undefined ? {} : { alt_text: alt }) }).slice(1, -1),
     metadata === undefined ? "" : `metadata: ${JSON.stringify(metadata)}`,
-    // Declared as any blocks whatever.
+    // The package accepts any blocks here, so their type is checked on its own.
     blocks === undefined ? "" : `blocks: ${JSON.stringify(blocks)} satisfies KnownBlock[]`,
     view === undefined ? "" : `view: ${JSON.stringify(view)}`,
   ].filter((part) => part !== "");
@@ -52,8 +52,9 @@ function toStatement(call: ApiCall): string {
 }
 
 /**
- * What is wrong with calls by the types that `@slack/web-api` ships, found by the TypeScript compiler: unknown, missing and
- * mistyped arguments. One line for each call that is wrong: its method and the first problem.
+ * Returns what is wrong with calls by the types that `@slack/web-api` ships. The TypeScript compiler finds
+ * unknown, missing and mistyped arguments. Each wrong call gives one line with its method and its first
+ * problem.
  */
 export async function problemsOf(calls: readonly ApiCall[]): Promise<string[]> {
   const folder = await mkdtemp(path.join(tmpdir(), "slack-request-types-"));
@@ -78,7 +79,7 @@ export async function problemsOf(calls: readonly ApiCall[]): Promise<string[]> {
   }
 }
 
-/** The compiler's output; it fails where it has found something. */
+/** Returns the compiler's output. The compiler fails where it has found something. */
 async function compile(file: string): Promise<string> {
   const tsc = path.join(folderOf("typescript"), "lib/tsc.js");
   const options = "--noEmit --strict --skipLibCheck --target es2024 --module nodenext --pretty false".split(

@@ -12,7 +12,7 @@ export interface StallingProxy {
   close(): Promise<void>;
 }
 
-/** @param port that the server listens on */
+/** Starts a {@link StallingProxy} for the server on this port. */
 export async function startStallingProxy(port: number): Promise<StallingProxy> {
   const sockets = new Set<Socket>();
   let isStalled = false;

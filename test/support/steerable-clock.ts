@@ -7,16 +7,16 @@ export interface SteerableClock extends Clock {
   hold(): void;
   /** Fires what fell due meanwhile, in order. */
   release(): void;
-  /** Timers that are set from now on, and those that are running, end so many times sooner. */
+  /** Later timers and those that are running end so many times sooner. */
   setSpeed(speed: number): void;
 }
 
-/** @param speed how many times faster than the system's time passes in it */
+/** Creates a {@link SteerableClock} that is `speed` times as fast as the system's time. */
 export function createSteerableClock(speed = 1): SteerableClock {
   const startedAt = performance.now();
   const startAt = systemClock.now();
   let isHeld = false;
-  /** When the speed was set, in the time of the system and of this clock. */
+  /** The time when the speed was set, on the system's clock and on this one. */
   let since = { realMs: startedAt, ownMs: 0 };
   let rate = speed;
   const timers = new Set<{ readonly dueAt: number; arm(): void }>();

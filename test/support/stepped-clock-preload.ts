@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-// Preloaded with --import (see clock-stepper.ts): shifts the wall clock of this process by the number of milliseconds
-// in the file that the query names. `performance.now` and timers go on as they are, like the system's monotonic clock.
+// This is preloaded with --import (see clock-stepper.ts). It shifts the wall clock of this process by the
+// number of milliseconds in the file that the query names. `performance.now` and timers go on as they are,
+// like the system's monotonic clock.
 const url = new URL(import.meta.url);
 const file = url.searchParams.get("file") ?? fileURLToPath(new URL("offset", url));
 const readEveryMs = 10;

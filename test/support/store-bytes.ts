@@ -10,8 +10,8 @@ export function holds(bytes: Buffer, text: string): boolean {
 }
 
 /**
- * Every byte below a folder, file names included. What a running server removes meanwhile is not below it any more.
- * SQLite's log is read before its database: what SQLite moves from one to the other meanwhile is found in one of them.
+ * Returns the bytes of every file below a folder. Folders and files that go meanwhile give their names.
+ * SQLite's log is read before its database, so that what moves between them is found in one of them.
  */
 export async function bytesOfFolder(under: string): Promise<Buffer> {
   const names = await readdir(under, { recursive: true });
@@ -25,7 +25,7 @@ export async function bytesOfFolder(under: string): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** Every key and value; not the files of the server. */
+/** Returns every key and value, but not the files of the server. */
 export async function bytesOfRedis(url: string): Promise<Buffer> {
   const client = await createClient({ url }).connect();
   const parts: Buffer[] = [];
@@ -38,7 +38,7 @@ export async function bytesOfRedis(url: string): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** Every row of the schema that the URL names; not the files of the server. */
+/** Returns every row of the schema that the URL names, but not the files of the server. */
 export async function bytesOfPostgres(url: string): Promise<Buffer> {
   const schema = new URL(url).searchParams.get("schema") ?? "parley";
   const client = new pg.Client({ connectionString: url });

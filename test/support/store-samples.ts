@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "../../src/core/events.ts";
 import type { StoredMessage } from "../../src/core/storage.ts";
 
-/** A user message by Ann. */
+/** Makes a user message by Ann. */
 export function messageOf(id: string, text = `words of ${id}`): StoredMessage {
   return {
     id,
@@ -15,7 +15,7 @@ export function messageOf(id: string, text = `words of ${id}`): StoredMessage {
   };
 }
 
-/** A message event by Ann. */
+/** Makes a message event by Ann. */
 export function eventOf(key: string, conversationId = "test:inbox"): IncomingMessage {
   return {
     kind: "message",
@@ -30,5 +30,5 @@ export function eventOf(key: string, conversationId = "test:inbox"): IncomingMes
   };
 }
 
-/** An id that no other test uses. */
+/** Returns an id that no other test uses. */
 export const freshId = (): string => `test:${randomUUID()}`;

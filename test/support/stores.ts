@@ -12,11 +12,11 @@ import { bytesOfFolder, bytesOfPostgres, bytesOfRedis } from "./store-bytes.ts";
 export interface TestStore {
   readonly kind: "sqlite" | "redis" | "postgres";
   readonly url: string;
-  /** For files of the test; a SQLite store is in it. */
+  /** This folder is for files of the test. A SQLite store is in it. */
   readonly folder: string;
-  /** Every byte of the store, names included. */
+  /** Returns every byte of the store, names included. */
   bytes(): Promise<Buffer>;
-  /** Opens it, as another process would where it is open already; what is open at the end of the test is closed. */
+  /** Opens the store as another process would. It is closed at the end of the test. */
   open(options?: Partial<StoreOptions>): Promise<Store>;
   /** Closes all that is open and opens it again, as after a restart. */
   reopen(options?: Partial<StoreOptions>): Promise<Store>;
@@ -24,7 +24,7 @@ export interface TestStore {
 
 const allKinds: readonly TestStore["kind"][] = ["sqlite", "redis", "postgres"];
 
-/** Declares tests once for each backend, or for some of them; `current` returns the test's own store. Servers not installed are skipped. */
+/** Declares tests once for each given backend that is installed. `current` returns the test's store. */
 export function describeStores(
   title: string,
   declare: (current: () => TestStore, kind: TestStore["kind"]) => void,
@@ -71,7 +71,7 @@ export function describeStores(
     });
 }
 
-/** The server of this run; of this file where the run has none (`test/support/shared-servers.ts`). */
+/** Returns the server of this run, or one of this file where the run has none (`shared-servers.ts`). */
 function useServer(kind: "redis" | "postgres"): () => Promise<string> {
   let own: SharedServers | undefined;
   let url = "";

@@ -7,7 +7,7 @@ export interface EachWorld extends World {
   renew(options: WorldOptions): Promise<void>;
 }
 
-/** Gives each test of a file a world of its own; spies are taken off before it is closed. */
+/** Gives each test of a file its own world. Spies are taken off before it is closed. */
 export function worldOfEachTest(options: WorldOptions | (() => Promise<WorldOptions>) = {}): EachWorld {
   let world: World | undefined;
   async function renew(next: WorldOptions): Promise<void> {

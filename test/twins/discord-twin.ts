@@ -22,7 +22,7 @@ interface Channel {
   };
 }
 
-/** The parts of `discord-digital-twin` that are used: it is not installed where its types would be checked. */
+/** The parts of `discord-digital-twin` that are used. Type checks run where it is not installed. */
 interface Twin {
   readonly restUrl: string;
   readonly botToken: string;
@@ -54,7 +54,7 @@ interface TwinPackage {
   readonly DigitalDiscord: new (options: object) => Twin;
 }
 
-/** The ids of what a {@link startDiscordTwin} starts with. */
+/** The ids of what {@link startDiscordTwin} starts with. */
 export const twinIds = {
   channel: "100000000000000001",
   ada: "100000000000000002",
@@ -66,20 +66,21 @@ export interface DiscordTwin {
   readonly apiUrl: string;
   readonly token: string;
   channel(id: string): Channel;
-  /** The bot's messages in a channel, oldest first. */
+  /** Resolves to the bot's messages in a channel, oldest first. */
   fromBot(channelId: string): Promise<TwinMessage[]>;
-  /** How many commands are registered. */
+  /** Resolves to how many commands are registered. */
   commands(): Promise<number>;
   close(): Promise<void>;
 }
 
 /**
- * Starts `discord-digital-twin` with one channel and one person. Two of its rules are replaced by Discord's documented
- * ones, see docs/discord.md: mentions are listed in a message's event, and a message's thread has the message's id.
+ * Starts `discord-digital-twin` with one channel and one person. Two of its rules are replaced by Discord's
+ * documented ones (see docs/discord.md): a message's event lists its mentions, and a message's thread has the
+ * message's id.
  */
 export async function startDiscordTwin(): Promise<DiscordTwin> {
   const folder = await mkdtemp(path.join(tmpdir(), "parley-twin-"));
-  // A constant would be checked by the compiler, which cannot see a package that may not be installed.
+  // The compiler would check a constant, and it cannot see a package that may not be installed.
   const name = ["discord", "digital", "twin"].join("-");
   const { DigitalDiscord } = (await import(name)) as TwinPackage;
   const twin = new DigitalDiscord({
@@ -109,7 +110,10 @@ export async function startDiscordTwin(): Promise<DiscordTwin> {
   };
 }
 
-/** The twin's events list no mentions. @see https://discord.com/developers/docs/resources/message#message-object */
+/**
+ * Adds the mentions that the twin's events do not list.
+ * @see https://discord.com/developers/docs/resources/message#message-object
+ */
 function listMentions(gateway: Gateway): void {
   gateway.broadcastMessageCreate = (message, guildId) => {
     const isMentioned = message.content.includes(`<@${twinIds.bot}>`);
@@ -123,7 +127,7 @@ function listMentions(gateway: Gateway): void {
 }
 
 /**
- * The twin gives a message's thread an id of its own.
+ * Gives a message's thread the message's id. The twin gives it one of its own.
  * @see https://discord.com/developers/docs/resources/channel#start-thread-from-message
  */
 function withThreadsOfMessages(prisma: Prisma): Prisma {

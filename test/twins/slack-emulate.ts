@@ -10,7 +10,7 @@ interface Emulator {
   close(): Promise<void>;
 }
 
-/** The parts of `emulate` that are used: it is not installed where its types would be checked. */
+/** The parts of `emulate` that are used. Type checks run where it is not installed. */
 interface EmulatePackage {
   readonly createEmulator: (options: { service: "slack"; port: 0; seed: object }) => Promise<Emulator>;
 }
@@ -35,7 +35,7 @@ export interface EmulatedSlack {
   readonly direct: string;
   /** Methods that the bot called and emulate does not have. */
   readonly unknownMethods: ReadonlySet<string>;
-  /** Ada posts a message, by default in the channel; where `mentions` is true, the bot also gets an `app_mention`. */
+  /** Ada posts a message, by default in the channel. With `mentions`, the bot also gets an `app_mention`. */
   adaSends(message: {
     readonly text: string;
     readonly channel?: string;
@@ -44,7 +44,7 @@ export interface EmulatedSlack {
   }): Promise<string>;
   /** Ada uses a slash command. Resolves to its acknowledgement. */
   adaUses(command: string, text: string): ReturnType<SocketHub["sendInteraction"]>;
-  /** The bot's messages in a thread, by default of the channel; without one those of the channel itself. Oldest first. */
+  /** Resolves to the bot's messages of a thread or, without one, of the channel itself, oldest first. */
   fromBot(thread?: string, channel?: string): Promise<EmulatedMessage[]>;
   close(): Promise<void>;
 }
@@ -53,11 +53,12 @@ const app = { id: "A0PARLEY", botId: "B0PARLEY", userId: "U0PARLEY" };
 const tokens = { bot: "xoxb-emulated-bot", ada: "xoxp-emulated-ada" };
 
 /**
- * Starts `emulate`'s Slack with one channel and one person. It has no Socket Mode, and no way to subscribe to events
- * from outside: both are added here, in Slack's documented form. All other calls of the Web API are emulate's.
+ * Starts `emulate`'s Slack with one channel and one person. It has no Socket Mode, and no way to subscribe to
+ * events from outside. Both are added here in Slack's documented form. All other calls of the Web API are
+ * emulate's.
  */
 export async function startEmulatedSlack(): Promise<EmulatedSlack> {
-  // A constant would be checked by the compiler, which cannot see a package that may not be installed.
+  // The compiler would check a constant, and it cannot see a package that may not be installed.
   const name = ["emul", "ate"].join("");
   const { createEmulator } = (await import(name)) as EmulatePackage;
   const scopes = ["chat:write", "channels:history", "channels:read", "users:read"];
@@ -135,7 +136,7 @@ export async function startEmulatedSlack(): Promise<EmulatedSlack> {
       body: Buffer.concat(chunks),
     });
     if (emulated.status !== 404) return answer(await emulated.text());
-    // @see https://docs.slack.dev/apis/web-api — emulate's own answer is HTTP 404.
+    // Slack answers like this; emulate answers with HTTP 404. @see https://docs.slack.dev/apis/web-api
     unknownMethods.add(method);
     answer({ ok: false, error: "unknown_method" });
   }

@@ -6,23 +6,23 @@ import { answers } from "../../simulators/gateway/slow-gateway.ts";
 interface Question {
   readonly label: string;
   readonly askedAt: number;
-  /** The shard whose process gets it. */
+  /** The process of this shard gets the question. */
   readonly shard: number;
-  /** Where the answer comes; of a mention its thread or the channel. */
+  /** The places where the answer may come. For a mention these are its thread and the channel. */
   readonly where: () => readonly string[];
-  /** Of a command. */
+  /** The use of the command, if the question was a command. */
   readonly use?: Use;
 }
 
-/** What became of the questions. */
+/** The account says what became of the questions. */
 export interface Account {
   readonly asked: number;
   readonly answered: number;
-  /** Labels without a whole answer. */
+  /** Labels of questions without a whole answer. */
   readonly lost: readonly string[];
-  /** What stands in the places of the lost ones, for people. */
+  /** What stands in the places of the lost questions, for people to read. */
   readonly aroundLost: readonly string[];
-  /** Labels with several. */
+  /** Labels of questions with several answers. */
   readonly doubled: readonly string[];
   /** Commands of which Discord said that the bot did not respond. */
   readonly unacknowledged: readonly {
@@ -32,21 +32,21 @@ export interface Account {
   }[];
 }
 
-/** People of many servers who talk with each other, and some of them with the bot. */
+/** People of many servers who talk with each other; some of them talk with the bot. */
 export interface Crowd {
   /** Somebody writes to somebody else. */
   chat(): void;
-  /** Somebody asks the bot: by mention, in a thread, in a direct message or with a command. */
+  /** Somebody asks the bot by mention, in a thread, in a direct message or with a command. */
   ask(): void;
   readonly chatted: () => number;
   account(): Account;
 }
 
 const people = 200;
-/** A thread goes on this long after its question at most, in milliseconds. */
+/** A thread goes on at most this long after its question, in milliseconds. */
 const followUpWithinMs = 60_000;
 
-/** @param servers at least one */
+/** Creates the crowd of at least one server. */
 export function createCrowd(discord: DiscordSimulator, servers: number, shards: number): Crowd {
   const crowd = Array.from({ length: people }, (_, index) => discord.person(`Person ${index}`));
   const places = Array.from({ length: servers }, (_, index) => {
@@ -75,7 +75,7 @@ export function createCrowd(discord: DiscordSimulator, servers: number, shards: 
     mentions.push({ question: note({ label, shard, where: () => [id, channel.id] }), messageId: id, by });
   }
 
-  /** Where a thread of the last minute was answered. */
+  /** Asks on in a thread of the last minute that has its answer, or else with a new mention. */
   function followUp(label: string): void {
     const now = performance.now();
     while (mentions[0] !== undefined && now - mentions[0].question.askedAt > followUpWithinMs)
@@ -158,7 +158,7 @@ function countAnswers(discord: DiscordSimulator, channelIds: readonly string[], 
     .filter(({ text }) => answers(withoutNotices(text), label)).length;
 }
 
-/** An answer may say that no thread could be opened, and a command's quotes its prompt. */
+/** Removes the notice that no thread could be opened, and the prompt that a command's answer quotes. */
 function withoutNotices(text: string): string {
   return text
     .split("\n")

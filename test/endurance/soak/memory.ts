@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** The resident memory of a process in bytes (Linux). `undefined`: it has ended. */
+/** Returns the resident memory of a process in bytes (Linux), or `undefined` where it has ended. */
 export function residentBytes(pid: number | undefined): number | undefined {
   try {
     const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
@@ -11,7 +11,7 @@ export function residentBytes(pid: number | undefined): number | undefined {
   }
 }
 
-/** The median; NaN of nothing. */
+/** Returns the median, or NaN without values. */
 function medianOf(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -20,13 +20,13 @@ function medianOf(values: readonly number[]): number {
     : ((sorted[middle - 1] ?? Number.NaN) + (sorted[middle] ?? Number.NaN)) / 2;
 }
 
-/** By which factor memory has grown from the second fifth of the samples to the last. */
+/** Returns by which factor memory has grown from the second fifth of the samples to the last. */
 export function growthOf(samples: readonly number[]): number {
   const fifth = Math.max(1, Math.floor(samples.length / 5));
   return medianOf(samples.slice(-fifth)) / medianOf(samples.slice(fifth, 2 * fifth));
 }
 
-/** The resident memory of a process and its children in bytes (Linux); what they share is counted for each. */
+/** Sums the resident memory of a process and its children in bytes (Linux). Shared memory counts for each. */
 export function residentBytesOfFamily(pid: number | undefined): number | undefined {
   const own = residentBytes(pid);
   if (own === undefined) return undefined;

@@ -8,35 +8,35 @@ import { startRedis } from "../../support/redis-server.ts";
 import { createCrowd, type Account } from "./crowd.ts";
 import { growthOf, residentBytes } from "./memory.ts";
 
-/** What {@link runSoak} does. */
+/** The options of {@link runSoak}. */
 export interface SoakOptions {
   readonly minutes: number;
-  /** Default 1,000. */
+  /** The default is 1,000. */
   readonly servers?: number;
-  /** Messages among people, a second. Default 100. */
+  /** Messages among people per second. Default 100. */
   readonly chatsPerSecond?: number;
-  /** Questions to the bot, a second. Default 3. */
+  /** Questions to the bot per second. Default 3. */
   readonly asksPerSecond?: number;
   readonly log: (line: string) => void;
 }
 
-/** What a soak found. */
+/** The result of {@link runSoak}. */
 export interface SoakResult extends Account {
   readonly chatted: number;
   /** Messages among people that the model was asked about. */
   readonly overheard: number;
   /** Commands that nobody took although the process of their shard ran and the machine was not too busy. */
   readonly ignored: readonly string[];
-  /** How often, and at most how long, the machine gave this process no time, in milliseconds. */
+  /** How often the machine gave this process no time, and for how long at most, in milliseconds. */
   readonly stalls: { readonly count: number; readonly longestMs: number };
-  /** What Discord punishes, in words. */
+  /** Each says in words what Discord punishes. */
   readonly violations: readonly string[];
   readonly identifies: number;
   readonly resumes: number;
   readonly requests: number;
   /** How many requests were refused as too many, by route. */
   readonly rateLimited: Readonly<Record<string, number>>;
-  /** Resident memory of each process that ran to the end, in MB: at first, at most, at the end, and the growth. */
+  /** Resident memory of each process that ran to the end, in MB, with the factor of its growth. */
   readonly memory: readonly {
     readonly shard: number;
     readonly firstMb: number;
@@ -47,14 +47,14 @@ export interface SoakResult extends Account {
 }
 
 const shardCount = 2;
-/** How long answers may still come after the last question. */
+/** Answers may still come for so long after the last question. */
 const settleMs = 120_000;
 const sampleMs = 2000;
 /** A process that has started fills its caches first. */
 const warmUpMs = 20_000;
 /** Discord waits so long for the response to a command. */
 const acknowledgeWithinMs = 3000;
-/** A pause of 20 ms that takes longer: the machine is too busy to judge that. */
+/** If a pause of 20 ms takes longer than this, the machine is too busy to judge commands. */
 const stalledMs = 250;
 const megabyte = 1024 * 1024;
 
@@ -66,8 +66,9 @@ interface Shard {
 }
 
 /**
- * People of many servers write for some minutes, to each other and to two processes with a shard each on one Redis. One
- * loses its connection, the other is killed and started again. Linux only.
+ * Lets people of many servers write for some minutes to each other and to two processes of the bot. Each
+ * process has a shard, and both use one Redis. One loses its connection, and the other is killed and started
+ * again. It needs Linux.
  */
 export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const { minutes, servers = 1000, chatsPerSecond = 100, asksPerSecond = 3, log } = options;
@@ -203,7 +204,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   }
 }
 
-/** What is wrong with a result, a line each. @param maxGrowth of memory, as a factor */
+/** Returns what is wrong with a result, one line for each problem. @param maxGrowth of memory, as a factor */
 export function findSoakProblems(result: SoakResult, maxGrowth: number): string[] {
   const { lost, doubled, ignored, violations, memory, overheard } = result;
   return [

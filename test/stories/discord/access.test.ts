@@ -11,7 +11,7 @@ let story: Story;
 let ada: Person;
 let general: ChannelHandle;
 
-/** Ada mentions the bot in a channel; resolves to the thread with the answer. */
+/** Ada mentions the bot in a channel. Resolves to the thread with the answer. */
 async function mention(person: Person, channel: ChannelHandle, text: string): Promise<ChannelHandle> {
   const { id } = person.sends({ channel, text, mentionBot: true });
   const thread = await until(() => channel.threads().find((one) => one.id === id), {
@@ -86,7 +86,7 @@ describe("with DENY for a role", () => {
     expect(JSON.stringify(story.chats())).not.toContain("while you were away");
     await story.settled(thread, 4);
     expect(direct.fromBot()).toHaveLength(1);
-    // Perhaps told before the restart: not again.
+    // Dee may have been told before the restart, so she is not told again.
     expect(discord.directMessages(dee).fromBot()).toEqual([]);
   });
 });

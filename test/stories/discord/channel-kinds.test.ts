@@ -24,7 +24,7 @@ it.each(["voice", "stage"] as const)(
     story.answers(long, "Two.", "Three.", "Four.");
     ada.sends({ channel, text: "one", mentionBot: true });
     const pieces = await story.settled(channel, 2);
-    // A reply to a later piece of the answer.
+    // This replies to a later piece of the answer.
     ada.sends({ channel, text: "two", replyTo: pieces.at(-1)! });
     const [two] = (await story.settled(channel, pieces.length + 1)).slice(-1);
     ada.sends({ channel, text: "three", replyTo: two! });

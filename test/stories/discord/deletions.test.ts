@@ -64,7 +64,7 @@ describe("/forget on Discord", () => {
   });
 });
 
-// Last: the bot is no member of the server any more after it.
+// These stories come last, because the bot is no member of the server afterwards.
 describe("deletions on Discord", () => {
   it("in bulk by a moderator remove messages, the thread's first one and answers included", async () => {
     const channel = story.discord.channel("general");
@@ -100,7 +100,7 @@ describe("deletions on Discord", () => {
     one.remove();
     await gone("in the second thread");
     story.discord.removeGuild({ isOutage: true });
-    // Events are in order: a later message was received, so the deletion was too.
+    // Events arrive in order. A later message was received, so the deletion was received too.
     ada.sends({ channel: direct, text: "still there?" });
     await story.settled(direct, 2);
     expect(await story.isKept("in the other channel")).toBe(true);

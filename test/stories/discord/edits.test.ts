@@ -60,7 +60,7 @@ describe("edited questions on Discord", () => {
     await story.settled(direct);
     expect(direct.fromBot().map(({ text, files }) => [text, files])).toEqual([["A short one.", []]]);
     await until(() => story.isIdle());
-    // To remove the file is not to delete the answer.
+    // The file was removed, but the answer must not count as deleted.
     ada.sends({ channel: direct, text: "And?" });
     await until(() => story.chats().length === 3);
     expect(story.said(2)).toEqual(["What?", "A short one.", "And?"]);

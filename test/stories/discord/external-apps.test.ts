@@ -18,7 +18,7 @@ describe("where the app is installed for its user alone, and members may not sho
     });
     return { ada: ada!, elsewhere: story.discord.channelElsewhere("elsewhere", { externalApps: false }) };
   };
-  /** Nothing but the interaction's own webhook reaches an ephemeral message. */
+  /** Only the interaction's own webhook reaches an ephemeral message, so there must be no such requests. */
   const requestsIn = ({ id }: ChannelHandle) =>
     story.discord.requests.filter(({ path }) => path.startsWith(`/channels/${id}`));
 

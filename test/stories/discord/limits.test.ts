@@ -12,7 +12,7 @@ describe("TURNS_PERSON_MINUTE on Discord", () => {
     const uses = Array.from({ length: 100 }, (_, n) =>
       ada.usesCommand("ask", { prompt: `question ${n}` }, { channel: general }),
     );
-    // On a loaded machine some are acknowledged too late for Discord: then nobody reads anything of them.
+    // On a loaded machine some commands are acknowledged too late for Discord. Nobody reads their answers.
     const isOver = (state: string): boolean => state === "answered" || state === "failed";
     await until(() => uses.every((use) => isOver(use.state())), {
       timeoutMs: 40_000,
@@ -38,7 +38,7 @@ describe("TURNS_PERSON_MINUTE on Discord", () => {
     ada.sends({ channel: thread!, text: "one more" });
     const told = () => discord.directMessages(ada).fromBot();
     await until(() => told().length === 1);
-    // She is found behind the one that was refused.
+    // Mia's message is found although it comes after the refused one.
     await story.restart(() => void mia.sends({ channel: thread!, text: "and me?" }));
     await until(() => story.chats().length === 2 && story.isIdle());
     expect(refusals()).toBe(1);

@@ -9,7 +9,7 @@ import { createDiscordStage } from "./stage.ts";
 
 const stage = createDiscordStage();
 
-/** The label of each question, sorted. */
+/** Returns the label of each question, sorted. */
 const asked = (story: Story): string[] =>
   story
     .chats()
@@ -20,7 +20,7 @@ function setUp(story: Story) {
   const { discord } = story;
   const ada = discord.person("Ada");
   const shown = () => [...discord.world.channels.keys()].flatMap((id) => discord.handle(id).fromBot());
-  /** Each is answered in a message of its own. */
+  /** Each question is answered in its own message. */
   const answered = async (...labels: string[]) => {
     for (const label of labels)
       await until(() => shown().some(({ text }) => text.includes(label)), {
@@ -89,7 +89,7 @@ it("a first mention while the bot was off is answered, also in channels that it 
 describe("a start that looks up 40 conversations, while people write already", () => {
   const count = 40;
 
-  /** Each conversation is in a thread of a channel of its own. Time passes as Discord's does. */
+  /** Starts a Parley that knows 40 conversations, each in its own channel. Time passes as Discord's does. */
   async function startKnowing() {
     const story = await stage.start({}, {}, undefined, 1);
     const { discord } = story;
@@ -99,12 +99,12 @@ describe("a start that looks up 40 conversations, while people write already", (
       await sleep(80);
     }
     await until(() => story.chats().length === count && story.isIdle(), { timeoutMs: 20_000 });
-    /** Resolves as soon as Discord delivers events to the new process. Two more channels are deleted before it. */
+    /** Deletes two more channels and restarts. Resolves when Discord delivers events to the new process. */
     const restart = async (): Promise<{ readonly ready: Promise<void> }> => {
       const before = discord.gateway.counts.identify;
       const ready = story.restart(() => {
         for (const channel of known.splice(0, 2)) channel.remove();
-        // What the process before has sent counts against Discord's limit no more.
+        // After this time the requests of the process before do not count against Discord's limit.
         return sleep(1000);
       });
       await until(() => discord.gateway.counts.identify > before && discord.gateway.isConnected());

@@ -40,7 +40,7 @@ describe("Regenerate with another model on Discord", () => {
       .filter(({ path }) => path === "/v1/chat/completions")
       .map(({ body }) => (JSON.parse(body.toString()) as { model: string }).model);
 
-  /** The form, and the models that it offers. */
+  /** Resolves to the form and the models that it offers. */
   async function opened(use: Use) {
     const modal = await until(() => use.interaction.modal);
     const [input] = modal.inputs;

@@ -10,14 +10,14 @@ const stage = createDiscordStage();
 
 let story: Story;
 
-/** Where the answer to a mention is found, and what else it says. */
+/** Says where the answer to a mention is found, and what else it says. */
 interface Outcome {
   readonly without: readonly Permission[];
   readonly asks?: string;
   readonly where: "thread" | "channel" | "nowhere";
-  /** In words below or instead of the answer. */
+  /** The words stand below the answer or in place of it. */
   readonly says?: RegExp;
-  /** The permission that a line of the log names. */
+  /** A line of the log names this permission. */
   readonly logs?: string;
 }
 
@@ -106,7 +106,7 @@ it("a server that the bot is removed from in mid-answer leaves nothing behind", 
   story.setStalled(false);
   const direct = discord.directMessages(ada);
   ada.sends({ channel: direct, text: "Hello" });
-  // She shares no server with the bot any more.
+  // She shares no server with the bot after its removal.
   expect(await story.settled(direct)).toMatchObject([{ text: expect.stringContaining("add discord:user:") }]);
   await expect.poll(() => story.isKept("plovers-and-terns"), { timeout: 5000 }).toBe(false);
 });

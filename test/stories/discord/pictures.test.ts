@@ -14,11 +14,11 @@ describe("pictures on Discord", () => {
 
   const filesOf = (channel: { fromBot(): SeenMessage[] }) =>
     channel.fromBot().filter(({ files }) => files.length > 0);
-  /** The newest message with buttons. */
+  /** Returns the newest message with buttons. */
   const answerIn = (channel: { fromBot(): SeenMessage[] }) =>
     channel.fromBot().findLast(({ buttons }) => buttons.length > 0)!;
 
-  /** The picture that a change was made from. */
+  /** Returns the picture that a change was made from. */
   function sourceOf(messages: readonly SentMessage[]): Buffer | undefined {
     const content = messages.at(-1)?.content;
     const part = typeof content === "string" ? undefined : content?.find(({ type }) => type === "image_url");
@@ -47,7 +47,7 @@ describe("pictures on Discord", () => {
     const asked = story.chats().at(-2)!;
     expect(JSON.stringify(asked[0])).toContain("replies to the message with pictures 2 to 3");
     expect(sourceOf(story.chats().at(-1)!)?.equals(Buffer.from(foxes!.files[1]!.bytes))).toBe(true);
-    // Without a reply and a name it is the last one.
+    // Without a reply and a name, the last picture is changed.
     story.answers('<change_picture number="4">darker</change_picture>');
     ada.sends({ channel: direct, text: "and darker" });
     await until(() => filesOf(direct).length === 4);

@@ -47,7 +47,7 @@ describe("reading the room", () => {
     expect(readings()).toBe(first + 1);
     expect(story.said(3).join("\n")).toContain("I restart it");
 
-    // A new session: what was said meanwhile was not delivered.
+    // A new session begins. What was said meanwhile was not delivered.
     discord.gateway.expireSessions();
     discord.gateway.drop();
     ben.sends({ channel: thread, text: "said while you were away" });

@@ -3,15 +3,15 @@ import { startStory, type Story } from "../../e2e/discord/discord-story.ts";
 import { haste } from "../surface.ts";
 import { until } from "../../simulators/discord/until.ts";
 
-/** What Discord's own stories are told with. */
+/** Discord's own stories are told with this. */
 export interface DiscordStage {
-  /** The Parley of this file. Stories on it have people and channels of their own. */
+  /** Returns the Parley of this file. Stories on it have people and channels of their own. */
   begin(): Promise<Story>;
-  /** One for this story alone, closed when it ends. */
+  /** Starts a Parley for this story alone and closes it when the story ends. */
   start(...options: Parameters<typeof startStory>): Promise<Story>;
 }
 
-/** @see {@link DiscordStage} */
+/** Creates the {@link DiscordStage} of a file. */
 export function createDiscordStage(): DiscordStage {
   let shared: Story | undefined;
   afterEach(async () => {

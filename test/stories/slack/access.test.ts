@@ -46,7 +46,7 @@ test("Slack's Stop of a person whom the rules exclude changes nothing, and they 
   const ideas = slack.channel("ideas", [ana, bo]);
   const root = ana.sends({ channel: ideas.id, text: "hello", mentionBot: true });
   await story.answerTo(ideas.id, root);
-  // A press that arrives when the turn has ended.
+  // This press arrives when the turn has ended.
   slack.sendEvent({
     type: "agent_session_stopped",
     channel: ideas.id,

@@ -36,7 +36,7 @@ async function begin(options: StoryOptions = {}): Promise<SlackStory> {
   return story;
 }
 
-/** A browser that opens the installation page. */
+/** A browser opens the installation page. */
 async function opens(): Promise<{ readonly url: string; readonly cookie: string }> {
   const response = await fetch(`${story.parley.url}/slack/install`);
   expect(response.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
@@ -56,7 +56,7 @@ async function install(workspace: SimulatedWorkspace, approval?: Approval) {
   return await comesBack(story.slack.approve(url, workspace, approval), cookie);
 }
 
-/** The bot's message in a thread of a workspace, when its turn has ended. */
+/** Resolves to the bot's message in a thread of a workspace, when its turn has ended. */
 function answerIn(workspace: SimulatedWorkspace, channel: string, thread: string, index = 0) {
   return story.slack.waitFor(`answer ${index} in ${thread}`, () => {
     const said = workspace

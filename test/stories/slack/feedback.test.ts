@@ -7,7 +7,7 @@ const stage = createSlackStage();
 
 let story: SlackStory;
 
-/** Ratings as the metrics count them: `good 1`. */
+/** Returns the ratings as the metrics count them, such as `good 1`. */
 async function counted(): Promise<string[]> {
   const metrics = await (await fetch(`${story.parley.url}/metrics`)).text();
   return Array.from(
@@ -121,7 +121,7 @@ test("people of two workspaces rate answers of their own, and nobody those of th
   }
   expect(await counted()).toEqual(["good 2"]);
   const [one, other] = answers as [(typeof answers)[number], (typeof answers)[number]];
-  // A value of the other workspace's answer.
+  // The press carries the value of the other workspace's answer.
   await one.person.rates({ ...one.answer, feedback: other.answer.feedback }, "bad", one.where);
   expect(await counted()).toEqual(["good 2"]);
 });

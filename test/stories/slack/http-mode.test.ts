@@ -24,7 +24,7 @@ afterEach(async () => {
 const begin = async (options: StoryOptions = {}): Promise<SlackStory> =>
   (story = await startSlackStory({ mode: "http", haste, ...options }));
 
-/** Sends a request as Slack does, with changes. */
+/** Sends a request as Slack does, with the given changes. */
 async function send(
   payload: Fields,
   change: {
@@ -124,7 +124,7 @@ test.each([
       sent.on("error", () => {});
       sent.flushHeaders();
       await new Promise((resolve) => sent.once("socket", (socket) => socket.once("connect", resolve)));
-      // Those that are given up for others' sake have been disconnected.
+      // The server has disconnected the strangers that it gave up for the sake of others.
       await new Promise((resolve) =>
         sentBytes === 0 ? resolve(undefined) : sent.write(Buffer.alloc(sentBytes), resolve),
       );

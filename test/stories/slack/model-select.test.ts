@@ -13,11 +13,11 @@ afterEach(() => {
 
 const none = "None: the default model";
 
-/** At the very start the gateway's list is still on its way. */
+/** Right after the start the gateway's list is still on its way, so this waits for it. */
 const modelsAreKnown = () =>
   story.slack.waitFor("the list of models", () => story.parley.assistant.suggestModels("").length > 0);
 
-/** The model of each chat request. */
+/** Returns the model of each chat request. */
 const modelsAsked = () =>
   story
     .requestsTo("/v1/chat/completions")
@@ -36,7 +36,7 @@ describe.each<SlackMode>(["socket", "http"])("the choice of a model, over %s", (
     await ana.usesCommand("/ask", "", where);
     const form = await slack.waitFor("the form", () => ana.modal());
     expect(form.inputs.find(({ label }) => label === "Model")?.type).toBe("external_select");
-    // The third model of the gateway may not be used.
+    // The third model of the gateway is not allowed.
     expect(await ana.searches("Model", "")).toEqual([none, "test/chat-model", "test/image-model"]);
     expect(await ana.searches("Model", "IMAGE")).toEqual(["test/image-model"]);
     expect(await ana.searches("Model", "whisper")).toEqual([]);

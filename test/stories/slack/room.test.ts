@@ -34,7 +34,7 @@ describe("a thread below the bot's own answer", () => {
     ana.sends({ channel: channel.id, thread: answer.ts, text: "and a pine?" });
     expect((await story.answerTo(channel.id, answer.ts, 1)).text).toBe("answer 2");
     expect(asked(2).join("\n")).toMatch(/and a fir\?[^]*answer 1[^]*and a pine\?/);
-    // Sent away, it waits for a mention.
+    // After `/dismiss` the bot waits for a mention.
     ana.sends({ channel: channel.id, thread: answer.ts, text: "/dismiss", mentionBot: true });
     await slack.waitFor("the goodbye", () => (channel.saidByBot().length > 3 ? true : undefined));
     await slack.waitFor("the end", () => story.parley.assistant.pending() === 0 || undefined);

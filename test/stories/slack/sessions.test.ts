@@ -7,7 +7,7 @@ const stage = createSlackStage();
 
 let story: SlackStory;
 
-/** An answer that begins and does not end. */
+/** Makes an answer that begins and does not end. */
 function hanging(text: string): ScriptedAnswer {
   return { body: toStream(text).body!.toString().split("\n\n")[0] + "\n\n", after: "hang" };
 }

@@ -9,17 +9,17 @@ import {
 } from "../../e2e/slack/slack-story.ts";
 import { haste } from "../surface.ts";
 
-/** What Slack's own stories are told with. */
+/** Slack's own stories are told with this. */
 export interface SlackStage {
-  /** The Parley of this file in a mode. Stories on it have people and channels of their own. */
+  /** Returns the Parley of this file in a mode. Stories on it have people and channels of their own. */
   begin(script?: StoryScript, mode?: SlackMode): Promise<SlackStory>;
-  /** One for this story alone, closed when it ends. */
+  /** Starts a Parley for this story alone and closes it when the story ends. */
   start(options?: StoryOptions): Promise<SlackStory>;
-  /** Over HTTP in two workspaces, for this story alone. */
+  /** Starts a Parley over HTTP in two workspaces, for this story alone. */
   startInTwo(script?: StoryScript): ReturnType<typeof startInTwoWorkspaces>;
 }
 
-/** After each story Slack must have found no fault with Parley's acknowledgements. */
+/** Creates a {@link SlackStage}. After each story Slack must have accepted all acknowledgements. */
 export function createSlackStage(): SlackStage {
   const shared = new Map<SlackMode, SlackStory>();
   afterEach(async () => {

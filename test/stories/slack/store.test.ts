@@ -42,7 +42,7 @@ test("a command that cannot be stored is answered with the reason", async () => 
   other.exec("BEGIN EXCLUSIVE");
   try {
     const outcome = await ana.usesCommand("/ask", "hello", { channel: channel.id });
-    // SQLite waits for the lock; after three seconds Slack shows that the app did not respond.
+    // SQLite waits for the lock. After three seconds Slack shows that the app did not respond.
     if (outcome.kind === "acknowledged") expect(channel.transcript()[0]?.text).toMatch(/store/);
     else expect(outcome.reason).toBe("timeout");
     expect(story.asked()).toEqual([]);
