@@ -1,4 +1,3 @@
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import {
   confirmAnswer,
   editMessage,
@@ -11,22 +10,17 @@ import {
   takeBackMessage,
 } from "./api.js";
 import { downloadFiles } from "./attachments.js";
-import { useChatList } from "./chat-list.js";
+import { useChatList, Sidebar } from "./sidebar.js";
 import { Composer } from "./composer.js";
-import { html, makeId } from "./dom.js";
+import { html, makeId, Icon } from "./dom.js";
 import { forgetDrafts, keepDraft, readDraft } from "./drafts.js";
-import { Icon } from "./icons.js";
-import { ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
-import { followConversation } from "./live.js";
-import { toSpoken } from "./lazy-markdown.js";
+import { toSpoken, ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
 import { ModelPicker, useModel } from "./model-picker.js";
 import { focusComposer, useShortcuts } from "./shortcuts.js";
-import { showItem, ThreadView } from "./thread.js";
-import { Sidebar } from "./sidebar.js";
-import { applyChange, emptyThread, fromSnapshot, isRunning } from "./thread-state.js";
-import { Banner, Welcome } from "./welcome.js";
-import { noticesOf } from "./notices.js";
+import { applyChange, emptyThread, fromSnapshot, isRunning, noticesOf } from "./thread-state.js";
+import { followConversation, showItem, ThreadView } from "./thread.js";
 import { translate } from "./words.js";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** @typedef {import("./thread-state.js").Thread} Thread */
 /** @typedef {import("./message.js").Image} Image */
@@ -56,7 +50,7 @@ export function App({ initial }) {
   latestId.current = currentId;
   const thread = loaded.id === currentId ? loaded.thread : emptyThread;
   const [maxMessages, setMaxMessages] = useState(initialMessages);
-  const [connection, setConnection] = useState(/** @type {import("./live.js").Connection} */ ("open"));
+  const [connection, setConnection] = useState(/** @type {import("./thread.js").Connection} */ ("open"));
   const [isDrawerOpen, setDrawerOpen] = useState(false);
   const [enlarged, setEnlarged] = useState(/** @type {Image | undefined} */ (undefined));
   const [isSettingsOpen, setSettingsOpen] = useState(false);
@@ -213,9 +207,9 @@ export function App({ initial }) {
     setPrefill({ text: hasDraft ? "" : "/imagine ", files, isAdded: true, nonce: Date.now() });
   };
 
-  /** @param {(from: typeof import("./branch.js")) => Promise<string>} branch */
+  /** @param {(from: typeof import("./chat-menu.js")) => Promise<string>} branch */
   const openBranch = async (branch) => {
-    const id = await branch(await import("./branch.js"));
+    const id = await branch(await import("./chat-menu.js"));
     refreshList();
     // The person may have gone elsewhere meanwhile.
     if (latestId.current === currentId) latestOpen.current(id);
@@ -417,10 +411,80 @@ function useMediaQuery(query) {
 
 /**
  * Returns what the line above the chat says. Where it is empty, there is no line.
- * @param {import("./live.js").Connection} connection
+ * @param {import("./thread.js").Connection} connection
  * @param {string} trouble
  */
 function bannerOf(connection, trouble) {
   if (connection === "open") return trouble;
   return translate(connection === "lost" ? "page.lost" : "page.reconnecting");
 }
+
+/**
+ * Returns things to try, without those of missing commands.
+ * @param {readonly import("../views.ts").CommandView[]} commands
+ */
+function ideas(commands) {
+  /** @param {string} name */
+  const has = (name) => commands.some((command) => command.name === name);
+  return [
+    has("imagine") && {
+      title: translate("page.idea.draw"),
+      detail: translate("page.idea.draw.text"),
+      text: translate("page.idea.draw.text"),
+    },
+    {
+      title: translate("page.idea.describe"),
+      detail: translate("page.idea.describe.detail"),
+      text: translate("page.idea.describe.text"),
+      picker: "image/*",
+    },
+    has("transcribe") && {
+      title: translate("page.idea.transcribe"),
+      detail: translate("page.idea.transcribe.detail"),
+      text: "/transcribe ",
+      picker: "audio/*",
+    },
+    has("models") && { title: translate("page.idea.models"), detail: "/models", text: "/models" },
+  ].filter((idea) => idea !== false);
+}
+
+/**
+ * Shows the welcome in an empty conversation.
+ * @param {object} props
+ * @param {boolean} props.isUnknown the address names a conversation that does not exist
+ * @param {readonly import("../views.ts").CommandView[]} props.commands
+ * @param {(idea: { text: string, picker?: string }) => void} props.onIdea
+ */
+export function Welcome({ isUnknown, commands, onIdea }) {
+  return html`<section class="welcome" aria-labelledby="welcome-title">
+    <img src="/page/icon.svg" alt="" width="52" height="52" />
+    ${isUnknown && html`<p class="unknown" role="status">${translate("page.unknown-chat")}</p>`}
+    <h2 id="welcome-title">${translate("page.welcome")}</h2>
+    <p>${translate("page.welcome.how")}</p>
+    <ul class="ideas">
+      ${ideas(commands).map(
+        (idea) =>
+          html`<li key=${idea.title}>
+            <button type="button" class="idea" onClick=${() => onIdea(idea)}>
+              <strong>${idea.title}</strong><span>${idea.detail}</span>
+            </button>
+          </li>`,
+      )}
+    </ul>
+  </section>`;
+}
+
+/** Says that this is the sandbox. @param {{ banner: import("../views.ts").StateView["banner"] }} props */
+export function Banner({ banner }) {
+  if (!banner.isSandbox) return null;
+  return html`<aside class="banner" aria-label="Sandbox">
+    <p>
+      <strong>${translate("page.sandbox")}</strong>
+      ${" "}${translate("page.sandbox.how")
+        .split(/(GATEWAY_BASE_URL|GATEWAY_API_KEY|\.env)/)
+        .map((part, index) => (index % 2 === 0 ? part : html`<code>${part}</code>`))}
+    </p>
+  </aside>`;
+}
+
+/** @typedef {import("../views.ts").ItemView} Item */

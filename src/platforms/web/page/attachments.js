@@ -1,7 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { removeUpload, uploadFile } from "./api.js";
-import { classes, html, makeId } from "./dom.js";
-import { Icon } from "./icons.js";
+import { classes, html, makeId, Icon } from "./dom.js";
 import { translate } from "./words.js";
 
 /**
@@ -137,10 +136,10 @@ async function downloadFile(url, name) {
 /** Lists files to send. @param {{ pending: readonly Pending[], onRemove: (one: Pending) => void }} props */
 export function PendingFiles({ pending, onRemove }) {
   const [opened, setOpened] = useState(
-    /** @type {(typeof import("./preview.js") & { one: Pending }) | undefined} */ (undefined),
+    /** @type {(typeof import("./lightbox.js") & { one: Pending }) | undefined} */ (undefined),
   );
   if (pending.length === 0) return null;
-  const open = async (/** @type {Pending} */ one) => setOpened({ ...(await import("./preview.js")), one });
+  const open = async (/** @type {Pending} */ one) => setOpened({ ...(await import("./lightbox.js")), one });
   return html`<ul class="pending" aria-label=${translate("page.files-to-send")}>
       ${pending.map(
         (one) =>

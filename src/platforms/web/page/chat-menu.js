@@ -1,10 +1,9 @@
-import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { toUsageText } from "./amounts.js";
-import { exportAddress, loadChatMarkdown, loadUsage } from "./api.js";
-import { copyText } from "./clipboard.js";
-import { html } from "./dom.js";
-import { Icon } from "./icons.js";
+import { toUsageText } from "./times.js";
+import { exportAddress, loadChatMarkdown, loadUsage, call, sendMessage, uploadFile } from "./api.js";
+import { downloadFiles } from "./attachments.js";
+import { copyText, html, makeId, Icon } from "./dom.js";
 import { translate } from "./words.js";
+import { useEffect, useId, useRef, useState, useLayoutEffect } from "preact/hooks";
 
 /** How long a result is shown instead of the button's label. */
 const resultMs = 2500;
@@ -128,4 +127,108 @@ export function ChatMenu({ conversationId }) {
       </ul>
       <p role="status">${usage !== "" && translate("page.usage.chat", { amounts: usage })}</p>
     </div>`;
+}
+
+/** @typedef {import("../views.ts").ItemView} Item */
+
+/**
+ * Copies a chat into a new one: up to this answer, or up to before this question.
+ * @param {string} conversationId
+ * @param {Item} item
+ * @returns {Promise<string>} the id of the new chat
+ */
+export async function branchFrom(conversationId, item) {
+  const to = makeId();
+  await call("POST", `/api/conversations/${conversationId}/branch`, { itemId: item.id, to });
+  return to;
+}
+
+/**
+ * Asks a question in other words in a new chat, which goes on from before it. Its files come along.
+ * @param {string} conversationId
+ * @param {Item} item
+ * @param {string} text
+ * @returns {Promise<string>} the id of the new chat
+ */
+export async function askInBranch(conversationId, item, text) {
+  // The files are loaded first, so that a failure leaves no new chat.
+  const files = await downloadFiles(item.files);
+  const options = { onProgress: () => undefined, signal: new AbortController().signal };
+  const uploaded = await Promise.all(files.map((file) => uploadFile(file, options)));
+  const to = await branchFrom(conversationId, item);
+  await sendMessage(to, { id: makeId(), text, uploads: uploaded.map(({ id }) => id) });
+  return to;
+}
+
+/**
+ * Shows the field for a new name. Enter and leaving it save, but Escape does not.
+ * @param {{ title: string, onDone: (name: string | undefined) => void }} props
+ */
+export function Renaming({ title, onDone }) {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const isDone = useRef(false);
+  useLayoutEffect(() => field.current?.select(), []);
+  /** @param {string | undefined} name */
+  const end = (name) => {
+    if (isDone.current) return;
+    isDone.current = true;
+    onDone(name);
+  };
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.isComposing || (event.key !== "Enter" && event.key !== "Escape")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    end(event.key === "Enter" ? (field.current?.value.trim() ?? "") : undefined);
+  };
+  return html`<li class="renaming">
+    <input
+      type="text"
+      ref=${field}
+      dir="auto"
+      maxlength="100"
+      aria-label=${translate("page.name-of", { title })}
+      defaultValue=${title}
+      onKeyDown=${onKey}
+      onBlur=${() => end(field.current?.value.trim() ?? "")}
+    />
+  </li>`;
+}
+
+/**
+ * Asks before it deletes. The focus is on the button that keeps the conversation.
+ * @param {{ title: string, onKeep: () => void, onDelete: () => Promise<void> }} props
+ */
+export function Deletion({ title, onKeep, onDelete }) {
+  const [isBusy, setBusy] = useState(false);
+  const keepButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  useLayoutEffect(() => keepButton.current?.focus(), []);
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    onKeep();
+  };
+  return html`<li>
+    <div
+      class="deletion"
+      role="group"
+      aria-label=${translate("page.delete.group", { title })}
+      onKeyDown=${onKey}
+    >
+      <span>${translate("page.delete.ask", { title })}</span>
+      <button
+        type="button"
+        class="danger"
+        disabled=${isBusy}
+        onClick=${() => {
+          setBusy(true);
+          void onDelete();
+        }}
+      >
+        ${translate("page.delete")}
+      </button>
+      <button type="button" ref=${keepButton} onClick=${onKeep}>${translate("page.delete.keep")}</button>
+    </div>
+  </li>`;
 }

@@ -1,9 +1,8 @@
 import { mayHaveTakenEffect, suggestModels } from "./api.js";
 import { PendingFiles, useDroppedFiles, usePendingFiles } from "./attachments.js";
 import { accept, commandOf, complete, toValue } from "./completion.js";
-import { html, classes, makeId } from "./dom.js";
+import { html, classes, makeId, Icon } from "./dom.js";
 import { draftOf, keepDraft, readDraft } from "./drafts.js";
-import { Icon } from "./icons.js";
 import { RecorderBar } from "./lazy-parts.js";
 import { translate } from "./words.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";

@@ -1,5 +1,6 @@
-import { h } from "preact";
+import { translate } from "./words.js";
 import htm from "htm";
+import { h } from "preact";
 
 /** Creates Preact elements from a tagged template. */
 export const html = htm.bind(h);
@@ -16,4 +17,82 @@ export function classes(...names) {
 export function makeId() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+const paths = {
+  menu: "M4 7h16M4 12h16M4 17h16",
+  plus: "M12 5v14M5 12h14",
+  close: "M6 6l12 12M18 6L6 18",
+  send: "M12 19V5M5.5 11.5 12 5l6.5 6.5",
+  stop: "M7 7h10v10H7z",
+  clip: "M20 11.5l-8.2 8.2a5 5 0 0 1-7.1-7.1L13 4.3a3.4 3.4 0 0 1 4.8 4.8l-8.3 8.3a1.7 1.7 0 0 1-2.4-2.4l7.6-7.6",
+  mic: "M12 15a3.5 3.5 0 0 0 3.5-3.5v-5a3.5 3.5 0 0 0-7 0v5A3.5 3.5 0 0 0 12 15zM5.5 11.5a6.5 6.5 0 0 0 13 0M12 18v3",
+  file: "M14 3H7a2 2 0 0 0-2 2v14a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2V8zM14 3v5h5",
+  download: "M12 4v11M7 11l5 5 5-5M5 20h14",
+  copy: "M9 9h10v11H9zM5 15V4h10",
+  retry: "M4 12a8 8 0 1 0 2.5-5.8M4 4v4.5h4.5",
+  info: "M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 11v5M12 8v.01",
+  branch: "M7 4v16M7 13c6 0 10-2 10-9M13.5 7.5 17 4l3.5 3.5",
+  edit: "M4 20h4L19 9l-4-4L4 16zM13 7l4 4",
+  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10 11v5M14 11v5",
+  settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4",
+  search: "M11 4.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM16 16l4.5 4.5",
+  keyboard: "M3 7h18v11H3zM7 11h.01M11 11h.01M15 11h.01M8 14.5h8",
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  swap: "M4 8h15M15 4l4 4-4 4M20 16H5M9 12l-4 4 4 4",
+  more: "M5.5 12h.01M12 12h.01M18.5 12h.01",
+  pin: "M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v5",
+  previous: "M15 5l-7 7 7 7",
+  next: "M9 5l7 7-7 7",
+  fold: "M7 10l5 5 5-5",
+  down: "M12 5v14M5.5 12.5 12 19l6.5-6.5",
+};
+
+/**
+ * Shows a decorative icon, hidden from screen readers, since its button has a label.
+ * @param {{ name: keyof typeof paths }} props
+ */
+export function Icon({ name }) {
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    <path d=${paths[name]} />
+  </svg>`;
+}
+
+/**
+ * Shows the cross that closes a dialog.
+ * @param {{ dialog: { readonly current: HTMLDialogElement | null } }} props
+ */
+export function CloseButton({ dialog }) {
+  return html`<button
+    type="button"
+    class="quiet"
+    aria-label=${translate("page.close")}
+    onClick=${() => dialog.current?.close()}
+  >
+    <${Icon} name="close" />
+  </button>`;
+}
+
+/**
+ * Copies a text to the clipboard, even outside a secure context.
+ * @param {string} text
+ * @returns {Promise<boolean>} whether it was copied
+ */
+export async function copyText(text) {
+  if (navigator.clipboard !== undefined) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // This is not permitted, but the deprecated API below may still be.
+    }
+  }
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "sr-only";
+  document.body.append(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  return isCopied;
 }

@@ -1,10 +1,7 @@
 import { useId, useRef, useState } from "preact/hooks";
-import { Time, toUsageText } from "./amounts.js";
-import { ActionForm } from "./lazy-parts.js";
-import { copyText } from "./clipboard.js";
-import { html } from "./dom.js";
-import { Icon } from "./icons.js";
-import { Markdown } from "./lazy-markdown.js";
+import { Time, toUsageText } from "./times.js";
+import { ActionForm, Markdown } from "./lazy-parts.js";
+import { copyText, html, Icon } from "./dom.js";
 import { labelOf, translate } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */

@@ -1,5 +1,5 @@
-import { useEffect, useState } from "preact/hooks";
 import { html } from "./dom.js";
+import { useEffect, useState } from "preact/hooks";
 
 /** Messages and dialogs are loaded when they are first shown, so that an empty chat is painted sooner. */
 
@@ -59,7 +59,7 @@ function loadStyles(path) {
   });
 }
 
-/** Shows the settings. @see settings.js */
+/** Shows the settings. */
 export const SettingsPanel = lazy(async () => {
   const [{ SettingsPanel: panel }] = await Promise.all([
     import("./settings.js"),
@@ -68,7 +68,7 @@ export const SettingsPanel = lazy(async () => {
   ]);
   return panel;
 });
-/** Shows the search. @see search-dialog.js */
+/** Shows the search. */
 export const SearchDialog = lazy(async () => {
   const [{ SearchDialog: dialog }] = await Promise.all([
     import("./search-dialog.js"),
@@ -76,15 +76,15 @@ export const SearchDialog = lazy(async () => {
   ]);
   return dialog;
 });
-/** Lists the keyboard shortcuts. @see shortcuts-dialog.js */
+/** Lists the keyboard shortcuts. */
 export const ShortcutsDialog = lazy(async () => {
   const [{ ShortcutsDialog: dialog }] = await Promise.all([
-    import("./shortcuts-dialog.js"),
+    import("./search-dialog.js"),
     loadStyles("/page/shortcuts.css"),
   ]);
   return dialog;
 });
-/** Shows the form of a button. @see action-form.js */
+/** Shows the form of a button. */
 export const ActionForm = lazy(async () => {
   const [{ ActionForm: form }] = await Promise.all([
     import("./action-form.js"),
@@ -92,9 +92,9 @@ export const ActionForm = lazy(async () => {
   ]);
   return form;
 });
-/** Records a voice note. @see recorder.js */
+/** Records a voice note. */
 export const RecorderBar = lazy(async () => (await import("./recorder.js")).RecorderBar);
-/** Shows a picture at full size. @see lightbox.js */
+/** Shows a picture at full size. */
 export const Lightbox = lazy(async () => {
   const [{ Lightbox: lightbox }] = await Promise.all([
     import("./lightbox.js"),
@@ -102,7 +102,7 @@ export const Lightbox = lazy(async () => {
   ]);
   return lightbox;
 });
-/** Shows the menu of the whole chat. @see chat-menu.js */
+/** Shows the menu of the whole chat. */
 export const ChatMenu = lazy(async () => {
   const [{ ChatMenu: menu }] = await Promise.all([
     import("./chat-menu.js"),
@@ -110,11 +110,59 @@ export const ChatMenu = lazy(async () => {
   ]);
   return menu;
 });
-/** Shows the messages. @see message-list.js */
-export const MessageList = lazy(async () => (await import("./message-list.js")).MessageList);
-/** Lists the models to choose from. @see model-list.js */
+/** Shows the messages. */
+export const MessageList = lazy(async () => (await import("./message.js")).MessageList);
+/** Lists the models to choose from. */
 export const ModelList = lazy(async () => (await import("./model-list.js")).ModelList);
-/** Edits a conversation's name. @see chat-edits.js */
-export const Renaming = lazy(async () => (await import("./chat-edits.js")).Renaming);
-/** Asks before it deletes a conversation. @see chat-edits.js */
-export const Deletion = lazy(async () => (await import("./chat-edits.js")).Deletion);
+/** Edits a conversation's name. */
+export const Renaming = lazy(async () => (await import("./chat-menu.js")).Renaming);
+/** Asks before it deletes a conversation. */
+export const Deletion = lazy(async () => (await import("./chat-menu.js")).Deletion);
+
+/**
+ * The renderer of Markdown with its libraries, which are more than half of what the page loads. An empty chat
+ * does not need it, so it is loaded after the first paint.
+ * @typedef {typeof import("./markdown.js")} Renderer
+ */
+
+/** @type {Renderer | undefined} */
+let renderer;
+/** @type {Promise<void> | undefined} */
+let loading;
+
+/** Loads the renderer. Resolves when {@link Markdown} is ready. After a failure the next call tries again. */
+export function loadMarkdown() {
+  loading ??= import("./markdown.js").then(
+    (loaded) => {
+      renderer = loaded;
+    },
+    (/** @type {unknown} */ error) => {
+      loading = undefined;
+      throw error;
+    },
+  );
+  return loading;
+}
+
+/** Shows Markdown as elements, or as written without a renderer. @param {{ text: string }} props */
+export function Markdown({ text }) {
+  const [, setLoaded] = useState(renderer !== undefined);
+  useEffect(() => {
+    if (renderer !== undefined) return;
+    const load = () => loadMarkdown().then(() => setLoaded(true));
+    let timer = 0;
+    load().catch(() => {
+      timer = window.setTimeout(() => void load(), 2000);
+    });
+    return () => window.clearTimeout(timer);
+  }, []);
+  return renderer === undefined
+    ? html`<div class="markdown as-written" dir="auto">${text}</div>`
+    : html`<${renderer.Markdown} text=${text} />`;
+}
+
+/** Returns Markdown as a screen reader says it, or as written without a renderer. @param {string} text */
+export async function toSpoken(text) {
+  await loadMarkdown().catch(() => undefined);
+  return renderer === undefined ? text : renderer.toSpoken(text);
+}

@@ -2,8 +2,7 @@ import { render } from "preact";
 import { loadState } from "./api.js";
 import { App } from "./app.js";
 import { html } from "./dom.js";
-import { loadMarkdown } from "./lazy-markdown.js";
-import { ChatMenu, MessageList } from "./lazy-parts.js";
+import { loadMarkdown, ChatMenu, MessageList } from "./lazy-parts.js";
 
 const root = /** @type {HTMLElement} */ (document.querySelector("#app"));
 

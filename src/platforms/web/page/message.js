@@ -1,12 +1,10 @@
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Time } from "./amounts.js";
-import { html, classes } from "./dom.js";
+import { html, classes, Icon } from "./dom.js";
 import { Foot } from "./foot.js";
-import { Icon } from "./icons.js";
-import { Markdown } from "./lazy-markdown.js";
-import { noticesOf } from "./notices.js";
-import { isRunning } from "./thread-state.js";
+import { Markdown } from "./lazy-parts.js";
+import { isRunning, noticesOf } from "./thread-state.js";
+import { Time, locale, dayOf, toDayText } from "./times.js";
 import { translate, labelOf } from "./words.js";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {import("../views.ts").FileView} File */
@@ -449,4 +447,31 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
       </button>
     </div>
   </div>`;
+}
+
+/**
+ * Shows the messages, with a line between days.
+ * @param {{ items: readonly Item[] } & Omit<Parameters<typeof Message>[0], "item">} props
+ */
+export function MessageList({ items, ...actions }) {
+  return html`<ol class="messages" aria-label=${translate("page.messages")}>
+    ${items.map((item, index) => {
+      const day = dayBefore(item, items[index - 1]);
+      return html`${day !== undefined && html`<li key=${`day ${item.id}`} class="day">${day}</li>`}
+        <li key=${item.id} data-item=${item.id}>
+          <${Message} ...${{ ...actions, item }} />
+        </li>`;
+    })}
+  </ol>`;
+}
+
+/**
+ * Returns what separates a message from the one before it, or `undefined` where both are of one day.
+ * @param {Item} item
+ * @param {Item | undefined} previous
+ */
+function dayBefore({ createdAt }, previous) {
+  const now = Date.now();
+  const before = dayOf(previous?.createdAt ?? now);
+  return dayOf(createdAt) === before ? undefined : toDayText(createdAt, now, locale);
 }

@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loadModel, saveSettings } from "./api.js";
-import { html } from "./dom.js";
-import { Icon } from "./icons.js";
+import { html, Icon } from "./dom.js";
 import { ModelList } from "./lazy-parts.js";
 import { translate } from "./words.js";
 

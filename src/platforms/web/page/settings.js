@@ -1,9 +1,8 @@
-import { useState, useEffect, useRef } from "preact/hooks";
-import { loadSettings, saveSettings } from "./api.js";
-import { CloseButton } from "./icons.js";
-import { html } from "./dom.js";
 import { FormField } from "./action-form.js";
+import { loadSettings, saveSettings, changePassword } from "./api.js";
+import { html, CloseButton } from "./dom.js";
 import { translate } from "./words.js";
+import { useState, useEffect, useRef } from "preact/hooks";
 
 /** @typedef {import("../views.ts").SettingsView["forms"][number]} Form */
 /** @typedef {Form["fields"][number]} Field */
@@ -201,26 +200,97 @@ function AccountSection({ name, isChanged, onChange }) {
  * @returns {{ section: unknown, dialog: unknown }}
  */
 function useAccount(name) {
-  const [loaded, setLoaded] = useState(
-    /** @type {typeof import("./password-dialog.js") | undefined} */ (undefined),
-  );
+  const [isOpen, setOpen] = useState(false);
   const [isChanged, setChanged] = useState(false);
   if (name === undefined) return { section: undefined, dialog: undefined };
-  const open = async () => {
-    const dialog = await import("./password-dialog.js");
+  const open = () => {
     setChanged(false);
-    setLoaded(dialog);
+    setOpen(true);
   };
   return {
-    section: html`<${AccountSection} name=${name} isChanged=${isChanged} onChange=${() => void open()} />`,
+    section: html`<${AccountSection} name=${name} isChanged=${isChanged} onChange=${open} />`,
     dialog:
-      loaded !== undefined &&
-      html`<${loaded.PasswordDialog}
+      isOpen &&
+      html`<${PasswordDialog}
         name=${name}
         onClose=${(/** @type {boolean} */ isDone) => {
           setChanged(isDone);
-          setLoaded(undefined);
+          setOpen(false);
         }}
       />`,
   };
+}
+
+/** The limits of a new password, which the server checks too. */
+const limits = { minChars: 8, maxChars: 200 };
+
+/**
+ * Changes the password of the account that is logged in.
+ * @param {{ name: string, onClose: (isChanged: boolean) => void }} props
+ */
+function PasswordDialog({ name, onClose }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const old = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const next = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const isChanged = useRef(false);
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+
+  useEffect(() => dialog.current?.showModal(), []);
+
+  /** @param {Event} event */
+  const submit = async (event) => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem("");
+    try {
+      await changePassword(old.current?.value ?? "", next.current?.value ?? "");
+      isChanged.current = true;
+      dialog.current?.close();
+    } catch (error) {
+      setProblem(/** @type {Error} */ (error).message);
+      old.current?.select();
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  return html`<dialog
+    class="settings password"
+    ref=${dialog}
+    onClose=${() => onClose(isChanged.current)}
+    aria-labelledby="password-title"
+  >
+    <form onSubmit=${submit}>
+      <header>
+        <h2 id="password-title">${translate("page.account.change")}</h2>
+        <${CloseButton} dialog=${dialog} />
+      </header>
+      <div class="settings-body">
+        <input type="hidden" autocomplete="username" value=${name} />
+        <div class="setting">
+          <label for="old-password">${translate("page.account.old")}</label>
+          <input id="old-password" ref=${old} type="password" autocomplete="current-password" required />
+        </div>
+        <div class="setting">
+          <label for="new-password">${translate("page.account.new")}</label>
+          <input
+            id="new-password"
+            ref=${next}
+            type="password"
+            autocomplete="new-password"
+            required
+            minlength=${limits.minChars}
+            maxlength=${limits.maxChars}
+            aria-describedby="new-password-hint"
+          />
+          <p id="new-password-hint" class="hint">${translate("page.account.hint")}</p>
+        </div>
+      </div>
+      <footer>
+        <p role="alert" class="is-bad">${problem}</p>
+        <button type="submit" class="primary" disabled=${isBusy}>${translate("page.save")}</button>
+      </footer>
+    </form>
+  </dialog>`;
 }

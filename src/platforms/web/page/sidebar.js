@@ -1,16 +1,14 @@
-import { useLayoutEffect, useRef, useState, useEffect } from "preact/hooks";
-import { toGroups, untilMidnight } from "./chat-groups.js";
-import { html, classes } from "./dom.js";
-import { Icon } from "./icons.js";
+import { deleteConversation, labelConversation, loadConversations } from "./api.js";
+import { html, classes, Icon } from "./dom.js";
 import { Deletion, Renaming } from "./lazy-parts.js";
-import { Menu } from "./menu.js";
 import { controlKey } from "./shortcuts.js";
 import { translate, language } from "./words.js";
+import { useLayoutEffect, useRef, useState, useEffect, useCallback } from "preact/hooks";
 
 /**
  * Shows the list of conversations, which is a drawer in narrow windows.
  * @param {object} props
- * @param {ReturnType<typeof import("./chat-list.js").useChatList>} props.chats
+ * @param {ReturnType<typeof useChatList>} props.chats
  * @param {ReadonlySet<string>} props.running ids of conversations whose answer is being made
  * @param {string} props.currentId
  * @param {boolean} props.isOpen whether the drawer is open
@@ -228,4 +226,252 @@ function ChatEntry({ conversation, isCurrent, isRunning, onOpen, onLabel, onDele
     />
     ${problem !== "" && html`<span class="deletion-problem" role="alert">${problem}</span>`}
   </li>`;
+}
+
+/** @typedef {{ key: string, title: string, conversations: Conversation[] }} Group */
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+/**
+ * Returns the list under headings: pinned, today, yesterday, the seven days before, then months. Days and
+ * months are those of the browser's time zone. Groups without conversations are left out.
+ * @param {readonly Conversation[]} conversations the newest first
+ * @param {number} now Unix milliseconds
+ * @param {{ language: string, titles: { pinned: string, today: string, yesterday: string, week: string } }}
+ *   words
+ * @returns {Group[]}
+ */
+export function toGroups(conversations, now, { language, titles }) {
+  const today = new Date(now);
+  /** @param {number} days */
+  const daysAgo = (days) => new Date(today.getFullYear(), today.getMonth(), today.getDate() - days).getTime();
+  const month = new Intl.DateTimeFormat(language, { month: "long" });
+  const monthOfYear = new Intl.DateTimeFormat(language, { month: "long", year: "numeric" });
+
+  /** @param {Conversation} one @returns {Omit<Group, "conversations">} */
+  const groupOf = ({ isPinned, updatedAt }) => {
+    if (isPinned === true) return { key: "pinned", title: titles.pinned };
+    if (updatedAt >= daysAgo(0)) return { key: "today", title: titles.today };
+    if (updatedAt >= daysAgo(1)) return { key: "yesterday", title: titles.yesterday };
+    if (updatedAt >= daysAgo(7)) return { key: "week", title: titles.week };
+    const at = new Date(updatedAt);
+    const key = `${at.getFullYear()}-${at.getMonth()}`;
+    const format = at.getFullYear() === today.getFullYear() ? month : monthOfYear;
+    return { key, title: format.format(at) };
+  };
+
+  /** @type {Map<string, Group>} */
+  const groups = new Map();
+  const pinnedFirst = [
+    ...conversations.filter(({ isPinned }) => isPinned === true),
+    ...conversations.filter(({ isPinned }) => isPinned !== true),
+  ];
+  for (const one of pinnedFirst) {
+    const { key, title } = groupOf(one);
+    const group = groups.get(key) ?? { key, title, conversations: [] };
+    group.conversations.push(one);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}
+
+/** Returns the milliseconds until the groups change by themselves, at midnight. @param {number} now */
+export function untilMidnight(now) {
+  const today = new Date(now);
+  const midnight = new Date(today.getFullYear(), today.getMonth(), today.getDate() + 1).getTime();
+  return Math.min(dayMs, Math.max(1000, midnight - now));
+}
+
+/**
+ * @typedef {object} MenuItem
+ * @property {Parameters<typeof Icon>[0]["name"]} icon
+ * @property {string} label
+ * @property {boolean} [isDanger]
+ * @property {() => void} onTake
+ */
+
+/** The space between the menu and the edge of the window. */
+const marginPx = 8;
+
+/**
+ * Shows a button with three dots that opens a menu over everything else, wherever the button is.
+ * @param {{ label: string, items: readonly MenuItem[], buttonRef: { current: HTMLButtonElement | null } }}
+ *   props
+ */
+export function Menu({ label, items, buttonRef }) {
+  const [isOpen, setOpen] = useState(false);
+  const menu = useRef(/** @type {HTMLDivElement | null} */ (null));
+
+  useLayoutEffect(() => {
+    const button = buttonRef.current?.getBoundingClientRect();
+    const element = menu.current;
+    if (!isOpen || button === undefined || element === null) return;
+    const { width, height } = element.getBoundingClientRect();
+    const below = button.bottom + 4;
+    const isRightToLeft = getComputedStyle(element).direction === "rtl";
+    const start = isRightToLeft ? button.right - width : button.left;
+    const left = Math.min(Math.max(start, marginPx), window.innerWidth - width - marginPx);
+    const top = below + height + marginPx > window.innerHeight ? button.top - height - 4 : below;
+    element.style.left = `${left}px`;
+    element.style.top = `${Math.max(marginPx, top)}px`;
+    focusAt(0);
+  }, [isOpen]);
+
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    /** @param {Event} event */
+    const onOutside = (event) => {
+      if (!(event.target instanceof Node)) return;
+      if (menu.current?.contains(event.target) === true) return;
+      if (buttonRef.current?.contains(event.target) !== true) setOpen(false);
+    };
+    const onMove = () => setOpen(false);
+    document.addEventListener("pointerdown", onOutside);
+    // The element that it belongs to has moved then.
+    document.addEventListener("scroll", onMove, true);
+    window.addEventListener("resize", onMove);
+    return () => {
+      document.removeEventListener("pointerdown", onOutside);
+      document.removeEventListener("scroll", onMove, true);
+      window.removeEventListener("resize", onMove);
+    };
+  }, [isOpen]);
+
+  /** @param {number} index */
+  function focusAt(index) {
+    const all = [...(menu.current?.querySelectorAll("button") ?? [])];
+    all.at(index % all.length)?.focus();
+  }
+
+  const close = () => {
+    setOpen(false);
+    buttonRef.current?.focus();
+  };
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    const all = [...(menu.current?.querySelectorAll("button") ?? [])];
+    const index = all.findIndex((one) => one === document.activeElement);
+    if (event.key === "ArrowDown") focusAt(index + 1);
+    else if (event.key === "ArrowUp") focusAt(index - 1);
+    else if (event.key === "Home") focusAt(0);
+    else if (event.key === "End") focusAt(-1);
+    else if (event.key === "Escape") close();
+    else if (event.key === "Tab") return setOpen(false);
+    else return undefined;
+    event.preventDefault();
+    event.stopPropagation();
+    return undefined;
+  };
+
+  return html`
+    <button
+      type="button"
+      class=${classes("quiet", "menu-button", isOpen && "is-open")}
+      ref=${buttonRef}
+      aria-label=${label}
+      aria-haspopup="menu"
+      aria-expanded=${isOpen ? "true" : "false"}
+      onClick=${() => setOpen(!isOpen)}
+    >
+      <${Icon} name="more" />
+    </button>
+    ${
+      isOpen &&
+      html`<div class="menu" role="menu" aria-label=${label} ref=${menu} onKeyDown=${onKey}>
+        ${items.map(
+          ({ icon, label: text, isDanger, onTake }) =>
+            html`<button
+              key=${text}
+              type="button"
+              role="menuitem"
+              tabindex="-1"
+              class=${classes(isDanger && "is-danger")}
+              onClick=${() => {
+                close();
+                onTake();
+              }}
+            >
+              <${Icon} name=${icon} />${text}
+            </button>`,
+        )}
+      </div>`
+    }
+  `;
+}
+
+const firstListed = 200;
+const maxListed = 2000;
+
+/**
+ * Holds the list of conversations, and what people change in it. `problem` says why it is not up to date. It
+ * is loaded again when the connection is back.
+ * @param {(id: string) => void} onRemoved
+ */
+export function useChatList(onRemoved) {
+  const [listed, setListed] = useState({
+    conversations: /** @type {readonly Conversation[]} */ ([]),
+    mayHaveMore: false,
+  });
+  const [problem, setProblem] = useState("");
+  const max = useRef(firstListed);
+  const [running, setRunning] = useState(/** @type {readonly string[]} */ ([]));
+  const [trouble, setTrouble] = useState("");
+  /** The loading in progress, and the next one, which begins when that has ended. */
+  const loading = useRef(/** @type {Promise<void> | undefined} */ (undefined));
+  const following = useRef(/** @type {Promise<void> | undefined} */ (undefined));
+
+  const load = useCallback(async () => {
+    try {
+      setListed(await loadConversations(max.current));
+      setProblem("");
+    } catch (error) {
+      setProblem(/** @type {Error} */ (error).message);
+    } finally {
+      loading.current = undefined;
+    }
+  }, []);
+
+  /** Resolves when a list loaded after this call is shown. Many calls at once make two requests. */
+  const refresh = useCallback(() => {
+    if (loading.current === undefined) return (loading.current = load());
+    following.current ??= loading.current.then(() => {
+      following.current = undefined;
+      return (loading.current = load());
+    });
+    return following.current;
+  }, [load]);
+
+  /** Takes in what the server says about the list. */
+  const follow = useCallback(
+    (/** @type {import("../views.ts").ListStateView} */ state) => {
+      setRunning(state.running);
+      setTrouble(state.trouble ?? "");
+      if (state.isChanged) void refresh();
+    },
+    [refresh],
+  );
+
+  return {
+    ...listed,
+    problem,
+    running,
+    trouble,
+    follow,
+    refresh: useCallback(() => void refresh(), [refresh]),
+    showMore: () => {
+      max.current = Math.min(max.current * 2, maxListed);
+      void refresh();
+    },
+    /** @type {(id: string, labels: { name?: string, isPinned?: boolean }) => Promise<void>} */
+    label: async (id, labels) => {
+      await labelConversation(id, labels);
+      await refresh();
+    },
+    /** @type {(id: string) => Promise<void>} */
+    remove: async (id) => {
+      await deleteConversation(id);
+      onRemoved(id);
+      await refresh();
+    },
+  };
 }

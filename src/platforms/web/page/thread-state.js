@@ -1,3 +1,5 @@
+import { translate } from "./words.js";
+
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {import("../views.ts").Change} Change */
 /** @typedef {import("../views.ts").SnapshotView} Snapshot */
@@ -63,4 +65,14 @@ function put(items, { item, replaces, before }) {
  */
 export function isRunning(item) {
   return item.state === "waiting" || item.state === "growing";
+}
+
+/**
+ * Returns the small print below an answer.
+ * @param {Item} item
+ * @returns {readonly string[]}
+ */
+export function noticesOf(item) {
+  if (item.isPrivate !== true || isRunning(item)) return item.notices;
+  return [...item.notices, translate("page.private")];
 }

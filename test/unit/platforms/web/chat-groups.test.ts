@@ -14,7 +14,7 @@ const { toGroups, untilMidnight } = await loadPageModule<{
     words: { language: string; titles: Readonly<Record<string, string>> },
   ) => readonly { readonly title: string; readonly conversations: readonly Chat[] }[];
   untilMidnight: (now: number) => number;
-}>("chat-groups");
+}>("sidebar");
 
 const titles = { pinned: "Pinned", today: "Today", yesterday: "Yesterday", week: "Previous 7 days" };
 const at = (year: number, month: number, day: number, hour = 12): number =>
