@@ -6,38 +6,38 @@ import {
   type Page,
 } from "playwright-core";
 
-/** A real Chromium, as Debian ships it. */
+/** A real Chromium, as Debian packages it. */
 export interface StartedBrowser {
-  /** A page in a context of its own. What the page logs as an error, or fails to load, ends up in `problems`. */
+  /** Opens a page in a context of its own. Its logged errors and failed loads end up in `problems`. */
   open(url: string, options?: BrowserContextOptions): Promise<OpenedPage>;
   close(): Promise<void>;
 }
 
 export interface OpenedPage {
   readonly page: Page;
-  /** Errors of scripts, of the console (broken policies among them) and requests to other hosts. */
+  /** Errors of scripts and of the console (violated policies included), and requests to other hosts. */
   readonly problems: string[];
 }
 
-/** What a window is opened with. */
+/** The options that a window is opened with. */
 export type WindowOptions = Pick<
   BrowserContextOptions,
   "viewport" | "colorScheme" | "reducedMotion" | "locale" | "timezoneId" | "isMobile" | "hasTouch"
 > & {
-  /** The story gives the time in this window, by `page.clock`. It is used for nothing else. */
+  /** Whether the story sets the time in this window with `page.clock`. It is used for nothing else. */
   readonly isTimed?: boolean;
 };
 
-/** Windows of the one Chromium of this worker. */
+/** The windows of this worker's one Chromium. */
 export interface Windows {
-  /** A window that shows a page, without cookies and without anything that was stored for it. */
+  /** Opens a page in a window without cookies and without stored data. */
   open(url: string, options?: WindowOptions): Promise<OpenedPage>;
-  /** Empties all windows that were opened, for whoever opens the next. */
+  /** Empties all open windows, so that the next story can use them. */
   leave(): Promise<void>;
 }
 
 interface Window extends OpenedPage {
-  /** The options that a context has for its whole life. */
+  /** The options that a context keeps for its whole life. */
   readonly kind: string;
   readonly context: BrowserContext;
   isTimed: boolean;
@@ -45,7 +45,7 @@ interface Window extends OpenedPage {
   isTaken: boolean;
 }
 
-/** Starts Chromium without a window, with a microphone that beeps and may be used. */
+/** Starts Chromium without a visible window, with a microphone that beeps and is permitted. */
 export async function startBrowser(): Promise<StartedBrowser> {
   const browser = await launch();
   return {
@@ -62,8 +62,8 @@ export async function startBrowser(): Promise<StartedBrowser> {
 let launched: Promise<Browser> | undefined;
 
 /**
- * Windows of the Chromium of this worker, which ends with it. A window that was left is opened again: a new context takes
- * a second process of Chromium and loads all scripts of the page anew, which is most of what a short story costs.
+ * Creates the windows of this worker's Chromium, which ends with the worker. A window that was
+ * left is used again. A new context would need a second process and load all scripts of the page anew.
  */
 export function createWindows(): Windows {
   const windows: Window[] = [];
@@ -114,7 +114,7 @@ export function createWindows(): Windows {
   };
 }
 
-/** Ends the Chromium of this worker, where a script goes on without it. */
+/** Ends this worker's Chromium, for a script that goes on without it. */
 export async function closeWindows(): Promise<void> {
   await (await launched)?.close();
   launched = undefined;

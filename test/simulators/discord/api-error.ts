@@ -1,4 +1,4 @@
-/** An error response: status, JSON code and, for invalid forms, the invalid fields. */
+/** An error response with a status, a JSON code and, for invalid forms, the invalid fields. */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: number;
@@ -12,14 +12,14 @@ export class ApiError extends Error {
   }
 }
 
-/** 50035 with one invalid field, e.g. `content`, `BASE_TYPE_MAX_LENGTH`. */
+/** Creates error 50035 with one invalid field, for example `content` and `BASE_TYPE_MAX_LENGTH`. */
 export function invalidForm(field: string, code: string, message: string): ApiError {
   let errors: Record<string, unknown> = { _errors: [{ code, message }] };
   for (const key of field.split(".").toReversed()) errors = { [key]: errors };
   return new ApiError(400, 50035, "Invalid Form Body", errors);
 }
 
-/** Discord's most frequent errors. */
+/** These are Discord's most frequent errors. */
 export const unknownChannel = (): ApiError => new ApiError(404, 10003, "Unknown Channel");
 export const unknownMessage = (): ApiError => new ApiError(404, 10008, "Unknown Message");
 export const unknownWebhook = (): ApiError => new ApiError(404, 10015, "Unknown Webhook");

@@ -14,7 +14,7 @@ const messageIntentOf = (channel: SimChannel): number =>
 
 const guildOf = (channel: SimChannel) => (channel.guildId === undefined ? {} : { guild_id: channel.guildId });
 
-/** Deletes a message and dispatches its id; no event for ephemeral messages. */
+/** Deletes a message and dispatches its id. Ephemeral messages cause no event. */
 export function removeMessage(world: World, gateway: Gateway, message: SimMessage): void {
   message.isDeleted = true;
   const channel = world.channels.get(message.channelId);
@@ -26,7 +26,7 @@ export function removeMessage(world: World, gateway: Gateway, message: SimMessag
   );
 }
 
-/** Deletes messages as a moderator: several in a server's channel are one bulk event, of at most 100. */
+/** Deletes messages as a moderator does. Several in a server's channel are one bulk event, of at most 100. */
 export function purge(world: World, gateway: Gateway, channel: SimChannel, ids: readonly string[]): void {
   const messages = ids.map((id) => findMessage(world, channel.id, id));
   if (messages.includes(undefined)) throw new Error("no such message");
@@ -41,7 +41,7 @@ export function purge(world: World, gateway: Gateway, channel: SimChannel, ids: 
   );
 }
 
-/** Deletes a channel or thread. THREAD_DELETE has four fields; there are no events for a channel's threads. */
+/** Deletes a channel or thread. THREAD_DELETE has four fields. A channel's threads cause no events. */
 export function removeChannel(world: World, gateway: Gateway, channel: SimChannel): void {
   const rendered = renderChannel(world, channel);
   world.channels.delete(channel.id);
@@ -56,7 +56,7 @@ export function removeChannel(world: World, gateway: Gateway, channel: SimChanne
   gateway.dispatch("CHANNEL_DELETE", rendered, intents.guilds);
 }
 
-/** Dispatches GUILD_DELETE. `unavailable` is present, and true, in an outage only. */
+/** Dispatches GUILD_DELETE. `unavailable` is present, and true, only in an outage. */
 export function removeGuild(
   world: World,
   gateway: Gateway,

@@ -8,19 +8,19 @@ interface Position {
   readonly channelId: string;
 }
 
-/** What changes messages, and what Discord sends of it. Throws where the client would not let a person act. */
+/** Changes of messages with their events. Each one throws where Discord would not let a person do it. */
 export interface Edits {
-  /** Changes the text of one of their own messages. */
+  /** Changes the text of one of the person's own messages. */
   edits(message: Position, text: string): void;
-  /** Removes a file from one of their own messages, which is an edit. */
+  /** Removes a file from one of the person's own messages, which is an edit. */
   removesFile(message: Position, name: string): void;
-  /** Discord adds the preview of a link to a message: a partial update that is no edit. */
+  /** Adds the preview of a link as Discord does: with a partial update that is no edit. */
   getsPreview(message: Position): void;
-  /** Pins a message: an update that is no edit. */
+  /** Pins a message. Discord sends an update that is no edit. */
   pins(message: Position): void;
 }
 
-/** The {@link Edits} of a person. */
+/** Creates the {@link Edits} of a person. */
 export function createEdits(options: {
   readonly world: World;
   readonly gateway: () => Gateway;
@@ -39,7 +39,7 @@ export function createEdits(options: {
     message: SimMessage,
     changed: Partial<Pick<SimMessage, "content" | "attachments">>,
   ): void => {
-    // Discord counts microseconds: two edits never have the same time.
+    // Discord counts microseconds, so two edits never have the same time.
     const editedAt = Math.max(world.now(), (message.editedAt ?? 0) + 1);
     Object.assign(message, changed, { editedAt });
     dispatchMessage(world, gateway(), "MESSAGE_UPDATE", message);
@@ -49,7 +49,7 @@ export function createEdits(options: {
     edits(position, text) {
       const message = ownMessage(position);
       if (text.length > limits.contentChars) throw new Error("your message is too long");
-      // The client asks whether to delete it instead.
+      // The client asks whether to delete the message instead.
       if (text.trim() === "" && message.attachments.length === 0) throw new Error("nothing is left of it");
       if (text === message.content) return;
       message.history.push(message.content);

@@ -1,16 +1,16 @@
 import type { WebSocket } from "ws";
 
-/** Events of a session that are kept for RESUME at most. */
+/** How many events of a session are kept for RESUME at most. */
 const maxKept = 10_000;
 
 /** A session of one shard. */
 export interface Session {
   readonly id: string;
   readonly intents: number;
-  /** `[id, count]`, as identified. */
+  /** `[id, count]`, as in the IDENTIFY. */
   readonly shard: readonly [number, number];
   sequence: number;
-  /** Dispatched events, oldest first. A large one is rendered again. */
+  /** The dispatched events, oldest first. A large one is not kept as text but rendered again. */
   readonly sent: { readonly sequence: number; readonly packet: string | (() => string) }[];
   socket: WebSocket | undefined;
   isResumable: boolean;
@@ -18,7 +18,7 @@ export interface Session {
   endedAt: number | undefined;
 }
 
-/** Sends an event and keeps it for RESUME. @param isLarge rendered again for RESUME, not kept as text */
+/** Sends an event and keeps it for RESUME. @param isLarge whether to render it again instead of keeping it */
 export function emit(
   session: Session,
   event: string,
@@ -35,7 +35,7 @@ export function emit(
   else session.socket.send(packet, () => done?.());
 }
 
-/** Sends again what follows a sequence number. False: it is no longer kept. */
+/** Sends again what follows a sequence number. Returns false if those events are not kept any more. */
 export function replay(session: Session, after: number): boolean {
   const first = session.sent[0]?.sequence ?? session.sequence + 1;
   if (after < first - 1) return false;
@@ -44,19 +44,19 @@ export function replay(session: Session, after: number): boolean {
   return true;
 }
 
-/** Whether a shard gets what happens in a server; direct messages go to the first. */
+/** Whether a shard gets the events of a server. Direct messages go to the first shard. */
 export function isOfShard(guildId: string | undefined, [id, count]: readonly [number, number]): boolean {
   if (guildId === undefined) return id === 0;
   return Number((BigInt(guildId) >> 22n) % BigInt(count)) === id;
 }
 
-/** The server that an event is of. */
+/** Returns the server that an event belongs to. */
 export function guildOf(event: string, data: unknown): string | undefined {
   const { id, guild_id: guildId } = data as { readonly id?: string; readonly guild_id?: string };
   return ["GUILD_CREATE", "GUILD_UPDATE", "GUILD_DELETE"].includes(event) ? id : guildId;
 }
 
-/** The shard of an IDENTIFY; the only one where it names none. `undefined`: no valid one. */
+/** Returns the shard that an IDENTIFY names, `[0, 1]` if it names none, or `undefined` if it is invalid. */
 export function readShard(given: unknown): readonly [number, number] | undefined {
   if (given === undefined || given === null) return [0, 1];
   if (!Array.isArray(given) || given.length !== 2) return undefined;

@@ -6,7 +6,7 @@ import { renderGuild, renderUser } from "./render.ts";
 import type { SessionStartOptions, SessionStarts } from "./session-starts.ts";
 import { guildsOf, type World } from "./world.ts";
 
-/** Intent bits of events. */
+/** The bits of intents. */
 export const intents = {
   guilds: 1 << 0,
   guildMessages: 1 << 9,
@@ -16,9 +16,9 @@ export const intents = {
   messageContent: 1 << 15,
 } as const;
 
-/** Packets that a client may send on one connection in a minute. */
+/** How many packets a client may send on one connection in a minute. */
 const maxPackets = 120;
-/** Servers that are sent at once after READY; the others follow as the client reads them. */
+/** How many servers are sent at once after READY. The others follow as the client reads them. */
 const guildsAtOnce = 10;
 
 /** How a gateway differs from Discord's. */
@@ -26,45 +26,48 @@ export interface GatewayOptions {
   readonly token: string;
   readonly starts: SessionStarts;
   readonly limits: Pick<SessionStartOptions, "maxGuildsPerShard">;
-  /** The bot identified too often: Discord ends all sessions and resets the token. */
+  /** Called when the bot identified too often. Discord then ends all sessions and resets the token. */
   readonly resetToken: () => void;
-  /** In milliseconds. A client that is silent for twice as long is disconnected. */
+  /** The heartbeat interval in milliseconds. A client that is silent for twice as long is disconnected. */
   readonly heartbeatMs: number;
   /** How long after a lost connection a session can be resumed, in milliseconds of the world's clock. */
   readonly resumeForMs: number;
 }
 
-/** The simulated gateway. What names a shard means its last session; without one, the last session of all. */
+/**
+ * The simulated gateway. A function with a shard id acts on that shard's last session. Without one it acts on
+ * the session that connected last.
+ */
 export interface Gateway {
-  /** Sends an event to every session of its server's shard whose intents include one of `intent` (0: always). */
+  /** Sends an event to the sessions of its server's shard that have the intent, or to all if it is 0. */
   dispatch(event: string, data: unknown, intent?: number): void;
   /** Whether a session is identified and connected. */
   isConnected(shardId?: number): boolean;
-  /** Intents of the last IDENTIFY; 0 before. */
+  /** Returns the intents of the last IDENTIFY, or 0 before the first. */
   identifiedIntents(): number;
   /** How often a client identified and resumed. */
   readonly counts: { identify: number; resume: number };
-  /** Every accepted IDENTIFY: its shard and when, on the clock of `performance.now()`. */
+  /** Every accepted IDENTIFY with its shard and its time on the clock of `performance.now()`. */
   readonly identified: readonly { readonly shard: readonly [number, number]; readonly at: number }[];
-  /** How many GUILD_CREATE were sent at the start of sessions. */
+  /** Returns how many GUILD_CREATE events were sent at the start of sessions. */
   guildsSent(): number;
   /** What clients did that Discord punishes. */
   readonly violations: readonly string[];
-  /** Drops the connection, as in a network failure. */
+  /** Drops the connection, as a network failure does. */
   drop(shardId?: number): void;
   /** Sends RECONNECT (op 7). */
   askReconnect(shardId?: number): void;
   /** Sends INVALID_SESSION (op 9). */
   invalidateSession(resumable: boolean, shardId?: number): void;
-  /** Forgets what was sent: no session can be resumed. */
+  /** Forgets what was sent, so that no session can be resumed. */
   expireSessions(): void;
-  /** New connections receive no HELLO, as from an overloaded gateway. */
+  /** Sends no HELLO on new connections, as an overloaded gateway does. */
   holdHello(): void;
-  /** Heartbeats are no longer acknowledged on open connections, as on ones that are dead. */
+  /** Acknowledges no more heartbeats on open connections, as if they were dead. */
   ignoreHeartbeats(): void;
-  /** Sockets that are open on both sides. */
+  /** Returns the number of sockets that are open on both sides. */
   connections(): number;
-  /** Closes with a gateway close code, e.g. 4004 after the token was reset. */
+  /** Closes the connection with a gateway close code, for example 4004 after the token was reset. */
   closeWith(code: number, shardId?: number): void;
   close(): Promise<void>;
 }
@@ -74,13 +77,13 @@ interface Packet {
   readonly d: unknown;
 }
 
-/** Serves `/gateway` on the HTTP server: HELLO, IDENTIFY, heartbeats, RESUME, dispatches. JSON, no compression. */
+/** Serves `/gateway` on the HTTP server, as JSON without compression. */
 export function createGateway(server: Server, world: World, options: GatewayOptions): Gateway {
   const sockets = new WebSocketServer({ noServer: true });
   const sessions = new Map<string, Session>();
   let current: Session | undefined;
   let lastIntents = 0;
-  /** Clients that have answered a ping: their side is open too. */
+  /** Clients that have answered a ping, so their side is open too. */
   const answering = new Set<WebSocket>();
   const deaf = new WeakSet<WebSocket>();
   let isHeld = false;
@@ -151,7 +154,7 @@ export function createGateway(server: Server, world: World, options: GatewayOpti
       if (session?.socket !== socket) return;
       session.socket = undefined;
       session.endedAt = world.now();
-      // The client gives the session up.
+      // With these codes the client gives the session up.
       if (code === 1000 || code === 1001) session.isResumable = false;
       if (!session.isResumable) sessions.delete(session.id);
     });
@@ -221,7 +224,7 @@ export function createGateway(server: Server, world: World, options: GatewayOpti
     return session;
   }
 
-  /** A large bot's servers are sent as it reads them. */
+  /** Sends a large bot's servers as the bot reads them. */
   function sendGuilds(session: Session, guilds: ReturnType<typeof guildsOf>): void {
     const isLarge = guilds.length > guildsAtOnce;
     const [first, rest] = [guilds.slice(0, guildsAtOnce), guilds.slice(guildsAtOnce)];

@@ -14,13 +14,13 @@ export interface RouteContext {
   readonly parameters: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly form: Form;
-  /** By which the client knows this server. */
+  /** The host name by which the client knows this server. */
   readonly host: string;
-  /** When it arrived, in Unix ms: what the simulator takes to check it does not count against a deadline. */
+  /** When it arrived, in Unix milliseconds. The simulator's own checks do not count against a deadline. */
   readonly arrivedAt: number;
 }
 
-/** A response. `body: undefined` is an empty 204. */
+/** A response. It is an empty 204 if `body` is `undefined`. */
 export interface Answer {
   readonly status: number;
   readonly body?: unknown;
@@ -31,7 +31,7 @@ export interface Route {
   readonly method: string;
   /** The path as in the OpenAPI document, which has its schemas. */
   readonly template: string;
-  /** Routes whose token is in the path. */
+  /** Whether the token is in the path, so that no `Authorization` header is needed. */
   readonly isOpen?: boolean;
   readonly handle: (context: RouteContext) => Answer;
 }
@@ -50,18 +50,18 @@ export interface SeenRequest {
 /** A failure of the next matching requests. */
 export interface Fault {
   readonly method?: string;
-  /** Part of the route's template. */
+  /** A part of the route's template. */
   readonly route?: string;
   readonly status: number;
   readonly code?: number;
   readonly retryAfterMs?: number;
-  /** Of a 429: without the header and Discord's body, as from Cloudflare; or with an empty header. */
+  /** Makes a 429 that lacks the header and Discord's body, like Cloudflare's, or has an empty header. */
   readonly retryAfter?: "absent" | "empty";
-  /** Of a 429: it is one of all routes. */
+  /** Whether a 429 is that of the global limit. */
   readonly isGlobal?: boolean;
-  /** The request takes effect and only its response is lost. */
+  /** Whether the request takes effect and only its response is lost. */
   readonly afterEffect?: boolean;
-  /** Called when the request arrives. The response comes when its promise resolves. */
+  /** Called when the request arrives. The response is sent when its promise resolves. */
   readonly until?: () => Promise<void>;
   times: number;
 }
@@ -72,19 +72,19 @@ export interface ApiServer {
   readonly requests: SeenRequest[];
   /** Defects of the simulator: responses that do not match Discord's schema. */
   readonly defects: string[];
-  /** The number of 401, 403 and 429 in the last ten minutes. */
+  /** Returns the number of 401, 403 and 429 in the last ten minutes. */
   invalidRequests(): number;
   fail(fault: Fault): void;
 }
 
-/** The REST API: authorization, rate limits, parsing and schema checks, as `https://discord.com/api/v10`. */
+/** Serves the REST API like `https://discord.com/api/v10`, with its rate limits and schema checks. */
 export function createApiServer(options: {
   readonly token: string;
   readonly routes: readonly Route[];
   readonly rateLimits: RateLimitOptions;
-  /** What requests are counted in. Default: real time. */
+  /** The time that rate limits are counted in. The default is real time. */
   readonly monotonic?: () => number;
-  /** Discord's clock, in Unix ms. */
+  /** Discord's clock, in Unix milliseconds. */
   readonly now: () => number;
   readonly serveFile: (url: URL, response: ServerResponse) => boolean;
 }): ApiServer {
@@ -304,7 +304,7 @@ function sendRateLimited(
   });
 }
 
-/** What Cloudflare returns in front of Discord. */
+/** Sends what Cloudflare answers in front of Discord. */
 function sendCloudflareLimit(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
   response
     .writeHead(429, { ...headers, "content-type": "text/plain; charset=UTF-8", server: "cloudflare" })

@@ -1,18 +1,18 @@
 import { invalidForm } from "./api-error.ts";
 
-/** @see https://docs.discord.com/developers/reference#locales */
+/** Discord's locales. @see https://docs.discord.com/developers/reference#locales */
 const locales: ReadonlySet<string> = new Set(
   "id da de en-GB en-US es-ES es-419 fr hr it lt hu nl no pl pt-BR ro fi sv-SE vi tr cs el bg ru uk hi th zh-CN ja zh-TW ko".split(
     " ",
   ),
 );
 
-/** Texts of one field by locale. */
+/** The texts of one field by locale. */
 export type Localizations = Readonly<Record<string, string>> | null | undefined;
 
 /**
- * Checks the localizations of a field as Discord does: known locales, and the rules of the field itself for each text.
- * @throws ApiError
+ * Checks localizations as Discord does. Locales must be known, and texts must follow the field's own rules.
+ * @throws ApiError if one is invalid
  */
 export function checkLocalizations(
   given: Localizations,
@@ -33,12 +33,12 @@ export function checkLocalizations(
   }
 }
 
-/** What a field counts against a command's size: its longest text, the default one included. */
+/** Returns what a field adds to a command's size: the length of its longest text, default text included. */
 export function longestOf(text: string, localizations: Localizations): number {
   return Math.max(text.length, ...Object.values(localizations ?? {}).map((one) => one.length));
 }
 
-/** Refuses two siblings that are called the same in one locale. @throws ApiError */
+/** Refuses two siblings that have the same name in one locale. @throws ApiError if there are two */
 export function checkUniqueNames(
   siblings: readonly { readonly name: string; readonly name_localizations?: Localizations }[],
   at: (index: number, locale: string) => string,
@@ -59,7 +59,7 @@ export function checkUniqueNames(
 }
 
 /**
- * A command or option as a list returns it: without `with_localizations=true` it has no localizations.
+ * Returns a command or option as a list has it: without localizations, unless `with_localizations` is true.
  * @see https://docs.discord.com/developers/interactions/application-commands#get-global-application-commands
  */
 export function withoutLocalizations<T>(command: T): T {

@@ -1,16 +1,16 @@
 import { renderAttachment } from "./render-attachment.ts";
 import type { SimMessage, SimPoll, World } from "./world.ts";
 
-/** The ids of the server's roles that a text mentions. */
+/** Returns the ids of the server's roles that a text mentions. */
 export function mentionedRoles(world: World, content: string): string[] {
   const ids = [...content.matchAll(/<@&(\d{17,20})>/g)].map((match) => match[1] ?? "");
   return [...new Set(ids)].filter((id) => world.guild.roles.has(id));
 }
 
 /**
- * The fields of a message beside its text and files. `isHidden`: the app may not read contents. Its poll is absent then,
- * and the copy of a forwarded message is empty.
- * @param renderFiles the attachments of a message
+ * Renders the fields of a message beside its text and files.
+ * @param isHidden whether the app may not read contents. The poll is then absent, and the copy of a forwarded
+ * message is empty.
  */
 export function renderExtras(world: World, message: SimMessage, isHidden: boolean): Record<string, unknown> {
   const { poll, forwards } = message.extras;
@@ -37,7 +37,7 @@ function renderPoll(world: World, { question, answers }: SimPoll): Record<string
   };
 }
 
-/** A forwarded message has neither author nor id. */
+/** Renders the copy of a forwarded message, which has neither author nor id. */
 function renderSnapshot(world: World, message: SimMessage, isHidden: boolean): Record<string, unknown> {
   return {
     type: message.type,

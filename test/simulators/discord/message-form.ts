@@ -16,7 +16,7 @@ import {
   type World,
 } from "./world.ts";
 
-/** A file of a multipart request, by its field (`files[0]`). */
+/** A file of a multipart request with the name of its field, for example `files[0]`. */
 export interface UploadedFile {
   readonly field: string;
   readonly name: string;
@@ -41,7 +41,7 @@ export const limits = {
   embedChars: 6000,
 } as const;
 
-/** "A few minutes", as Discord says. */
+/** Discord says only "a few minutes". */
 const nonceLifetimeMs = 300_000;
 
 interface Context {
@@ -51,7 +51,7 @@ interface Context {
   readonly interaction?: SimInteraction | undefined;
 }
 
-/** Creates a message of the bot from a request. @throws ApiError where Discord rejects it */
+/** Creates a message of the bot from a request. @throws ApiError if Discord would reject it */
 export function createBotMessage(context: Context & { ephemeralTo?: string | undefined }): SimMessage {
   const { world, channel, form, interaction } = context;
   const { json } = form;
@@ -98,7 +98,7 @@ export function createBotMessage(context: Context & { ephemeralTo?: string | und
   return message;
 }
 
-/** Edits a message of the bot. @throws ApiError where Discord rejects it */
+/** Edits a message of the bot. @throws ApiError if Discord would reject it */
 export function editBotMessage(context: Context, message: SimMessage): SimMessage {
   const { json } = context.form;
   if (message.author !== context.world.bot)
@@ -134,7 +134,7 @@ export function editBotMessage(context: Context, message: SimMessage): SimMessag
   return message;
 }
 
-/** Whether the bot may post, or type, in a channel. @throws ApiError where it may not */
+/** Checks that the bot may post, or type, in a channel. @throws ApiError if it may not */
 export function checkMaySend(world: World, channel: SimChannel): void {
   if (!botMay(world, channel, "VIEW_CHANNEL")) throw missingAccess();
   if (holdsPosts(channel)) throw new ApiError(400, 50008, "Cannot send messages in a non-text channel");
@@ -239,7 +239,7 @@ function checkSelect(component: Component, customIds: Set<string>): void {
   customIds.add(id);
 }
 
-/** A select takes all five places of its row. */
+/** Refuses a row in which a select is not alone. A select takes all five places of its row. */
 function requireAlone(row: readonly Component[]): void {
   if (row.length > 1)
     throw invalidForm("components", "COMPONENT_LAYOUT_WIDTH_EXCEEDED", "The row is too wide");
@@ -250,7 +250,7 @@ function numbered(components: readonly Component[]): unknown[] {
   let id = 0;
   const number = (component: Component): unknown => ({
     ...component,
-    // A select comes back with the defaults of its bounds.
+    // Discord returns a select with the defaults of its bounds.
     ...(component.type === 3 ? { min_values: 1, max_values: 1, disabled: false } : {}),
     id: (id += 1),
     ...(component.components === undefined ? {} : { components: component.components.map(number) }),
@@ -311,7 +311,7 @@ function readNewFiles({ world, channel, form, interaction }: Context, flags: num
   });
 }
 
-/** The files that a message keeps: all, unless the edit names some. */
+/** Returns the files that a message keeps. It keeps all of them unless the edit names some. */
 function readKeptFiles(message: SimMessage, given: unknown): SimAttachment[] {
   if (given === undefined || given === null) return message.attachments;
   const ids = (given as { id: unknown }[]).map((entry) => String(entry.id));
@@ -342,7 +342,7 @@ interface AllowedMentions {
   readonly replied_user?: boolean;
 }
 
-/** Ids that a message notifies: without `allowed_mentions` everyone it mentions. */
+/** Returns the ids that a message notifies. Without `allowed_mentions` these are all that it mentions. */
 function pingsOf(world: World, message: SimMessage, given: unknown): string[] {
   const allowed = given as AllowedMentions | undefined | null;
   const parse =
@@ -369,7 +369,7 @@ function pingsOf(world: World, message: SimMessage, given: unknown): string[] {
   return pings;
 }
 
-/** A message by its id. @throws ApiError 10008 */
+/** Returns a message by its id. @throws ApiError 10008 if there is none */
 export function requireMessage(world: World, channelId: string, messageId: string): SimMessage {
   const message = findMessage(world, channelId, messageId);
   if (message === undefined) throw unknownMessage();

@@ -9,9 +9,9 @@ export interface SimInput {
   readonly required: boolean;
   readonly minLength: number;
   readonly maxLength: number;
-  /** Of a select. */
+  /** The options of a select. */
   readonly choices: readonly { readonly label: string; readonly value: string }[];
-  /** What it shows at first: text, or the label of the preselected choice. Empty: nothing. */
+  /** What it shows at first: a text, or the label of the preselected choice. It may be empty. */
   readonly initial: string;
 }
 
@@ -28,7 +28,7 @@ const componentTypes = { select: 3, text: 4, label: 18 } as const;
 const styles: Readonly<Record<number, SimInput["kind"]>> = { 1: "short-text", 2: "paragraph" };
 
 /**
- * Reads the data of a modal response. @throws ApiError when it breaks a limit of Discord
+ * Reads the data of a modal response. @throws ApiError if it breaks a limit of Discord
  * @see https://docs.discord.com/developers/components/reference#label
  */
 export function readModal(data: Fields): SimModal {
@@ -78,7 +78,7 @@ function readLabel(row: Fields, path: string): SimInput {
 }
 
 /**
- * Reads a string select of a modal or message. @throws ApiError when it breaks a limit of Discord
+ * Reads a string select of a modal or message. @throws ApiError if it breaks a limit of Discord
  * @see https://docs.discord.com/developers/components/reference#string-select
  */
 export function readSelect(component: Fields, path: string): Pick<SimInput, "choices" | "initial"> {
@@ -110,8 +110,8 @@ export function readSelect(component: Fields, path: string): Pick<SimInput, "cho
 }
 
 /**
- * The `data` of a submitted modal. `values` by label or custom id; of a select by the label of a choice.
- * @throws when Discord's client would not submit it
+ * Returns the `data` of a submitted modal. @throws Error if Discord's client would not submit it
+ * @param values texts by label or custom id. The text for a select is the label of a choice.
  */
 export function fillModal({ customId, inputs }: SimModal, values: Readonly<Record<string, string>>): Fields {
   const known = new Set(inputs.flatMap((input) => [input.label, input.customId]));

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 
-/** Part of Discord's document. It is committed, so that no machine goes without its checks. */
+/** A part of Discord's document. It is committed so that the checks run on every machine. */
 const file = new URL("../../fixtures/discord-openapi/openapi.json", import.meta.url);
 
 interface Operation {
@@ -42,7 +42,7 @@ function load(): Loaded {
   return loaded;
 }
 
-/** @throws Error where the document lacks the route, whose bodies would go unchecked */
+/** Checks that the document has a route, whose bodies would be unchecked otherwise. @throws Error if not */
 export function requireOperation(template: string, method: string): void {
   if (load().document.paths[template]?.[method.toLowerCase()] !== undefined) return;
   throw new Error(
@@ -51,8 +51,8 @@ export function requireOperation(template: string, method: string): void {
 }
 
 /**
- * Validates a body against the OpenAPI schema of an operation. `part` is `request` or the status of a response.
- * Returns what is invalid, or `undefined`: it is valid, or there is no schema.
+ * Validates a body against the OpenAPI schema of an operation. `part` is `request` or a status.
+ * @returns what is invalid, or `undefined` if the body is valid or has no schema
  */
 export function checkShape(
   template: string,

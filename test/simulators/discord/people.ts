@@ -28,7 +28,7 @@ import { createEdits, type Edits } from "./edits.ts";
 import { dispatchMessage } from "./routes-channels.ts";
 import { acknowledgeWithinMs } from "./routes-interactions.ts";
 
-/** A file that a person uploads. `voiceSecs`: it is a voice message. */
+/** A file that a person uploads. A file with `voiceSecs` is a voice message. */
 export interface UploadFile {
   readonly name: string;
   readonly bytes: Uint8Array;
@@ -39,9 +39,9 @@ export interface UploadFile {
 /** One use of a command, button or modal. */
 export interface Use {
   readonly id: string;
-  /** `thinking`: from the defer to the first edit. `failed`: "The application did not respond". */
+  /** It is `thinking` from the defer to the first edit. `failed` shows "The application did not respond". */
   state(): "waiting" | "thinking" | "answered" | "failed";
-  /** Its `modal` is the one it opened, for `submitsModal`. */
+  /** The interaction. Its `modal` is the one that it opened, for `submitsModal`. */
   readonly interaction: SimInteraction;
 }
 
@@ -50,7 +50,7 @@ export interface Where {
   readonly channel: { readonly id: string };
 }
 
-/** A person at Discord's client. Throws where the client would not let them act. */
+/** A person at Discord's client. Each function throws where the client would not let the person do this. */
 export interface Person extends Edits {
   readonly id: string;
   readonly name: string;
@@ -60,11 +60,11 @@ export interface Person extends Edits {
     readonly files?: readonly UploadFile[];
     readonly mentionBot?: boolean;
     readonly replyTo?: { readonly id: string };
-    /** Whether the reply notifies its author; the client's default. */
+    /** Whether the reply notifies the author of that message. The default is the client's. */
     readonly pingsReplied?: boolean;
     readonly extras?: MessageExtras;
   }): SimMessage;
-  /** Deletes one of their own messages. */
+  /** Deletes one of the person's own messages. */
   deletes(message: { readonly id: string; readonly channelId: string }): void;
   /** Adds a reaction to a message. */
   reacts(message: { readonly id: string }, emoji: string, where: Where): void;
@@ -77,17 +77,17 @@ export interface Person extends Edits {
     },
   ): Use;
   usesMessageCommand(label: string, message: { readonly id: string }, where: Where): Use;
-  /** Clicks the button of that label on a message. */
+  /** Clicks the button with that label on a message. */
   clicks(label: string, message: { readonly id: string }, where: Where): Use;
-  /** Chooses the option of that label in a message's select. */
+  /** Chooses the option with that label in a message's select. */
   selects(label: string, message: { readonly id: string }, where: Where): Use;
-  /** Submits the modal that `use` opened. Values by label; of a select the label of a choice. Others keep theirs. */
+  /** Submits the modal that `use` opened, with values by label. A select's value is the label of a choice. */
   submitsModal(use: Use, values: Readonly<Record<string, string>>): Use;
-  /** Types into an option with autocomplete; the choices are in `use.interaction.choices`. */
+  /** Types into an option with autocomplete. The choices are then in `use.interaction.choices`. */
   types(command: string, option: string, text: string, where: Where): Use;
 }
 
-/** @see {@link Person} */
+/** Creates a {@link Person}. */
 export function createPerson(world: World, gateway: () => Gateway, user: SimUser): Person {
   const channelOf = (id: string): SimChannel => {
     const channel = world.channels.get(id);
@@ -164,7 +164,7 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
             guild_id: channel.guildId,
             guild_locale: localeOf(channel),
             guild: { id: channel.guildId, locale: localeOf(channel), features: [] },
-            // The member of another server, where the app is installed for the user, may do everything there.
+            // In another server, where the app is installed for the user, this member may do everything.
             member: isElsewhere(world, channel)
               ? {
                   ...renderMember(world, ""),
@@ -349,7 +349,7 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
     submitsModal(use, values) {
       const { modal, channelId, sourceMessageId } = use.interaction;
       if (modal === undefined) throw new Error("no modal was opened");
-      // Discord sends the message along whose component has opened it.
+      // Discord sends the message whose component opened the modal along with it.
       const source =
         sourceMessageId === undefined
           ? undefined
@@ -379,7 +379,7 @@ interface SimSelect {
   readonly options?: readonly { readonly label: string; readonly value: string }[];
 }
 
-/** The checks of Discord's client before it sends a command. */
+/** Does the checks of Discord's client before it sends a command. */
 function checkValues(
   declared: readonly DeclaredOption[],
   values: Readonly<Record<string, string | number | boolean>>,
@@ -409,20 +409,20 @@ function checkValues(
   });
 }
 
-/** Extensions that Discord's client takes for its sets of types, as far as is known. */
+/** The extensions that Discord's client accepts for its sets of types, as far as they are known. */
 const knownExtensions: Readonly<Record<string, readonly string[]>> = {
   image: [".png", ".jpg", ".jpeg", ".gif", ".webp"],
   audio: [".mp3", ".wav", ".ogg", ".flac", ".aac"],
   video: [".mp4", ".mov", ".webm"],
 };
 
-/** Discord's client looks at the name alone. */
+/** Whether a file is of one of the types. Discord's client looks only at the name. */
 function isOfType(name: string, types: readonly string[]): boolean {
   const extension = /\.[^.]*$/.exec(name.toLowerCase())?.[0] ?? "";
   return types.some((type) => type === extension || knownExtensions[type]?.includes(extension) === true);
 }
 
-/** All but USE_EXTERNAL_APPS, where members lack that. */
+/** Returns all permissions, without USE_EXTERNAL_APPS where members lack it. */
 function elsewherePermissions(world: World, { id }: SimChannel): string {
   const useExternalApps = 1n << 50n;
   const all = (1n << 51n) - 1n;

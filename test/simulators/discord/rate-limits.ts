@@ -1,32 +1,32 @@
 import { createHash } from "node:crypto";
 
-/** A bucket's limit of requests in a window. */
+/** How many requests a bucket allows in a window of time. */
 export interface RateLimit {
   readonly limit: number;
   readonly windowMs: number;
 }
 
-/** Limits by kind of request. */
+/** The limits of each kind of request. */
 export interface RateLimitOptions {
-  /** Posting in one channel. */
+  /** The limit of posts in one channel. */
   readonly messages: RateLimit;
-  /** Editing in one channel. */
+  /** The limit of edits in one channel. */
   readonly edits: RateLimit;
-  /** Follow-ups and edits with one interaction's token. */
+  /** The limit of follow-ups and edits with one interaction's token. */
   readonly webhooks: RateLimit;
-  /** Typing indicators in one channel. */
+  /** The limit of typing indicators in one channel. */
   readonly typing: RateLimit;
-  /** New threads in one channel. No header announces it, and its Retry-After can be minutes. */
+  /** The limit of new threads in one channel. No header announces it. Its Retry-After can be minutes. */
   readonly threads: RateLimit;
-  /** Editing messages older than an hour in one channel. No header announces it, and its 429 has a code of its own. */
+  /** The limit of edits of messages older than an hour. No header announces it. Its 429 has its own code. */
   readonly oldEdits: RateLimit;
-  /** Opening direct messages with people. No header announces it, and it is no 429. */
+  /** The limit of newly opened direct messages. No header announces it, and its error is no 429. */
   readonly directMessages: RateLimit;
-  /** Everything else, by route and channel. */
+  /** The limit of everything else, by route and channel. */
   readonly others: RateLimit;
-  /** All routes with the bot's token; interactions are exempt. */
+  /** The limit of all routes with the bot's token together. Interactions are exempt. */
   readonly globalPerSecond: number;
-  /** So many 401, 403 and 429 in ten minutes ban the address; those of shared limits do not count. */
+  /** How many 401, 403 and 429 in ten minutes ban the address. Those of shared limits do not count. */
   readonly invalidRequests: number;
 }
 
@@ -37,7 +37,7 @@ export const platformRateLimits: RateLimitOptions = {
   webhooks: { limit: 5, windowMs: 2000 },
   typing: { limit: 5, windowMs: 5000 },
   threads: { limit: 50, windowMs: 300_000 },
-  // Discord publishes neither number: these are what bots have met.
+  // Discord publishes neither number. These are what bots have met.
   oldEdits: { limit: 3, windowMs: 20_000 },
   directMessages: { limit: 25, windowMs: 600_000 },
   others: { limit: 10, windowMs: 5000 },
@@ -45,7 +45,7 @@ export const platformRateLimits: RateLimitOptions = {
   invalidRequests: 10_000,
 };
 
-/** Limits like Discord's for time that passes so many times as fast. */
+/** Returns limits like Discord's for time that passes `factor` times as fast. */
 export function fasterRateLimits(factor: number): RateLimitOptions {
   const { globalPerSecond, invalidRequests, ...windows } = platformRateLimits;
   const faster = Object.entries(windows).map(([name, { limit, windowMs }]) => [
@@ -59,17 +59,17 @@ export function fasterRateLimits(factor: number): RateLimitOptions {
   };
 }
 
-/** Whether a request is within its limits, and the headers that say so. */
+/** Whether a request is within its limits, with the headers that say so. */
 export interface RateVerdict {
   readonly headers: Readonly<Record<string, string>>;
-  /** Present when rate limited. */
+  /** Present if the request is rate limited. */
   readonly retryAfterMs?: number;
   readonly scope?: "user" | "global" | "shared";
-  /** Discord's JSON error code, where the limit has one. */
+  /** Discord's JSON error code, if the limit has one. */
   readonly code?: number;
 }
 
-/** What counts against limits. */
+/** What the limits count. */
 export interface CountedRequest {
   readonly method: string;
   readonly template: string;
@@ -80,7 +80,7 @@ export interface CountedRequest {
   readonly isOldEdit: boolean;
 }
 
-/** Counts requests. @param now milliseconds in the time that the client waits in */
+/** Creates a counter of requests. @param now milliseconds in the time that the client waits in */
 export function createRateLimiter(
   options: RateLimitOptions,
   now: () => number = () => performance.now(),
@@ -146,7 +146,7 @@ function isThreadCreation(method: string, template: string): boolean {
 
 const invalidWindowMs = 600_000;
 
-/** Counts the invalid requests of the last ten minutes. @param now Discord's clock, in Unix ms */
+/** Counts the invalid requests of the last ten minutes. @param now Discord's clock, in Unix milliseconds */
 export function createInvalidRequests(limit: number, now: () => number) {
   let times: number[] = [];
   const count = (): number => {

@@ -9,19 +9,19 @@ export interface RawPacket {
   readonly d: unknown;
 }
 
-/** A client of the gateway that says only what it is told to. */
+/** A client of the gateway that sends only what it is told to send. */
 export interface RawGatewayClient {
   readonly packets: readonly RawPacket[];
   send(packet: unknown): void;
   identify(token: string, options?: Readonly<Record<string, unknown>>): void;
-  /** The first packet with that op, or of that event. */
+  /** Resolves to the first packet with that op or of that event. */
   receives(what: number | string): Promise<RawPacket>;
-  /** The close code. */
+  /** Resolves to the close code. */
   closed(): Promise<number>;
   close(code?: number): void;
 }
 
-/** Connects to a simulated gateway. @param path `/gateway`, or that of `resume_gateway_url` */
+/** Connects to a simulated gateway. @param path `/gateway`, or the path of `resume_gateway_url` */
 export async function connectRaw(origin: string, path = "/gateway"): Promise<RawGatewayClient> {
   const socket = new WebSocket(`${origin.replace("http", "ws")}${path}?v=10&encoding=json`);
   const packets: RawPacket[] = [];

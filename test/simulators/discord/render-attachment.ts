@@ -4,7 +4,7 @@ import type { SimAttachment, World } from "./world.ts";
 
 const signedForMs = 24 * 60 * 60 * 1000;
 
-/** A URL of the simulator's own CDN, valid for a day of the world's clock. */
+/** Returns a URL of the simulator's own CDN that is valid for a day of the world's clock. */
 function signedUrl(world: World, attachment: SimAttachment, expiresAt?: number): string {
   const folder = attachment.isEphemeral ? "ephemeral-attachments" : "attachments";
   const path = `/${folder}/${attachment.channelId}/${attachment.id}/${encodeURIComponent(attachment.filename)}`;
@@ -13,12 +13,12 @@ function signedUrl(world: World, attachment: SimAttachment, expiresAt?: number):
   return `${world.origin}${path}?ex=${expires}&is=${issued}&hm=${sign(world, path, expires)}&`;
 }
 
-/** The signature of a CDN path that expires. */
+/** Returns the signature of a CDN path that expires. */
 export function sign(world: World, path: string, expires: string): string {
   return createHmac("sha256", world.cdnSecret).update(`${path}?${expires}`).digest("hex");
 }
 
-/** An attachment with a signed URL. */
+/** Renders an attachment with a signed URL. */
 export function renderAttachment(world: World, attachment: SimAttachment): Record<string, unknown> {
   const url = signedUrl(world, attachment);
   const isImage = attachment.contentType?.startsWith("image/") === true;
@@ -37,7 +37,7 @@ export function renderAttachment(world: World, attachment: SimAttachment): Recor
   };
 }
 
-/** The media type that Discord derives from a file name. */
+/** Returns the media type that Discord derives from a file name. */
 export function contentTypeOf(filename: string): string | undefined {
   const known: Record<string, string> = {
     ".png": "image/png",

@@ -19,7 +19,7 @@ import {
   type World,
 } from "./world.ts";
 
-/** Converts the simulated world to Discord's JSON. */
+/** Renders a user as Discord's JSON. */
 export function renderUser(user: SimUser): Record<string, unknown> {
   return {
     id: user.id,
@@ -39,7 +39,7 @@ export function renderUser(user: SimUser): Record<string, unknown> {
   };
 }
 
-/** A user's membership in the server, without the user. */
+/** Renders a user's membership in the server, without the user. */
 export function renderMember(world: World, userId: string, guild = world.guild): Record<string, unknown> {
   return {
     avatar: null,
@@ -58,7 +58,7 @@ export function renderMember(world: World, userId: string, guild = world.guild):
   };
 }
 
-/** Ids of existing users that a text mentions. */
+/** Returns the existing users that a text mentions. */
 function mentionedUsers(world: World, content: string): SimUser[] {
   const ids = [...content.matchAll(/<@!?(\d{17,20})>/g)].map((match) => match[1] ?? "");
   return [...new Set(ids)].flatMap((id) => world.users.get(id) ?? []);
@@ -93,8 +93,8 @@ function interactionMetadata(
 }
 
 /**
- * `authorizing_integration_owners` of an interaction. In direct messages with the bot: the server installation, as
- * server 0, where the person shares a server with it; otherwise their own installation.
+ * Returns the `authorizing_integration_owners` of an interaction. In direct messages with the bot this is the
+ * server installation, as server 0, if the person shares a server with it. Otherwise it is the person's own.
  */
 export function owners(
   world: World,
@@ -110,8 +110,8 @@ export function owners(
 }
 
 /**
- * A message in the API's form. `viewer: "gateway"` and `"rest"` hide the content where the application has no
- * MESSAGE_CONTENT intent; `"target"` is a command's target, which always has its content.
+ * Renders a message in the API's form. With `hideContent`, a message that {@link hidesContent} names has no
+ * content, because the application lacks the MESSAGE_CONTENT intent.
  */
 export function renderMessage(
   world: World,
@@ -186,14 +186,14 @@ export function renderMessage(
   };
 }
 
-/** Without the intent: only direct messages, the bot's own messages and messages that mention it have content. */
+/** Whether a message needs the intent. Direct messages, the bot's own and those that mention it do not. */
 function hidesContent(world: World, channel: SimChannel, message: SimMessage): boolean {
   if (channel.type === channelTypes.dm || message.author.id === world.bot.id) return false;
   if (message.pings.includes(world.bot.id)) return false;
   return !mentionedUsers(world, message.content).includes(world.bot);
 }
 
-/** What forums have besides. */
+/** The fields that only forums have. */
 const forumFields = {
   available_tags: [],
   default_reaction_emoji: null,
@@ -202,7 +202,7 @@ const forumFields = {
   default_tag_setting: "match_some",
 };
 
-/** A channel or thread. */
+/** Renders a channel or thread. */
 export function renderChannel(world: World, channel: SimChannel): Record<string, unknown> {
   const last = channel.messages.at(-1)?.id ?? null;
   if (channel.type === channelTypes.dm) {
@@ -275,7 +275,7 @@ export function renderChannel(world: World, channel: SimChannel): Record<string,
   };
 }
 
-/** A role. */
+/** Renders an overwrite that denies permissions to a member. */
 function toOverwrite(id: string, deny: bigint) {
   return { id, type: 1, allow: "0", deny: deny.toString() };
 }
@@ -298,7 +298,7 @@ export function renderRole({ id, name, permissions, botId }: SimRole): Record<st
   };
 }
 
-/** Text channels as an old server has them: with topics and overwrites, and last written in long ago. */
+/** Renders text channels of an old server, which have topics and overwrites. */
 function renderEmptyChannels({ id, emptyChannels = 0 }: SimGuild): Record<string, unknown>[] {
   return Array.from({ length: emptyChannels }, (_, index) => {
     const channelId = (BigInt(id) + BigInt(index + 1)).toString();
@@ -324,7 +324,7 @@ function renderEmptyChannels({ id, emptyChannels = 0 }: SimGuild): Record<string
   });
 }
 
-/** The data of GUILD_CREATE. */
+/** Renders the data of GUILD_CREATE. */
 export function renderGuild(world: World, guild = world.guild): Record<string, unknown> {
   const channels = [...world.channels.values()].filter(
     (channel) => channel.guildId === guild.id && botMay(world, channel, "VIEW_CHANNEL"),

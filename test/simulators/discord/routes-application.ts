@@ -11,7 +11,7 @@ import { renderUser } from "./render.ts";
 import type { SessionStarts } from "./session-starts.ts";
 import { guildsOf, memberPermissions, type RegisteredCommand, type SimGuild, type World } from "./world.ts";
 
-/** Routes of the bot's user, application and commands. */
+/** Creates the routes of the bot's user, application and commands. */
 export function applicationRoutes(
   world: World,
   sessions: Pick<SessionStarts, "limit"> & { readonly recommendedShards: number },
@@ -89,10 +89,13 @@ export function applicationRoutes(
   ];
 }
 
-/** Bits of an application's flags. @see https://discord.com/developers/docs/resources/application#application-object-application-flags */
+/**
+ * Bits of an application's flags.
+ * @see https://discord.com/developers/docs/resources/application#application-object-application-flags
+ */
 const applicationFlags = { messageContent: 1 << 18, messageContentLimited: 1 << 19 } as const;
 
-/** The application as it sees itself. Bots that fewer than 10,000 people see have the limited form of an intent. */
+/** Renders the application as it sees itself. A bot with fewer than 10,000 users has the limited intent. */
 function renderApplication(world: World): Readonly<Record<string, unknown>> {
   const flags = world.messageContentAllowed ? applicationFlags.messageContentLimited : 0;
   return {
@@ -121,7 +124,7 @@ function renderApplication(world: World): Readonly<Record<string, unknown>> {
   };
 }
 
-/** A server as the bot lists its own; `permissions` are those of the bot's roles, without overwrites of channels. */
+/** Renders a server as the bot lists it. `permissions` are those of its roles, without overwrites. */
 function renderOwnGuild(world: World, guild: SimGuild): Readonly<Record<string, unknown>> {
   return {
     id: guild.id,
@@ -167,7 +170,7 @@ export interface Declared {
   readonly integration_types?: readonly number[];
 }
 
-/** A command as Discord returns it: with defaults, without falsy option fields. */
+/** Returns a command as Discord does: with defaults, and without falsy fields of options. */
 function toRegistered(
   world: World,
   command: Declared,

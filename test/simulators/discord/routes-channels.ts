@@ -18,7 +18,7 @@ import {
 /** How long typing is shown, unless the bot posts a message. */
 const typingMs = 10_000;
 
-/** Routes of channels and messages. */
+/** Creates the routes of channels and messages. */
 export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
   const requireChannel = (id: string) => requireVisibleChannel(world, id);
   const visible = (channelId: string, messageId: string) => requireVisible(world, channelId, messageId);
@@ -123,7 +123,7 @@ export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
   ];
 }
 
-/** A channel that the bot may view. @throws ApiError 10003, 50001 */
+/** Returns a channel that the bot may view. @throws ApiError 10003 or 50001 if there is none */
 export function requireVisibleChannel(world: World, id: string): SimChannel {
   const channel = world.channels.get(id);
   if (channel === undefined) throw unknownChannel();
@@ -131,20 +131,20 @@ export function requireVisibleChannel(world: World, id: string): SimChannel {
   return channel;
 }
 
-/** A message that everybody sees. @throws ApiError 10008 */
+/** Returns a message that everybody sees. @throws ApiError 10008 if there is none */
 export function requireVisible(world: World, channelId: string, messageId: string): SimMessage {
   const message = requireMessage(world, channelId, messageId);
   if (message.ephemeralTo !== undefined) throw new ApiError(404, 10008, "Unknown Message");
   return message;
 }
 
-/** The direct message channel of the bot and a user; created on first use. */
+/** Returns the direct message channel of the bot and a user, which is created on first use. */
 export function directChannel(world: World, userId: string): SimChannel {
   for (const channel of world.channels.values()) if (channel.recipientId === userId) return channel;
   return addChannel(world, { type: channelTypes.dm, name: "", recipientId: userId });
 }
 
-/** Who wrote to the bot gets its answers, unless they closed their direct messages. */
+/** Checks that a person gets direct messages. A person who wrote to the bot does, unless they closed them. */
 function checkRecipient(world: World, { type, recipientId = "", messages }: SimChannel): void {
   if (type !== channelTypes.dm) return;
   if (world.closedDirectMessages.has(recipientId))

@@ -3,7 +3,7 @@ import type { Route } from "./http.ts";
 import { renderMember, renderUser } from "./render.ts";
 import { findGuild, type World } from "./world.ts";
 
-/** Routes of servers. Single members can be read without the privileged intent. */
+/** Creates the routes of servers. A single member can be read without the privileged intent. */
 export function guildRoutes(world: World): Route[] {
   return [
     {

@@ -15,7 +15,7 @@ import {
   type World,
 } from "./world.ts";
 
-/** Later acknowledgements are rejected. */
+/** How long an interaction can be acknowledged. Later acknowledgements are rejected. */
 export const acknowledgeWithinMs = 3000;
 const tokenLifetimeMs = 15 * 60 * 1000;
 
@@ -27,7 +27,7 @@ const responseTypesOf: Readonly<Record<number, readonly number[]>> = {
   5: [4, 5, 6, 7],
 };
 
-/** Routes of interaction callbacks and of the webhook of an interaction's messages. */
+/** Creates the routes of interaction callbacks and of the webhook of an interaction's messages. */
 export function interactionRoutes(world: World, gateway: () => Gateway): Route[] {
   const shown = (message: SimMessage) => renderMessage(world, message, { hideContent: false });
 
@@ -37,7 +37,7 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
     return channel;
   };
 
-  /** The acknowledged interaction of a webhook path. @throws ApiError when its token has expired */
+  /** Returns the acknowledged interaction of a path. @throws ApiError if there is none or it has expired */
   const byToken = (parameters: Readonly<Record<string, string>>): SimInteraction => {
     if (parameters["webhook_id"] !== world.applicationId) throw unknownWebhook();
     const interaction = [...world.interactions.values()].find(
@@ -111,7 +111,7 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
       isOpen: true,
       handle({ parameters, form }) {
         const interaction = byToken(parameters);
-        // The first response is not among the messages that can be named by their id.
+        // The first response cannot be named by its id.
         if (parameters["message_id"] === interaction.originalId) throw unknownMessage();
         return edit(interaction, parameters["message_id"] ?? "", form);
       },
@@ -210,7 +210,7 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
   }
 }
 
-/** Where the app is installed for the user alone, members may lack the permission to show its responses to others. */
+/** Whether a response is ephemeral. Members may lack the permission to show a user app's responses. */
 function isForCallerAlone({ isForcedEphemeral }: SimInteraction, flags: unknown): boolean {
   return isForcedEphemeral || (Number(flags ?? 0) & messageFlags.ephemeral) !== 0;
 }

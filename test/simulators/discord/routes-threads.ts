@@ -15,11 +15,11 @@ import {
 } from "./world.ts";
 
 const archiveMinutes = [60, 1440, 4320, 10_080];
-/** Where a request names none. The default of a channel is for clients. */
+/** Used if a request names none. A channel's default is only for Discord's clients. */
 const usualArchiveMinutes = 1440;
 
 /**
- * Routes that open threads, change them and add people.
+ * Creates the routes that open threads, change them and add people.
  * @see https://docs.discord.com/developers/topics/threads
  */
 export function threadRoutes(world: World, gateway: () => Gateway, maxActiveThreads: number): Route[] {
@@ -73,7 +73,7 @@ export function threadRoutes(world: World, gateway: () => Gateway, maxActiveThre
         const type = Number(form.json["type"] ?? channelTypes.privateThread);
         const isPublic = type === threadTypeIn(channel);
         const isPrivate = type === channelTypes.privateThread && channel.type === channelTypes.text;
-        // A post of a forum begins with a message, which this simulator's requests do not have.
+        // A forum's post begins with a message, which this simulator's requests do not have.
         if (!isPublic && !isPrivate) throw wrongType();
         if (!botMay(world, channel, isPublic ? "CREATE_PUBLIC_THREADS" : "CREATE_PRIVATE_THREADS"))
           throw missingPermissions();
@@ -97,7 +97,7 @@ export function threadRoutes(world: World, gateway: () => Gateway, maxActiveThre
       handle({ parameters, form }) {
         const thread = requireVisibleChannel(world, parameters["channel_id"] ?? "");
         const isUnarchiving = form.json["archived"] === false && Object.keys(form.json).length === 1;
-        // Everything else needs permissions that the bot does not ask for, and so does a locked thread.
+        // Everything else needs permissions that the bot does not ask for. A locked thread needs them too.
         if (!isThread(thread) || !isUnarchiving || thread.locked) throw missingPermissions();
         if (!botMay(world, thread, "SEND_MESSAGES_IN_THREADS")) throw missingPermissions();
         thread.archived = false;
@@ -122,7 +122,7 @@ export function threadRoutes(world: World, gateway: () => Gateway, maxActiveThre
   ];
 }
 
-/** The type of the public threads of a channel. `undefined`: it has none, or only posts. */
+/** Returns the type of a channel's public threads, or `undefined` if it has none or only posts. */
 function threadTypeIn({ type }: SimChannel): number | undefined {
   if (type === channelTypes.text) return channelTypes.publicThread;
   return type === channelTypes.announcement ? channelTypes.announcementThread : undefined;

@@ -1,6 +1,6 @@
 import type { DiscordSimulator } from "./simulator.ts";
 
-/** A response of the simulator. `code` and `body` are empty where the body is not JSON. */
+/** A response of the simulator. `code` and `body` are empty if the body is not JSON. */
 export interface RawResponse {
   readonly status: number;
   readonly code: number | undefined;
@@ -9,7 +9,7 @@ export interface RawResponse {
   readonly headers: Headers;
 }
 
-/** Sends one request to a simulator, as a client without any library does; `path` without the version. */
+/** Sends one request to a simulator without any library. @param path the path without the version */
 export async function sendRaw(
   discord: Pick<DiscordSimulator, "apiUrl" | "token">,
   method: string,

@@ -1,20 +1,20 @@
 /** How Discord limits the start of sessions. */
 export interface SessionStartOptions {
-  /** IDENTIFYs in a period. One more resets the bot's token. */
+  /** How many IDENTIFYs a period allows. One more resets the bot's token. */
   readonly total: number;
-  /** The length of the period, in milliseconds. */
+  /** The length of the period in milliseconds. */
   readonly periodMs: number;
-  /** So many shards, with different remainders, may identify at once. */
+  /** How many shards, with different remainders, may identify at once. */
   readonly maxConcurrency: number;
-  /** Between two IDENTIFYs of shards with the same remainder, in milliseconds. */
+  /** The time between two IDENTIFYs of shards with the same remainder, in milliseconds. */
   readonly spacingMs: number;
-  /** What `GET /gateway/bot` recommends. */
+  /** The number of shards that `GET /gateway/bot` recommends. */
   readonly recommendedShards: number;
-  /** A shard with more servers must be split. */
+  /** How many servers a shard may have. A shard with more must be split. */
   readonly maxGuildsPerShard: number;
 }
 
-/** As on Discord, for a bot in few servers. */
+/** Limits like Discord's for a bot in few servers. */
 export const platformSessionStarts: SessionStartOptions = {
   total: 1000,
   periodMs: 24 * 60 * 60_000,
@@ -24,15 +24,15 @@ export const platformSessionStarts: SessionStartOptions = {
   maxGuildsPerShard: 2500,
 };
 
-/** For tests that restart the bot sooner than Discord allows, and are about something else. */
+/** Allows tests about something else to restart the bot sooner than Discord does. */
 export const soonAgain: Partial<SessionStartOptions> = { spacingMs: 0 };
 
-/** What the gateway says to an IDENTIFY as far as limits go. */
+/** Whether the limits allow an IDENTIFY. */
 export type StartVerdict = "allowed" | "too-soon" | "exhausted";
 
 export interface SessionStarts {
   take(shardId: number): StartVerdict;
-  /** `session_start_limit` of `GET /gateway/bot`. */
+  /** Returns `session_start_limit` of `GET /gateway/bot`. */
   limit(): {
     readonly total: number;
     readonly remaining: number;

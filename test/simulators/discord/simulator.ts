@@ -29,49 +29,49 @@ import {
   type World,
 } from "./world.ts";
 
-/** A channel, for tests. */
+/** A channel for tests. */
 export interface ChannelHandle {
   readonly id: string;
   readonly name: string;
   transcript(): SeenMessage[];
-  /** The bot's messages only. */
+  /** Returns only the bot's messages. */
   fromBot(): SeenMessage[];
-  /** Threads below it. */
+  /** Returns the threads below it. */
   threads(): ChannelHandle[];
-  /** Who was added to the thread, by the name of each. */
+  /** Returns the name of each person who was added to the thread. */
   members(): string[];
-  /** People set after how many minutes new threads are hidden. */
+  /** Sets after how many minutes new threads are hidden, as people do. */
   setArchiveMinutes(minutes: number): void;
   /** Denies the bot permissions in the channel. */
   deny(...permissions: Permission[]): void;
   /** Denies a member permissions in the channel and its threads. */
   denyTo(person: { readonly id: string }, ...permissions: Permission[]): void;
-  /** A moderator archives the thread, locks it, or both; `archived` is true by default. */
+  /** Archives the thread, locks it, or both, as a moderator does. `archived` is true by default. */
   archive(options?: { readonly locked?: boolean; readonly archived?: boolean }): void;
-  /** A moderator deletes the channel with its threads, or the thread. */
+  /** Deletes the channel with its threads, or the thread, as a moderator does. */
   remove(): void;
-  /** A moderator deletes messages; several are one bulk deletion. */
+  /** Deletes messages as a moderator does. Several are one bulk deletion. */
   purge(...messageIds: string[]): void;
   /** Whether people see now that the bot is typing. */
   isTyping(): boolean;
-  /** Number of typing indicators of the bot. */
+  /** Returns the number of the bot's typing indicators. */
   typingCount(): number;
 }
 
-/** A further server of the bot, for tests. */
+/** A further server of the bot for tests. */
 export interface ServerHandle {
   readonly id: string;
   channel(name: string): ChannelHandle;
   join(person: { readonly id: string }): void;
-  /** The shard that gets its events, of `count`. */
+  /** Returns which of `count` shards gets its events. */
   shardOf(count: number): number;
 }
 
 /** A running simulator. */
 export interface DiscordSimulator {
-  /** For `rest.api`. */
+  /** The address for `rest.api`. */
   readonly apiUrl: string;
-  /** `127.0.0.1:<port>`, also of the CDN. */
+  /** `127.0.0.1:<port>`, which is also the host of the CDN. */
   readonly host: string;
   readonly token: string;
   readonly botId: string;
@@ -79,19 +79,20 @@ export interface DiscordSimulator {
   readonly gateway: Gateway;
   readonly requests: readonly SeenRequest[];
   channel(name: string): ChannelHandle;
-  /** A channel of another type than text. */
+  /** Creates a channel of another type than text. */
   channelOfType(type: "voice" | "stage" | "announcement" | "forum" | "media", name: string): ChannelHandle;
-  /** A group chat of people, without the bot: only what they installed for themselves works there. */
+  /** Creates a group chat without the bot. Only apps that people installed for themselves work there. */
   groupChat(name: string): ChannelHandle;
-  /** A further server of the bot. Servers go to shards in turn. */
+  /** Creates a further server of the bot. Servers are spread over the shards in turn. */
   server(
     name: string,
     options?: { readonly emptyChannels?: number; readonly preferredLocale?: string },
   ): ServerHandle;
   directMessages(person: { readonly id: string }): ChannelHandle;
   /**
-   * A thread that a person opens, maybe `from` a message; in a forum or media channel a post, whose first message has its
-   * id. `isOld`: it was archived before the bot connected, which has not heard of it.
+   * Opens a thread as a person does, maybe from a message. In a forum or media channel it is a post, whose
+   * first message has its id. With `isOld` it was archived before the bot connected, so the bot has not heard
+   * of it.
    */
   thread(
     channel: { readonly id: string },
@@ -104,18 +105,18 @@ export interface DiscordSimulator {
     },
   ): ChannelHandle;
   handle(channelId: string): ChannelHandle;
-  /** A person, by default a member of the server. */
+  /** Creates a person, by default a member of the server. */
   person(name: string, options?: { readonly isMember?: boolean; readonly locale?: string }): Person;
   /** Adds a role to the server. Returns its id. */
   role(name: string, permissions?: bigint): string;
-  /** The role that Discord made for the bot when it was invited with permissions. Returns its id. */
+  /** Adds the role that Discord makes for a bot that is invited with permissions. Returns its id. */
   botRole(): string;
   give(person: { readonly id: string }, roleId: string): void;
-  /** The person leaves the server. */
+  /** Makes the person leave the server. */
   leave(person: { readonly id: string }): void;
-  /** A channel of a server that the bot is not a member of. `externalApps`: members may show its answers there. */
+  /** Creates a channel of a server without the bot. With `externalApps` members may show answers there. */
   channelElsewhere(name: string, options?: { readonly externalApps?: boolean }): ChannelHandle;
-  /** The person takes no direct messages from the bot. */
+  /** Makes the person take no more direct messages from the bot. */
   closeDirectMessages(person: { readonly id: string }): void;
   /** Posts a message as another bot or a webhook. */
   otherBotSends(message: {
@@ -125,41 +126,41 @@ export interface DiscordSimulator {
     isWebhook?: boolean;
     extras?: MessageExtras;
   }): SimMessage;
-  /** Another bot changes its message. */
+  /** Changes the message of another bot. */
   otherBotEdits(
     message: SimMessage,
     changed: { readonly text?: string; readonly embeds?: MessageExtras["embeds"] },
   ): void;
   /** Dispatches MESSAGE_CREATE for a message again, as a resumed session can. */
   redeliver(message: { readonly id: string; readonly channelId: string }): void;
-  /** Removes the bot from the server, or simulates an outage of it. */
+  /** Removes the bot from the server, or simulates an outage of the server. */
   removeGuild(options?: { readonly isOutage?: boolean }): void;
   /** Advances Discord's clock. */
   advance(ms: number): void;
   fail(fault: Fault): void;
-  /** The number of 401, 403 and 429 in the last ten minutes: 10,000 are a ban. */
+  /** Returns the number of 401, 403 and 429 in the last ten minutes. 10,000 lead to a ban. */
   invalidRequests(): number;
-  /** @throws Error when one of its responses did not match Discord's schema */
+  /** Ends the simulator. @throws Error if one of its responses did not match Discord's schema */
   close(): Promise<void>;
 }
 
 /**
- * Discord on a loopback port: REST, gateway and CDN, as strict as the platform. The real client connects to it
- * with `rest: { api: simulator.apiUrl, offset: 0 }`.
+ * Starts Discord on a loopback port with REST, gateway and CDN, as strict as the platform. The real client
+ * connects to it with `rest: { api: simulator.apiUrl, offset: 0 }`.
  */
 export async function createDiscordSimulator(
   options: {
     readonly messageContentAllowed?: boolean;
     readonly rateLimits?: Partial<RateLimitOptions>;
     readonly token?: string;
-    /** Of the server. Default 1,000. */
+    /** The limit of the server. The default is 1,000. */
     readonly maxActiveThreads?: number;
     readonly sessionStarts?: Partial<SessionStartOptions>;
-    /** Requests and session starts are counted in its time. Default: real time. */
+    /** The clock that requests and session starts are counted with. The default is real time. */
     readonly clock?: Pick<Clock, "monotonic">;
-    /** Default: 41,250. */
+    /** The default is 41,250. */
     readonly heartbeatMs?: number;
-    /** How long a lost session can be resumed, in milliseconds of its clock. Default: three minutes. */
+    /** How long a lost session can be resumed, in milliseconds of its clock. The default is three minutes. */
     readonly resumeForMs?: number;
   } = {},
 ): Promise<DiscordSimulator> {
@@ -259,7 +260,7 @@ export async function createDiscordSimulator(
     };
   };
 
-  /** A channel or thread that people make, of which the bot learns where it is a member. */
+  /** Makes a channel or thread as people do. The bot learns of it if it is a member there. */
   const makeChannel = (given: Parameters<typeof addChannel>[1]): ChannelHandle => {
     const made = addChannel(world, given);
     const event = given.parentId === undefined ? "CHANNEL_CREATE" : "THREAD_CREATE";
@@ -332,7 +333,7 @@ export async function createDiscordSimulator(
     },
     role: (name, permissions = 0n) => addRole({ id: world.nextId(), name, permissions }),
     botRole: () => addRole({ id: world.nextId(), name: "Parley", permissions: 0n, botId: world.bot.id }),
-    // GUILD_MEMBER_UPDATE and GUILD_MEMBER_REMOVE need a privileged intent.
+    // GUILD_MEMBER_UPDATE and GUILD_MEMBER_REMOVE need a privileged intent, so they are not sent.
     give({ id }, roleId) {
       const roles = world.guild.members.get(id);
       if (roles === undefined || !world.guild.roles.has(roleId)) throw new Error("no such member or role");

@@ -5,7 +5,7 @@ export interface SeenMessage {
   readonly id: string;
   readonly author: string;
   readonly text: string;
-  /** What a person's notification of it shows: the text that was posted, without later edits. */
+  /** What a notification of it shows: the text that was posted, without later edits. */
   readonly notification: string | undefined;
   readonly files: readonly {
     readonly name: string;
@@ -13,27 +13,27 @@ export interface SeenMessage {
     readonly mediaType: string | undefined;
     readonly bytes: Uint8Array;
   }[];
-  /** Only one person sees it. */
+  /** Whether only one person sees it. */
   readonly isEphemeral: boolean;
-  /** "Parley is thinking…". */
+  /** Whether it shows "Parley is thinking…". */
   readonly isThinking: boolean;
   readonly buttons: readonly { readonly label: string; readonly customId: string }[];
-  /** Number of edits of its text. */
+  /** The number of edits of its text. */
   readonly edits: number;
-  /** The texts it showed before, oldest first. */
+  /** The texts that it showed before, oldest first. */
   readonly earlier: readonly string[];
-  /** Ids of notified users, or "everyone". */
+  /** The ids of notified users, or "everyone". */
   readonly pings: readonly string[];
-  /** Links under which Discord would show a preview. */
+  /** The links for which Discord would show a preview. */
   readonly previews: readonly string[];
   readonly replyTo: string | undefined;
   readonly nonce: string | undefined;
-  /** Of a response to an interaction: its id. */
+  /** The id of the interaction that it responds to. */
   readonly interactionId: string | undefined;
   readonly hasThread: boolean;
 }
 
-/** All messages of a channel, oldest first, ephemeral ones included, system messages excluded. */
+/** Returns all messages of a channel, oldest first. It includes ephemeral ones but no system messages. */
 export function transcriptOf(world: World, channelId: string): SeenMessage[] {
   const channel = world.channels.get(channelId);
   return (channel?.messages ?? [])

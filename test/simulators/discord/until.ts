@@ -1,13 +1,13 @@
 /**
  * Resolves to the first value of `read` that is not `undefined` or `false`.
- * @throws Error after `timeoutMs` (default 10 s), with the result of `explain`
+ * @throws Error after `timeoutMs` (10 s by default), with the result of `explain`
  */
 export async function until<T>(
   read: () => T | undefined | false,
   options: {
     readonly timeoutMs?: number;
     readonly explain?: () => unknown;
-    /** Called between two looks, some milliseconds apart. */
+    /** Called between two reads, some milliseconds apart. */
     readonly between?: () => Promise<void>;
   } = {},
 ): Promise<T> {

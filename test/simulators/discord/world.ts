@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { SimModal } from "./modals.ts";
 
-/** Supported permission bits, with Discord's names. */
+/** The bits of supported permissions, with Discord's names. */
 export const permissionBits = {
   VIEW_CHANNEL: 1n << 10n,
   SEND_MESSAGES: 1n << 11n,
@@ -17,10 +17,10 @@ export const permissionBits = {
 /** A supported permission. */
 export type Permission = keyof typeof permissionBits;
 
-/** Permissions of people that Parley reads. */
+/** The permissions of people that Parley reads. */
 export const managerBits = { ADMINISTRATOR: 1n << 3n, MANAGE_GUILD: 1n << 5n } as const;
 
-/** What @everyone has by default, as far as it is simulated, and USE_APPLICATION_COMMANDS. */
+/** What @everyone has by default, as far as it is simulated, together with USE_APPLICATION_COMMANDS. */
 const everyoneBits = Object.values(permissionBits).reduce((all, bit) => all | bit, 1n << 31n);
 
 /** Discord's channel types. */
@@ -56,7 +56,7 @@ export const messageFlags = {
   componentsV2: 1 << 15,
 } as const;
 
-/** Messages with one of these notify nobody. */
+/** A message with one of these flags notifies nobody. */
 const silentFlags = messageFlags.loading | messageFlags.suppressNotifications;
 
 /** A user or bot. */
@@ -65,7 +65,7 @@ export interface SimUser {
   readonly username: string;
   readonly globalName: string | null;
   readonly isBot: boolean;
-  /** Of the person's client. Default `en-US`. */
+  /** The locale of the person's client. The default is `en-US`. */
   readonly locale?: string;
 }
 
@@ -80,18 +80,18 @@ export interface SimChannel {
   readonly recipientId: string | undefined;
   archived: boolean;
   locked: boolean;
-  /** Of a channel: the default that people set for its threads. Of a thread: its own. */
+  /** The default that people set for a channel's threads. A thread has its own. */
   archiveMinutes: number | undefined;
-  /** Users who were added to the thread, so that it is in their list. */
+  /** The users who were added to the thread, so that it is in their list. */
   readonly threadMembers: Set<string>;
-  /** Permissions denied to the bot. Threads inherit their parent's. */
+  /** The permissions denied to the bot. Threads inherit those of their parent. */
   readonly denied: Set<Permission>;
-  /** Permissions denied to members, by user. Threads inherit their parent's. */
+  /** The permissions denied to members, by user. Threads inherit those of their parent. */
   readonly deniedTo: Map<string, Set<Permission>>;
   readonly messages: SimMessage[];
-  /** Times of the bot's typing indicators. */
+  /** The times of the bot's typing indicators. */
   readonly typing: number[];
-  /** The bot is shown as typing until then. */
+  /** Until when the bot is shown as typing. */
   typingUntil: number;
 }
 
@@ -104,7 +104,7 @@ export interface SimAttachment {
   readonly description: string | undefined;
   readonly durationSecs: number | undefined;
   readonly waveform: string | undefined;
-  /** Files of commands have another path than those of messages. */
+  /** Whether it belongs to a command. Such files have another path than those of messages. */
   readonly isEphemeral: boolean;
   readonly channelId: string;
 }
@@ -115,12 +115,12 @@ export interface SimPoll {
   readonly answers: readonly string[];
 }
 
-/** What a message holds beside its text and files. */
+/** The parts of a message beside its text and files. */
 export interface MessageExtras {
   readonly poll?: SimPoll;
-  /** Names of stickers. */
+  /** The names of stickers. */
   readonly stickers?: readonly string[];
-  /** As Discord adds them to links, and apps to their messages. */
+  /** The embeds that Discord adds to links, and that apps add to their messages. */
   readonly embeds?: readonly Readonly<Record<string, unknown>>[];
   /** Only apps send components. */
   readonly components?: readonly unknown[];
@@ -128,7 +128,6 @@ export interface MessageExtras {
   readonly forwards?: SimMessage;
 }
 
-/** A message. */
 export interface SimMessage {
   readonly id: string;
   readonly channelId: string;
@@ -136,7 +135,7 @@ export interface SimMessage {
   readonly webhookId: string | undefined;
   readonly type: number;
   content: string;
-  /** The text of its notification. `undefined`: it has none, or only a placeholder was posted. */
+  /** The text of its notification, or `undefined` if it has none or only a placeholder was posted. */
   readonly notification: string | undefined;
   attachments: SimAttachment[];
   flags: number;
@@ -145,14 +144,14 @@ export interface SimMessage {
   readonly extras: MessageExtras;
   readonly createdAt: number;
   editedAt: number | undefined;
-  /** Earlier texts, oldest first. */
+  /** The earlier texts, oldest first. */
   readonly history: string[];
-  /** Ids of users and roles that were notified, or "everyone". */
+  /** The ids of users and roles that were notified, or "everyone". */
   pings: string[];
   readonly referenceId: string | undefined;
   readonly nonce: string | undefined;
   readonly interactionId: string | undefined;
-  /** Only this user sees it. */
+  /** The only user who sees it. */
   readonly ephemeralTo: string | undefined;
   isDeleted: boolean;
 }
@@ -167,12 +166,12 @@ export interface SimInteraction {
   readonly createdAt: number;
   readonly sourceMessageId: string | undefined;
   readonly isUserInstallOnly: boolean;
-  /** Every response is ephemeral, whatever it asks for. */
+  /** Whether every response is ephemeral, whatever it asks for. */
   readonly isForcedEphemeral: boolean;
   ackedAt: number | undefined;
   ackType: number | undefined;
   originalId: string | undefined;
-  /** The next follow-up after a defer replaces the placeholder. */
+  /** Whether the next follow-up replaces the placeholder of a defer. */
   isPlaceholderOpen: boolean;
   followUps: number;
   choices: readonly { readonly name: string; readonly value: string | number }[] | undefined;
@@ -185,24 +184,23 @@ export interface SimRole {
   readonly id: string;
   readonly name: string;
   readonly permissions: bigint;
-  /** The bot that Discord made it for, where it is one of those. */
+  /** The bot that Discord made the role for, if it is such a role. */
   readonly botId?: string;
 }
 
-/** The server. */
 export interface SimGuild {
   readonly id: string;
   readonly name: string;
   readonly ownerId: string;
-  /** The first one is @everyone, which has the server's id. */
+  /** The first role is @everyone, which has the server's id. */
   readonly roles: Map<string, SimRole>;
   /** The roles of each member by their user id, without @everyone. */
   readonly members: Map<string, Set<string>>;
-  /** False after the bot was removed. */
+  /** It is false after the bot was removed. */
   hasBot: boolean;
-  /** Default `en-US`. */
+  /** The default is `en-US`. */
   preferredLocale?: string;
-  /** Text channels that nobody writes in, besides those of the world. */
+  /** How many text channels it has that nobody writes in, besides those of the world. */
   readonly emptyChannels?: number;
 }
 
@@ -228,17 +226,17 @@ export interface World {
   readonly attachments: Map<string, SimAttachment>;
   /** The bot's last message with each nonce. */
   readonly nonces: Map<string, SimMessage>;
-  /** Users who take direct messages from their friends alone. */
+  /** The users who take direct messages only from their friends. */
   readonly closedDirectMessages: Set<string>;
-  /** Channels of servers without the bot whose members lack USE_EXTERNAL_APPS. */
+  /** The channels of servers without the bot whose members lack USE_EXTERNAL_APPS. */
   readonly withoutExternalApps: Set<string>;
   commands: RegisteredCommand[];
-  /** The portal's install link, where the application has one. */
+  /** The portal's install link, if the application has one. */
   installParams: { readonly scopes: readonly string[]; readonly permissions: string } | undefined;
   /** Whether the Message Content Intent is on in the portal. */
   messageContentAllowed: boolean;
   readonly cdnSecret: string;
-  /** `http://127.0.0.1:<port>`; set once the server listens. */
+  /** `http://127.0.0.1:<port>`, which is set once the server listens. */
   origin: string;
 }
 
@@ -315,7 +313,7 @@ export function addChannel(
   return made;
 }
 
-/** Adds a message to its channel; omitted fields are empty. */
+/** Adds a message to its channel. Omitted fields are empty. */
 export function addMessage(
   world: World,
   message: Pick<SimMessage, "channelId" | "author" | "content"> & Partial<SimMessage>,
@@ -349,12 +347,11 @@ export function addMessage(
   return made;
 }
 
-/** Whether a channel is a thread. */
 export function isThread(channel: SimChannel): boolean {
   return threadTypes.has(channel.type);
 }
 
-/** Whether a channel is a forum or media channel: it holds threads and no messages. */
+/** Whether a channel is a forum or media channel, which holds threads and no messages. */
 export function holdsPosts({ type }: SimChannel): boolean {
   return type === channelTypes.forum || type === channelTypes.media;
 }
@@ -364,7 +361,7 @@ export function isElsewhere(world: World, { guildId }: SimChannel): boolean {
   return guildId !== undefined && findGuild(world, guildId) === undefined;
 }
 
-/** The servers of the bot. */
+/** Returns the servers of the bot. */
 export function guildsOf(world: World): SimGuild[] {
   return [world.guild, ...world.furtherGuilds.values()].filter(({ hasBot }) => hasBot);
 }
@@ -374,14 +371,14 @@ export function sharesGuild(world: World, userId: string): boolean {
   return guildsOf(world).some(({ members }) => members.has(userId));
 }
 
-/** A server of the bot. */
+/** Returns a server of the bot. */
 export function findGuild(world: World, id: string | undefined): SimGuild | undefined {
   return id === world.guild.id ? world.guild : world.furtherGuilds.get(id ?? "");
 }
 
 /**
- * Adds a server. Its id decides its shard: the first `index` servers go to shards in turn.
- * @param emptyChannels text channels in which nobody writes
+ * Adds a server. Its id decides its shard, so that servers are spread over the shards in turn.
+ * @param emptyChannels how many text channels it has in which nobody writes
  */
 export function addGuild(world: World, name: string, emptyChannels = 0): SimGuild {
   const index = BigInt(world.furtherGuilds.size);
@@ -402,7 +399,7 @@ export function addGuild(world: World, name: string, emptyChannels = 0): SimGuil
   return guild;
 }
 
-/** The permissions of a member in the server; the owner and administrators have all. */
+/** Returns the permissions of a member in the server. The owner and administrators have all. */
 export function memberPermissions(world: World, userId: string, guild = world.guild): bigint {
   const everything = (1n << 49n) - 1n;
   if (userId === guild.ownerId) return everything;
@@ -411,7 +408,7 @@ export function memberPermissions(world: World, userId: string, guild = world.gu
   return (bits & managerBits.ADMINISTRATOR) === 0n ? bits : everything;
 }
 
-/** The permissions of a member in a channel, as Discord's decimal string. */
+/** Returns the permissions of a member in a channel, as Discord's decimal string. */
 export function memberPermissionsIn(
   world: World,
   userId: string,
@@ -428,7 +425,7 @@ export function memberPermissionsIn(
   return (bits === all ? bits : bits & ~denied).toString();
 }
 
-/** Whether the bot has a permission in a channel; in direct messages it has all. */
+/** Whether the bot has a permission in a channel. In direct messages it has all of them. */
 export function botMay(world: World, channel: SimChannel, permission: Permission): boolean {
   if (channel.type === channelTypes.dm) return true;
   // Bots are in no group chats.
@@ -439,7 +436,7 @@ export function botMay(world: World, channel: SimChannel, permission: Permission
   return parent === undefined || !isThread(channel) || !parent.denied.has(permission);
 }
 
-/** The bot's permissions in the channel as Discord's decimal string. */
+/** Returns the bot's permissions in the channel as Discord's decimal string. */
 export function botPermissions(world: World, channel: SimChannel): string {
   let bits = 0n;
   for (const [name, bit] of Object.entries(permissionBits)) {
@@ -448,7 +445,7 @@ export function botPermissions(world: World, channel: SimChannel): string {
   return bits.toString();
 }
 
-/** A message that is not deleted. */
+/** Returns a message that is not deleted. */
 export function findMessage(world: World, channelId: string, messageId: string): SimMessage | undefined {
   return world.channels
     .get(channelId)

@@ -1,8 +1,8 @@
 import { chunk, done, finished, json, sse, whole, words, type CorpusRow } from "./corpus-row.ts";
 
-/** Ends of answers, answers in place of a stream, and finish reasons. */
+/** Answers that end in different ways, answers in place of a stream, and finish reasons. */
 export const endingRows: readonly CorpusRow[] = [
-  // ---- ends
+  // These answers end in different ways.
   {
     name: "[DONE] with a blank behind it",
     answer: sse(chunk({ content: words }, "stop"), "data: [DONE] \n\n"),
@@ -104,7 +104,7 @@ export const endingRows: readonly CorpusRow[] = [
     },
   },
   { name: "status 204", answer: { status: 204 }, expected: { text: "", error: "gateway-empty-answer" } },
-  // ---- stream: true answered otherwise
+  // These answers are no stream although the request asked for one.
   { name: "plain JSON", answer: json(whole({ role: "assistant", content: words })), expected: finished },
   {
     name: "plain JSON over several lines",
@@ -214,7 +214,7 @@ export const endingRows: readonly CorpusRow[] = [
     answer: sse(chunk({ content: words }), "data: hello\n\n"),
     expected: { text: words, error: "gateway-interrupted" },
   },
-  // ---- finish reasons
+  // These answers have different finish reasons.
   ...(
     [
       ["stop", "stop"],

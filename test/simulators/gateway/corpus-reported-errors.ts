@@ -8,9 +8,9 @@ const page = (status: number, title: string) => ({
   body: `<!DOCTYPE html>\n<html><head><title>${title}</title></head><body><h1>${title}</h1></body></html>`,
 });
 
-/** Errors that somebody met and reported: inside a stream, and as bodies of all shapes. */
+/** Errors that somebody met and reported, inside a stream and as bodies of all shapes. */
 export const reportedErrorRows: readonly CorpusRow[] = [
-  // ---- inside an answer with status 200
+  // These errors come inside an answer with status 200.
   {
     name: "llama.cpp: a context error with status 200",
     source: "https://github.com/oobabooga/textgen/issues/7257",
@@ -222,7 +222,7 @@ export const reportedErrorRows: readonly CorpusRow[] = [
     },
     expected: fails("gateway-bad-request"),
   },
-  // ---- other shapes
+  // These errors have other shapes.
   {
     name: "one-api: a message that is only the request's id",
     source: "https://github.com/songquanpeng/one-api/issues/1290",

@@ -3,9 +3,9 @@ import { json, type CorpusRow } from "./corpus-row.ts";
 const refused = (status: number, body: unknown) => json(JSON.stringify(body), status);
 const fails = (error: string) => ({ text: "", error });
 
-/** Refusals that somebody met and reported: no balance, pauses, too much text, and what must not be said. */
+/** Refusals that somebody met and reported: no balance, rate limits, too much text and forbidden content. */
 export const reportedRefusalRows: readonly CorpusRow[] = [
-  // ---- money and pauses
+  // These refusals are about money and rate limits.
   {
     name: "MiniMax: no balance, with status 429",
     source: "https://github.com/modelscope/modelscope/issues/1691",
@@ -167,7 +167,7 @@ export const reportedRefusalRows: readonly CorpusRow[] = [
     }),
     expected: fails("gateway-context-length"),
   },
-  // ---- context length, in words
+  // These refusals say in words that the context is too long.
   {
     name: "llama.cpp: a context error with status 500",
     source: "https://github.com/ggml-org/llama.cpp/issues/19774",
@@ -385,7 +385,7 @@ export const reportedRefusalRows: readonly CorpusRow[] = [
     }),
     expected: fails("gateway-context-length"),
   },
-  // ---- what must not be said
+  // These refusals are about forbidden content.
   {
     name: "Azure: the filter of the prompt",
     source: "https://github.com/openai/openai-dotnet/issues/55",

@@ -7,7 +7,7 @@ const plain = `${chunk({ content: words })}${chunk({}, "stop")}`;
 
 /** Streams and whole answers that somebody met and reported. */
 export const reportedStreamRows: readonly CorpusRow[] = [
-  // ---- pieces
+  // These streams have unusual chunks.
   {
     name: "Azure: the filter's results before the first choice",
     source: "https://github.com/AbanteAI/archive-old-cli-mentat/issues/429",
@@ -264,7 +264,7 @@ export const reportedStreamRows: readonly CorpusRow[] = [
     ),
     expected: { ...finished, reasoning: "hm" },
   },
-  // ---- keep-alive and framing
+  // These streams have unusual keep-alives and framing.
   {
     name: "a comment that a proxy has made data",
     source: "https://github.com/mnfst/llm-gateway/issues/2053",
@@ -308,7 +308,7 @@ export const reportedStreamRows: readonly CorpusRow[] = [
     ),
     expected: finished,
   },
-  // ---- ends
+  // These streams end in different ways.
   {
     name: "vLLM: the engine stops an answer and says [DONE]",
     source: "https://github.com/vllm-project/vllm/issues/57082",

@@ -1,9 +1,9 @@
 import type { ScriptedAnswer } from "./scripted-gateway.ts";
 
-/** A chat answer as some service sends it, and the expected events. */
+/** A chat answer as some service sends it, with the events that are expected of it. */
 export interface CorpusRow {
   readonly name: string;
-  /** Where it was reported: an issue or a pull request. */
+  /** The issue or pull request where it was reported. */
   readonly source?: string;
   readonly answer: ScriptedAnswer;
   /** A part of the gateway's own words that the error must keep. */

@@ -8,7 +8,7 @@ const page = { url: "https://pages.example/parrots", title: "Parrots" };
 const other = { url: "https://other.example/birds" };
 const numbered = Array.from({ length: 12 }, (_, index) => `https://pages.example/${index}`);
 
-/** The sources of an answer, beside its text. */
+/** Answers with sources beside their text. */
 export const sourceRows: readonly CorpusRow[] = [
   {
     name: "annotations in the last piece",

@@ -1,8 +1,8 @@
 import { chunk, done, event, finished, json, sse, whole, words, type CorpusRow } from "./corpus-row.ts";
 
-/** Valid and nearly valid streams: chunks, usage, keep-alive, errors inside. */
+/** Valid and nearly valid streams: chunks, usage, keep-alive and errors inside them. */
 export const streamRows: readonly CorpusRow[] = [
-  // ---- stream chunks
+  // These streams have different chunks.
   {
     name: "a plain stream",
     answer: sse(
@@ -153,7 +153,7 @@ export const streamRows: readonly CorpusRow[] = [
     ),
     expected: finished,
   },
-  // ---- usage
+  // These streams report usage.
   {
     name: "usage in a chunk without choices",
     answer: sse(
@@ -172,7 +172,7 @@ export const streamRows: readonly CorpusRow[] = [
     ),
     expected: finished,
   },
-  // ---- keep-alive
+  // These answers are kept alive.
   {
     name: "comments and pings",
     answer: sse(
@@ -191,7 +191,7 @@ export const streamRows: readonly CorpusRow[] = [
     answer: json(`\n\n   \n${whole({ role: "assistant", content: words })}`),
     expected: finished,
   },
-  // ---- errors inside a stream
+  // These streams contain errors.
   {
     name: "an error chunk first",
     answer: sse(event({ error: { message: "boom", type: "invalid_request_error", code: 400 } })),

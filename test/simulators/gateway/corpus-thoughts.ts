@@ -11,9 +11,10 @@ const encoded = (encoding: string, body: Buffer): CorpusRow => ({
   expected: finished,
 });
 
-/** Thoughts in whatever form, what comes beside an answer, choices numbered by token, and compressed answers. */
+/** Thoughts in every form, what comes beside an answer, choices numbered by token, and compressed answers. */
 export const thoughtRows: readonly CorpusRow[] = [
-  // ---- thoughts between tags (DeepSeek-R1 and QwQ by vLLM and llama.cpp without a reasoning parser, MiniMax-M1)
+  // These answers have thoughts between tags. DeepSeek-R1 and QwQ send them if vLLM or llama.cpp has no
+  // reasoning parser. MiniMax-M1 sends them too.
   {
     name: "thoughts between think tags",
     answer: sse(
@@ -36,7 +37,7 @@ export const thoughtRows: readonly CorpusRow[] = [
     expected: { ...finished, reasoning: "\nhm\n" },
   },
   {
-    // The template opens the tag in the prompt: DeepSeek-R1 by vLLM, Qwen3-Thinking by llama.cpp.
+    // The template opens the tag in the prompt, for DeepSeek-R1 with vLLM and Qwen3-Thinking with llama.cpp.
     name: "only the closing think tag",
     answer: sse(
       chunk({ content: "hm" }),
@@ -145,7 +146,7 @@ export const thoughtRows: readonly CorpusRow[] = [
     },
     expected: thought,
   },
-  // ---- a limit reached while thinking
+  // These answers reach a limit during the thoughts.
   {
     name: "a limit reached while thinking",
     answer: sse(
@@ -171,7 +172,7 @@ export const thoughtRows: readonly CorpusRow[] = [
       notices: ["The model used all its tokens for thinking and had none left for the answer."],
     },
   },
-  // ---- what comes beside or after the pieces
+  // These answers have something beside or after their chunks.
   {
     name: "the whole message after its pieces (MiniMax)",
     answer: sse(
@@ -207,7 +208,7 @@ export const thoughtRows: readonly CorpusRow[] = [
     ),
     expected: finished,
   },
-  // ---- choices
+  // These answers have several choices.
   {
     name: "choices numbered by token",
     answer: sse(
@@ -232,7 +233,7 @@ export const thoughtRows: readonly CorpusRow[] = [
     ),
     expected: finished,
   },
-  // ---- compressed answers
+  // These answers are compressed.
   encoded("gzip", gzipSync(plain)),
   encoded("x-gzip", gzipSync(plain)),
   encoded("deflate", deflateSync(plain)),

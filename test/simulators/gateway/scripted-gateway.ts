@@ -7,34 +7,33 @@ export type Cut = "whole" | "bytes" | "in-characters" | "in-fields";
 
 /** One answer of the gateway, valid or not. */
 export interface ScriptedAnswer {
-  /** Default 200. */
+  /** The default is 200. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** Default "whole". */
+  /** The default is "whole". */
   readonly cut?: Cut;
-  /** `end`: the body ends; `break`: the socket is destroyed; `hang`: the body stays open. Default `end`. */
+  /** Whether the body ends, the socket is destroyed, or the body stays open. The default is `end`. */
   readonly after?: "end" | "break" | "hang";
-  /** With `hang`: comment lines are sent this often, in milliseconds. */
+  /** With `hang`, how often a comment line is sent, in milliseconds. */
   readonly pingEveryMs?: number;
-  /** Each event of the body is sent so many milliseconds after the one before, as a model writes. Default: at once. */
+  /** The time between two events of the body in milliseconds. By default they are sent at once. */
   readonly eventEveryMs?: number;
   /** Called when the last packet was written. */
   readonly onWritten?: () => void;
-  /** `false`: the socket is destroyed before a status is sent. Default true. */
+  /** Whether a status is sent. If it is `false`, the socket is destroyed before. The default is true. */
   readonly answers?: boolean;
 }
 
-/** A received request. */
 export interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: Buffer;
-  /** Of the body, also when that was not stored. */
+  /** The hash of the body, which is present even if the body was not stored. */
   readonly sha256: string;
   readonly at: number;
-  /** Resolves when the connection is closed; true when that was before the end of the answer. */
+  /** Resolves when the connection is closed, to true if that was before the end of the answer. */
   readonly leftEarly: Promise<boolean>;
 }
 
@@ -43,7 +42,7 @@ export interface ScriptedGateway {
   readonly requests: readonly SeenRequest[];
   /** Resolves when so many requests have arrived. */
   waitForRequests(count: number): Promise<void>;
-  /** Connections opened so far. */
+  /** Returns the number of connections opened so far. */
   connections(): number;
   close(): Promise<void>;
 }
@@ -51,8 +50,8 @@ export interface ScriptedGateway {
 type Script = (request: SeenRequest, index: number) => ScriptedAnswer;
 
 /**
- * A loopback server with scripted answers. It rejects a wrong key, unknown paths, other content types than JSON and
- * multipart, and bodies that cannot be parsed.
+ * Starts a loopback server with scripted answers. It rejects a wrong key, unknown paths, content types other
+ * than JSON and multipart, and bodies that cannot be parsed.
  */
 export async function startScriptedGateway(
   script: Script | ScriptedAnswer,
@@ -111,7 +110,7 @@ async function readBody(incoming: IncomingMessage): Promise<Buffer> {
   try {
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
   } catch (error) {
-    // A client that disconnects during its upload.
+    // A client may disconnect during its upload.
     if (!(error instanceof Error)) throw error;
   }
   return Buffer.concat(chunks);
@@ -175,7 +174,7 @@ async function give(
       await new Promise((resolve) => setTimeout(resolve, eventEveryMs));
     if (outgoing.destroyed) return;
     outgoing.write(packet);
-    // Sends each packet by itself; together they would arrive as one.
+    // Each packet must be sent by itself. Together they would arrive as one.
     if (answer.cut !== undefined && answer.cut !== "whole")
       await new Promise((resolve) => setImmediate(resolve));
   }
@@ -197,9 +196,9 @@ function cutInto(body: Uint8Array, cut: Cut): Uint8Array[] {
     const byte = body[index] ?? 0;
     const isCut =
       cut === "bytes" ||
-      // Before every continuation byte of a UTF-8 character.
+      // This cuts before every continuation byte of a UTF-8 character.
       (cut === "in-characters" && (byte & 0xc0) === 0x80) ||
-      // Between `da` and `ta:`, and inside the line end after it.
+      // This cuts between `da` and `ta:`, and inside the line end after it.
       (cut === "in-fields" &&
         ((byte === 0x74 && body[index - 1] === 0x61 && body[index + 1] === 0x61) || byte === 0x0a));
     if (isCut) at.push(index);

@@ -5,12 +5,12 @@ import type { AddressInfo } from "node:net";
 export interface SlowTurn {
   /** Each message as `role: text`, without system messages. */
   readonly messages: readonly string[];
-  /** `#<word>` labels of the unanswered user messages, in order. */
+  /** The `#<word>` labels of the unanswered user messages, in order. */
   readonly labels: readonly string[];
   /** Its API key, which identifies the client. */
   readonly from: string;
   readonly startedAt: number;
-  /** Unix ms; `undefined` while the answer is running. */
+  /** Unix milliseconds, or `undefined` while the answer is running. */
   endedAt: number | undefined;
   /** Whether the client received the whole answer. */
   isWhole: boolean;
@@ -19,13 +19,13 @@ export interface SlowTurn {
 export interface SlowGateway {
   readonly baseUrl: string;
   readonly turns: readonly SlowTurn[];
-  /** Whether answers stall after their first words. A label: only the answer to it. */
+  /** Sets whether answers stall after their first words. With a label, only the answer to it stalls. */
   setHanging(isHanging: boolean | string): void;
-  /** Milliseconds from the first to the last word, for answers that start from now on. */
+  /** Sets the milliseconds from the first to the last word, for answers that start from now on. */
   setDuration(ms: number): void;
-  /** Milliseconds before the first word, for answers that start from now on. Default 0. */
+  /** Sets the milliseconds before the first word, for answers that start from now on. The default is 0. */
   setThinking(ms: number): void;
-  /** The next so many answers are a 503 instead. */
+  /** Answers the next `times` requests with a 503. */
   fail(times: number): void;
   close(): Promise<void>;
 }
@@ -33,8 +33,8 @@ export interface SlowGateway {
 const pieces = 6;
 
 /**
- * A slow gateway: it answers `re <labels> .....` in six chunks, which shows what was answered, how often, and whether
- * the answer is complete.
+ * Starts a slow gateway. It answers `re <labels> .....` in several chunks. The text shows what was answered
+ * and how often, and whether the answer is complete.
  */
 export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
   const turns: SlowTurn[] = [];
@@ -82,7 +82,7 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
 
   const server = createServer((request, response) => {
     serve(request, response).catch((error: unknown) => {
-      // A client that was killed during its request.
+      // A client may be killed during its request.
       response.destroy(error instanceof Error ? error : undefined);
     });
   });
@@ -112,7 +112,7 @@ export async function startSlowGateway(durationMs = 600): Promise<SlowGateway> {
   };
 }
 
-/** Notices that may follow a complete answer in a long conversation. */
+/** The notices that may follow a complete answer in a long conversation. */
 const cutNotice = String.raw`(?:\n(?:-# )?Only the last \d+ messages were sent to the model; earlier ones were left out\.)?`;
 
 /** Whether a text is a complete answer to a message with the label, without an error notice. */

@@ -10,8 +10,8 @@ const emptyAcks: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What Slack refuses in the payload of an acknowledgement; `undefined`: nothing.
- * @param kind type of the envelope
+ * Returns what Slack refuses in the payload of an acknowledgement, or `undefined` if it accepts it.
+ * @param kind the type of the envelope
  * @see https://docs.slack.dev/interactivity/handling-user-interaction
  */
 export function checkAck(kind: string, payload: Fields, ack: Fields): string | undefined {
@@ -43,7 +43,7 @@ function checkBlocks({ blocks }: Fields): string | undefined {
   }
 }
 
-/** @see https://docs.slack.dev/surfaces/modals#response_actions */
+/** Checks the response to a submitted modal. @see https://docs.slack.dev/surfaces/modals#response_actions */
 function checkResponse(view: Fields, ack: Fields): string | undefined {
   const action = toText(ack["response_action"]);
   switch (action) {

@@ -16,7 +16,7 @@ const knownBlocks = new Set([
 ]);
 
 /**
- * Checks the blocks of a message; no markdown block may contain one of the `refused` words.
+ * Checks the blocks of a message. No markdown block may contain one of the `refused` words.
  * @throws SlackApiError `invalid_blocks`
  * @see https://docs.slack.dev/reference/block-kit/blocks
  */
@@ -149,7 +149,7 @@ export function checkHome(view: Fields): void {
   blocks.forEach((block, index) => {
     const at = `[json-pointer:/view/blocks/${index}]`;
     const type = toText(block["type"]);
-    // Markdown blocks are for messages.
+    // Markdown blocks are only for messages.
     if (!knownBlocks.has(type) || type === "markdown") refuse(`unsupported type: ${type} ${at}`);
     if (type === "section") checkSection(block, at, refuse);
     if (type === "header") checkText(block["text"], 150, at, refuse, ["plain_text"]);
@@ -206,7 +206,10 @@ function checkInput(block: Fields, at: string, refuse: Refuse): void {
   }
 }
 
-/** @see https://docs.slack.dev/reference/block-kit/composition-objects/option-object */
+/**
+ * Checks the options of a select.
+ * @see https://docs.slack.dev/reference/block-kit/composition-objects/option-object
+ */
 function checkOptions(element: Fields, most: number, at: string, refuse: Refuse): void {
   const options = (element["options"] ?? []) as Fields[];
   if (options.length < 1 || options.length > most) refuse(`1 to ${most} options ${at}`);

@@ -1,9 +1,9 @@
-/** Real time that a test can advance; all expiry in the simulator uses it. */
+/** Real time that a test can advance. Everything that expires in the simulator uses it. */
 export interface Clock {
   now(): number;
   /** Runs `work` after `ms`, real or advanced. Returns a function that cancels it. */
   after(ms: number, work: () => void): () => void;
-  /** Advances time and runs, in order, what is due. */
+  /** Advances time and runs what is due, in order. */
   advance(ms: number): void;
   /** Cancels all pending work. */
   close(): void;
@@ -15,7 +15,7 @@ interface Due {
   readonly timer: NodeJS.Timeout;
 }
 
-/** A clock that starts at the current time. */
+/** Creates a clock that starts at the current time. */
 export function createClock(): Clock {
   let offsetMs = 0;
   const waiting = new Set<Due>();

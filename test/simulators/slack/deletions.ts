@@ -18,7 +18,7 @@ function toDeletedJson(message: SlackMessage): Fields {
 }
 
 /**
- * Deletes a message. A root with replies becomes a tombstone by Slackbot, and the event is a change.
+ * Deletes a message. A root with replies becomes a tombstone by Slackbot, and its event is a change.
  * @see https://docs.slack.dev/reference/events/message/message_deleted
  */
 export function deleteMessage(
@@ -52,7 +52,7 @@ export function deleteMessage(
   }
 }
 
-/** Deletes a channel with its messages, in one event. */
+/** Deletes a channel with its messages, which is one event. */
 export function deleteChannel(
   { workspace, hub }: MethodContext,
   installation: Installation,

@@ -5,7 +5,10 @@ import { toText, type Fields } from "./workspace.ts";
 type Refuse = (problem: string) => void;
 type Option = { readonly text: Fields; readonly value: string };
 
-/** @see https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element#external_select */
+/**
+ * Checks a select that asks the app for its options.
+ * @see https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element#external_select
+ */
 export function checkExternalSelect(element: Fields, at: string, refuse: Refuse): void {
   const least = element["min_query_length"];
   if (least !== undefined && (typeof least !== "number" || least < 0)) refuse(`min_query_length ${at}`);
@@ -25,7 +28,7 @@ function problemOf(option: Fields): string | undefined {
 }
 
 /**
- * What Slack refuses in the answer to a request for options; `undefined`: nothing.
+ * Returns what Slack refuses in the answer to a request for options, or `undefined` if it accepts it.
  * @see https://docs.slack.dev/reference/interaction-payloads/block_suggestion-payload
  */
 export function checkSuggestions(ack: Fields): string | undefined {
@@ -35,7 +38,7 @@ export function checkSuggestions(ack: Fields): string | undefined {
   return (options as Fields[]).map(problemOf).find((problem) => problem !== undefined);
 }
 
-/** What {@link createSearch} needs. */
+/** The options of {@link createSearch}. */
 export interface SearchOptions {
   readonly context: MethodContext;
   readonly open: () => OpenModal;
@@ -43,7 +46,7 @@ export interface SearchOptions {
   readonly interact: (type: "interactive", payload: Fields) => Promise<Interaction>;
 }
 
-/** Types into a select of the open modal that asks the app for its options; returns their labels. */
+/** Creates a function that types into a select of the modal and returns the labels that the app offers. */
 export function createSearch(options: SearchOptions): (label: string, typed: string) => Promise<string[]> {
   const { context, open, common, interact } = options;
   return async (label, typed) => {
@@ -54,7 +57,7 @@ export function createSearch(options: SearchOptions): (label: string, typed: str
     if (block === undefined || element["type"] !== "external_select")
       throw new Error(`no select that is searched: "${label}"`);
     if (typed.length < Number(element["min_query_length"] ?? 3)) return [];
-    // Over HTTP Slack sends these to an address of their own.
+    // Over HTTP, Slack sends these requests to an address of their own.
     if (!context.installation.loadsOptions) throw new Error("the manifest has no options URL");
     const result = await interact("interactive", {
       ...common(),

@@ -38,7 +38,7 @@ function checkButton(value: unknown, at: string, refuse: Refuse): void {
     refuse(`accessibility_label is at most 75 characters ${at}`);
 }
 
-/** The feedback buttons of a message's blocks. */
+/** Returns the feedback buttons of a message's blocks. */
 export function feedbackOf(blocks: readonly Fields[]): SeenFeedback | undefined {
   const [element] = blocks
     .filter(({ type }) => type === "context_actions")

@@ -5,26 +5,25 @@ import { SlackApiError, toText, type Fields, type SlackUser } from "./workspace.
 
 /** A person's Home tab as they see it. */
 export interface SeenHome {
-  /** All text, a block a line. */
+  /** All text, with one line for each block. */
   readonly text: string;
   /** The options of its selects. */
   readonly choices: readonly string[];
 }
 
-/** What a person does with the app outside of channels: in its Home tab, and by global shortcuts. */
+/** What a person does with the app outside of channels: in its Home tab, and with global shortcuts. */
 export interface HomeActs {
-  /** Opens the Home tab. */
   opensHome(): void;
   opensMessagesTab(): void;
-  /** `undefined`: the app has published none. */
+  /** Returns the Home tab, or `undefined` if the app has published none. */
   home(): SeenHome | undefined;
-  /** Uses the global shortcut with that label: from nowhere in particular. */
+  /** Uses the global shortcut with that label. It has no channel. */
   usesGlobalShortcut(label: string): Promise<Interaction>;
-  /** Chooses in a select of the Home tab. @throws Error when the person does not see it */
+  /** Chooses in a select of the Home tab. @throws Error if the person does not see it */
   choosesAtHome(label: string): Promise<Interaction>;
 }
 
-/** What {@link createHomeActs} needs. */
+/** The options of {@link createHomeActs}. */
 export interface HomeActsOptions {
   readonly context: MethodContext;
   readonly user: SlackUser;
@@ -48,13 +47,13 @@ function textsOf(block: Fields): string[] {
 
 const labelOf = (option: Fields): string => toText((option["text"] as Fields)["text"]);
 
-/** @see https://docs.slack.dev/surfaces/app-home */
+/** Creates the {@link HomeActs} of a person. @see https://docs.slack.dev/surfaces/app-home */
 export function createHomeActs(options: HomeActsOptions): HomeActs {
   const { context, directMessages, common, makeTrigger, interact } = options;
   const { workspace, hub, homes, installation } = context;
   const { id: user, teamId } = options.user;
   const viewOf = () => homes.get(user);
-  /** What Slack adds to a view in payloads. */
+  /** Adds the fields that a view has in payloads. */
   const toPayload = ({ id, view }: { id: string; view: Fields }): Fields => ({
     ...view,
     id,
@@ -85,7 +84,7 @@ export function createHomeActs(options: HomeActsOptions): HomeActs {
         user,
         channel: directMessages,
         tab: "home",
-        // Only where one was published before.
+        // The event has a view only if one was published before.
         ...(published === undefined ? {} : { view: toPayload(published) }),
         event_ts: workspace.nextTs(),
       });
@@ -103,7 +102,7 @@ export function createHomeActs(options: HomeActsOptions): HomeActs {
     },
     usesGlobalShortcut(label) {
       if (teamId !== workspace.teamId) throw new Error(`${label} is a shortcut of another workspace's app`);
-      // Neither a channel nor a response_url.
+      // This payload has neither a channel nor a response_url.
       return interact("interactive", {
         ...common(),
         type: "shortcut",
@@ -117,7 +116,7 @@ export function createHomeActs(options: HomeActsOptions): HomeActs {
       for (const element of published === undefined ? [] : elementsOf(published.view)) {
         const option = ((element["options"] ?? []) as Fields[]).find((one) => labelOf(one) === label);
         if (option === undefined || published === undefined) continue;
-        // Neither a channel nor a message, and no response_url.
+        // This payload has no channel, no message and no response_url.
         return await interact("interactive", {
           ...common(),
           type: "block_actions",
@@ -153,7 +152,7 @@ const publish: Method = (args, context) => {
   return { view: { ...view, id } };
 };
 
-/** Methods of the Home tab. */
+/** The methods of the Home tab. */
 export const homeMethods: Readonly<Record<string, { readonly scope?: string; readonly run: Method }>> = {
   "views.publish": { run: publish },
 };

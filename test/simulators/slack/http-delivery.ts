@@ -4,19 +4,19 @@ import { toText, type Fields } from "./workspace.ts";
 
 /** Where Slack sends requests without Socket Mode. */
 export interface RequestEndpoint {
-  /** `http://…/slack/events` */
+  /** For example `http://…/slack/events`. */
   url: string;
   readonly signingSecret: string;
-  /** How far the clock of Slack is ahead of this machine's, in milliseconds. */
+  /** How far Slack's clock is ahead of this machine's, in milliseconds. */
   skewMs: number;
 }
 
-/** What came of a request. `reason`: the `X-Slack-Retry-Reason` of the next one. */
+/** The result of a request. `reason` is the `X-Slack-Retry-Reason` of the next one. */
 export type RequestResult =
   | { readonly outcome: "acknowledged"; readonly ack: Fields; readonly tookMs: number }
   | { readonly outcome: "timeout" | "refused"; readonly reason: string; readonly wantsRetry: boolean };
 
-/** A request of Slack's, as it is sent. */
+/** A request from Slack, as it is sent. */
 export interface SlackRequest {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -34,7 +34,7 @@ export function signRequest(
   return { "x-slack-request-timestamp": timestamp, "x-slack-signature": `v0=${hash}` };
 }
 
-/** The request that carries a payload: events as JSON, commands as a form, interactions as JSON in a form. */
+/** Creates the request for a payload. Events are JSON, commands a form, and interactions JSON in a form. */
 export function toRequest(
   endpoint: RequestEndpoint,
   type: "events_api" | "slash_commands" | "interactive",
@@ -62,7 +62,7 @@ export function toRequest(
   };
 }
 
-/** Sends a request. Slack gives up after three seconds, and takes any 2xx as the acknowledgement. Never rejects. */
+/** Sends a request and never rejects. Slack gives up after three seconds. Any 2xx is an acknowledgement. */
 export async function sendRequest(url: string, request: SlackRequest, clock: Clock): Promise<RequestResult> {
   const controller = new AbortController();
   const cancel = clock.after(deadlineMs, () => controller.abort());
@@ -92,7 +92,7 @@ export async function sendRequest(url: string, request: SlackRequest, clock: Clo
   }
 }
 
-/** The body of a response: JSON, or the text of a command's answer. */
+/** Parses the body of a response, which is JSON or the text of a command's answer. */
 function toAck(text: string): Fields {
   if (text === "") return {};
   try {

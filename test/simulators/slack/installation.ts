@@ -4,20 +4,20 @@ import type { Fields } from "./workspace.ts";
 export interface Installation {
   readonly scopes: readonly string[] | undefined;
   hasCommand(command: string): boolean;
-  /** `callback_id` of the message shortcut with that label. @throws Error when there is none */
+  /** Returns the `callback_id` of the message shortcut with that label. @throws Error if there is none */
   shortcut(label: string): string;
-  /** The same of a global shortcut. */
+  /** Does the same for a global shortcut. */
   globalShortcut(label: string): string;
   subscribesTo(event: string): boolean;
-  /** It is declared as an agent: sessions, suggested prompts. */
+  /** Whether it is declared as an agent, with sessions and suggested prompts. */
   readonly isAgent: boolean;
-  /** Its selects can ask for their options. */
+  /** Whether its selects can ask for their options. */
   readonly loadsOptions: boolean;
-  /** It has a Home tab. */
+  /** Whether it has a Home tab. */
   readonly hasHome: boolean;
 }
 
-/** The event subscription that covers the messages of a kind of channel. */
+/** The event subscription that covers the messages of each kind of channel. */
 export const messageEvents = {
   channel: "message.channels",
   group: "message.groups",
@@ -45,7 +45,7 @@ export function createInstallation(manifest: Fields | undefined): Installation {
   const commands = new Set((features["slash_commands"] ?? []).map(({ command }) => command));
   const shortcuts = features["shortcuts"] ?? [];
   const events = new Set(settings.event_subscriptions?.bot_events ?? []);
-  /** The `callback_id` of a shortcut. */
+  /** Returns the `callback_id` of a shortcut. */
   function shortcutOf(type: string, label: string): string {
     const found = shortcuts.find((shortcut) => shortcut["type"] === type && shortcut["name"] === label);
     if (found?.["callback_id"] === undefined) throw new Error(`the manifest has no shortcut "${label}"`);
@@ -64,7 +64,7 @@ export function createInstallation(manifest: Fields | undefined): Installation {
   };
 }
 
-/** Over HTTP only with an address for them. @see https://docs.slack.dev/reference/app-manifest */
+/** HTTP needs an address for loading options. @see https://docs.slack.dev/reference/app-manifest */
 function loadsOptions(settings: Fields): boolean {
   const { is_enabled: isOn, message_menu_options_url: url } = (settings["interactivity"] ?? {}) as Fields;
   return isOn === true && (settings["socket_mode_enabled"] === true || typeof url === "string");

@@ -2,7 +2,7 @@ import type { MethodContext } from "./methods.ts";
 import type { SlackChannel } from "./workspace.ts";
 
 /**
- * Tells the app that somebody is in a channel now, where the app itself is in it.
+ * Tells the app that somebody joined a channel, if the app itself is in it.
  * @see https://docs.slack.dev/reference/events/member_joined_channel
  */
 export function announceJoin(

@@ -19,7 +19,7 @@ const maxTextChars = 40_000;
 const maxUpdateBytes = 4000;
 const maxMarkdownChars = 12_000;
 
-/** The length after Slack has escaped unescaped characters; entities stay. */
+/** Returns the length after Slack has escaped unescaped characters. Entities stay as they are. */
 function escapedBytes(text: string): number {
   const escaped = text
     .replaceAll(/&(?!lt;|gt;|amp;)/g, "&amp;")
@@ -28,14 +28,14 @@ function escapedBytes(text: string): number {
   return Buffer.byteLength(escaped);
 }
 
-/** Slack drops the ids of markdown blocks. @see https://docs.slack.dev/reference/block-kit/blocks/markdown-block */
+/** Slack drops this id. @see https://docs.slack.dev/reference/block-kit/blocks/markdown-block */
 function withoutMarkdownId(block: Fields): Fields {
   if (block["type"] !== "markdown") return block;
   const { block_id: _id, ...rest } = block;
   return rest;
 }
 
-/** Metadata: a type and an object. */
+/** Reads metadata, which is a type and an object. */
 function readMetadata(args: Fields): unknown {
   const metadata = json(args, "metadata") as Fields | undefined;
   if (metadata === undefined) return undefined;
@@ -59,7 +59,7 @@ function readContent(args: Fields, context: MethodContext): { text: string; bloc
   return { text: text.slice(0, maxTextChars), blocks: blocks.map(withoutMarkdownId) };
 }
 
-/** Whether Slack unfurls links: media by default, other links on request. */
+/** Whether Slack unfurls links. Media is unfurled by default, other links on request. */
 function previews(args: Fields): boolean {
   return toText(args["unfurl_media"], "true") !== "false" || toText(args["unfurl_links"], "false") === "true";
 }
@@ -78,7 +78,7 @@ function toMessageJson({ workspace }: MethodContext, message: SlackMessage): Fie
   };
 }
 
-/** A bot receives events of its own messages too. */
+/** Announces a message. A bot receives events of its own messages too. */
 function announce(context: MethodContext, message: SlackMessage): void {
   const channel = context.workspace.channels.get(message.channel);
   if (channel === undefined) return;
@@ -127,7 +127,7 @@ const postMessage: Method = (args, context) => {
 };
 
 /**
- * Shown to one member, until their client reloads. In a thread it is shown only if the thread has replies.
+ * Posts a message for one member, until their client reloads. A thread shows it only if it has replies.
  * @see https://docs.slack.dev/reference/methods/chat.postEphemeral
  */
 const postEphemeral: Method = (args, context) => {
@@ -166,7 +166,7 @@ const update: Method = (args, context) => {
   const content = readContent(args, context);
   if (escapedBytes(content.text) > maxUpdateBytes) throw new SlackApiError("msg_too_long");
   const metadata = readMetadata(args);
-  // A message whose stream has died is repaired by an edit.
+  // An edit repairs a message whose stream has died.
   if (message.stream !== undefined) message.stream = { ...message.stream, open: false };
   message.previewsLinks = false;
   message.text = content.text;
@@ -204,7 +204,7 @@ const startStream: Method = (args, context) => {
   return { channel: channel.id, ts: message.ts };
 };
 
-/** The message of a live stream and the text to append; nothing is changed yet. */
+/** Returns the message of a live stream and the text to append. Nothing is changed yet. */
 function openStream(args: Fields, context: MethodContext): { message: SlackMessage; text: string } {
   const message = ownMessage(args, context);
   if (!isStreaming(message, context.clock)) throw new SlackApiError("message_not_in_streaming_state");
@@ -237,7 +237,7 @@ const stopStream: Method = (args, context) => {
   return { channel: message.channel, ts: message.ts, message: toMessageJson(context, message) };
 };
 
-/** Of the app's own messages only. @see https://docs.slack.dev/reference/methods/chat.delete */
+/** Deletes one of the app's own messages. @see https://docs.slack.dev/reference/methods/chat.delete */
 const deleteOwn: Method = (args, context) => {
   const message = ownMessage(args, context);
   if (message.user !== context.workspace.botUserId) throw new SlackApiError("cant_delete_message");
@@ -246,7 +246,7 @@ const deleteOwn: Method = (args, context) => {
   return { channel: message.channel, ts: message.ts };
 };
 
-/** `chat.*` methods with the scope that each needs. */
+/** The `chat.*` methods with the scope that each needs. */
 export const chatMethods: Readonly<Record<string, { readonly scope: string; readonly run: Method }>> = {
   "chat.postMessage": { scope: "chat:write", run: postMessage },
   "chat.postEphemeral": { scope: "chat:write", run: postEphemeral },

@@ -19,7 +19,7 @@ const mediaTypes: Readonly<Record<string, string>> = {
   webp: "image/webp",
 };
 
-/** `alt_txt` is the API's name; `alt_text`, which the official client sends, is ignored like any unknown field. */
+/** The API's name is `alt_txt`. The official client sends `alt_text`, which Slack ignores. */
 const getUploadUrl: Method = (args, { workspace, origin }) => {
   const name = need(args, "filename");
   const length = Number(need(args, "length"));
@@ -59,7 +59,7 @@ const completeUpload: Method = (args, context) => {
         files,
       });
       if (!context.installation.subscribesTo(messageEvents[channel.kind])) return;
-      // The app's own uploads are events too. Unlike its posts they name no `bot_id`.
+      // The app's own uploads are events too. Unlike its posts they have no `bot_id`.
       context.hub.sendEvent({
         type: "message",
         subtype: "file_share",
@@ -81,7 +81,7 @@ const completeUpload: Method = (args, context) => {
   return { files: files.map((file) => toFileJson(workspace, file, origin())) };
 };
 
-/** Where a file was shared. @see https://docs.slack.dev/reference/objects/file-object */
+/** Returns where a file was shared. @see https://docs.slack.dev/reference/objects/file-object */
 function sharesOf({ channels }: Workspace, file: SlackFile): Fields {
   const found = [...channels.values()].flatMap((channel) =>
     channel.messages
@@ -114,7 +114,7 @@ const info: Method = (args, { workspace, origin }) => {
   };
 };
 
-/** `files.*` methods with the scope that each needs. */
+/** The `files.*` methods with the scope that each needs. */
 export const fileMethods: Readonly<Record<string, { readonly scope: string; readonly run: Method }>> = {
   "files.getUploadURLExternal": { scope: "files:write", run: getUploadUrl },
   "files.completeUploadExternal": { scope: "files:write", run: completeUpload },

@@ -24,15 +24,15 @@ const authTest: Method = (_args, { workspace, origin }) => ({
   is_enterprise_install: false,
 });
 
-/** @see https://docs.slack.dev/reference/methods/bots.info */
+/** Describes the app's bot. @see https://docs.slack.dev/reference/methods/bots.info */
 const botInfo: Method = (args, { workspace }) => {
   if (need(args, "bot") !== workspace.botId) throw new SlackApiError("bot_not_found");
   return { bot: { id: workspace.botId, deleted: false, name: "Parley", app_id: workspace.botAppId } };
 };
 
 /**
- * Fields about the user's part in the workspace. Of users of other workspaces Slack shows no such part, and `is_stranger`
- * where they are in no channel that the app sees. @see https://docs.slack.dev/reference/objects/user-object
+ * Returns the user's part in the workspace, which users of other workspaces lack. They have `is_stranger` if
+ * they are in no channel that the app sees. @see https://docs.slack.dev/reference/objects/user-object
  */
 function membershipOf(user: SlackUser, workspace: Workspace, isVisible: boolean): Fields {
   const enterprise =
@@ -68,7 +68,7 @@ const userInfo: Method = (args, { workspace }) => {
       deleted: false,
       is_bot: user.isBot,
       ...membershipOf(user, workspace, isVisible),
-      // Only where it is asked for. @see https://docs.slack.dev/reference/methods/users.info
+      // It is only there on request. @see https://docs.slack.dev/reference/methods/users.info
       ...(["true", true, "1"].includes(args["include_locale"] as string)
         ? { locale: user.locale ?? "en-US" }
         : {}),
@@ -139,7 +139,7 @@ const history: Method = (args, context) => {
   return toPage(context, select(roots, args).toReversed(), args);
 };
 
-/** A page of messages, from the cursor on. @see https://docs.slack.dev/apis/web-api/pagination */
+/** Returns a page of messages from the cursor on. @see https://docs.slack.dev/apis/web-api/pagination */
 function toPage(context: MethodContext, found: readonly SlackMessage[], args: Fields): Fields {
   const cursor = toText(args["cursor"], "");
   const from = cursor === "" ? 0 : found.findIndex(({ ts }) => ts === cursor.replace(/^next:/, ""));
@@ -159,7 +159,7 @@ const replies: Method = (args, context) => {
   const root = need(args, "ts");
   const thread = channel.messages.filter(({ ts, threadTs }) => ts === root || threadTs === root);
   if (thread.length === 0) throw new SlackApiError("thread_not_found");
-  // The root always comes first and counts; the page has the oldest of the selected replies.
+  // The root always comes first and counts. The page has the oldest of the selected replies.
   const found = [...thread.slice(0, 1), ...select(thread.slice(1), args)];
   return toPage(context, found, args);
 };
@@ -200,14 +200,17 @@ const setStatus: Method = (args, context) => {
   return {};
 };
 
-/** For apps that are declared as agents. @see https://docs.slack.dev/reference/methods/assistant.threads.setSuggestedPrompts */
+/**
+ * Sets the prompts that an agent suggests. Other apps may not do this.
+ * @see https://docs.slack.dev/reference/methods/assistant.threads.setSuggestedPrompts
+ */
 const setSuggestedPrompts: Method = (args, context) => {
   if (!context.installation.isAgent) throw new SlackApiError("not_allowed");
   const channel = memberChannel(context, need(args, "channel_id"));
   const prompts = json(args, "prompts");
   if (!Array.isArray(prompts) || prompts.length < 1 || prompts.length > 4)
     throw new SlackApiError("invalid_arguments");
-  // With a thread Slack returns ok and shows nothing to agents.
+  // With a thread, Slack returns ok and shows nothing to agents.
   if (args["thread_ts"] === undefined) context.suggestedPrompts.set(channel.id, prompts as Fields[]);
   return {};
 };

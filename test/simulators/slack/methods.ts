@@ -4,56 +4,56 @@ import type { SessionChange } from "./sessions.ts";
 import type { SocketHub } from "./socket.ts";
 import { SlackApiError, type Fields, type SlackChannel, type Workspace, toText } from "./workspace.ts";
 
-/** What the Web API methods work with. */
+/** The state that the Web API methods work on. */
 export interface MethodContext {
   readonly workspace: Workspace;
   readonly clock: Clock;
   readonly hub: SocketHub;
   readonly installation: Installation;
   readonly origin: () => string;
-  /** Open modals by person. */
+  /** The open modals by person. */
   readonly modals: Map<string, OpenModal>;
-  /** Home tabs by person. */
+  /** The Home tabs by person. */
   readonly homes: Map<string, Omit<OpenModal, "loaded">>;
   readonly triggers: Map<string, { readonly user: string; readonly at: number; used: boolean }>;
   readonly suggestedPrompts: Map<string, readonly Fields[]>;
-  /** Changes of status lines, oldest first. */
-  /** Most messages of one page, whatever is asked for: 15 for apps that are sold outside of the Marketplace. */
+  /** The most messages of a page, whatever is asked for. Apps sold outside of the Marketplace have 15. */
   readonly historyCap: { messages: number };
+  /** The changes of status lines, oldest first. */
   readonly statuses: ThreadStatus[];
   /** How long after the end of an upload its file appears in the channel. */
   readonly shareDelay: { ms: number };
-  /** Words that a markdown block must not contain. */
+  /** The words that a markdown block must not contain. */
   readonly refusedMarkdown: string[];
-  /** Changes of sessions, oldest first. */
+  /** The changes of sessions, oldest first. */
   readonly sessions: SessionChange[];
 }
 
-/** A change of a thread's status line; an empty `status` clears it. */
+/** A change of a thread's status line. An empty `status` clears it. */
 export interface ThreadStatus {
   readonly channel: string;
   readonly thread: string;
   readonly status: string;
   readonly at: number;
-  /** Cleared by Slack, since the app has posted there. */
+  /** Whether Slack cleared it because the app has posted in the thread. */
   readonly bySlack: boolean;
 }
 
-/** A modal in front of a person. */
+/** A modal that a person has open. */
 export interface OpenModal {
   readonly id: string;
   readonly view: Fields;
-  /** What the app has offered in selects, by block. */
+  /** The options that the app has offered in selects, by block. */
   readonly loaded: Map<string, readonly { readonly text: Fields; readonly value: string }[]>;
 }
 
-/** A Web API method: arguments as Slack decodes them from the form. */
+/** A Web API method. It gets the arguments as Slack decodes them from the form. */
 export type Method = (args: Fields, context: MethodContext) => Fields;
 
 /** The form of a message's `ts`. */
 export const tsPattern = /^\d{10}\.\d{6}$/;
 
-/** A required argument. */
+/** Returns a required argument. */
 export function need(args: Fields, name: string): string {
   const value = args[name];
   if (value === undefined || value === "") {
@@ -64,7 +64,7 @@ export function need(args: Fields, name: string): string {
   return toText(value);
 }
 
-/** An object argument: form bodies carry objects as JSON. */
+/** Returns an object argument. Form bodies carry objects as JSON. */
 export function json(args: Fields, name: string): unknown {
   const value = args[name];
   if (value === undefined) return undefined;
@@ -77,7 +77,7 @@ export function json(args: Fields, name: string): unknown {
   }
 }
 
-/** The channel, if the bot is a member. */
+/** Returns the channel if the bot is a member. */
 export function memberChannel({ workspace }: MethodContext, id: string): SlackChannel {
   const channel = workspace.channels.get(id);
   if (channel === undefined) throw new SlackApiError("channel_not_found");
@@ -85,14 +85,14 @@ export function memberChannel({ workspace }: MethodContext, id: string): SlackCh
   throw new SlackApiError(channel.kind === "channel" ? "not_in_channel" : "channel_not_found");
 }
 
-/** The same, to write in: archived channels can only be read. */
+/** Returns the channel if the bot may write there. Archived channels can only be read. */
 export function writableChannel(context: MethodContext, id: string): SlackChannel {
   const channel = memberChannel(context, id);
   if (channel.isArchived) throw new SlackApiError("is_archived");
   return channel;
 }
 
-/** Checks a `thread_ts`: well-formed, existing and not itself a reply. */
+/** Checks a `thread_ts`, which must be well-formed and must exist. It must not be a reply itself. */
 export function checkThread(
   { workspace }: MethodContext,
   channel: SlackChannel,

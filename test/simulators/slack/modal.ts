@@ -26,7 +26,7 @@ function inputsOf(view: Fields): InputBlock[] {
 
 const optionsOf = (element: Fields) => (element["options"] ?? []) as { text: Fields; value: string }[];
 
-/** The modal as a person sees it. */
+/** Returns the modal as a person sees it. */
 export function toSeenModal(view: Fields): SeenModal {
   return {
     title: toText((view["title"] as Fields)["text"]),
@@ -44,8 +44,8 @@ export function toSeenModal(view: Fields): SeenModal {
 }
 
 /**
- * The `state.values` of a submission.
- * @throws Error where Slack's client would not submit
+ * Returns the `state.values` of a submission.
+ * @throws Error if Slack's client would not submit it
  */
 export function fillModal(
   view: Fields,
@@ -78,7 +78,7 @@ function isEmpty(state: Fields): boolean {
 interface Filled {
   readonly value: string | number | boolean | undefined;
   readonly file: Fields | undefined;
-  /** What the app has offered in a select that is searched. */
+  /** The options that the app has offered in a searched select. */
   readonly offered: readonly { readonly text: Fields; readonly value: string }[] | undefined;
 }
 

@@ -4,11 +4,11 @@ import { SlackApiError, type Fields, toText } from "./workspace.ts";
 
 /** What a person's approval of the app leads to. */
 export interface Approval {
-  /** `undefined`: of the app that asks. Otherwise the code is another app's. */
+  /** Whether the code belongs to another app instead of the one that asks. */
   readonly ofOtherApp?: boolean;
-  /** Seconds until the token expires; the app has token rotation. Default: it does not expire. */
+  /** How many seconds pass until the token expires, with token rotation. By default it does not expire. */
   readonly expiresInS?: number;
-  /** Not granted, as of an installation before the app asked for it. */
+  /** A scope that is not granted, as if the app had been installed before it asked for the scope. */
   readonly withoutScope?: string;
 }
 
@@ -17,11 +17,11 @@ export interface OAuth {
   readonly clientId: string;
   readonly clientSecret: string;
   /**
-   * A person approves the app at the authorize URL. Returns where Slack redirects the browser to: `code` and `state`.
-   * @throws Error where Slack would show an error of its own
+   * Approves the app at the authorize URL. Returns the URL that Slack redirects to, with `code` and `state`.
+   * @throws Error if Slack would show an error of its own
    */
   approve(authorizeUrl: string, context: MethodContext, approval?: Approval): string;
-  /** The method `oauth.v2.access`. */
+  /** Runs the method `oauth.v2.access`. */
   exchange(args: Fields): Fields;
 }
 
@@ -37,7 +37,7 @@ const codeLifeMs = 10 * 60_000;
 const rotatedLifeS = 43_200;
 
 /**
- * @param contexts of all workspaces
+ * Creates an {@link OAuth}. @param contexts those of all workspaces
  * @see https://docs.slack.dev/authentication/installing-with-oauth
  */
 export function createOAuth(contexts: readonly MethodContext[], redirectUrl: () => string): OAuth {
@@ -46,7 +46,7 @@ export function createOAuth(contexts: readonly MethodContext[], redirectUrl: () 
   const clientSecret = unique() + unique();
   const grants = new Map<string, Grant>();
 
-  /** An organisation's token is that of all its workspaces. */
+  /** Returns the workspaces with the same token. An organisation's workspaces share one. */
   function siblingsOf({ workspace }: MethodContext): MethodContext[] {
     const { enterpriseId } = workspace;
     return contexts.filter(

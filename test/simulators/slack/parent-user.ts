@@ -1,6 +1,6 @@
 import type { SlackMessage, Workspace } from "./workspace.ts";
 
-/** The thread's fields of a message; of a reply with the author of the thread's root. */
+/** Returns a message's fields about its thread. A reply has the author of the thread's root too. */
 export function toThreadFields(workspace: Workspace, { channel, ts, threadTs }: SlackMessage) {
   if (threadTs === undefined) return {};
   const root = threadTs === ts ? undefined : workspace.findMessage(channel, threadTs);

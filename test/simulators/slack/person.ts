@@ -25,7 +25,7 @@ export type Interaction =
   | { readonly kind: "acknowledged"; readonly ack: Fields }
   | { readonly kind: "failed"; readonly reason: "timeout" | "disconnected" | "refused" };
 
-/** A member of the workspace, who acts as through Slack's client. */
+/** A member of the workspace who acts through Slack's client. */
 export interface Person extends HomeActs {
   readonly id: string;
   readonly name: string;
@@ -33,55 +33,55 @@ export interface Person extends HomeActs {
   readonly directMessages: string;
   /** Posts a message and returns its `ts`. */
   sends(message: SentMessage): string;
-  /** Changes the text of one of their own messages. With a mention of the bot in it Slack sends `app_mention` again. */
+  /** Changes one of the person's own messages. If it mentions the bot, Slack sends `app_mention` again. */
   edits(ts: string, text: string, where: { readonly channel: string; readonly mentionBot?: boolean }): void;
-  /** @throws Error when the app has no such command */
-  /** Slack adds the preview of a link to one of their messages: a change that is no edit. */
+  /** Adds the preview of a link to one of the person's messages, as Slack does. This change is no edit. */
   getsPreview(ts: string, where: { readonly channel: string }): void;
+  /** Uses a slash command. @throws Error if the app has no such command */
   usesCommand(command: string, text: string, where: { readonly channel: string }): Promise<Interaction>;
-  /** Presses the button with that label. @throws Error when the person does not see it */
+  /** Presses the button with that label. @throws Error if the person does not see it */
   clicks(message: SeenMessage, label: string, where: { readonly channel: string }): Promise<Interaction>;
-  /** Presses one of Slack's feedback buttons. @throws Error when the person does not see them */
+  /** Presses one of Slack's feedback buttons. @throws Error if the person does not see them */
   rates(
     message: SeenMessage,
     rating: "good" | "bad",
     where: { readonly channel: string },
   ): Promise<Interaction>;
-  /** Chooses in a message's select. @throws Error when the person does not see it */
+  /** Chooses in a message's select. @throws Error if the person does not see it */
   chooses(message: SeenMessage, label: string, where: { readonly channel: string }): Promise<Interaction>;
   /** Uses the message shortcut with that label. */
   usesShortcut(label: string, ts: string, where: { readonly channel: string }): Promise<Interaction>;
   /** Invites the app's bot into a channel. */
   invitesBot(channel: string): void;
-  /** The open modal. */
+  /** Returns the open modal. */
   modal(): SeenModal | undefined;
-  /** Types into a select of the open modal that is searched. Returns the labels that the app offers. */
+  /** Types into a searched select of the open modal. Returns the labels that the app offers. */
   searches(label: string, typed: string): Promise<string[]>;
   /**
-   * Fills in inputs by their label and submits. With errors from the app the modal stays open.
-   * @throws Error where Slack's client would not submit: unknown label, empty required input, number out of range
+   * Fills in inputs by their label and submits. If the app answers with errors, the modal stays open.
+   * @throws Error if Slack's client would not submit it, for example without a required input
    */
   submitsModal(
     values: Readonly<Record<string, string | number | boolean>>,
     files?: Readonly<Record<string, SentFile>>,
   ): Promise<{ readonly errors: Readonly<Record<string, string>> } | Interaction>;
-  /** Presses Slack's own Stop button. @throws Error where none is shown */
+  /** Presses Slack's own Stop button. @throws Error if none is shown */
   pressesStop(channel: string, thread: string): void;
 }
 
-/** What {@link createPerson} needs. */
+/** The options of {@link createPerson}. */
 export interface PersonOptions {
   readonly context: MethodContext;
   readonly installation: Installation;
   readonly responseUrls: Map<string, ResponseUrl>;
 }
 
-/** Typed text in Slack's markup. */
+/** Converts typed text to Slack's markup. */
 function toMarkup(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** What a person typed, as Slack's clients send it. */
+/** Converts what a person typed to a block, as Slack's clients do. */
 function toTypedBlock({ text }: SlackMessage): Fields {
   const pieces = text.split(/(<@[UW][A-Z0-9]+>)/).filter((piece) => piece !== "");
   const elements = pieces.map((piece) => {
@@ -120,7 +120,7 @@ export function createPerson(
     return id;
   }
 
-  /** @param original `ts` of the message that has the button; it can be replaced */
+  /** Creates a `response_url`. @param original the `ts` of the message that has the button */
   function makeResponseUrl(channel: string, original?: string): string {
     const id = randomUUID();
     responseUrls.set(id, { channel, user: user.id, at: clock.now(), posts: 0, original });
@@ -139,7 +139,7 @@ export function createPerson(
     });
   }
 
-  /** A file as events carry it: a Slack Connect file has only an id and must be looked up. */
+  /** Converts a file to its form in events. A Slack Connect file has only an id and must be looked up. */
   function toEventFile(file: SlackFile): Fields {
     if (file.extra["file_access"] !== "check_file_info") return toFileJson(workspace, file, origin());
     return { id: file.id, mode: "file_access", file_access: "check_file_info" };
@@ -284,7 +284,7 @@ export function createPerson(
       const sendMention = () => {
         if (channel.kind === "im" || !text.includes(`<@${workspace.botUserId}>`)) return;
         if (!installation.subscribesTo("app_mention")) return;
-        // With the files, and without the subtype that says so. @see https://github.com/slackapi/bolt-js/issues/2056
+        // The event has the files but not the subtype. @see https://github.com/slackapi/bolt-js/issues/2056
         const { files: shared, subtype: _subtype, channel_type: _type, blocks, ...rest } = event;
         const isWhole = sent.mentionLacksFiles !== true;
         const more = shared === undefined ? {} : { files: shared, upload: false, display_as_bot: false };
@@ -304,7 +304,7 @@ export function createPerson(
       const channel = channelOf(channelId);
       const message = workspace.findMessage(channel.id, ts);
       if (message?.user !== user.id) throw new Error(`${name} has not written ${ts}`);
-      // Slack's client asks whether to delete it instead.
+      // Slack's client asks whether to delete the message instead.
       if (typed.trim() === "" && message.files.length === 0) throw new Error("an empty message is deleted");
       const previous = toMessageFields(message);
       const text = `${mentionBot ? `<@${workspace.botUserId}> ` : ""}${toMarkup(typed)}`;
@@ -361,7 +361,6 @@ export function createPerson(
       }
       return result;
     },
-    /** Presses the button with that label. @throws Error when the person does not see it */
     clicks(message, label, where) {
       const button = message.buttons.find((candidate) => candidate.label === label);
       if (button === undefined) throw new Error(`no button "${label}"`);

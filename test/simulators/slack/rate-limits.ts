@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 
 /**
- * Calls a minute of each tier.
+ * The calls a minute of each tier.
  * @see https://docs.slack.dev/apis/web-api/rate-limits
  */
 const tierPerMinute = { 1: 1, 2: 20, 3: 50, 4: 100 } as const;
@@ -34,7 +34,7 @@ const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
   "views.publish": 4,
 };
 
-/** `chat.postMessage`: one a second in a channel, with short bursts; "several hundred" a minute in a workspace. */
+/** A channel takes a post a second, with short bursts, and a workspace "several hundred" a minute. */
 const postBurst = 5;
 const postsPerMinute = 300;
 
@@ -43,7 +43,7 @@ export function hasRateLimit(method: string): boolean {
   return method === "chat.postMessage" || tiers[method] !== undefined;
 }
 
-/** Rate limits of each workspace by method, and of each channel for posts. */
+/** The rate limits of each workspace by method. Posts have one for each channel too. */
 export interface RateLimits {
   /** Counts a call of a workspace's app. Returns the seconds to wait if it exceeds the limit. */
   take(method: string, channel: string | undefined, teamId: string): number | undefined;
@@ -57,7 +57,7 @@ interface Window {
   readonly windowMs: number;
 }
 
-/** The documented limits. @param factor they are over so many times sooner */
+/** Creates the documented limits. @param factor how many times as fast the windows of the limits pass */
 export function createRateLimits(clock: Clock, factor = 1): RateLimits {
   const calls = new Map<string, number[]>();
   const overrides = new Map<string, number>();

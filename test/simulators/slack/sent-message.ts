@@ -12,24 +12,24 @@ export interface SentFile {
 /** A message that a person posts. */
 export interface SentMessage {
   readonly channel: string;
-  /** The thread's root `ts`. */
+  /** The `ts` of the thread's root. */
   readonly thread?: string;
   /** What the person types. */
   readonly text?: string;
-  /** Slack's markup as sent on the wire, instead of `text`. */
+  /** Slack's markup as it is sent, instead of `text`. */
   readonly markup?: string;
   readonly files?: readonly SentFile[];
-  /** Blocks beside the typed text: a pasted table. */
+  /** Blocks beside the typed text, for example a pasted table. */
   readonly blocks?: readonly Fields[];
   /** Forwarded messages and previews. */
   readonly attachments?: readonly Fields[];
-  /** Puts a mention of the bot before the text. */
+  /** Whether a mention of the bot is put before the text. */
   readonly mentionBot?: boolean;
   readonly subtype?: string;
-  /** Which event of a mention is delivered first. Default: `app_mention`. */
+  /** Which event of a mention is delivered first. The default is `app_mention`. */
   readonly first?: "app_mention" | "message";
-  /** How long after the other one the `message` event of a mention is delivered. Default 0. */
+  /** How long after the other event the `message` event of a mention is delivered. The default is 0. */
   readonly messageAfterMs?: number;
-  /** Slack leaves the files out of some `app_mention` events. */
+  /** Whether the `app_mention` event lacks the files, as some of Slack's do. */
   readonly mentionLacksFiles?: boolean;
 }

@@ -24,7 +24,7 @@ const methods: Readonly<Record<string, { readonly scope?: string; readonly run: 
 const unlimited = Object.keys(methods).filter((method) => !hasRateLimit(method));
 if (unlimited.length > 0) throw new Error(`no rate limit is simulated for ${unlimited.join(", ")}`);
 
-/** A Web API call by the app. `outcome`: `ok`, Slack's error code or an HTTP status. */
+/** A Web API call by the app. `outcome` is `ok`, Slack's error code or an HTTP status. */
 export interface ApiCall {
   readonly method: string;
   readonly args: Fields;
@@ -33,22 +33,22 @@ export interface ApiCall {
   readonly outcome: string;
 }
 
-/** How a call fails: with an error code, or with an HTTP status. */
+/** How a call fails: with an error code or with an HTTP status. */
 export type Fault = { readonly error: string } | { readonly status: number; readonly afterEffect?: boolean };
 
-/** A `response_url`. */
+/** The state of a `response_url`. */
 export interface ResponseUrl {
   readonly channel: string;
   readonly user: string;
   readonly at: number;
   posts: number;
-  /** `ts` of the message whose button was pressed. */
+  /** The `ts` of the message whose button was pressed. */
   readonly original: string | undefined;
 }
 
-/** What {@link createSlackServer} needs. */
+/** The options of {@link createSlackServer}. */
 export interface ServerOptions {
-  /** Of each workspace; the first one has the app-level token. */
+  /** The contexts of all workspaces. The first workspace has the app-level token. */
   readonly contexts: readonly [MethodContext, ...MethodContext[]];
   readonly oauth: OAuth;
   readonly limits: RateLimits;
@@ -65,14 +65,14 @@ const maxResponsePosts = 5;
 const loginPage =
   "<!DOCTYPE html><html><head><title>Sign in | Slack</title></head><body>Sign in</body></html>";
 
-/** The HTTP and WebSocket server of the simulator. */
+/** Creates the HTTP and WebSocket server of the simulator. */
 export function createSlackServer(options: ServerOptions): Server {
   const { contexts, oauth, limits, faults, switchedOff, delays, calls, responseUrls } = options;
   const [{ workspace: firstWorkspace, clock, hub }] = contexts;
   const tickets = new Set<string>();
   const sockets = new WebSocketServer({ noServer: true });
 
-  /** The workspace of a token; of an organisation's token the one with the channel or person. */
+  /** Returns the workspace of a token. For an organisation's it is the one with the channel or person. */
   function contextOf(token: string, args: Fields): MethodContext {
     const known = contexts.filter(({ workspace }) => checkToken(workspace, token, clock.now()) !== undefined);
     const ids = ["channel", "channel_id", "user", "file"].map((name) => toText(args[name]));
@@ -85,7 +85,7 @@ export function createSlackServer(options: ServerOptions): Server {
     return found;
   }
 
-  /** @param host by which the app knows this server */
+  /** Runs a method. @param host the host name by which the app knows this server */
   function call(method: string, token: string | undefined, args: Fields, host: string): Fields {
     if (method === "oauth.v2.access") return oauth.exchange(args);
     if (method === "apps.connections.open") {
@@ -116,7 +116,7 @@ export function createSlackServer(options: ServerOptions): Server {
     return known.run(args, context);
   }
 
-  /** The workspace of a token; of an unknown one the first. */
+  /** Returns the workspace of a token, or the first one for an unknown token. */
   function knownContext(token = ""): MethodContext {
     const known = contexts.find(({ workspace }) => checkToken(workspace, token, clock.now()) !== undefined);
     return known ?? contexts[0];
@@ -212,7 +212,7 @@ export function createSlackServer(options: ServerOptions): Server {
     }
     const ephemeralTo = args["response_type"] === "in_channel" ? undefined : target.user;
     const threadTs = args["thread_ts"] === undefined ? undefined : toText(args["thread_ts"]);
-    // As chat.postEphemeral: not shown in a thread without replies.
+    // A thread without replies does not show the message, as with chat.postEphemeral.
     if (
       ephemeralTo !== undefined &&
       threadTs !== undefined &&
@@ -277,7 +277,7 @@ export function createSlackServer(options: ServerOptions): Server {
       response.writeHead(404, { "content-type": "text/html" }).end("not found");
       return;
     }
-    // Canvases and lists are no files: they come as pages.
+    // Canvases and lists are no files. They come as pages.
     if (["quip", "canvas", "list"].includes(toText(file.extra["mode"]))) {
       response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
       response.end(`<!DOCTYPE html><html><body>${Buffer.from(file.bytes).toString("utf8")}</body></html>`);
@@ -314,11 +314,11 @@ export function createSlackServer(options: ServerOptions): Server {
   return server;
 }
 
-/** Slack leaves TCP open for some seconds after the close handshake of a WebSocket. */
+/** How long Slack leaves TCP open after the close handshake of a WebSocket. */
 const lingerMs = 8000;
 
 function lingerAfterClose(socket: Duplex): void {
-  // Unless the other side has closed it.
+  // The socket is closed earlier if the other side has closed it.
   socket.once("end", () => socket.destroy());
   socket.end = () => {
     setTimeout(() => socket.destroy(), lingerMs).unref();

@@ -14,7 +14,7 @@ export interface SessionChange {
 export interface SeenSession {
   readonly status: string;
   readonly title: string;
-  /** Slack shows its Stop button. */
+  /** Whether Slack shows its Stop button. */
   readonly hasStop: boolean;
 }
 
@@ -23,8 +23,8 @@ const maxTitleChars = 200;
 const stopEvent = "agent_session_stopped";
 
 /**
- * The session of a thread. Its status changes only when the app sets it. Stop is shown while it is `processing`, and only
- * for apps that subscribe to its event; others get a loading indicator.
+ * Returns the session of a thread. Its status changes only when the app sets it. Stop is shown while it is
+ * `processing`, but only for apps that subscribe to its event. Others get a loading indicator.
  * @see https://docs.slack.dev/reference/events/agent_session_stopped
  */
 export function sessionIn(
@@ -39,8 +39,8 @@ export function sessionIn(
 }
 
 /**
- * A person presses Slack's Stop: Slack ends the app's streams in the thread and tells the app.
- * @throws Error where no Stop is shown
+ * Presses Slack's Stop as a person does. Slack ends the app's streams in the thread and tells the app.
+ * @throws Error if no Stop is shown
  */
 export function pressStop(context: MethodContext, user: string, channel: string, thread: string): void {
   if (sessionIn(context, channel, thread)?.hasStop !== true)
@@ -59,7 +59,7 @@ export function pressStop(context: MethodContext, user: string, channel: string,
   });
 }
 
-/** Only apps that are declared as agents have sessions; outside of session channels each is that of a thread. */
+/** Returns the thread of a session. Only apps that are declared as agents have sessions. */
 function threadOf(args: Parameters<Method>[0], context: MethodContext): { channel: string; thread: string } {
   if (!context.installation.isAgent) throw new SlackApiError("not_agent_app");
   const channel = memberChannel(context, need(args, "channel_id"));
@@ -67,13 +67,13 @@ function threadOf(args: Parameters<Method>[0], context: MethodContext): { channe
   return { channel: channel.id, thread };
 }
 
-/** @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus */
+/** Sets the status of a session. @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus */
 const setStatus: Method = (args, context) => {
   const at = threadOf(args, context);
   const status = need(args, "status");
   if (!statuses.has(status)) throw new SlackApiError("invalid_arguments");
   if (toText(args["title"]).length > maxTitleChars) throw new SlackApiError("invalid_arguments");
-  // The title is used only where the session is created.
+  // The title is used only if this call creates the session.
   const title = sessionIn(context, at.channel, at.thread)?.title ?? toText(args["title"]);
   context.sessions.push({ ...at, status, title });
   return {
@@ -86,7 +86,7 @@ const setStatus: Method = (args, context) => {
   };
 };
 
-/** @see https://docs.slack.dev/reference/methods/agents.sessions.rename */
+/** Renames a session. @see https://docs.slack.dev/reference/methods/agents.sessions.rename */
 const rename: Method = (args, context) => {
   const at = threadOf(args, context);
   const title = need(args, "title");
@@ -97,7 +97,7 @@ const rename: Method = (args, context) => {
   return { title };
 };
 
-/** `agents.sessions.*` methods with the scope that each needs. */
+/** The `agents.sessions.*` methods with the scope that each needs. */
 export const sessionMethods: Readonly<Record<string, { readonly scope: string; readonly run: Method }>> = {
   "agents.sessions.setStatus": { scope: "chat:write", run: setStatus },
   "agents.sessions.rename": { scope: "chat:write", run: rename },

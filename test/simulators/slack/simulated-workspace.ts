@@ -10,45 +10,45 @@ import { statusIn } from "./statuses.ts";
 import { toTranscript, type SeenMessage } from "./transcript.ts";
 import type { Fields, SlackChannel, SlackUser } from "./workspace.ts";
 
-/** A channel or direct messages, for a test. */
+/** A channel or direct messages for a test. */
 export interface SimulatedChannel {
   readonly id: string;
   readonly name: string;
-  /** All messages, oldest first. */
+  /** Returns all messages, oldest first. */
   transcript(): SeenMessage[];
-  /** The bot's messages; with `thread`, those of one thread. */
+  /** Returns the bot's messages. With `thread` they are those of one thread. */
   saidByBot(thread?: string): SeenMessage[];
   inviteBot(): void;
-  /** A person joins. */
+  /** Makes a person join. */
   add(person: Person): void;
   /** Deletes a message, as its author or an admin does. */
   deleteMessage(ts: string): void;
   /** Deletes the channel, as an admin does. */
   delete(): void;
-  /** From now on it can only be read. */
+  /** Archives it, so that it can only be read. */
   archive(): void;
   removeBot(): void;
 }
 
-/** One workspace: its people and channels, and what is delivered about it. */
+/** One workspace with its people and channels, and with what is delivered about it. */
 export interface SimulatedWorkspace {
   /** The current token of the app. */
   readonly botToken: string;
   readonly teamId: string;
   readonly botUserId: string;
   readonly deliveries: readonly Delivery[];
-  /** Acknowledgements that Slack would refuse; a correct bot leaves this empty. */
+  /** Acknowledgements that Slack would refuse. A correct bot leaves this empty. */
   readonly badAcks: readonly string[];
-  /** Events dropped after their last redelivery. */
+  /** Events that were dropped after their last redelivery. */
   readonly lost: readonly Fields[];
   readonly suggestedPrompts: ReadonlyMap<string, readonly Fields[]>;
   readonly statuses: MethodContext["statuses"];
-  /** The status line that people see below a thread now; empty where there is none. */
+  /** Returns the status line that people see below a thread now, or an empty string. */
   statusIn(channelId: string, thread: string): string;
   readonly sessions: MethodContext["sessions"];
-  /** The app's session in a thread. `undefined`: it has none. */
+  /** Returns the app's session in a thread, or `undefined` if it has none. */
   sessionIn(channelId: string, thread: string): SeenSession | undefined;
-  /** A person, by default a full member of the workspace. */
+  /** Adds a person, by default a full member of the workspace. */
   person(name: string, more?: Partial<SlackUser>): Person;
   /** Creates a channel with these members. `withBot` defaults to true, `isPrivate` to false. */
   channel(
@@ -57,9 +57,9 @@ export interface SimulatedWorkspace {
     options?: { readonly withBot?: boolean; readonly isPrivate?: boolean },
   ): SimulatedChannel;
   directMessages(person: Person): SimulatedChannel;
-  /** All messages of a channel or direct messages, oldest first. */
+  /** Returns all messages of a channel or direct messages, oldest first. */
   transcriptOf(channelId: string): SeenMessage[];
-  /** All messages of all channels and direct messages, oldest first within each. */
+  /** Returns all messages of all channels and direct messages, oldest first within each. */
   everything(): SeenMessage[];
   /** Posts a message of another app's bot. Returns its `ts`. */
   otherBotSends(
@@ -68,28 +68,28 @@ export interface SimulatedWorkspace {
     thread?: string,
     more?: { readonly name?: string; readonly blocks?: Fields[]; readonly attachments?: readonly Fields[] },
   ): string;
-  /** Another app changes its message, as `chat.update` does: nothing says that it was edited but the change itself. */
+  /** Changes the message of another app, as `chat.update` does. The message is not marked as edited. */
   otherBotEdits(
     channel: SimulatedChannel,
     ts: string,
     text: string,
     more?: { readonly blocks?: Fields[]; readonly attachments?: readonly Fields[] },
   ): void;
-  /** From now on a page of a history holds so many messages at most. */
+  /** Sets how many messages a page of a history holds at most from now on. */
   capHistories(messages: number): void;
-  /** From now on uploaded files appear in their channel so long after the upload, in milliseconds. */
+  /** Sets how many milliseconds after the upload files appear in their channel from now on. */
   shareFilesAfter(ms: number): void;
-  /** Delivers any event, e.g. an edit. Returns its event id. */
+  /** Delivers any event, for example an edit. Returns its event id. */
   sendEvent(event: Fields): string;
   /** Delivers the last acknowledged event of this type again, with the same event id. */
   redeliver(what: string): void;
   revokeScope(scope: string): void;
   revokeToken(): void;
-  /** An admin removes the app: its token is revoked, and Slack sends `tokens_revoked` and `app_uninstalled`. */
+  /** Removes the app as an admin does. Slack sends `tokens_revoked` and `app_uninstalled`. */
   uninstall(): void;
 }
 
-/** What a test does and sees in a workspace. */
+/** Creates what a test does and sees in a workspace. */
 export function createSimulatedWorkspace(
   context: MethodContext,
   responseUrls: Map<string, ResponseUrl>,

@@ -19,12 +19,12 @@ import { createWorkspace, type Fields, type WorkspaceOptions } from "./workspace
 
 export type { SimulatedChannel } from "./simulated-workspace.ts";
 
-/** A running simulator: addresses and tokens for the bot, and what a test does and sees. Itself the first workspace. */
+/** A running simulator: addresses, tokens, and what a test does and sees. It is the first workspace. */
 export interface SlackSimulator extends SimulatedWorkspace {
-  /** For `slackApiUrl`. */
+  /** The address for `slackApiUrl`. */
   readonly apiUrl: string;
   readonly appToken: string;
-  /** Of the app in HTTP mode. */
+  /** The signing secret of the app in HTTP mode. */
   readonly signingSecret: string;
   /** Where requests go in HTTP mode. */
   readonly endpoint: RequestEndpoint;
@@ -32,58 +32,59 @@ export interface SlackSimulator extends SimulatedWorkspace {
   readonly clock: Clock;
   /** Every Web API call, in order. */
   readonly calls: readonly ApiCall[];
-  /** Open sockets. */
+  /** The number of open sockets. */
   readonly connections: number;
-  /** How many pings of the app's have arrived over its sockets. */
+  /** How many pings of the app have arrived over its sockets. */
   readonly pings: number;
-  /** Another workspace, where the app is not installed yet. */
+  /** Adds another workspace, where the app is not installed yet. */
   addWorkspace(options?: { readonly enterpriseId?: string }): SimulatedWorkspace;
-  /** A person of the workspace approves the app. Returns where Slack redirects the browser to. */
+  /** Approves the app as a person of the workspace does. Returns where Slack redirects the browser to. */
   approve(authorizeUrl: string, workspace: SimulatedWorkspace, approval?: Approval): string;
   /**
-   * Two workspaces share the channel of the first (Slack Connect), with the bots and people of both. An event names the
-   * workspace of its author as the only authorization.
+   * Shares the channel of one workspace with another (Slack Connect), with the bots and people of both. An
+   * event names the workspace of its author as the only authorization.
    */
   share(channel: SimulatedChannel, withWorkspace: SimulatedWorkspace, people: readonly Person[]): void;
-  /** From now on the bot token is that of another app than the app-level token. */
+  /** Makes the bot token belong to another app than the app-level token. */
   mixApps(): void;
   deleteFile(name: string): void;
-  /** From now on the method is unknown. */
+  /** Makes the method unknown from now on. */
   switchOff(method: string): void;
-  /** From now on the method takes so long to respond, in milliseconds. */
+  /** Makes the method take so many milliseconds to respond from now on. */
   delay(method: string, ms: number): void;
   /** Replaces the rate limit of a method. */
   limit(method: string, perMinute: number): void;
-  /** From now on markdown blocks that contain these words are refused as `invalid_blocks`, as Slack refuses some tables. */
+  /** Refuses markdown blocks with these words as `invalid_blocks`, as Slack refuses some tables. */
   refuseMarkdown(words: string): void;
-  /** Makes the next call of `method` fail. `afterEffect`: the call takes effect, only its response is lost. */
+  /** Makes the next call of `method` fail. With `afterEffect` only its response is lost. */
   fail(method: string, fault: Fault): void;
-  /** Ends all connections, as Slack does every few hours: ten seconds after a warning. */
+  /** Ends all connections ten seconds after a warning, as Slack does every few hours. */
   recycleConnections(): void;
   /** Terminates all sockets. */
   cutConnections(): void;
-  /** Nothing passes over the open sockets any more, and neither side is told, as when a router forgets them. */
+  /** Lets nothing pass over the open sockets and tells neither side, as when a router forgets them. */
   silenceConnections(): void;
   /**
    * Resolves to the first result of `look` that is neither `undefined` nor `false`.
-   * @param what names the condition in the error
-   * @throws Error after `timeoutMs` (default 10 s), with all messages and the last API calls
+   * @param what the name of the condition in the error
+   * @throws Error after `timeoutMs` (10 s by default), with all messages and the last API calls
    */
   waitFor<T>(what: string, look: () => T | undefined | false, timeoutMs?: number): Promise<T>;
   close(): Promise<void>;
 }
 
-/** @see {@link createSlackSimulator} */
+/** The options of {@link createSlackSimulator}. */
 export interface SimulatorOptions {
-  /** Only its commands, shortcuts, events and scopes work, as after an installation. Default: everything works. */
+  /** If it is given, only its commands, shortcuts, events and scopes work. By default everything works. */
   readonly manifest?: Fields;
-  /** Whether Slack sends requests, to `endpoint.url`, rather than using sockets. Default false. */
+  /** Whether Slack sends requests to `endpoint.url` instead of using sockets. The default is false. */
   readonly sendsRequests?: boolean;
   /**
-   * The time of the bot, which passes faster while `waitFor` looks: that gives up after three times as long in it.
+   * The bot's time, which passes faster during `waitFor`. `waitFor` fails once three times its timeout
+   * has passed in this time.
    */
   readonly botTime?: { monotonic(): number; step(): Promise<void> };
-  /** Its rate limits are over so many times sooner. Default: as Slack's. */
+  /** How many times as fast the windows of rate limits pass. By default they are Slack's. */
   readonly limitsFactor?: number;
 }
 
@@ -188,7 +189,7 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
       calls,
       addWorkspace(more: WorkspaceOptions = {}) {
         const added = createContext({ ...more, appId: workspace.appId });
-        // Until it is installed there.
+        // The workspace has no token until the app is installed there.
         added.workspace.botToken = "";
         added.workspace.tokenExpiresAt = 0;
         contexts.push(added);

@@ -9,9 +9,9 @@ import { type Fields, type Workspace, toText } from "./workspace.ts";
 export interface Delivery {
   readonly envelopeId: string;
   readonly type: "events_api" | "slash_commands" | "interactive";
-  /** `event_id` of an event. */
+  /** The `event_id` of an event. */
   readonly eventId: string | undefined;
-  /** Type of the event or interaction, e.g. `message`, `view_submission`. */
+  /** The type of the event or interaction, for example `message` or `view_submission`. */
   readonly what: string;
   readonly payload: Fields;
   readonly attempt: number;
@@ -24,46 +24,46 @@ export interface Delivery {
 export interface SocketHub {
   /** All attempts, in order. */
   readonly deliveries: readonly Delivery[];
-  /** Acknowledgements that are late, repeated, of unknown envelopes, or with a payload that Slack does not take. */
+  /** Acknowledgements that are late, repeated, for unknown envelopes, or with a refused payload. */
   readonly badAcks: readonly string[];
-  /** Events dropped after their last redelivery. */
+  /** Events that were dropped after their last redelivery. */
   readonly lost: readonly Fields[];
-  /** Open ones: those that are closing get no envelopes. */
+  /** The number of open sockets. Those that are closing get no envelopes. */
   readonly connections: number;
   /** Greets a new connection. The eleventh is refused. */
   connect(socket: WebSocket): void;
-  /** Delivers an event and, while unacknowledged, redelivers it: at once, after 1 minute, after 5 minutes. */
+  /** Delivers an event. Without acknowledgement it is redelivered at once, after 1 and after 5 minutes. */
   sendEvent(event: Fields, options?: { readonly eventId?: string }): string;
-  /** Delivers a command or interaction once. Resolves to the acknowledgement's payload, or why there is none. */
+  /** Delivers a command or interaction once. Resolves to the acknowledgement's payload or a failure. */
   sendInteraction(
     type: "slash_commands" | "interactive",
     payload: Fields,
   ): Promise<{ readonly ack: Fields } | { readonly failed: "timeout" | "disconnected" | "refused" }>;
-  /** Ends all connections, as Slack does every few hours: ten seconds after a warning. */
+  /** Ends all connections ten seconds after a warning, as Slack does every few hours. */
   recycle(): void;
   /** Terminates all connections without a close handshake. */
   cut(): void;
-  /** How many pings of the app's have arrived. */
+  /** How many pings of the app have arrived. */
   readonly pings: number;
   /**
-   * Nothing passes over the open connections any more, and neither side is told, as when a router forgets them. Slack gives
-   * them up after 30 seconds.
+   * Lets nothing pass over the open connections and tells neither side, as when a router forgets them. Slack
+   * gives them up after 30 seconds.
    */
   silence(): void;
 }
 
 const ackDeadlineMs = 3000;
-/** @see https://docs.slack.dev/apis/events-api/using-socket-mode */
+/** Slack allows ten connections. @see https://docs.slack.dev/apis/events-api/using-socket-mode */
 const maxConnections = 10;
 const warningMs = 10_000;
-/** When Slack gives up a connection that is silent; how long it waits is not documented. */
+/** When Slack gives up a silent connection. Slack does not document how long it waits. */
 const silentMs = 30_000;
-/** Delays after a failed attempt. @see https://docs.slack.dev/apis/events-api#retries */
+/** The delays after a failed attempt. @see https://docs.slack.dev/apis/events-api#retries */
 const redeliveryDelaysMs = [200, 60_000, 300_000];
 
 /**
- * A hub without connections.
- * @param endpoint what Slack sends requests to; without it, sockets get everything
+ * Creates a hub without connections.
+ * @param endpoint where Slack sends requests. Without it, everything goes to sockets.
  */
 export function createSocketHub(
   workspace: Pick<Workspace, "appId" | "botUserId" | "teamId" | "id"> & Partial<Workspace>,
@@ -270,7 +270,7 @@ export function createSocketHub(
     silence() {
       for (const socket of sockets) {
         silent.add(socket);
-        // Not read: neither pings nor the close handshake are answered.
+        // The socket is not read, so neither pings nor the close handshake are answered.
         socket.pause();
         clock.after(silentMs, () => socket.terminate());
       }

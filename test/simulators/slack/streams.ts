@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { SlackMessage } from "./workspace.ts";
 
-/** Slack ends a stream about so long after its start, also an active one; its message stays as it is then. */
+/** About how long after its start Slack ends a stream, even an active one. Its text stays as it is. */
 const streamLifeMs = 5 * 60_000;
 
 /** Whether text can be appended to a message. */

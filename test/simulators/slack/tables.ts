@@ -2,13 +2,13 @@ import { SlackApiError, toText, type Fields } from "./workspace.ts";
 
 type Refuse = (problem: string) => void;
 
-/** @see https://docs.slack.dev/reference/block-kit/blocks/table-block */
+/** The size of a table is limited. @see https://docs.slack.dev/reference/block-kit/blocks/table-block */
 const maxRows = 100;
 const maxColumns = 20;
-/** Of all cells of a message's tables. */
+/** The limit for all cells of a message's tables together. */
 const maxCellChars = 10_000;
 
-/** Checks a table block. Returns the characters in its cells. */
+/** Checks a table block. Returns the number of characters in its cells. */
 export function checkTable(block: Fields, at: string, refuse: Refuse): number {
   const rows = block["rows"] as readonly (readonly Fields[])[];
   if (!Array.isArray(rows) || rows.length < 1) refuse(`missing required field: rows ${at}`);
@@ -28,7 +28,7 @@ export function checkTable(block: Fields, at: string, refuse: Refuse): number {
   return chars;
 }
 
-/** Checks the tables of a markdown block, which Slack turns into table blocks. Returns the characters in their cells. */
+/** Checks the tables of a markdown block. Returns the number of characters in their cells. */
 export function checkMarkdownTables(markdown: string, at: string, refuse: Refuse): number {
   let chars = 0;
   let rows = 0;
@@ -43,7 +43,7 @@ export function checkMarkdownTables(markdown: string, at: string, refuse: Refuse
   return chars;
 }
 
-/** @throws SlackApiError where the tables of a message are too long together */
+/** Checks the length of a message's tables. @throws SlackApiError if they are too long together */
 export function checkCellChars(chars: number, refuse: Refuse): void {
   if (chars > maxCellChars) refuse(`tables exceed ${maxCellChars} characters together`);
 }
@@ -52,7 +52,7 @@ export function checkCellChars(chars: number, refuse: Refuse): void {
 const maxBlockChars = 13_200;
 
 /**
- * Checks the length of all blocks of a message together; a `response_url` has no such limit.
+ * Checks the length of all blocks of a message together. A `response_url` has no such limit.
  * @throws SlackApiError `msg_blocks_too_long`
  * @see https://github.com/slackapi/bolt-js/issues/2509
  */

@@ -10,9 +10,9 @@ export interface SeenMessage {
   readonly thread: string | undefined;
   /** The author's display name. */
   readonly author: string;
-  /** All text as rendered: entities decoded, blocks joined by newlines. */
+  /** All text as rendered, with decoded entities and with blocks joined by newlines. */
   readonly text: string;
-  /** The text of markdown blocks, or `text` of a message without blocks. */
+  /** The text of markdown blocks, or the `text` of a message without blocks. */
   readonly body: string;
   /** The text of context blocks. */
   readonly smallPrint: string;
@@ -20,24 +20,23 @@ export interface SeenMessage {
   readonly buttons: readonly SeenButton[];
   /** The options of its selects. */
   readonly choices: readonly SeenButton[];
-  /** Slack's feedback buttons. `undefined`: it has none. */
+  /** Slack's feedback buttons, or `undefined` if it has none. */
   readonly feedback: SeenFeedback | undefined;
   /** The name of the only person who sees it. */
   readonly onlyFor: string | undefined;
-  /** Mentions that would notify people: `<!here>`, `<@U…>`. */
+  /** Mentions that would notify people, for example `<!here>` and `<@U…>`. */
   readonly pings: readonly string[];
-  /** Slack would fetch a link in it for a preview. */
+  /** Whether Slack would fetch a link in it for a preview. */
   readonly previewsLinks: boolean;
   readonly edits: number;
   /** The text of the notification when it was posted. */
   readonly notification: string;
-  /** `live`: its text is still arriving. `dead`: Slack has ended the stream, and the app has not repaired it. */
+  /** It is `live` while its text arrives, and `dead` if Slack ended the stream and nothing repaired it. */
   readonly stream: "live" | "dead" | undefined;
   /** What the bot stored with the message for itself. */
   readonly metadata: unknown;
 }
 
-/** A file of a message. */
 export interface SeenFile {
   readonly name: string;
   readonly mediaType: string;
@@ -45,7 +44,6 @@ export interface SeenFile {
   readonly bytes: Uint8Array;
 }
 
-/** A button of a message. */
 export interface SeenButton {
   readonly label: string;
   readonly actionId: string;
@@ -59,12 +57,12 @@ function unescapeSlack(text: string): string {
   return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 
-/** Code, or the start of an inline link and its destination, up to a title. */
+/** Matches code, or the start of an inline link and its destination, up to a title. */
 const codeOrLink = /(```[\s\S]*?(?:```|$)|`[^`\n]+`)|(\]\()([^\s()]*(?:\([^\s()]*\)[^\s()]*)*)/g;
 
 /**
- * A markdown block as people see it: entities are decoded, except in the destination of a link. There Slack takes them
- * literally, so that `&amp;` is a part of the address. (*measured by others*: PostHog/posthog#95054)
+ * Decodes the entities of a markdown block, except in the destination of a link. There Slack takes them
+ * literally, so that `&amp;` is a part of the address (reported in PostHog/posthog#95054).
  */
 function unescapeMarkdown(markdown: string): string {
   let shown = "";
@@ -78,7 +76,7 @@ function unescapeMarkdown(markdown: string): string {
   return shown + unescapeSlack(markdown.slice(end));
 }
 
-/** The messages of a channel, oldest first. */
+/** Returns the messages of a channel, oldest first. */
 export function toTranscript(context: Seen, channel: SlackChannel): SeenMessage[] {
   return channel.messages.map((message) => toSeen(context, message));
 }
@@ -152,7 +150,7 @@ function toSeen({ workspace, clock }: Seen, message: SlackMessage): SeenMessage 
   };
 }
 
-/** Texts of a block; `markup` where Slack reads `<…>` in them. */
+/** Returns the texts of a block. `markup` is whether Slack reads `<…>` in them. */
 function textsOf(block: Fields): { source: string; shown: string; markup: boolean }[] {
   if (block["type"] === "markdown") {
     const source = toText(block["text"]);

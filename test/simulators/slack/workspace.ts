@@ -4,13 +4,13 @@ import type { Clock } from "./clock.ts";
 /** A JSON object of Slack's. */
 export type Fields = Record<string, unknown>;
 
-/** A scalar as text; `fallback` for anything else. */
+/** Returns a scalar as text, or `fallback` for anything else. */
 export function toText(value: unknown, fallback = ""): string {
   if (typeof value === "string") return value;
   return typeof value === "number" || typeof value === "boolean" ? value.toString() : fallback;
 }
 
-/** A refused Web API call: becomes `{ok: false, error, ...extra}`. */
+/** A refused Web API call, which becomes `{ok: false, error, ...extra}`. */
 export class SlackApiError extends Error {
   readonly error: string;
   readonly extra: Fields;
@@ -27,15 +27,15 @@ export interface SlackUser {
   readonly id: string;
   readonly name: string;
   readonly isBot: boolean;
-  /** Another workspace's id for people who are there through a shared channel. */
+  /** The workspace of the person. It is another one for people who are there through a shared channel. */
   readonly teamId: string;
-  /** The organisation of the workspace, and its workspaces that this person is in. */
+  /** The organisation of the workspace, and those of its workspaces that this person is in. */
   readonly enterprise?: { readonly id: string; readonly teams: readonly string[] };
   readonly isAdmin: boolean;
   readonly isOwner: boolean;
-  /** A guest, limited to some channels. */
+  /** Whether the person is a guest, who is limited to some channels. */
   readonly isGuest: boolean;
-  /** Of the person's client. Default `en-US`. */
+  /** The locale of the person's client. The default is `en-US`. */
   readonly locale?: string;
 }
 
@@ -49,7 +49,7 @@ export interface SlackChannel {
   isArchived: boolean;
 }
 
-/** A file, from the request of its upload URL on. */
+/** A file, which exists from the request of its upload URL on. */
 export interface SlackFile {
   readonly id: string;
   readonly name: string;
@@ -61,7 +61,7 @@ export interface SlackFile {
   readonly expectedBytes: number;
   readonly uploadSecret: string;
   isShared: boolean;
-  /** Uploaded in a form of the app, in no channel. */
+  /** Whether it was uploaded in a form of the app, so that it is in no channel. */
   readonly isForApp: boolean;
   isDeleted: boolean;
   readonly extra: Fields;
@@ -74,20 +74,20 @@ export interface SlackMessage {
   readonly user: string;
   readonly threadTs: string | undefined;
   readonly files: SlackFile[];
-  /** Id of the only person who sees it. */
+  /** The id of the only person who sees it. */
   readonly ephemeralTo: string | undefined;
   text: string;
-  /** The text that it was posted with: what its notification says. */
+  /** The text that it was posted with, which its notification shows. */
   readonly firstText: string;
   blocks: Fields[];
   /** Whether Slack would fetch the pages that the text links to. */
   previewsLinks: boolean;
   edits: number;
-  /** A person's last edit; `ts` in whole seconds. */
+  /** A person's last edit. Its `ts` is in whole seconds. */
   edited?: { readonly user: string; readonly ts: string };
   /** What forwarded messages, previews and older apps add. */
   attachments?: readonly Fields[];
-  /** Of another app: the name that it posts under. */
+  /** The name that another app posts under. */
   appName?: string;
   metadata?: unknown;
   stream?: { startedAt: number; open: boolean };
@@ -97,17 +97,17 @@ export interface SlackMessage {
 export interface Workspace {
   readonly teamId: string;
   readonly appId: string;
-  /** The app that the bot token belongs to; another than `appId` where a person mixed up two apps. */
+  /** The app that the bot token belongs to. It differs from `appId` if a person mixed up two apps. */
   botAppId: string;
   readonly botUserId: string;
   readonly botId: string;
   /** The current token. */
   botToken: string;
-  /** In Unix milliseconds. */
+  /** Unix milliseconds. */
   tokenExpiresAt: number;
-  /** Rotated ones that are still accepted, with their expiry. */
+  /** Rotated tokens that are still accepted, with their expiry. */
   readonly olderTokens: Map<string, number>;
-  /** Of an app with token rotation: the only one that can be used. */
+  /** The only refresh token that can be used, if the app has token rotation. */
   refreshToken: string | undefined;
   readonly appToken: string;
   /** The organisation for which the app was installed as a whole. */
@@ -147,11 +147,11 @@ const grantedScopes = [
 /** What a workspace shares with others. */
 export interface WorkspaceOptions {
   readonly appId?: string;
-  /** Of an organisation for which the app is installed as a whole. */
+  /** The organisation for which the app is installed as a whole. */
   readonly enterpriseId?: string;
 }
 
-/** An empty workspace with the bot as its only user. */
+/** Creates an empty workspace with the bot as its only user. */
 export function createWorkspace(clock: Clock, options: WorkspaceOptions = {}): Workspace {
   let lastMicros = 0;
   let counter = 0;
@@ -249,7 +249,7 @@ export function createWorkspace(clock: Clock, options: WorkspaceOptions = {}): W
   return workspace;
 }
 
-/** What Slack says of a token of this workspace's app; `undefined`: it is none. */
+/** Returns what Slack says about a token, or `undefined` if it is none of this workspace's app. */
 export function checkToken(
   workspace: Workspace,
   token: string,
@@ -270,7 +270,7 @@ export function hasReplies(
   return messages.some(({ threadTs, ephemeralTo }) => threadTs === thread && ephemeralTo === undefined);
 }
 
-/** Whether the bot may read a file: it is in one of its channels, its own, or was given to it in a form. */
+/** Whether the bot may read a file: it is in a channel of the bot, its own, or was given in a form. */
 export function botSees({ channels, botUserId }: Workspace, file: SlackFile): boolean {
   if (file.isForApp || file.owner === botUserId) return true;
   return [...channels.values()].some(
@@ -278,7 +278,7 @@ export function botSees({ channels, botUserId }: Workspace, file: SlackFile): bo
   );
 }
 
-/** A file as events and methods represent it. */
+/** Returns a file as events and methods represent it. */
 export function toFileJson(workspace: Workspace, file: SlackFile, origin: string): Fields {
   const extension = file.name.includes(".") ? (file.name.split(".").at(-1) ?? "") : "";
   return {
