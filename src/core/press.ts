@@ -1,3 +1,4 @@
+import { currentLanguage, translateDeclared } from "../words/translate.ts";
 import type { CommandCall } from "./events.ts";
 import type { Form } from "./forms.ts";
 import type { ModelOperation } from "./gateway.ts";
@@ -196,4 +197,9 @@ export function changedTurnOf({ kind, key }: Press): string | undefined {
   if (!isReplyActionKind(kind) || kind === "stop" || declarationOf(kind).changesReply === undefined)
     return undefined;
   return /^(.+)\/answer$/.exec(parseActionKey(key)?.messageId ?? "")?.[1];
+}
+
+/** The label of a button below an answer, in the person's language. Other programs rely on the English. */
+export function actionLabel(kind: ReplyActionKind): string {
+  return translateDeclared(currentLanguage(), `button.${kind}`, replyButtons[kind].label);
 }

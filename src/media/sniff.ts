@@ -1,6 +1,6 @@
-import { isUtf8 } from "node:buffer";
 import { hasAdtsFrames, hasMpegFrames, skipId3 } from "./audio-frames.ts";
 import { hasBytes, latin1, bigEndian, littleEndian } from "./bytes.ts";
+import { isUtf8 } from "node:buffer";
 
 /** An archive's list of names is at its end, and its first entries are at its beginning. */
 const documentHeadBytes = 8192;
@@ -444,4 +444,17 @@ export function decodeText(
   const isLong = bytes.length > maxChars * 4;
   const whole = new TextDecoder(encoding).decode(isLong ? bytes.subarray(0, maxChars * 4) : bytes);
   return { text: whole.slice(0, maxChars), isCut: isLong || whole.length > maxChars };
+}
+
+/** The sources of pages and drawings are quoted as text, never shown or run. */
+const sourceTypes: ReadonlySet<string> = new Set(["text/html", "image/svg+xml"]);
+
+/** Whether a file is the source of a page or drawing, which is read as text. */
+export function isSource(file: Sniffed): boolean {
+  return file.kind !== "empty" && sourceTypes.has(file.mediaType);
+}
+
+/** Whether Parley reads files of this kind. They may still turn out to be damaged, encrypted or empty. */
+export function isReadable(file: Sniffed): boolean {
+  return file.kind !== "other" || isSource(file);
 }

@@ -1,3 +1,4 @@
+import { ParleyError } from "../core/errors.ts";
 import { distance } from "fastest-levenshtein";
 
 /** Only these first characters are compared, because the time grows with the product of both lengths. */
@@ -76,4 +77,17 @@ export function isDecodable(text: string): boolean {
     // The reason of the failure does not matter.
     return false;
   }
+}
+
+/** The error for a command that does not exist, with the command that was probably meant. */
+export function unknownCommand(name: string, known: Iterable<string>): ParleyError {
+  const names = [...known];
+  const suggestion = nearestName(name, names);
+  return new ParleyError("unknown-command", "no such command", {
+    detail: {
+      command: name,
+      commands: names.map((one) => `/${one}`).join(", "),
+      ...(suggestion === undefined ? {} : { suggestion }),
+    },
+  });
 }

@@ -16,7 +16,7 @@ import { throwIfAbandoned, type TurnDependencies, type TurnOutcome } from "../tu
 import { keepsEarlier, showEarlier } from "../turn/continued-answer.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 import { createCommandServices } from "./command-services.ts";
-import { unknownCommand } from "../../support/unknown-command.ts";
+import { unknownCommand } from "../../support/text.ts";
 
 type Failed = CommandRun & { readonly commands: ReadonlyMap<string, Command> };
 type NewRun = Omit<CommandRun, "ended"> & { readonly isConfirmed: boolean };

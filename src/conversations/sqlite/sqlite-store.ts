@@ -22,10 +22,7 @@ export const sqliteStore: StoreBackend = {
     return await inspectSqlite(resolve(pathOf(url)));
   },
   async open(url, { exclusive = true, log, clock }) {
-    const [{ openSqliteBackend, describeLoss }, { backUpFiles }] = await Promise.all([
-      import("./sqlite-backend.ts"),
-      import("./sqlite-backend.ts"),
-    ]);
+    const { backUpFiles, describeLoss, openSqliteBackend } = await import("./sqlite-backend.ts");
     const file = resolve(pathOf(url));
     const folder = join(dirname(file), "blobs");
     const openedAt = steadyClock.now();

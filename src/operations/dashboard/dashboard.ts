@@ -20,7 +20,6 @@ const files: Readonly<Record<string, { readonly url: () => URL; readonly type: s
     url: () => new URL("dashboard.js", pageFolder),
     type: "text/javascript; charset=utf-8",
   },
-  "/admin/plots.js": { url: () => new URL("plots.js", pageFolder), type: "text/javascript; charset=utf-8" },
   "/admin/theme.js": { url: () => new URL("theme.js", pageFolder), type: "text/javascript; charset=utf-8" },
   "/admin/words.js": { url: () => new URL("words.js", pageFolder), type: "text/javascript; charset=utf-8" },
   "/admin/dom.js": { url: () => new URL("dom.js", pageFolder), type: "text/javascript; charset=utf-8" },

@@ -8,8 +8,7 @@ import {
 } from "discord.js";
 import { LRUCache } from "lru-cache";
 import { Lexer, type Token, type Tokens } from "marked";
-import { actionLabel } from "../../core/action-words.ts";
-import { isReplyActionKind, type Press, type PressKind } from "../../core/press.ts";
+import { actionLabel, isReplyActionKind, type Press, type PressKind } from "../../core/press.ts";
 import { closeFence } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
 import type { MessageContent } from "../delivery/message-plan.ts";

@@ -52,7 +52,7 @@ import { readMessage, toAttachment, toAuthor, type Names } from "./incoming.ts";
 import type { Locales } from "./locales.ts";
 import type { Origins } from "./origin.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
-import { unknownCommand } from "../../support/unknown-command.ts";
+import { unknownCommand } from "../../support/text.ts";
 
 /** An interaction's token is valid for 15 minutes. It is not used in the last half minute. */
 const tokenUsableMs = 14.5 * 60 * 1000;

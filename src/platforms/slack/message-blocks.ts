@@ -1,6 +1,5 @@
-import { actionLabel } from "../../core/action-words.ts";
+import { actionLabel, isReplyActionKind, type Press, type ReplyActionKind } from "../../core/press.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { isReplyActionKind, type Press, type ReplyActionKind } from "../../core/press.ts";
 import { isRating, type Rating } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import type { MessageContent } from "../delivery/message-plan.ts";

@@ -11,8 +11,7 @@ import { isReplyActionKind, parseActionKey, type ActionCall, type PressResult } 
 import { charsOf, maxRecentChars, type ExportedFile } from "../../core/storage.ts";
 import type { DocumentFormat } from "../../media/documents/document.ts";
 import { readDocument } from "../../media/documents/read-document.ts";
-import { isSource } from "../../media/readable.ts";
-import { decodeText, sniff } from "../../media/sniff.ts";
+import { isSource, decodeText, sniff } from "../../media/sniff.ts";
 import { toZip } from "../../media/zip.ts";
 import { steadyClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";

@@ -6,7 +6,7 @@ import { currentLocale } from "../../words/translate.ts";
 import { type WebAddress, toEventKey } from "./address.ts";
 import { currentPerson } from "./page-person.ts";
 import type { CommandView, OptionView } from "./views.ts";
-import { unknownCommand } from "../../support/unknown-command.ts";
+import { unknownCommand } from "../../support/text.ts";
 
 /** Returns the sender, an account or the operator, with the language of the browser. */
 export function currentSender(): { readonly author: Author; readonly origin?: Origin } {

@@ -1,6 +1,5 @@
 import { ParleyError } from "../../core/errors.ts";
-import { isReadable } from "../../media/readable.ts";
-import { sniff } from "../../media/sniff.ts";
+import { isReadable, sniff } from "../../media/sniff.ts";
 import type { ApiContext, Exchange, Route } from "./api-context.ts";
 import { sendJson, sendUntrustedFile } from "./http.ts";
 import { currentPerson } from "./page-person.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createLoginDelays } from "../../../../src/support/login-delays.ts";
-import { createSessions } from "../../../../src/platforms/web/sessions.ts";
+import { createSessions } from "../../../../src/platforms/web/page-login.ts";
 import { createUploads } from "../../../../src/platforms/web/uploads.ts";
 import { plainSealer } from "./page-server.ts";
 import { setClockOff } from "../../../support/clock-off.ts";

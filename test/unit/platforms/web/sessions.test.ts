@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createSessions, type Login } from "../../../../src/platforms/web/sessions.ts";
+import { createSessions, type Login } from "../../../../src/platforms/web/page-login.ts";
 import { startPageServer, type PageServer } from "./page-server.ts";
 
 describe("a page with a password", () => {
