@@ -24,7 +24,7 @@ export interface Upload {
 }
 
 /** A file that is read while it arrives. */
-export interface ArrivingFile {
+interface ArrivingFile {
   /** The length where the form ends as most do, at the line break behind its closing boundary. */
   readonly expectedBytes: number;
   /** Throws ApiError 400 when anything but the end of the form follows the file. */

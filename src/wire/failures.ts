@@ -6,7 +6,7 @@ import { steadyClock } from "../support/clock.ts";
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** A failed answer. `status` is 200 for an error inside a successful answer. */
-export interface FailedAnswer {
+interface FailedAnswer {
   readonly operation: Operation;
   readonly model: string | undefined;
   readonly status: number;

@@ -1,5 +1,4 @@
 import { InteractionResponseType, type APIMessage, type RawFile, type APIInteraction } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
@@ -8,6 +7,7 @@ import type { InteractionAddress } from "./address.ts";
 import type { DiscordApi, PostOptions, InteractionToken } from "./api.ts";
 import { type DiscordContent, toPrivateSentence } from "./content.ts";
 import { errorCodes, discordCode } from "./errors.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /**
  * How long a refusal waits. Another instance may accept the same interaction, and acknowledges it before
@@ -127,7 +127,7 @@ export interface FreshTokens {
 }
 
 export function createFreshTokens(now: () => number): FreshTokens {
-  const tokens = new LRUCache<string, InteractionToken & { readonly expiresAt: number }>({ max: maxEntries });
+  const tokens = createRecent<InteractionToken & { readonly expiresAt: number }>(maxEntries);
   return {
     add(messageId, { applicationId, token }) {
       tokens.set(messageId, { applicationId, token, expiresAt: now() + usableMs });

@@ -16,7 +16,6 @@ import {
   type RESTPostAPIWebhookWithTokenJSONBody,
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
 import { systemClock } from "../../support/clock.ts";
@@ -25,6 +24,7 @@ import type { Urgency, Reservation } from "../delivery/delivery-scheduler.ts";
 import { discordCode, errorCodes, toParleyError } from "./errors.ts";
 import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
 import { withLocalizations } from "./locales.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** The default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";
@@ -403,7 +403,7 @@ function createDirectChannels(
   request: (userId: string) => Promise<APIChannel>,
   clock: Clock,
 ): (userId: string) => Promise<APIChannel> {
-  const channels = new LRUCache<string, APIChannel>({ max: maxEntries });
+  const channels = createRecent<APIChannel>(maxEntries);
   let refusals = 0;
   let pausedUntil = Number.NEGATIVE_INFINITY;
 

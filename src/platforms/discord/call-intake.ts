@@ -10,7 +10,6 @@ import {
   type APITextInputComponent,
   type APIInteraction,
 } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../core/command-input.ts";
 import { freeTextOption, type Command, type Option } from "../../core/command.ts";
@@ -26,6 +25,7 @@ import type { Acknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi } from "./api.ts";
 import { privateFlags, toSentence } from "./content.ts";
 import { readMessage, toAuthor, type Names } from "./incoming.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** When a call that is not accepted yet is acknowledged with words. Discord's deadline is three seconds. */
 const slowAfterMs = 2000;
@@ -118,7 +118,7 @@ export interface ModalTargetCache {
 }
 
 export function createModalTargetCache(api: Pick<DiscordApi, "getMessage">): ModalTargetCache {
-  const subjects = new LRUCache<string, Subject>({ max: maxEntries });
+  const subjects = createRecent<Subject>(maxEntries);
   return {
     set(messageId, subject) {
       subjects.set(messageId, subject);

@@ -5,7 +5,6 @@ import {
   type APIMessageComponentInteraction,
   type APIModalSubmitInteraction,
 } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Actor } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
 import { goneNotice, toNotice } from "../../core/error-messages.ts";
@@ -14,7 +13,7 @@ import type { Form } from "../../core/forms.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { ActionCall, Press, PressResult } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { sleepUnlessAborted } from "../../support/clock.ts";
+import { inTime } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import type { Acknowledgements, FreshTokens } from "./acknowledgements.ts";
 import type { DiscordApi, InteractionToken } from "./api.ts";
@@ -29,6 +28,7 @@ import {
 } from "./form-modal.ts";
 import { toAuthor } from "./incoming.ts";
 import type { Origins } from "./origin.ts";
+import { createRecent } from "../../support/recent.ts";
 
 type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
 
@@ -129,14 +129,15 @@ export function createActionHandler(
   }
 
   /** @throws ParleyError that says why there is no result within Discord's deadline */
-  async function inTime(running: Promise<PressResult | undefined>): Promise<PressResult | undefined> {
-    const ended = new AbortController();
-    const [result] = await Promise.race([
-      Promise.allSettled([running]).finally(() => ended.abort()),
-      sleepUnlessAborted(answerWithinMs, ended.signal, clock).then(() => [undefined]),
-    ]);
-    if (result?.status === "fulfilled") return result.value;
-    throw result?.reason ?? new ParleyError("store-unavailable", "no result within Discord's deadline");
+  async function withinDeadline(running: Promise<PressResult | undefined>): Promise<PressResult | undefined> {
+    const ended = await inTime(
+      running.then((result) => ({ result })),
+      answerWithinMs,
+      { clock },
+    );
+    if (ended === undefined)
+      throw new ParleyError("store-unavailable", "no result within Discord's deadline");
+    return ended.result;
   }
 
   const tell = (interaction: Interaction, text: string): Promise<boolean> =>
@@ -181,7 +182,7 @@ export function createActionHandler(
     const startedAt = clock.monotonic();
     let result: PressResult | undefined;
     try {
-      result = await inTime(run(interaction, press));
+      result = await withinDeadline(run(interaction, press));
     } catch (error) {
       log.info({ interaction: interaction.id, err: error }, "button below an answer not handled");
       await tell(interaction, toNotice(error));
@@ -213,7 +214,7 @@ export function createFormClicks(options: {
   readonly notes: () => Readonly<Record<string, string>>;
 }): FormClicks {
   const { receiver, acknowledgements, origins, notes } = options;
-  const drafts = new LRUCache<string, Readonly<Record<string, string>>>({ max: maxDrafts });
+  const drafts = createRecent<Readonly<Record<string, string>>>(maxDrafts);
 
   async function actorOf(interaction: Interaction): Promise<Actor> {
     const user = interaction.member?.user ?? interaction.user;

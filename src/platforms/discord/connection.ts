@@ -363,7 +363,7 @@ function toHealth({ count, ids }: ShardPlan, states: ReadonlyMap<number, Platfor
 }
 
 /** The settings that every client of a connection shares. */
-export interface ClientSettings {
+interface ClientSettings {
   readonly apiUrl: string;
   readonly shards: ShardSettings;
   readonly onResponse: DiscordClock["observe"];

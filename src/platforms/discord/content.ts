@@ -6,7 +6,6 @@ import {
   type APIButtonComponentWithCustomId,
   type APIComponentInMessageActionRow,
 } from "discord.js";
-import { LRUCache } from "lru-cache";
 import { Lexer, type Token, type Tokens } from "marked";
 import { actionLabel, isReplyActionKind, type Press, type PressKind } from "../../core/press.ts";
 import { closeFence } from "../../support/markdown-fences.ts";
@@ -331,22 +330,12 @@ function wordsOf(tokens: readonly Token[]): string {
 
 /** Made on first use, because it takes time to load. */
 let graphemes: Intl.Segmenter | undefined;
-/** The same cells are measured again and again while a reply grows. */
-const widths = new LRUCache<string, number>({ max: 1000 });
 
 /** Returns the columns of a text in a fixed-width font. East Asian wide characters and emoji take two. */
 function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   // The text is wider than any table, whatever its letters are.
   if (text.length > maxTableColumns * 20) return text.length;
-  const known = widths.get(text);
-  if (known !== undefined) return known;
-  const width = countColumns(text);
-  widths.set(text, width);
-  return width;
-}
-
-function countColumns(text: string): number {
   let width = 0;
   graphemes ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   for (const { segment } of graphemes.segment(text)) {

@@ -1,5 +1,4 @@
 import type { APIMessage } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -10,6 +9,7 @@ import type { DiscordApi } from "./api.ts";
 import { lanes } from "./delivery.ts";
 import { discordCode, errorCodes } from "./errors.ts";
 import type { Threads } from "./threads.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** The place where ordinary messages of a reply are posted. */
 interface Destination {
@@ -269,8 +269,8 @@ export interface OwnPosts {
 
 /** Remembers the last 5,000 messages. */
 export function createOwnPosts(): OwnPosts {
-  const messages = new LRUCache<string, true>({ max: maxOwnPosts });
-  const channels = new LRUCache<string, string>({ max: maxChannels });
+  const messages = createRecent(maxOwnPosts);
+  const channels = createRecent<string>(maxChannels);
   return {
     add(channelId, messageId) {
       messages.set(messageId, true);

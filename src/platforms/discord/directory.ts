@@ -7,10 +7,11 @@ import {
 } from "discord.js";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
-import { expiringBy } from "../../support/clock.ts";
+import { expiringBy, inTime } from "../../support/clock.ts";
 import { toConversationId } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ShardPlan } from "./shards.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /**
  * Knows names, roles and permissions of the bot's servers on this process's shards, and channels of any kind.
@@ -83,8 +84,8 @@ export function createDirectory(
   client: () => Client | undefined,
   clock: Clock,
 ): Directory {
-  const channelsRead = new LRUCache<string, Promise<KnownChannel>>({ max: maxEntries });
-  const conversations = new LRUCache<string, true>({ max: maxEntries });
+  const channelsRead = createRecent<Promise<KnownChannel>>(maxEntries);
+  const conversations = createRecent(maxEntries);
 
   const guildOf = (guildId: string) => client()?.guilds.cache.get(guildId);
   const cachedChannel = (channelId: string) => client()?.channels.cache.get(channelId);
@@ -145,10 +146,11 @@ export function createDirectory(
     },
     nameOf: async (channelId) => (await readIfPossible(channelId))?.name,
     archiveMinutesOf: (channelId) =>
-      Promise.race([
+      inTime(
         readIfPossible(channelId).then((channel) => channel?.archiveMinutes),
-        clock.sleep(maxLookupMs).then(() => undefined),
-      ]),
+        maxLookupMs,
+        { clock },
+      ),
     ownerOf: async (channelId) => (await read(channelId)).ownerId,
     parentOf: async (channelId) => (await readIfPossible(channelId))?.parentId,
     async placeOf(channelId) {

@@ -6,8 +6,8 @@ import {
   type GatewayMessageCreateDispatchData,
   type GatewayMessageUpdateDispatchData,
 } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Shard } from "./shards.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** A channel or active thread, and the id of its last message. */
 export interface ChannelActivity {
@@ -137,7 +137,7 @@ interface Heard {
 }
 
 export function createHeardMessages(botId: () => string, now: () => number): HeardMessages {
-  const channels = new LRUCache<string, Heard>({ max: maxChannels });
+  const channels = createRecent<Heard>(maxChannels);
 
   return {
     hear({ id, channel_id: channelId, guild_id: guildId, author, mentions }) {

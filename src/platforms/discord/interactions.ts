@@ -23,7 +23,7 @@ import type { CommandCall, RawOption } from "../../core/events.ts";
 import { isSettingName } from "../../core/layered-settings.ts";
 import { suggestSettingValues } from "../../core/setting-values.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { sleepUnlessAborted } from "../../support/clock.ts";
+import { inTime } from "../../support/clock.ts";
 import { toLanguage } from "../../words/languages.ts";
 import type { Receiver } from "../../core/platform.ts";
 import { changesReply, type ActionCall, type Press } from "../../core/press.ts";
@@ -61,7 +61,7 @@ const lookupMs = 1500;
 const maxChoiceChars = 100;
 
 /** The options of {@link createInteractionHandler}. */
-export interface InteractionOptions {
+interface InteractionOptions {
   readonly api: Pick<DiscordApi, "followUp" | "editFollowUp">;
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Receiver;
@@ -214,7 +214,10 @@ export function createInteractionHandler(options: InteractionOptions) {
       return acknowledgements.refuse(interaction, unknownCommand(commandName, commands.keys()));
     let subject: CommandCall["subject"];
     try {
-      subject = await inTime(modalTargets.find(target, options.names(interaction.guild_id)), options.clock);
+      subject = await soonEnough(
+        modalTargets.find(target, options.names(interaction.guild_id)),
+        options.clock,
+      );
     } catch (error) {
       // The time for another instance's answer has passed.
       return acknowledgements.refuse(interaction, error, { isAtOnce: true });
@@ -331,18 +334,15 @@ export function createInteractionHandler(options: InteractionOptions) {
 }
 
 /** Waits for a look-up that the response needs, at most 1.5 s. @throws ParleyError `platform-unreachable` */
-async function inTime<T>(looking: Promise<T>, clock: Clock): Promise<T> {
-  const waiting = new AbortController();
-  const tooLate = sleepUnlessAborted(lookupMs, waiting.signal, clock).then(() => {
+async function soonEnough<T>(looking: Promise<T>, clock: Clock): Promise<T> {
+  const looked = await inTime(
+    looking.then((found) => ({ found })),
+    lookupMs,
+    { clock },
+  );
+  if (looked === undefined)
     throw new ParleyError("platform-unreachable", "looking up the message took too long");
-  });
-  // Each may settle after the other.
-  void Promise.allSettled([looking, tooLate]);
-  try {
-    return await Promise.race([looking, tooLate]);
-  } finally {
-    waiting.abort();
-  }
+  return looked.found;
 }
 
 /** Whether the bot is installed for the user only. It then answers nothing else, but its direct messages. */

@@ -1,9 +1,9 @@
 import { Locale, type LocalizationMap } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { FileErasure } from "../../core/platform-module.ts";
 import type { Records } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { languages, type Language, defaultLanguage, toLanguage } from "../../words/languages.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** How many people's locales are remembered. */
 const maxPeople = 20_000;
@@ -42,7 +42,7 @@ interface LocaleOptions {
 }
 
 export function createLocales({ guildLocale, records, log, now }: LocaleOptions): Locales {
-  const people = new LRUCache<string, Noted>({ max: maxPeople });
+  const people = createRecent<Noted>(maxPeople);
   const of: Locales["of"] = (userId, guildId) =>
     people.get(userId)?.locale ?? (guildId === undefined ? undefined : guildLocale(guildId));
 

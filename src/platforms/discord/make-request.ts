@@ -1,8 +1,8 @@
 import { DefaultRestOptions, type ResponseLike, type RESTOptions } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** How the `REST` of discord.js sends a request. */
 type MakeRequest = RESTOptions["makeRequest"];
@@ -127,7 +127,7 @@ export function createInvalidRequestGuard(options: {
 }): RequestGuard {
   const { log, limits = defaultLimits, clock = systemClock } = options;
   const now = (): number => clock.monotonic();
-  const refused = new LRUCache<string, Refusal>({ max: maxRoutes });
+  const refused = createRecent<Refusal>(maxRoutes);
   let times: number[] = [];
   const warnedAt = { slow: Number.NEGATIVE_INFINITY, stop: Number.NEGATIVE_INFINITY };
 

@@ -1,5 +1,4 @@
 import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
-import { LRUCache } from "lru-cache";
 import { hiddenContentNotice } from "../../core/error-messages.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { MessageContent, PlaceSettings, Receiver } from "../../core/platform.ts";
@@ -35,6 +34,7 @@ import {
 } from "./incoming.ts";
 import type { Locales } from "./locales.ts";
 import type { Origins } from "./origin.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** These are ordinary messages and replies. All other types are system messages. */
 const personalTypes: ReadonlySet<number> = new Set([0, 19]);
@@ -301,7 +301,7 @@ export function createHiddenContentNotices(options: {
   readonly log: Log;
 }): HiddenContentNotices {
   const { api, log } = options;
-  const told = new LRUCache<string, true>({ max: maxChannels });
+  const told = createRecent(maxChannels);
 
   async function isTold(channelId: string): Promise<boolean> {
     const messages = await api.listMessages(channelId, { limit: maxRead });
@@ -364,7 +364,7 @@ export function createReplyChains(options: {
   readonly log: Log;
 }): ReplyChains {
   const { api, isKnown, acceptedIn, botId, log } = options;
-  const conversations = new LRUCache<string, string>({ max: maxEntries });
+  const conversations = createRecent<string>(maxEntries);
 
   /** Returns the question that the bot answered before this one, or `undefined` for the first question. */
   async function questionBefore(channelId: string, questionId: string): Promise<string | undefined> {

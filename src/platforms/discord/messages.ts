@@ -1,11 +1,9 @@
 import type { GatewayMessageCreateDispatchData } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError, isRefusal } from "../../core/errors.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { expiringBy } from "../../support/clock.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { createSlidingWindowLimiter } from "../../support/rate-limiter.ts";
 import type { Language } from "../../words/languages.ts";
@@ -17,6 +15,7 @@ import type { Directory } from "./directory.ts";
 import { toSentence } from "./content.ts";
 import { mentionsBot, type Names } from "./incoming.ts";
 import { isFromPerson, type MessageEvents } from "./message-events.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** The options of {@link createMessageIntake}. */
 interface MessageOptions {
@@ -63,19 +62,15 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
   const refusals = createRefusalNotices(api, log, clock);
   const queue = createKeyedQueue();
-  const busyNotices = new LRUCache<string, true>({
-    max: 1000,
-    ttl: busyNoticeIntervalMs,
-    ...expiringBy(clock),
-  });
+  const busyNotices = createRecent(1000, busyNoticeIntervalMs, () => clock.monotonic());
 
   /** The bot's last message that is no reply, by channel. */
-  const lastAnswers = new LRUCache<string, string>({ max: 1000 });
+  const lastAnswers = createRecent<string>(1000);
   let enqueued = 0;
   /** The position in the queue at which missed messages of a channel were looked up. */
-  const lookedUpAt = new LRUCache<string, number>({ max: 1000 });
+  const lookedUpAt = createRecent<number>(1000);
   /** The position at which a channel was left to another look-up, which takes all later messages too. */
-  const leftAt = new LRUCache<string, number>({ max: 1000 });
+  const leftAt = createRecent<number>(1000);
   /** Channels with messages that this process, which is stopping, has left to the next look-up. */
   const left = new Set<string>();
 

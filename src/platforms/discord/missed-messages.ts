@@ -4,7 +4,7 @@ import { isParleyError } from "../../core/errors.ts";
 import type { ConversationHistory } from "../../core/platform.ts";
 import type { ConversationSummary } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { sleepUnlessAborted, systemClock } from "../../support/clock.ts";
+import { inTime, sleepUnlessAborted, systemClock, untilAborted } from "../../support/clock.ts";
 import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
 import { backoffMs, retry } from "../../support/retry.ts";
 import {
@@ -343,19 +343,10 @@ export function createMissedMessages(options: {
 
   async function hold(channelId: string): Promise<void> {
     const lastsMs = (reading.get(channelId)?.holdsUntil ?? Infinity) - clock.monotonic();
-    const caughtUp = new AbortController();
-    await Promise.race([
-      (async () => {
-        await Promise.all(searching);
-        await reading.get(channelId)?.work;
-        caughtUp.abort();
-      })(),
-      sleepUnlessAborted(
-        Math.min(maxHoldMs, Math.max(0, lastsMs)),
-        AbortSignal.any([signal, caughtUp.signal]),
-        clock,
-      ),
-    ]);
+    const caughtUp = Promise.all(searching).then(() => reading.get(channelId)?.work);
+    await untilAborted(inTime(caughtUp, Math.min(maxHoldMs, Math.max(0, lastsMs)), { clock }), signal).catch(
+      () => undefined,
+    );
   }
 
   /** Searches other channels. Live messages do not wait: each mention there begins its own conversation. */

@@ -10,7 +10,7 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Origin } from "../../core/events.ts";
-import { systemClock, expiringBy, sleepUnlessAborted } from "../../support/clock.ts";
+import { systemClock, expiringBy, inTime } from "../../support/clock.ts";
 import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
 import {
   isDirectType,
@@ -22,6 +22,7 @@ import {
 } from "./address.ts";
 import type { DiscordApi } from "./api.ts";
 import type { Directory } from "./directory.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** How long an interaction waits for Discord. Its own deadline is three seconds. */
 const interactionLookupMs = 1500;
@@ -69,16 +70,11 @@ export function createOrigins(options: {
     const isByServer = interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall];
     // In other people's direct messages and group chats, only an installation for the user works.
     if (interaction.context !== InteractionContextType.BotDM) return isByServer !== undefined;
-    const found = new AbortController();
-    const lookup = memberships.isMember(userId).finally(() => found.abort());
-    const tooLate = sleepUnlessAborted(interactionLookupMs, found.signal, clock).then(() => {
-      throw new ParleyError("platform-unreachable", "looking up the common servers took too long");
-    });
-    // Each may settle after the other.
-    lookup.catch(() => undefined);
-    tooLate.catch(() => undefined);
+    const lookup = memberships.isMember(userId).then((isMember) => ({ isMember }));
     try {
-      return (await Promise.race([lookup, tooLate])) ?? isByServer !== undefined;
+      const found = await inTime(lookup, interactionLookupMs, { clock });
+      if (found !== undefined) return found.isMember ?? isByServer !== undefined;
+      throw new ParleyError("platform-unreachable", "looking up the common servers took too long");
     } catch (error) {
       if (isByServer !== undefined) return true;
       throw error;
@@ -186,9 +182,9 @@ export function createMemberships(
   clock: Clock = systemClock,
 ): Memberships {
   const limit = createConcurrencyLimit(maxConcurrent);
-  const known = new LRUCache<string, boolean>({ max: maxPeople, ttl: strangerTtlMs, ...expiringBy(clock) });
+  const known = createRecent<boolean>(maxPeople, strangerTtlMs, () => clock.monotonic());
   /** The servers that people were seen in. One request is enough as long as they stay there. */
-  const lastGuilds = new LRUCache<string, string>({ max: maxPeople });
+  const lastGuilds = createRecent<string>(maxPeople);
   const lookups = new Map<string, Promise<boolean | undefined>>();
 
   function note(userId: string, isMember: boolean): void {

@@ -1,5 +1,4 @@
 import { ChannelType, type APIInteraction } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
@@ -43,6 +42,7 @@ import { createRoomReader } from "./read-room.ts";
 import { createDiscordTarget } from "./reply.ts";
 import { automaticShards, isOwnGuild, type ShardSettings } from "./shards.ts";
 import { createThreads } from "./threads.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** The options of {@link createDiscordPlatform}. */
 interface DiscordOptions {
@@ -397,7 +397,7 @@ const maxLogged = 1000;
  * Message History. That is logged once for each channel.
  */
 function withPlainReplies(api: DiscordApi, log: Log): DiscordApi {
-  const logged = new LRUCache<string, true>({ max: maxLogged });
+  const logged = createRecent(maxLogged);
   return {
     ...api,
     async createMessage(channelId, body, options) {

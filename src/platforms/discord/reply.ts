@@ -35,6 +35,7 @@ import { createDestinationFinder, type OwnPosts } from "./destination.ts";
 import { errorCodes, discordCode, isTokenGone, withPermission } from "./errors.ts";
 import { withAltTexts, createUploads, randomNonce } from "./files.ts";
 import type { Threads } from "./threads.ts";
+import { inTime } from "../../support/clock.ts";
 
 /** Where the bot is not a member, it has five follow-ups. Two are reserved for files. */
 const maxGuestMessages = 3;
@@ -464,10 +465,7 @@ function createTypingSign(options: {
     async stop() {
       clear();
       if (inFlight === undefined) return;
-      const late = Promise.withResolvers<void>();
-      const cancel = clock.after(settleMs, late.resolve);
-      await Promise.race([inFlight, late.promise]);
-      cancel();
+      await inTime(inFlight, settleMs, { clock });
       inFlight = undefined;
     },
   };

@@ -1,5 +1,4 @@
 import { MessageFlags } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -18,8 +17,8 @@ import type { DiscordApi, SendOptions } from "./api.ts";
 import type { Directory } from "./directory.ts";
 import { cut, toSentence } from "./content.ts";
 import { errorCodes, discordCode, withPermission } from "./errors.ts";
-import { expiringBy } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
+import { createRecent } from "../../support/recent.ts";
 
 const maxTitleChars = 100;
 /** How long a command waits for its thread. */
@@ -55,8 +54,8 @@ export function createThreads(
   log: Log,
   clock: Clock,
 ): Threads {
-  const opened = new LRUCache<string, string>({ max: maxEntries });
-  const full = new LRUCache<string, true>({ max: maxEntries, ttl: fullForMs, ...expiringBy(clock) });
+  const opened = createRecent<string>(maxEntries);
+  const full = createRecent(maxEntries, fullForMs, () => clock.monotonic());
 
   async function fromMessage(
     channelId: string,

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Change, ItemView } from "./views.ts";
+import { createRecent } from "../../support/recent.ts";
 
 /** A change and the cursor after it, which a page sends when it reconnects (`Last-Event-ID`). */
 interface NumberedChange {
@@ -75,9 +76,9 @@ export class Feed {
   readonly #changes = new ChangeLog();
   readonly #items = new Map<string, ItemView>();
   /** Maps a live item id to the id under which the answer was stored, where they differ. */
-  readonly #storedIds = new LRUCache<string, string>({ max: maxStoredIds });
+  readonly #storedIds = createRecent<string>(maxStoredIds);
   /** The size is limited rather than the count, because `max` would preallocate. */
-  readonly #sentIds = new LRUCache<string, true>({ maxSize: maxSentIds, sizeCalculation: () => 1 });
+  readonly #sentIds = createRecent(maxSentIds);
   readonly #files = new LRUCache<string, Uint8Array>({
     maxSize: maxFileBytes,
     sizeCalculation: (bytes) => Math.max(1, bytes.byteLength),

@@ -59,7 +59,7 @@ interface PageFile {
 }
 
 /** An HTML document of the page. */
-export interface DocumentToSend {
+interface DocumentToSend {
   readonly name: "index" | "login";
   readonly status: number;
   readonly values?: Readonly<Record<string, string>>;

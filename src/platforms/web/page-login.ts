@@ -266,7 +266,7 @@ const maxSessionsOfAddress = 500;
 const openSession = "local";
 
 /** The account of a session, and when its password was set. */
-export interface SessionHolder {
+interface SessionHolder {
   readonly accountId: string;
   readonly changedAt: number;
 }

@@ -48,7 +48,7 @@ const fineOutlook: GatewayOutlook = {
 };
 
 /** The options of {@link createWebPlatform}. */
-export interface WebPlatformOptions {
+interface WebPlatformOptions {
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
   /** An absolute path. Uploads are in `uploads/` below it. */

@@ -3,7 +3,7 @@ import { accountAuthorId, toAccountPerson } from "../page-person.ts";
 import type { Account, Accounts } from "./accounts.ts";
 
 /** The options of {@link eraseRemoved}. */
-export interface AccountErasureOptions {
+interface AccountErasureOptions {
   readonly accounts: Accounts;
   readonly receiver: Pick<Receiver, "conversationDeleted" | "peopleDeleted">;
   readonly history: Pick<ConversationHistory, "conversations">;
