@@ -9,6 +9,7 @@ import {
   type NotedWithMessage,
   type StoredMessage,
   maxRatings,
+  raterOf,
   type RatingOutcome,
   type ExcerptPart,
   type ConversationSearch,
@@ -198,10 +199,13 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         "soon",
       );
     },
-    async rate(conversationId, messageId, { rater, rating }) {
+    async rate(conversationId, messageId, { personId, rating }) {
       const id = entryAt.messageId(conversationId, messageId);
       const position = await store.get<number>(id.space, id.key);
       if (position === undefined || position < 0) return "gone";
+      const rater = raterOf(messageId, personId);
+      // Before the rating: it must be found when the person is forgotten.
+      await store.write(indexAuthor(conversationId, personId), "soon");
       let outcome: RatingOutcome = "gone";
       await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
         const message = toMessage(slot);

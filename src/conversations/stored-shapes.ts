@@ -102,6 +102,7 @@ const isMessage = fields({
   notices: optional(listOf(isText)),
   model: optional(isText),
   usage: optional(isObject),
+  command: optional(isText),
   isCut: optional(isFlag),
   receipt: optional(isReceipt),
   ratings: optional(isObject),

@@ -292,7 +292,7 @@ export interface Receiver {
   conversationOf(key: string): Promise<string | undefined>;
   /**
    * A person used a button, a menu or a form, whoever asked the question. Show a result in words to this person alone.
-   * Where {@link changesReply}, one process alone may call it for a press.
+   * Where {@link isForOneProcess}, one process alone may call it for a press.
    * @throws ParleyError, whose words are for this person alone: `access-denied`, `not-permitted`, `rate-limited`,
    *   `over-budget`, `store-unavailable`, `stopping`
    */

@@ -24,6 +24,8 @@ interface ButtonDeclaration {
    * submitted. Default: never, because it only tells, or opens a form or a call.
    */
   readonly changesReply?: "at-once" | "by-form";
+  /** A press is written to the store: one process alone does it, and takes the time that it needs. */
+  readonly isStored?: true;
   /** Its key names the attempt that it stands below, so that it does nothing below an answer that was replaced. */
   readonly namesAttempt?: true;
 }
@@ -63,6 +65,9 @@ export const replyButtons = {
   },
   /** Shows how the answer came about, to the person alone who uses it. */
   details: { label: "Details", isOffered: () => true },
+  /** Rates the answer. One rating of each person and answer counts, the last one. */
+  good: { label: "Good answer", isOffered: () => true, isStored: true, namesAttempt: true },
+  bad: { label: "Bad answer", isOffered: () => true, isStored: true, namesAttempt: true },
 } as const satisfies Readonly<Record<string, ButtonDeclaration>>;
 
 export type ReplyActionKind = keyof typeof replyButtons;
@@ -78,11 +83,9 @@ export interface ReplyAction {
  * What a person can use besides {@link replyButtons}:
  * - `retry`: a failed or sealed turn runs again into the same reply, also for another person than its author.
  * - `confirm`: a command that asked for confirmation runs as confirmed, into the same reply, for its caller alone.
- * - `good` and `bad`: a rating of the answer whose `details` has the key. One rating for each person and answer counts,
- *   the last one.
  * - `settings`: the form of a {@link FormOffer}, opened or submitted.
  */
-type OtherPressKind = "retry" | "confirm" | "good" | "bad" | "settings";
+type OtherPressKind = "retry" | "confirm" | "settings";
 
 export type PressKind = ReplyActionKind | OtherPressKind;
 
@@ -130,13 +133,14 @@ export function isReplyActionKind(word: string): word is ReplyActionKind {
 }
 
 /**
- * Whether a press changes the reply, so that one process alone must do it. Others only tell, or open a form or a call,
- * and every process may do them.
+ * Whether one process alone must do a press: it changes the reply, or is written to the store. Others only tell, or open
+ * a form or a call, and every process may do them.
  */
-export function changesReply({ kind, values }: Press): boolean {
+export function isForOneProcess({ kind, values }: Press): boolean {
   if (kind === "retry" || kind === "confirm") return true;
   if (!isReplyActionKind(kind)) return false;
-  return declarationOf(kind).changesReply === (values === undefined ? "at-once" : "by-form");
+  const { changesReply, isStored } = declarationOf(kind);
+  return isStored === true || changesReply === (values === undefined ? "at-once" : "by-form");
 }
 
 /** The button of a reply that grows. @param turnKey key of the first event that it answers */

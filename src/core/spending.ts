@@ -1,5 +1,6 @@
 import type { Asker } from "./access.ts";
 import type { ModelOperation, BilledAmounts } from "./gateway.ts";
+import type { Rating } from "./storage.ts";
 
 /**
  * What a budget counts. `person`: `Author.id`. `place`: a term of an {@link Origin} (its `server` or `channel`).
@@ -40,7 +41,20 @@ export interface CallLabels {
   readonly operation: ModelOperation;
 }
 
-/** Usage of one person in one channel with one model and operation on one day. */
+/** Whose rating of whose answer it is. */
+export interface RatingLabels extends CallLabels {
+  /** The command that was answered. Absent: messages were. */
+  readonly command?: string | undefined;
+  /** Names the answer and its attempt: one rating of each person counts. */
+  readonly answer: string;
+  /** `YYYY-MM-DD`, UTC: when it was answered. */
+  readonly day: string;
+}
+
+/**
+ * Usage of one person in one channel with one model and operation on one day. Ratings that the person gave are rows of
+ * their own, without calls, on the day of the answer.
+ */
 export interface UsageRow extends CallLabels, Required<BilledAmounts> {
   /** `YYYY-MM-DD`, UTC. */
   readonly day: string;
@@ -51,6 +65,10 @@ export interface UsageRow extends CallLabels, Required<BilledAmounts> {
   readonly estimatedCalls: number;
   /** Calls of models without a known price; they are not in `costUsd`. */
   readonly unpricedCalls: number;
+  /** Of rated answers, the command that was answered. Absent: messages were, or the row has calls. */
+  readonly command?: string;
+  readonly goodRatings: number;
+  readonly badRatings: number;
 }
 
 /** A reserve for one call. */
@@ -121,9 +139,11 @@ export interface SpendingLedger {
   ): Promise<Reservation | SpentBudget>;
   /** Frees the reserve and counts what was used (`undefined`: nothing). Repeating it changes nothing. */
   settle(reservation: Reservation, used: SettledCall | undefined, now: number): Promise<void>;
+  /** Counts a person's rating of an answer in the place of an earlier one. Repeating it changes nothing. */
+  rate(labels: RatingLabels, rating: Rating, now: number): Promise<void>;
   /** What a scope has spent on the day of `now`, without reserves. */
   spentUsd(scope: BudgetScope, now: number): Promise<number>;
-  /** Usage by day, person, channel, model and operation, in any order. Kept for 400 days, or the retention if shorter. */
+  /** Usage by day, person, channel, model, operation and rated command, in any order. Kept for 400 days, or the retention if shorter. */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   /** Erases a person's rows. What the person has spent today still counts against today's budgets. */
   forgetPerson(personId: string): Promise<void>;

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Author, Json, PictureRef } from "./events.ts";
 import type { Usage } from "./gateway.ts";
 import type { LayerValues } from "./layered-settings.ts";
@@ -65,6 +66,8 @@ export interface StoredMessage {
   readonly notices?: readonly string[];
   readonly model?: string;
   readonly usage?: Usage;
+  /** Assistant only: the name of the command that it answers. Absent: it answers messages. */
+  readonly command?: string;
   /** Assistant only: the model ended it at its length limit, or it broke off; it can be continued. */
   readonly isCut?: boolean;
   /** Assistant only: how the answer came about. */
@@ -165,7 +168,10 @@ export interface Conversations {
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;
   /** Changes {@link StoredMessage.shownAs} of a message that is still stored. */
   setShownAs(conversationId: string, messageId: string, keys: readonly string[]): Promise<void>;
-  /** Changes one person's rating of an answer that is still stored; durable when it resolves. */
+  /**
+   * Changes one person's rating of an answer that is still stored; durable when it resolves. `forgetAuthor` erases it
+   * with what the person wrote.
+   */
   rate(conversationId: string, messageId: string, rated: PersonRating): Promise<RatingOutcome>;
   /** Whether it has messages or settings. */
   exists(conversationId: string): Promise<boolean>;
@@ -202,6 +208,8 @@ export interface ErasureReport {
   readonly conversations: number;
   /** Settings that the person made for themselves. Default 0. */
   readonly settings?: number;
+  /** The person's ratings of answers that stay. Default 0. */
+  readonly ratings?: number;
 }
 
 /** Which messages of a conversation to erase. */
@@ -219,7 +227,7 @@ export interface Archive {
   exportConversation(conversationId: string): Promise<ConversationExport>;
   /**
    * Erases what one author wrote, in one conversation or (`undefined`) in all, with the files that no other message
-   * shows. Answers to others stay; a conversation in which nobody else wrote is erased as a whole. From all: also
+   * shows, and the author's ratings of answers. Answers to others stay; a conversation in which nobody else wrote is erased as a whole. From all: also
    * what the author set for themselves.
    */
   forgetAuthor(conversationId: string | undefined, authorId: string): Promise<ErasureReport>;
@@ -358,10 +366,25 @@ export type Rating = "good" | "bad";
 /** Each person's rating of an answer, by an opaque name of theirs that is different for each answer. */
 type Ratings = Readonly<Record<string, Rating>>;
 
-/** One of {@link Ratings}. */
+/** What one person thinks of an answer. */
 interface PersonRating {
-  readonly rater: string;
+  /** `Author.id` */
+  readonly personId: string;
   readonly rating: Rating;
+}
+
+/** A person's name in {@link Ratings}: it says who has rated only to somebody who knows the person. */
+export function raterOf(messageId: string, personId: string): string {
+  return createHash("sha256").update(`${messageId}\n${personId}`).digest("base64url").slice(0, 16);
+}
+
+/** A person's rating of an answer. `undefined`: there is none. */
+export function ratingBy(
+  { id, ratings = {} }: Pick<StoredMessage, "id" | "ratings">,
+  personId: string,
+): Rating | undefined {
+  const rater = raterOf(id, personId);
+  return Object.hasOwn(ratings, rater) ? ratings[rater] : undefined;
 }
 
 /**

@@ -55,6 +55,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
         reply,
         lead: toLead(call, message.text),
         model: redo?.model ?? model,
+        command: call.name,
         signal,
         redo,
         shownMessageKeys,

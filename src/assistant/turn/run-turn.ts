@@ -167,6 +167,7 @@ function toAnswer(
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model }),
     ...(usage === undefined ? {} : { usage }),
+    ...(turn.command === undefined ? {} : { command: turn.command }),
     ...(end?.reason === "length" || (failure !== undefined && text.length > 0) ? { isCut: true } : {}),
     ...(receipt === undefined ? {} : { receipt }),
   };

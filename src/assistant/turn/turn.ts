@@ -78,6 +78,8 @@ export interface Turn {
   readonly lead: string;
   /** The model asked for in these messages. */
   readonly model: string | undefined;
+  /** The name of the command that asks. Default: messages do. */
+  readonly command?: string;
   readonly signal: AbortSignal;
   /** Why it must not be answered: the reply ends with these words. */
   readonly refusal?: ParleyError | undefined;

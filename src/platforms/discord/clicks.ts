@@ -33,8 +33,8 @@ import type { Origins } from "./origin.ts";
 type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
 
 /**
- * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue), and forms that do:
- * acknowledges the click, keeps its token for edits of the message, and calls the receiver. Problems are told to the
+ * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue) or rate it, and forms
+ * that change one: acknowledges the click, keeps its token for edits of the message, and calls the receiver. Problems are told to the
  * person alone.
  */
 export function createButtonHandler(options: {

@@ -10,6 +10,7 @@ import { LRUCache } from "lru-cache";
 import { Lexer, type Token, type Tokens } from "marked";
 import { actionLabel } from "../../core/action-words.ts";
 import { isReplyActionKind, type Press, type PressKind } from "../../core/press.ts";
+import { isRating } from "../../core/storage.ts";
 import { closeFence } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
 import type { MessageContent } from "../delivery/message-plan.ts";
@@ -28,6 +29,8 @@ export const retryPrefix = "retry:";
 export const confirmPrefix = "confirm:";
 /** Prefix of the custom id of a button below an answer; its kind, a colon and the key follow. */
 const actionPrefix = "act:";
+/** On the two buttons that rate an answer, before their words. */
+const thumbs = { good: "👍", bad: "👎" } as const;
 const maxCustomIdChars = 100;
 const maxButtonsInRow = 5;
 
@@ -65,7 +68,9 @@ export function toDiscordContent(
         ...toButton(ButtonStyle.Secondary, translate("button.retry"), retryPrefix, content.retryKey),
         ...toButton(ButtonStyle.Danger, content.confirm?.label ?? "", confirmPrefix, content.confirm?.key),
         ...(content.actions ?? []).flatMap(({ kind, key }) =>
-          toButton(ButtonStyle.Secondary, actionLabel(kind), toActionId(kind, ""), key),
+          toButton(ButtonStyle.Secondary, actionLabel(kind), toActionId(kind, ""), key).map((button) =>
+            isRating(kind) ? { ...button, emoji: { name: thumbs[kind] } } : button,
+          ),
         ),
       ]),
       ...toFormSelect(content.forms ?? []),

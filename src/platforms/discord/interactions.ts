@@ -26,7 +26,7 @@ import type { Log } from "../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../support/clock.ts";
 import { toLanguage } from "../../words/languages.ts";
 import type { Receiver } from "../../core/platform.ts";
-import { changesReply, type ActionCall, type Press } from "../../core/press.ts";
+import { isForOneProcess, type ActionCall, type Press } from "../../core/press.ts";
 import {
   toConversationId,
   isDirectType,
@@ -143,7 +143,7 @@ export function createInteractionHandler(options: InteractionOptions) {
     const isPrivate = ((interaction.message?.flags ?? 0) & MessageFlags.Ephemeral) !== 0;
     const press = { ...pressedHere, isPrivate };
     // What changes nothing may be done by every instance, and is answered by the fastest.
-    await (changesReply(press) ? click : act)(interaction, press);
+    await (isForOneProcess(press) ? click : act)(interaction, press);
   }
 
   async function toActor(

@@ -130,7 +130,7 @@ function toButtons({ retryKey, confirm, actions = [] }: MessageContent): Block[]
       ? []
       : [toButton(confirmAction, cutText(confirm.label, 75), confirm.key, { style: "danger" })]),
     ...actions
-      .filter(({ key }) => key.length <= maxValueChars)
+      .filter(({ kind, key }) => !isRating(kind) && key.length <= maxValueChars)
       .map(({ kind, key }) => toButton(actionPrefix + kind, actionLabel(kind), key)),
   ];
 }
@@ -147,10 +147,10 @@ export const feedbackAction = "parley_feedback";
  * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element
  */
 function toFeedback({ actions = [], state }: MessageContent): SlackContent["blocks"] {
-  const key = actions.find(({ kind }) => kind === "details")?.key;
+  const key = actions.find(({ kind }) => isRating(kind))?.key;
   if (state !== "finished" || key === undefined || key.length > maxValueChars - 10) return [];
   const toButton = (rating: Rating) => {
-    const label = translate(`slack.feedback.${rating}`);
+    const label = actionLabel(rating);
     const text = { type: "plain_text", text: label };
     return { text, value: `${rating} ${key}`, accessibility_label: label };
   };

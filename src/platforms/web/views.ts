@@ -4,8 +4,16 @@ import type { ModelOperation } from "../../core/gateway.ts";
 import type { ConfirmButton } from "../../core/platform.ts";
 import type { Receipt } from "../../core/receipt.ts";
 import { actionsOf, type ReplyAction } from "../../core/press.ts";
-import type { AnswerVersion, ExcerptPart, MessagePart, StoredMessage } from "../../core/storage.ts";
+import {
+  ratingBy,
+  type AnswerVersion,
+  type ExcerptPart,
+  type MessagePart,
+  type Rating,
+  type StoredMessage,
+} from "../../core/storage.ts";
 import { toItemId, toPageId } from "./address.ts";
+import { ownerOf } from "./page-person.ts";
 
 /** A file of a message on the page. `url` is relative to this server, except of a link. */
 export type FileView =
@@ -41,6 +49,8 @@ export interface ItemView {
   readonly confirm?: ConfirmButton;
   /** Buttons below a finished answer. */
   readonly actions?: readonly ReplyAction[];
+  /** What the person who has the conversation thinks of the answer, where they have said it. */
+  readonly rating?: Rating;
   readonly model?: string;
   /** Of a stored answer, where it is known. */
   readonly usage?: UsageView;
@@ -187,6 +197,7 @@ export function toItem(conversationId: string, message: StoredMessage): ItemView
   const isFailed = message.outcome === "failed";
   const actions = isFailed ? [] : actionsOf(conversationId, message);
   const usage = message.receipt === undefined ? undefined : toUsageView(message.receipt);
+  const rating = ratingBy(message, ownerOf(conversationId));
   return {
     id: toItemId(turnKey, message.role),
     role: message.role,
@@ -197,6 +208,7 @@ export function toItem(conversationId: string, message: StoredMessage): ItemView
     notices: isFailed || failure === undefined ? notices : [...notices, failure],
     ...(isFailed ? { failure: failure ?? "", retryKey: turnKey } : {}),
     ...(actions.length === 0 ? {} : { actions }),
+    ...(rating === undefined ? {} : { rating }),
     ...(message.thoughts === undefined ? {} : { thoughts: message.thoughts }),
     ...(message.model === undefined ? {} : { model: message.model }),
     ...(usage === undefined ? {} : { usage }),

@@ -81,6 +81,8 @@ const allowed: ReadonlySet<string> = new Set([
   // Labels of buttons, declared in English; catalogue.test.ts wants translations.
   "Fix transcript",
   "Other model",
+  "Good answer",
+  "Bad answer",
   // Markup.
   "noopener noreferrer nofollow",
   "textarea, input, select",
