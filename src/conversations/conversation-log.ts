@@ -9,7 +9,6 @@ import {
   type NotedWithMessage,
   type StoredMessage,
   maxRatings,
-  raterOf,
   type RatingOutcome,
   type ExcerptPart,
   type ConversationSearch,
@@ -17,6 +16,7 @@ import {
   type SearchPage,
   type MessagePart,
 } from "../core/storage.ts";
+import { raterOf } from "../core/raters.ts";
 import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";

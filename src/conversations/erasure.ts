@@ -1,9 +1,8 @@
 import type { Clock } from "../core/clock.ts";
 import type { LayerValues } from "../core/layered-settings.ts";
+import { raterOf, ratingBy } from "../core/raters.ts";
 import type { SpendingLedger } from "../core/spending.ts";
 import {
-  raterOf,
-  ratingBy,
   type StoredMessage,
   type Archive,
   type ConversationSettings,

@@ -3,7 +3,7 @@ import type { Actor } from "./access.ts";
 import type { SettingFacts } from "./command-services.ts";
 import type { ReplyAddress, Attachment, EditedContent, IncomingEvent, Origin } from "./events.ts";
 import type { FormOffer } from "./forms.ts";
-import type { ModelOperation } from "./gateway.ts";
+import type { AnswerSource, ModelOperation } from "./gateway.ts";
 import type { Press, PressResult, ReplyAction } from "./press.ts";
 import type { RoomQuery, RoomReading } from "./room.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
@@ -27,9 +27,11 @@ export interface ReplyFile {
 }
 
 /** What is shown below a finished answer. */
-interface ReplyEnding {
+export interface ReplyEnding {
   /** What was left out, cut or replaced. Plain sentences without markup. */
   readonly notices?: readonly string[];
+  /** The pages that the answer rests on: shown numbered, without previews, each as its platform escapes it. */
+  readonly sources?: readonly AnswerSource[];
   /** A button for something that cannot be undone: a `confirm` press has `key`. */
   readonly confirm?: ConfirmButton;
   /** Buttons below the answer, in order. */
@@ -64,6 +66,8 @@ export interface ReplyFailure {
   /** One or two plain sentences: what went wrong and what to do. */
   readonly text: string;
   readonly notices?: readonly string[];
+  /** As in {@link ReplyEnding}. */
+  readonly sources?: readonly AnswerSource[];
   /** Present: the platform shows a Retry button for a `retry` press with this key. */
   readonly retryKey?: string;
   /** The turn runs again by itself, into the same reply: what cannot be changed then is not shown. Default false. */

@@ -1,6 +1,6 @@
 import type { CommandCall } from "./events.ts";
 import type { Form } from "./forms.ts";
-import type { ModelOperation } from "./gateway.ts";
+import type { AnswerSource, ModelOperation } from "./gateway.ts";
 import type { StoredMessage } from "./storage.ts";
 
 /** What is known of a stored answer when its buttons are chosen. */
@@ -102,7 +102,7 @@ export interface Press {
 
 /**
  * The result of {@link Receiver.press}.
- * - `told`: Markdown for the person alone.
+ * - `told`: Markdown for the person alone, with sources as in {@link ReplyEnding} below it.
  * - `done`: people see it in the reply, or in another one; the person is told nothing more.
  * - `gone`: what it is for is no longer stored ({@link goneNotice}).
  * - `form`: it is opened for the person; what is submitted is a press of the same kind and key with its values.
@@ -110,7 +110,7 @@ export interface Press {
  * - `call`: the platform makes it a call of its own, with a new reply, and passes it to {@link Receiver.receive}.
  */
 export type PressResult =
-  | { readonly kind: "told"; readonly markdown: string }
+  | { readonly kind: "told"; readonly markdown: string; readonly sources?: readonly AnswerSource[] }
   | { readonly kind: "done" }
   | { readonly kind: "gone" }
   | { readonly kind: "form"; readonly form: Form }

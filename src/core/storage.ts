@@ -1,6 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Author, Json, PictureRef } from "./events.ts";
-import type { Usage } from "./gateway.ts";
+import type { AnswerSource, Usage } from "./gateway.ts";
 import type { LayerValues } from "./layered-settings.ts";
 import type { Receipt } from "./receipt.ts";
 import type { RoomState } from "./room.ts";
@@ -62,6 +61,8 @@ export interface StoredMessage {
   readonly outcome?: "complete" | "interrupted" | "failed";
   /** Why it failed or was interrupted, in words for people. */
   readonly failure?: string;
+  /** Assistant only: the pages that it rests on, as the gateway has named them. Never sent to a model. */
+  readonly sources?: readonly AnswerSource[];
   /** What was left out, cut or replaced, in words for people. */
   readonly notices?: readonly string[];
   readonly model?: string;
@@ -87,7 +88,7 @@ export interface StoredMessage {
 /** An answer in whose place another one stands. */
 export interface AnswerVersion extends Pick<
   StoredMessage,
-  "parts" | "thoughts" | "notices" | "model" | "createdAt"
+  "parts" | "thoughts" | "sources" | "notices" | "model" | "createdAt"
 > {}
 
 /** One line of a list of conversations. */
@@ -373,20 +374,6 @@ interface PersonRating {
   readonly rating: Rating;
 }
 
-/** A person's name in {@link Ratings}: it says who has rated only to somebody who knows the person. */
-export function raterOf(messageId: string, personId: string): string {
-  return createHash("sha256").update(`${messageId}\n${personId}`).digest("base64url").slice(0, 16);
-}
-
-/** A person's rating of an answer. `undefined`: there is none. */
-export function ratingBy(
-  { id, ratings = {} }: Pick<StoredMessage, "id" | "ratings">,
-  personId: string,
-): Rating | undefined {
-  const rater = raterOf(id, personId);
-  return Object.hasOwn(ratings, rater) ? ratings[rater] : undefined;
-}
-
 /**
  * - `rated`: it is stored; an earlier one of the same person is replaced.
  * - `unchanged`: the person had said the same.
@@ -429,7 +416,7 @@ export function boundVersions(versions: readonly AnswerVersion[]): readonly Answ
 
 /** What is kept of an answer as a version: none where it shows nothing. */
 export function toVersions(answer: StoredMessage): readonly AnswerVersion[] {
-  const { parts, thoughts, model, createdAt, failure } = answer;
+  const { parts, thoughts, sources, model, createdAt, failure } = answer;
   if (!parts.some((part) => part.kind === "image" || ("text" in part && part.text.trim() !== ""))) return [];
   const notices = [...(answer.notices ?? []), ...(failure === undefined ? [] : [failure])];
   return [
@@ -437,6 +424,7 @@ export function toVersions(answer: StoredMessage): readonly AnswerVersion[] {
       parts,
       createdAt,
       ...(thoughts === undefined ? {} : { thoughts }),
+      ...(sources === undefined ? {} : { sources }),
       ...(notices.length === 0 ? {} : { notices }),
       ...(model === undefined ? {} : { model }),
     },

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, it } from "vitest";
-import { maxRatings, ratingBy, type StoredMessage } from "../../src/core/storage.ts";
+import { ratingBy } from "../../src/core/raters.ts";
+import { maxRatings, type StoredMessage } from "../../src/core/storage.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 import { freshId, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";

@@ -76,9 +76,13 @@ export function createPress(options: PressOptions): Receiver["press"] {
       .map((part) => ({ name: part.name, ...(part.kind === "unread" ? { unread: part.reason } : {}) }));
   }
 
-  async function detailsOf(conversationId: string, { receipt }: StoredMessage): Promise<PressResult> {
+  async function detailsOf(
+    conversationId: string,
+    { receipt, sources }: StoredMessage,
+  ): Promise<PressResult> {
     if (receipt === undefined) return { kind: "gone" };
-    return { kind: "told", markdown: toDetails(receipt, await filesOf(conversationId, receipt)) };
+    const markdown = toDetails(receipt, await filesOf(conversationId, receipt));
+    return { kind: "told", markdown, ...(sources === undefined ? {} : { sources }) };
   }
 
   async function stop({ key }: Press, by: Actor): Promise<PressResult> {

@@ -1,5 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import type {
+  AnswerSource,
   ChatEvent,
   FinishReason,
   GeneratedImage,
@@ -38,6 +39,7 @@ export interface AnswerEnd {
   /** As in {@link ChatEvent}. */
   readonly fallback?: string;
   readonly usage: Usage;
+  readonly sources?: readonly AnswerSource[];
   /** Resolves when the call is counted. The answer is stored meanwhile, in the same transaction. */
   readonly whenSettled: Promise<void>;
 }

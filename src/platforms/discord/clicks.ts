@@ -18,7 +18,13 @@ import { sleepUnlessAborted } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import type { Acknowledgements, FreshTokens } from "./acknowledgements.ts";
 import type { DiscordApi, InteractionToken } from "./api.ts";
-import { privateFlags, toDiscordContent, toPrivateSentence, toActionId } from "./content.ts";
+import {
+  privateFlags,
+  toDiscordContent,
+  toPrivateMessages,
+  toPrivateSentence,
+  toActionId,
+} from "./content.ts";
 import {
   formOfFixButton,
   formOfModal,
@@ -104,6 +110,7 @@ const answerWithinMs = 2000;
 
 /** What {@link createActionHandler} works with. */
 interface ActionHandlerOptions {
+  readonly api: Pick<DiscordApi, "followUp">;
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Pick<Receiver, "press" | "isStopping">;
   readonly toActor: (interaction: Interaction) => Promise<Actor | undefined>;
@@ -144,6 +151,20 @@ export function createActionHandler(
       data: toPrivateSentence(text),
     });
 
+  async function tellAll(
+    interaction: Interaction,
+    told: Extract<PressResult, { kind: "told" }>,
+  ): Promise<void> {
+    const [first, ...others] = toPrivateMessages(told);
+    const isOurs = await acknowledgements.send(interaction, {
+      type: InteractionResponseType.ChannelMessageWithSource,
+      data: first,
+    });
+    if (!isOurs) return;
+    const token = { applicationId: interaction.application_id, token: interaction.token };
+    for (const content of others) await options.api.followUp(token, content);
+  }
+
   async function respond(
     interaction: Interaction,
     { kind, key }: Press,
@@ -152,7 +173,7 @@ export function createActionHandler(
   ): Promise<void> {
     switch (result.kind) {
       case "told":
-        await tell(interaction, result.markdown);
+        await tellAll(interaction, result);
         return;
       case "gone":
         await tell(interaction, goneNotice(kind));

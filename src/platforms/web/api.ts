@@ -51,6 +51,8 @@ import {
   type ModelView,
   type SettingsView,
   type StateView,
+  toSourcesView,
+  type ToldView,
 } from "./views.ts";
 
 /** How many stored messages are looked through. */
@@ -340,6 +342,11 @@ async function act(context: ApiContext, { request, response, id }: Exchange): Pr
       return sendJson(response, 202, { kind: "done" });
     }
     case "told":
+      return sendJson(response, 200, {
+        kind: "told",
+        markdown: result.markdown,
+        ...toSourcesView(result.sources),
+      } satisfies ToldView);
     case "form":
     case "done":
       return sendJson(response, 200, result);

@@ -5,13 +5,14 @@ import { copyText } from "./clipboard.js";
 import { html } from "./dom.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./lazy-markdown.js";
+import { Sources } from "./sources.js";
 import { labelOf, translate } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {NonNullable<Item["actions"]>[number]} Action */
 /** @typedef {Awaited<ReturnType<typeof import("./api.js").runAction>>} Result */
 /** @typedef {(action: Action, values?: Record<string, string>) => Promise<Result>} RunAction */
-/** @typedef {{ action: Action, text: string, isProblem: boolean, form?: import("./action-form.js").Form }} Shown */
+/** @typedef {{ action: Action, text: string, isProblem: boolean, sources?: Item["sources"], form?: import("./action-form.js").Form }} Shown */
 
 /** @type {Readonly<Record<Action["kind"], { label: string, icon: Parameters<typeof Icon>[0]["name"], isToggle?: true }>>} */
 const kinds = {
@@ -62,7 +63,8 @@ export function Foot({ item, choice, onAct, onBranch }) {
     setBusy(true);
     try {
       const result = await onAct(action);
-      if (result.kind === "told") setShown({ action, text: result.markdown, isProblem: false });
+      if (result.kind === "told")
+        setShown({ action, text: result.markdown, isProblem: false, sources: result.sources });
       else if (result.kind === "form") setShown({ action, text: "", isProblem: false, form: result.form });
       else setShown(undefined);
     } catch (error) {
@@ -153,7 +155,8 @@ export function Foot({ item, choice, onAct, onBranch }) {
     >
       ${
         shown?.form === undefined
-          ? shown !== undefined && html`<${Markdown} text=${shown.text} />`
+          ? shown !== undefined &&
+            html`<${Markdown} text=${shown.text} /><${Sources} sources=${shown.sources} />`
           : html`<${ActionForm}
               form=${shown.form}
               onSubmit=${(/** @type {Record<string, string>} */ values) => submit(shown.action, values)}

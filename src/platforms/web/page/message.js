@@ -5,6 +5,7 @@ import { Foot } from "./foot.js";
 import { Icon } from "./icons.js";
 import { Markdown } from "./lazy-markdown.js";
 import { noticesOf } from "./notices.js";
+import { Sources } from "./sources.js";
 import { isRunning } from "./thread-state.js";
 import { translate, labelOf } from "./words.js";
 
@@ -77,6 +78,7 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
     ${content.thoughts !== undefined && html`<${Thoughts} text=${content.thoughts} />`}
     ${content.text !== "" && html`<${Markdown} text=${content.text} />`}
     <${Files} files=${content.files} onEnlarge=${onEnlarge} />
+    <${Sources} sources=${content.sources} />
     ${
       isGrowing &&
       html`<p class="waiting">
