@@ -39,6 +39,7 @@ const worlds = {
         uncountTurn: () => Promise.resolve(),
         reserve: () => Promise.resolve(reservation),
         settle: () => Promise.resolve(),
+        rate: () => Promise.resolve(),
         spentUsd: () => Promise.resolve(0),
         usage: () => Promise.resolve([]),
         forgetPerson: () => Promise.resolve(),

@@ -52,16 +52,17 @@ export default defineCommand({
   },
 });
 
-function isNothing({ messages, conversations, settings = 0 }: ErasureReport): boolean {
-  return messages === 0 && conversations === 0 && settings === 0;
+function isNothing({ messages, conversations, settings = 0, ratings = 0 }: ErasureReport): boolean {
+  return messages === 0 && conversations === 0 && settings === 0 && ratings === 0;
 }
 
-/** For example "12 messages and 3 files (1 whole conversation)". */
-function sumOf({ messages, blobs, conversations, settings = 0 }: ErasureReport): string {
+/** "12 messages and 3 files (1 whole conversation)" */
+function sumOf({ messages, blobs, conversations, settings = 0, ratings = 0 }: ErasureReport): string {
   const parts = [
     translate("forget.messages", { count: messages }),
     ...(blobs === 0 ? [] : [translate("forget.files", { count: blobs })]),
     ...(settings === 0 ? [] : [translate("forget.settings", { count: settings })]),
+    ...(ratings === 0 ? [] : [translate("forget.ratings", { count: ratings })]),
   ].join(translate("forget.and"));
   return conversations === 0 ? parts : translate("forget.conversations", { parts, count: conversations });
 }

@@ -63,7 +63,12 @@ function isGiven(value: unknown): boolean {
   return value !== undefined;
 }
 
-/** Shows the caller's usage of today and this month, and everybody's to an admin. */
+/** Ratings alone are in the file, not in the tables. */
+function withCalls(rows: readonly UsageRow[]): readonly UsageRow[] {
+  return rows.filter(({ calls }) => calls > 0);
+}
+
+/** Mine today and this month; for an admin everybody's too. */
 async function showSummary(services: CommandServices): Promise<void> {
   const today = services.today();
   const month = { fromDay: `${today.slice(0, 7)}-01`, toDay: today };
@@ -85,7 +90,7 @@ async function showTable(
   rows: readonly UsageRow[],
   { title, by }: { readonly title: string; readonly by: UsageDimension },
 ): Promise<void> {
-  const groups = groupUsage(rows, by);
+  const groups = groupUsage(withCalls(rows), by);
   if (groups.length === 0) {
     await services.say(`${title}\n\n${translate("usage.nothing")}`, { isStored: false });
     return;

@@ -275,6 +275,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       access,
       expectAllowed,
       overBudget,
+      ledger,
       meter,
       isAvailable: (id) => allowedModels.isAllowed(id) && models.find(id) !== undefined,
       gateway,

@@ -16,6 +16,7 @@ import {
   type SearchPage,
   type MessagePart,
 } from "../core/storage.ts";
+import { raterOf } from "../core/raters.ts";
 import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
@@ -198,10 +199,13 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         "soon",
       );
     },
-    async rate(conversationId, messageId, { rater, rating }) {
+    async rate(conversationId, messageId, { personId, rating }) {
       const id = entryAt.messageId(conversationId, messageId);
       const position = await store.get<number>(id.space, id.key);
       if (position === undefined || position < 0) return "gone";
+      const rater = raterOf(messageId, personId);
+      // Before the rating: it must be found when the person is forgotten.
+      await store.write(indexAuthor(conversationId, personId), "soon");
       let outcome: RatingOutcome = "gone";
       await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
         const message = toMessage(slot);

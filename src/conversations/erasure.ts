@@ -1,12 +1,13 @@
 import type { Clock } from "../core/clock.ts";
 import type { LayerValues } from "../core/layered-settings.ts";
+import { raterOf, ratingBy } from "../core/raters.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import type {
-  StoredMessage,
-  Archive,
-  ConversationSettings,
-  ErasureReport,
-  RemovedMessages,
+import {
+  type StoredMessage,
+  type Archive,
+  type ConversationSettings,
+  type ErasureReport,
+  type RemovedMessages,
 } from "../core/storage.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
@@ -113,10 +114,28 @@ export function createErasure(options: ErasureOptions): Erasure {
     return { messages: selected.length, blobs: hashes.length, conversations: 0 };
   };
 
+  /** Takes a person's ratings from answers. */
+  const eraseRatings = async (
+    conversationId: string,
+    rated: ErasureScan["rated"],
+    authorId: string,
+  ): Promise<ErasureReport> => {
+    for (const { position, message } of rated)
+      await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
+        if ("forgotten" in slot || slot.id !== message.id) return undefined;
+        const { [raterOf(slot.id, authorId)]: _own, ...others } = slot.ratings ?? {};
+        const { ratings: _ratings, ...rest } = slot;
+        return Object.keys(others).length === 0 ? rest : { ...rest, ratings: others };
+      });
+    return rated.length === 0 ? nothing : { ...nothing, ratings: rated.length };
+  };
+
   const forgetIn = async (conversationId: string, authorId: string): Promise<ErasureReport> => {
-    const scan = await scanConversation(slots, conversationId, isBy(authorId));
+    const scan = await scanConversation(slots, conversationId, isBy(authorId), isRatedBy(authorId));
     if (scan.selected.length > 0 && !scan.othersWrote) return eraseConversation(conversationId);
-    const report = scan.selected.length === 0 ? nothing : await eraseMessages(conversationId, scan);
+    const ratings = await eraseRatings(conversationId, scan.rated, authorId);
+    const messages = scan.selected.length === 0 ? nothing : await eraseMessages(conversationId, scan);
+    const report = add(messages, ratings);
     await store.write(unindexAuthor(conversationId, authorId));
     // Another process may have stored a message of the author since the scan.
     if (await slots.isTaken(conversationId, scan.end))
@@ -125,13 +144,15 @@ export function createErasure(options: ErasureOptions): Erasure {
   };
 
   const countIn = async (conversationId: string, authorId: string): Promise<ErasureReport> => {
-    const { selected, hashes, othersWrote, messages } = await scanConversation(
+    const { selected, hashes, othersWrote, messages, rated } = await scanConversation(
       slots,
       conversationId,
       isBy(authorId),
+      isRatedBy(authorId),
     );
-    if (selected.length === 0) return nothing;
-    if (othersWrote) return { messages: selected.length, blobs: hashes.length, conversations: 0 };
+    const ratings = rated.length === 0 ? {} : { ratings: rated.length };
+    if (selected.length === 0) return { ...nothing, ...ratings };
+    if (othersWrote) return { messages: selected.length, blobs: hashes.length, conversations: 0, ...ratings };
     return { messages, blobs: (await blobHashes(store, conversationId)).length, conversations: 1 };
   };
 
@@ -274,13 +295,19 @@ function isBy(authorId: string): (message: StoredMessage) => boolean {
   return ({ author }) => author?.id === authorId;
 }
 
+function isRatedBy(authorId: string): (message: StoredMessage) => boolean {
+  return (message) => ratingBy(message, authorId) !== undefined;
+}
+
 function add(one: ErasureReport, other: ErasureReport): ErasureReport {
   const settings = (one.settings ?? 0) + (other.settings ?? 0);
+  const ratings = (one.ratings ?? 0) + (other.ratings ?? 0);
   return {
     messages: one.messages + other.messages,
     blobs: one.blobs + other.blobs,
     conversations: one.conversations + other.conversations,
     ...(settings === 0 ? {} : { settings }),
+    ...(ratings === 0 ? {} : { ratings }),
   };
 }
 
@@ -296,7 +323,9 @@ interface ErasureScan {
   /** Hashes of the blobs that only selected messages show. */
   readonly hashes: readonly string[];
   readonly isFirstSelected: boolean;
-  /** Remaining answers to selected questions that have earlier versions. */
+  /** Remaining answers that were looked for by their ratings. */
+  readonly rated: readonly Pick<SelectedMessage, "position" | "message">[];
+  /** Remaining answers to selected questions, which have earlier versions. */
   readonly outdated: readonly Pick<SelectedMessage, "position" | "message">[];
   /** Hashes of the blobs that only those versions and selected messages show. */
   readonly versionHashes: readonly string[];
@@ -320,12 +349,14 @@ async function scanConversation(
   slots: Slots,
   conversationId: string,
   isSelected: (message: StoredMessage) => boolean,
+  isRated: (message: StoredMessage) => boolean = () => false,
 ): Promise<ErasureScan> {
   const selected: SelectedMessage[] = [];
   const remainingBlobs = new Set<string>();
   /** Ids and turns of the selected questions, because answers name either. */
   const questions = new Set<string>();
   const outdated: { position: number; message: StoredMessage }[] = [];
+  const rated: { position: number; message: StoredMessage }[] = [];
   let previousId: string | undefined;
   let othersWrote = false;
   let messages = 0;
@@ -344,6 +375,7 @@ async function scanConversation(
       othersWrote ||= message.role === "user";
       const isOutdated = message.versions !== undefined && answersTo(message, questions);
       if (isOutdated) outdated.push({ position, message });
+      if (isRated(message)) rated.push({ position, message });
       for (const hash of hashesOf(isOutdated ? withoutVersions(message) : message)) remainingBlobs.add(hash);
       previousId = message.id;
     }
@@ -353,6 +385,7 @@ async function scanConversation(
   return {
     selected,
     outdated,
+    rated,
     versionHashes: [...versionHashes].filter((hash) => !remainingBlobs.has(hash)),
     messages,
     othersWrote,

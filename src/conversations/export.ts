@@ -7,6 +7,7 @@ import type {
   MessagePart,
   StoredMessage,
 } from "../core/storage.ts";
+import { toShownSources } from "../core/sources.ts";
 import { toCodeBlock } from "../support/markdown-fences.ts";
 import type { BlobStore } from "./blobs.ts";
 import { toConversationTitle } from "./conversation-index.ts";
@@ -107,10 +108,19 @@ function toSection(message: StoredMessage, names: ReadonlyMap<string, string>): 
   return [
     `## ${oneLine(who)}${context}, ${when} UTC`,
     ...parts,
+    ...toSourceList(message),
     ...notices.map((notice) => `> ${oneLine(notice)}`),
   ]
     .filter((each) => each !== "")
     .join("\n\n");
+}
+
+function toSourceList({ sources }: StoredMessage): string[] {
+  const lines = toShownSources(sources).map(
+    ({ number, url, label: words, host }) =>
+      `${number}. [${label(words)}](<${url}>)${host === undefined ? "" : ` (${label(host)})`}`,
+  );
+  return lines.length === 0 ? [] : [["Sources:", ...lines].join("\n")];
 }
 
 function toMarkdownPart(part: MessagePart, names: ReadonlyMap<string, string>): string {

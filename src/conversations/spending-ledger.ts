@@ -1,17 +1,12 @@
 import { randomUUID } from "node:crypto";
-import type {
-  SettledCall,
-  UsageQuery,
-  UsageRow,
-  BudgetScope,
-  Reservation,
-  SpendingLedger,
-} from "../core/spending.ts";
-import { addUtcDays, endOfUtcDay, toUtcDay } from "../support/clock.ts";
+import type { Rating } from "../core/storage.ts";
+import type { SettledCall, BudgetScope, Reservation, SpendingLedger } from "../core/spending.ts";
+import { endOfUtcDay, toUtcDay } from "../support/clock.ts";
 import type { IndexChange, PassedLimit, ScoreLimit } from "./backend.ts";
 import { type KeyValueStore, writeBatches } from "./key-value.ts";
 import { indexes } from "./store-keys.ts";
 import { createRecent } from "../support/recent.ts";
+import { membersOf, readUsage, toRatingMember, toUsageChanges } from "./usage-counts.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
@@ -77,10 +72,13 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
     const daysIndex = indexes.usageDaysOf(personId);
     const page = { order: "lowest-first", offset: 0, max: maxUsageDays * 2 } as const;
     for (const { member: day } of await store.readIndex(daysIndex, page)) {
-      const index = indexes.usage(day);
+      const [usage, ratings] = [indexes.usage(day), indexes.ratings(day)];
       await writeBatches(store, [
-        ...(await usageMembersOf(store, day, personId)).map(
-          (member) => ({ kind: "remove-member", index, member }) as const,
+        ...(await membersOf(store, usage, personId)).map(
+          (member) => ({ kind: "remove-member", index: usage, member }) as const,
+        ),
+        ...(await membersOf(store, ratings, personId)).map(
+          (member) => ({ kind: "remove-member", index: ratings, member }) as const,
         ),
         { kind: "remove-member", index: daysIndex, member: day },
       ]);
@@ -174,6 +172,22 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
           keepUntil(settled, (period + 2) * reserveTtlMs),
           ...(used === undefined ? [] : toListings(used, day, endOfUtcDay(day) + usageMs)),
         ],
+      });
+    },
+
+    async rate(labels, rating, now) {
+      const { day, personId } = labels;
+      const until = endOfUtcDay(day) + usageMs;
+      if (until <= now) return;
+      const index = indexes.ratings(day);
+      const other: Rating = rating === "good" ? "bad" : "good";
+      await count([], {
+        adds: [
+          { kind: "remove-member", index, member: toRatingMember(labels, other) },
+          { kind: "add-member", index, member: toRatingMember(labels, rating), score: 1 },
+          toUsageDay(personId, day),
+        ],
+        lists: [keepUntil(index, until), keepUntil(indexes.usageDaysOf(personId), until)],
       });
     },
 
@@ -274,17 +288,16 @@ function toCharges(used: SettledCall, day: string): IndexChange[] {
   return [
     ...scopes.map((scope): IndexChange => ({ kind: "add-score", index, member: toMember(scope), score })),
     ...toUsageChanges(used, day),
-    // It is always added, because `forgetPerson` may have removed it in some process.
-    {
-      kind: "add-member",
-      index: indexes.usageDaysOf(used.labels.personId),
-      member: day,
-      score: Date.parse(day),
-    },
+    // Always: `forgetPerson` may have removed it, here or in another process.
+    toUsageDay(used.labels.personId, day),
   ];
 }
 
-/** The changes that later remove the counts of a day. */
+function toUsageDay(personId: string, day: string): IndexChange {
+  return { kind: "add-member", index: indexes.usageDaysOf(personId), member: day, score: Date.parse(day) };
+}
+
+/** What has the counts of a day removed in time. */
 function toListings({ labels }: SettledCall, day: string, usageKeptUntil: number): Listing[] {
   return [
     keepUntil(indexes.spent(day), endOfUtcDay(day) + dayMs),
@@ -308,125 +321,4 @@ function untilRoom(turns: {
       ? (minuteMs * (previous - room)) / previous
       : minuteMs + (minuteMs * (current - max + 1)) / current;
   return Math.max(1, Math.ceil(untilMs) - pastMs);
-}
-
-/** How many days a query reads at most. */
-const maxDays = 400;
-/** How many counts of a day are read at most. */
-const maxCounts = 200_000;
-
-/** The measures of a row in whole numbers. Costs are billionths of a USD, audio is milliseconds. */
-const measures = [
-  "calls",
-  "promptTokens",
-  "completionTokens",
-  "images",
-  "audioMs",
-  "costNano",
-  "estimatedCalls",
-  "unpricedCalls",
-] as const;
-type Measure = (typeof measures)[number];
-
-/** Person, channel (or empty), model, operation and measure. */
-type UsageMember = readonly [string, string, string, UsageRow["operation"], Measure];
-
-/** The changes that add a call to its row of a day. A row has a member for each measure that is not 0. */
-function toUsageChanges({ labels, ...used }: SettledCall, day: string): IndexChange[] {
-  const { promptTokens = 0, completionTokens = 0, images = 0, audioSeconds = 0 } = used.amounts;
-  const counts: Record<Measure, number> = {
-    calls: 1,
-    promptTokens,
-    completionTokens,
-    images,
-    audioMs: audioSeconds * 1000,
-    costNano: (used.costUsd ?? 0) * 1e9,
-    estimatedCalls: used.isEstimated ? 1 : 0,
-    unpricedCalls: used.costUsd === undefined ? 1 : 0,
-  };
-  return measures.flatMap((measure): IndexChange[] => {
-    const score = toCount(counts[measure]);
-    const { personId, channel = "", model, operation } = labels;
-    const member = JSON.stringify([personId, channel, model, operation, measure] satisfies UsageMember);
-    return score === 0 ? [] : [{ kind: "add-score", index: indexes.usage(day), member, score }];
-  });
-}
-
-/** Amounts come from the gateway, and an impossible one must not spoil a sum. */
-function toCount(amount: number): number {
-  return Number.isFinite(amount) ? Math.min(Math.max(0, Math.round(amount)), 1e14) : 0;
-}
-
-/** Implements {@link SpendingLedger.usage}. */
-async function readUsage(
-  store: KeyValueStore,
-  { fromDay, toDay, personId }: UsageQuery,
-): Promise<readonly UsageRow[]> {
-  const days =
-    personId === undefined ? daysBetween(fromDay, toDay) : await daysOf(store, personId, { fromDay, toDay });
-  const rows = await Promise.all(days.map((day) => readDay(store, day)));
-  return rows.flat().filter((row) => personId === undefined || row.personId === personId);
-}
-
-/** The members of a day's index that hold a person's usage. */
-async function usageMembersOf(
-  store: KeyValueStore,
-  day: string,
-  personId: string,
-): Promise<readonly string[]> {
-  const counts = await readCounts(store, day);
-  return counts.filter(({ member }) => toLabels(member)?.[0] === personId).map(({ member }) => member);
-}
-
-function daysBetween(fromDay: string, toDay: string): string[] {
-  const days: string[] = [];
-  for (let day = toDay; day >= fromDay && days.length < maxDays; day = addUtcDays(day, -1)) days.unshift(day);
-  return days;
-}
-
-async function daysOf(
-  store: KeyValueStore,
-  personId: string,
-  { fromDay, toDay }: { readonly fromDay: string; readonly toDay: string },
-): Promise<string[]> {
-  const page = { order: "highest-first", offset: 0, max: maxDays * 2 } as const;
-  const days = await store.readIndex(indexes.usageDaysOf(personId), page);
-  return days.map(({ member }) => member).filter((day) => day >= fromDay && day <= toDay);
-}
-
-/** Everything is read in one page, because rising counts would move between pages. */
-function readCounts(store: KeyValueStore, day: string) {
-  return store.readIndex(indexes.usage(day), { order: "lowest-first", offset: 0, max: maxCounts });
-}
-
-async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {
-  const rows = new Map<string, { labels: UsageMember; counts: Partial<Record<Measure, number>> }>();
-  for (const { member, score } of await readCounts(store, day)) {
-    const labels = toLabels(member);
-    if (labels === undefined) continue;
-    const key = JSON.stringify(labels.slice(0, 4));
-    const row = rows.get(key) ?? { labels, counts: {} };
-    row.counts[labels[4]] = score;
-    rows.set(key, row);
-  }
-  return [...rows.values()].map(({ labels: [personId, channel, model, operation], counts }) => ({
-    day,
-    personId,
-    ...(channel === "" ? {} : { channel }),
-    model,
-    operation,
-    calls: counts.calls ?? 0,
-    promptTokens: counts.promptTokens ?? 0,
-    completionTokens: counts.completionTokens ?? 0,
-    images: counts.images ?? 0,
-    audioSeconds: (counts.audioMs ?? 0) / 1000,
-    costUsd: (counts.costNano ?? 0) / 1e9,
-    estimatedCalls: counts.estimatedCalls ?? 0,
-    unpricedCalls: counts.unpricedCalls ?? 0,
-  }));
-}
-
-function toLabels(member: string): UsageMember | undefined {
-  const parsed: unknown = JSON.parse(member);
-  return Array.isArray(parsed) && parsed.length === 5 ? (parsed as unknown as UsageMember) : undefined;
 }

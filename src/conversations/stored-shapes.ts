@@ -82,6 +82,7 @@ const isReceipt = fields({
   totalMs: isNumber,
 });
 
+const isSources = listOf(fields({ url: isText, title: optional(isText) }));
 const isPictures = listOf(fields({ conversationId: isText, messageId: isText, number: isNumber }));
 const isTombstone = fields({ forgotten: (value) => value === true, id: isText });
 const isMessage = fields({
@@ -99,9 +100,11 @@ const isMessage = fields({
   estimatedTokens: isNumber,
   outcome: optional(oneOf("complete", "interrupted", "failed")),
   failure: optional(isText),
+  sources: optional(isSources),
   notices: optional(listOf(isText)),
   model: optional(isText),
   usage: optional(isObject),
+  command: optional(isText),
   isCut: optional(isFlag),
   receipt: optional(isReceipt),
   ratings: optional(isObject),
@@ -111,6 +114,7 @@ const isMessage = fields({
       fields({
         parts: listOf(isPart),
         thoughts: optional(isText),
+        sources: optional(isSources),
         notices: optional(listOf(isText)),
         model: optional(isText),
         createdAt: isTime,

@@ -3,7 +3,7 @@ import type { Actor } from "./access.ts";
 import type { SettingFacts } from "./command-services.ts";
 import type { ReplyAddress, Attachment, EditedContent, IncomingEvent, Origin } from "./events.ts";
 import type { FormOffer } from "./forms.ts";
-import type { ModelOperation } from "./gateway.ts";
+import type { AnswerSource, ModelOperation } from "./gateway.ts";
 import type { Press, PressResult, ReplyAction } from "./press.ts";
 import type { RoomQuery, RoomReading } from "./room.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
@@ -27,10 +27,12 @@ export interface ReplyFile {
 }
 
 /** What is shown below a finished answer. */
-interface ReplyEnding {
-  /** Says in plain sentences without markup what was left out, cut or replaced. */
+export interface ReplyEnding {
+  /** What was left out, cut or replaced. Plain sentences without markup. */
   readonly notices?: readonly string[];
-  /** A button for something that cannot be undone. Its `confirm` press has this `key`. */
+  /** The pages that the answer rests on: shown numbered, without previews, each as its platform escapes it. */
+  readonly sources?: readonly AnswerSource[];
+  /** A button for something that cannot be undone: a `confirm` press has `key`. */
   readonly confirm?: ConfirmButton;
   /** The buttons below the answer, in order. */
   readonly actions?: readonly ReplyAction[];
@@ -63,7 +65,9 @@ export interface ReplyFailure {
   /** Says in one or two plain sentences what went wrong and what to do. */
   readonly text: string;
   readonly notices?: readonly string[];
-  /** If present, the platform shows a Retry button whose `retry` press has this key. */
+  /** As in {@link ReplyEnding}. */
+  readonly sources?: readonly AnswerSource[];
+  /** Present: the platform shows a Retry button for a `retry` press with this key. */
   readonly retryKey?: string;
   /** The turn will run again into this reply, so nothing is shown that cannot change then. Default false. */
   readonly isTemporary?: boolean;
@@ -289,10 +293,10 @@ export interface Receiver {
   /** The conversation of an event, or `undefined` if it was not accepted or was answered long ago. */
   conversationOf(key: string): Promise<string | undefined>;
   /**
-   * Handles a press of a button, menu or form by any person. The platform shows a result in words to this
-   * person only. Where {@link changesReply} is true, only one process may call it for a press.
-   * @throws ParleyError `access-denied`, `not-permitted`, `rate-limited`, `over-budget`, `store-unavailable`
-   * or `stopping`, whose words are for this person only
+   * A person used a button, a menu or a form, whoever asked the question. Show a result in words to this person alone.
+   * Where {@link isForOneProcess}, one process alone may call it for a press.
+   * @throws ParleyError, whose words are for this person alone: `access-denied`, `not-permitted`, `rate-limited`,
+   *   `over-budget`, `store-unavailable`, `stopping`
    */
   press(press: Press, by: Actor): Promise<PressResult>;
   /**

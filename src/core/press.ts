@@ -1,7 +1,6 @@
-import { currentLanguage, translateDeclared } from "../words/translate.ts";
 import type { CommandCall } from "./events.ts";
 import type { Form } from "./forms.ts";
-import type { ModelOperation } from "./gateway.ts";
+import type { AnswerSource, ModelOperation } from "./gateway.ts";
 import type { StoredMessage } from "./storage.ts";
 
 /** What is known of a stored answer when its buttons are chosen. */
@@ -25,7 +24,9 @@ interface ButtonDeclaration {
    * submitted. It is absent if the press only shows something or opens a form or a call.
    */
   readonly changesReply?: "at-once" | "by-form";
-  /** Its key names the attempt, so that the button does nothing below an answer that was replaced. */
+  /** A press is written to the store: one process alone does it, and takes the time that it needs. */
+  readonly isStored?: true;
+  /** Its key names the attempt that it stands below, so that it does nothing below an answer that was replaced. */
   readonly namesAttempt?: true;
 }
 
@@ -64,6 +65,9 @@ export const replyButtons = {
   },
   /** Shows how the answer was made, only to the person who presses it. */
   details: { label: "Details", isOffered: () => true },
+  /** Rates the answer. One rating of each person and answer counts, the last one. */
+  good: { label: "Good answer", isOffered: () => true, isStored: true, namesAttempt: true },
+  bad: { label: "Bad answer", isOffered: () => true, isStored: true, namesAttempt: true },
 } as const satisfies Readonly<Record<string, ButtonDeclaration>>;
 
 export type ReplyActionKind = keyof typeof replyButtons;
@@ -76,14 +80,12 @@ export interface ReplyAction {
 }
 
 /**
- * What people can press besides {@link replyButtons}:
- * - `retry` runs a failed or sealed turn again into the same reply, for anybody who presses it.
- * - `confirm` runs a command that asked for confirmation as confirmed, into the same reply, for its caller
- *   only.
- * - `good` and `bad` rate the answer whose `details` button has the key. The last rating of a person counts.
- * - `settings` opens or submits the form of a {@link FormOffer}.
+ * What a person can use besides {@link replyButtons}:
+ * - `retry`: a failed or sealed turn runs again into the same reply, also for another person than its author.
+ * - `confirm`: a command that asked for confirmation runs as confirmed, into the same reply, for its caller alone.
+ * - `settings`: the form of a {@link FormOffer}, opened or submitted.
  */
-type OtherPressKind = "retry" | "confirm" | "good" | "bad" | "settings";
+type OtherPressKind = "retry" | "confirm" | "settings";
 
 export type PressKind = ReplyActionKind | OtherPressKind;
 
@@ -100,15 +102,15 @@ export interface Press {
 
 /**
  * The result of {@link Receiver.press}.
- * - `told`: Markdown that only this person sees.
- * - `done`: people see it in a reply, and the person is told nothing more.
- * - `gone`: what the press refers to is no longer stored ({@link goneNotice}).
- * - `form`: the form opens for the person. Submitting it is a press of the same kind and key with its values.
- * - `problems`: a sentence for each wrong field of the submitted values. Nothing is changed.
- * - `call`: the platform gives the call a new reply and passes it to {@link Receiver.receive}.
+ * - `told`: Markdown for the person alone, with sources as in {@link ReplyEnding} below it.
+ * - `done`: people see it in the reply, or in another one; the person is told nothing more.
+ * - `gone`: what it is for is no longer stored ({@link goneNotice}).
+ * - `form`: it is opened for the person; what is submitted is a press of the same kind and key with its values.
+ * - `problems`: what is wrong with submitted values, a sentence for each field. Nothing is changed.
+ * - `call`: the platform makes it a call of its own, with a new reply, and passes it to {@link Receiver.receive}.
  */
 export type PressResult =
-  | { readonly kind: "told"; readonly markdown: string }
+  | { readonly kind: "told"; readonly markdown: string; readonly sources?: readonly AnswerSource[] }
   | { readonly kind: "done" }
   | { readonly kind: "gone" }
   | { readonly kind: "form"; readonly form: Form }
@@ -131,13 +133,14 @@ export function isReplyActionKind(word: string): word is ReplyActionKind {
 }
 
 /**
- * Whether a press changes the reply, so that only one process may handle it. Other presses only show
- * something or open a form or a call, which every process may do.
+ * Whether one process alone must do a press: it changes the reply, or is written to the store. Others only tell, or open
+ * a form or a call, and every process may do them.
  */
-export function changesReply({ kind, values }: Press): boolean {
+export function isForOneProcess({ kind, values }: Press): boolean {
   if (kind === "retry" || kind === "confirm") return true;
   if (!isReplyActionKind(kind)) return false;
-  return declarationOf(kind).changesReply === (values === undefined ? "at-once" : "by-form");
+  const { changesReply, isStored } = declarationOf(kind);
+  return isStored === true || changesReply === (values === undefined ? "at-once" : "by-form");
 }
 
 /** The Stop button of a reply that grows. @param turnKey key of the first event that it answers */
@@ -197,9 +200,4 @@ export function changedTurnOf({ kind, key }: Press): string | undefined {
   if (!isReplyActionKind(kind) || kind === "stop" || declarationOf(kind).changesReply === undefined)
     return undefined;
   return /^(.+)\/answer$/.exec(parseActionKey(key)?.messageId ?? "")?.[1];
-}
-
-/** The label of a button below an answer, in the person's language. Other programs rely on the English. */
-export function actionLabel(kind: ReplyActionKind): string {
-  return translateDeclared(currentLanguage(), `button.${kind}`, replyButtons[kind].label);
 }

@@ -1,5 +1,6 @@
 import type { Asker } from "./access.ts";
 import type { ModelOperation, BilledAmounts } from "./gateway.ts";
+import type { Rating } from "./storage.ts";
 
 /**
  * The scope of a budget. `person` has an `Author.id`. `place` has a term of an {@link Origin}, its `server`
@@ -40,7 +41,20 @@ export interface CallLabels {
   readonly operation: ModelOperation;
 }
 
-/** Usage of one person in one channel with one model and operation on one day. */
+/** Whose rating of whose answer it is. */
+export interface RatingLabels extends CallLabels {
+  /** The command that was answered. Absent: messages were. */
+  readonly command?: string | undefined;
+  /** Names the answer and its attempt: one rating of each person counts. */
+  readonly answer: string;
+  /** `YYYY-MM-DD`, UTC: when it was answered. */
+  readonly day: string;
+}
+
+/**
+ * Usage of one person in one channel with one model and operation on one day. Ratings that the person gave are rows of
+ * their own, without calls, on the day of the answer.
+ */
 export interface UsageRow extends CallLabels, Required<BilledAmounts> {
   /** The UTC day as `YYYY-MM-DD`. */
   readonly day: string;
@@ -51,6 +65,10 @@ export interface UsageRow extends CallLabels, Required<BilledAmounts> {
   readonly estimatedCalls: number;
   /** The number of calls whose model has no known price. They are not part of `costUsd`. */
   readonly unpricedCalls: number;
+  /** Of rated answers, the command that was answered. Absent: messages were, or the row has calls. */
+  readonly command?: string;
+  readonly goodRatings: number;
+  readonly badRatings: number;
 }
 
 /** An amount that is reserved for one call. */
@@ -121,9 +139,11 @@ export interface SpendingLedger {
   ): Promise<Reservation | SpentBudget>;
   /** Frees the reserve and counts what was used, or nothing for `undefined`. Repeating it changes nothing. */
   settle(reservation: Reservation, used: SettledCall | undefined, now: number): Promise<void>;
+  /** Counts a person's rating of an answer in the place of an earlier one. Repeating it changes nothing. */
+  rate(labels: RatingLabels, rating: Rating, now: number): Promise<void>;
   /** What a scope has spent on the day of `now`, without reserves. */
   spentUsd(scope: BudgetScope, now: number): Promise<number>;
-  /** Unordered usage by day, person, channel, model and operation, for 400 days or a shorter retention. */
+  /** Usage by day, person, channel, model, operation and rated command, in any order. Kept for 400 days, or the retention if shorter. */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   /** Erases a person's rows. What the person spent today still counts against today's budgets. */
   forgetPerson(personId: string): Promise<void>;

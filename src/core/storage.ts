@@ -1,5 +1,5 @@
 import type { Author, Json, PictureRef } from "./events.ts";
-import type { Usage } from "./gateway.ts";
+import type { AnswerSource, Usage } from "./gateway.ts";
 import type { LayerValues } from "./layered-settings.ts";
 import type { Receipt } from "./receipt.ts";
 import type { RoomState } from "./room.ts";
@@ -61,11 +61,15 @@ export interface StoredMessage {
   readonly outcome?: "complete" | "interrupted" | "failed";
   /** Says in words for people why it failed or was interrupted. */
   readonly failure?: string;
-  /** Says in words for people what was left out, cut or replaced. */
+  /** Assistant only: the pages that it rests on, as the gateway has named them. Never sent to a model. */
+  readonly sources?: readonly AnswerSource[];
+  /** What was left out, cut or replaced, in words for people. */
   readonly notices?: readonly string[];
   readonly model?: string;
   readonly usage?: Usage;
-  /** Assistant only: whether it was cut at its length limit or broke off, so that it can be continued. */
+  /** Assistant only: the name of the command that it answers. Absent: it answers messages. */
+  readonly command?: string;
+  /** Assistant only: the model ended it at its length limit, or it broke off; it can be continued. */
   readonly isCut?: boolean;
   /** Assistant only: how the answer was made. */
   readonly receipt?: Receipt;
@@ -84,7 +88,7 @@ export interface StoredMessage {
 /** An answer that another one has replaced. */
 export interface AnswerVersion extends Pick<
   StoredMessage,
-  "parts" | "thoughts" | "notices" | "model" | "createdAt"
+  "parts" | "thoughts" | "sources" | "notices" | "model" | "createdAt"
 > {}
 
 /** A conversation in a list. */
@@ -165,7 +169,10 @@ export interface Conversations {
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;
   /** Changes {@link StoredMessage.shownAs} of a message if it is still stored. */
   setShownAs(conversationId: string, messageId: string, keys: readonly string[]): Promise<void>;
-  /** Changes a person's rating of an answer if it is still stored. It is durable when this resolves. */
+  /**
+   * Changes one person's rating of an answer that is still stored; durable when it resolves. `forgetAuthor` erases it
+   * with what the person wrote.
+   */
   rate(conversationId: string, messageId: string, rated: PersonRating): Promise<RatingOutcome>;
   /** Whether the conversation has messages or settings. */
   exists(conversationId: string): Promise<boolean>;
@@ -202,6 +209,8 @@ export interface ErasureReport {
   readonly conversations: number;
   /** The number of settings that the person made for themselves. Default 0. */
   readonly settings?: number;
+  /** The person's ratings of answers that stay. Default 0. */
+  readonly ratings?: number;
 }
 
 /** Which messages of a conversation are to be erased. */
@@ -218,9 +227,9 @@ export interface Archive {
   /** Exports `conversation.md`, `conversation.json`, pictures and voice notes of a conversation. */
   exportConversation(conversationId: string): Promise<ConversationExport>;
   /**
-   * Erases what an author wrote, in one conversation or in all for `undefined`, with the files that no other
-   * message shows. Answers to others stay. A conversation in which nobody else wrote is erased as a whole.
-   * Erasing all also erases the author's own settings.
+   * Erases what one author wrote, in one conversation or (`undefined`) in all, with the files that no other message
+   * shows, and the author's ratings of answers. Answers to others stay; a conversation in which nobody else wrote is erased as a whole. From all: also
+   * what the author set for themselves.
    */
   forgetAuthor(conversationId: string | undefined, authorId: string): Promise<ErasureReport>;
   /** Counts what `forgetAuthor` would erase. */
@@ -358,9 +367,10 @@ export type Rating = "good" | "bad";
 /** Each person's rating of an answer, by an opaque name that differs for each answer. */
 type Ratings = Readonly<Record<string, Rating>>;
 
-/** A single rating of {@link Ratings}. */
+/** What one person thinks of an answer. */
 interface PersonRating {
-  readonly rater: string;
+  /** `Author.id` */
+  readonly personId: string;
   readonly rating: Rating;
 }
 
@@ -406,7 +416,7 @@ export function boundVersions(versions: readonly AnswerVersion[]): readonly Answ
 
 /** Makes a version of an answer, or none if the answer shows nothing. */
 export function toVersions(answer: StoredMessage): readonly AnswerVersion[] {
-  const { parts, thoughts, model, createdAt, failure } = answer;
+  const { parts, thoughts, sources, model, createdAt, failure } = answer;
   if (!parts.some((part) => part.kind === "image" || ("text" in part && part.text.trim() !== ""))) return [];
   const notices = [...(answer.notices ?? []), ...(failure === undefined ? [] : [failure])];
   return [
@@ -414,6 +424,7 @@ export function toVersions(answer: StoredMessage): readonly AnswerVersion[] {
       parts,
       createdAt,
       ...(thoughts === undefined ? {} : { thoughts }),
+      ...(sources === undefined ? {} : { sources }),
       ...(notices.length === 0 ? {} : { notices }),
       ...(model === undefined ? {} : { model }),
     },

@@ -11,6 +11,8 @@ export type UsageSum = Pick<
   | "costUsd"
   | "estimatedCalls"
   | "unpricedCalls"
+  | "goodRatings"
+  | "badRatings"
 >;
 
 /** The dimensions by which usage can be grouped. */
@@ -31,6 +33,8 @@ const nothing: UsageSum = {
   costUsd: 0,
   estimatedCalls: 0,
   unpricedCalls: 0,
+  goodRatings: 0,
+  badRatings: 0,
 };
 
 /** Adds up rows or groups. */
@@ -74,5 +78,7 @@ function add(a: UsageSum, b: UsageSum): UsageSum {
     costUsd: a.costUsd + b.costUsd,
     estimatedCalls: a.estimatedCalls + b.estimatedCalls,
     unpricedCalls: a.unpricedCalls + b.unpricedCalls,
+    goodRatings: a.goodRatings + b.goodRatings,
+    badRatings: a.badRatings + b.badRatings,
   };
 }

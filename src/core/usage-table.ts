@@ -121,6 +121,9 @@ const header = [
   "cost_usd",
   "estimated_calls",
   "unpriced_calls",
+  "command",
+  "good_ratings",
+  "bad_ratings",
 ];
 
 /**
@@ -146,6 +149,9 @@ export function toUsageCsv(rows: readonly UsageRow[], names: ReadonlyMap<string,
       row.costUsd,
       row.estimatedCalls,
       row.unpricedCalls,
+      row.command ?? "",
+      row.goodRatings,
+      row.badRatings,
     ].map(toCell),
   );
   return `\uFEFF${[header, ...lines].map((cells) => `${cells.join(",")}\r\n`).join("")}`;

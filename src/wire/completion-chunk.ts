@@ -1,4 +1,5 @@
 import type { AnswerSource, FinishReason } from "../core/gateway.ts";
+import { maxSources, toSource } from "../core/sources.ts";
 import { isFields, type ErrorInfo, readError } from "./failures.ts";
 
 /** Token counts and cost as the gateway sent them. */
@@ -261,16 +262,13 @@ function toAmount(value: unknown, max: number): number | undefined {
   return typeof value === "number" && value >= 0 && value <= max ? value : undefined;
 }
 
-const maxSources = 10;
-/** The most items of each list in a chunk. */
+/** Of each list in a chunk. */
 const maxItems = 50;
-const maxUrlChars = 2048;
-const maxTitleChars = 200;
 
 /**
- * Adds the sources that a chunk names: OpenAI's `annotations` of its choice, and Perplexity's `citations` and
- * `search_results` beside them, which are repeated in each chunk. It adds only http(s) addresses, each once,
- * and at most ten. A title that comes later is added to its source.
+ * Adds the sources that a chunk names: OpenAI's `annotations` of its choice, Perplexity's `citations` and
+ * `search_results` beside them, which are repeated in each chunk. Each address once, at most ten. A title that comes later
+ * is added to its source.
  */
 function addSources(sources: Map<string, AnswerSource>, chunk: Fields, choices: readonly Fields[]): void {
   for (const choice of choices)
@@ -294,11 +292,9 @@ function citationOf(annotation: unknown): unknown {
 
 function add(sources: Map<string, AnswerSource>, item: unknown): void {
   const [address, name] = isFields(item) ? [item["url"], item["title"]] : [item, undefined];
-  if (typeof address !== "string" || address.length > maxUrlChars || !/^https?:/i.test(address)) return;
-  const url = URL.parse(address)?.href;
-  if (url === undefined || url.length > maxUrlChars) return;
-  const known = sources.get(url);
+  const source = toSource(address, name);
+  if (source === undefined) return;
+  const known = sources.get(source.url);
   if (known === undefined ? sources.size >= maxSources : known.title !== undefined) return;
-  const title = typeof name === "string" ? name.replaceAll(/\s+/g, " ").trim().slice(0, maxTitleChars) : "";
-  sources.set(url, { url, ...(title !== "" && { title }) });
+  sources.set(source.url, source);
 }

@@ -1,5 +1,6 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, it } from "vitest";
+import { ratingBy } from "../../src/core/raters.ts";
 import { maxRatings, type StoredMessage } from "../../src/core/storage.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 import { freshId, messageOf } from "../support/store-samples.ts";
@@ -306,9 +307,11 @@ describeStores("settings and conversations", (current) => {
   });
 
   describe("ratings", () => {
-    const rate = (rater: string, rating: "good" | "bad", id = answer.id) =>
-      store.conversations.rate("test:1", id, { rater, rating });
+    const rate = (personId: string, rating: "good" | "bad", id = answer.id) =>
+      store.conversations.rate("test:1", id, { personId, rating });
     const ratings = async () => (await store.conversations.find("test:1", answer.id))?.ratings;
+    const ratingOf = async (personId: string) =>
+      ratingBy((await store.conversations.find("test:1", answer.id))!, personId);
 
     it("of several people at once are all kept, one of each, also after a restart", async () => {
       await store.conversations.append("test:1", answer);
@@ -316,7 +319,13 @@ describeStores("settings and conversations", (current) => {
       expect(await rate("bob", "good")).toBe("unchanged");
       expect(await rate("bob", "bad")).toBe("rated");
       store = await current().reopen();
-      expect(await ratings()).toEqual({ ann: "good", bob: "bad", cleo: "good" });
+      expect(await Promise.all(["ann", "bob", "cleo", "dan"].map(ratingOf))).toEqual([
+        "good",
+        "bad",
+        "good",
+        undefined,
+      ]);
+      expect(JSON.stringify(await ratings())).not.toMatch(/ann|bob|cleo/);
     });
 
     it("are bounded, and those that are there can still be changed", async () => {
@@ -325,6 +334,30 @@ describeStores("settings and conversations", (current) => {
       expect(await rate("one-more", "good")).toBe("unchanged");
       expect(await rate("r0", "bad")).toBe("rated");
       expect(Object.keys((await ratings()) ?? {})).toHaveLength(maxRatings);
+    });
+
+    it("are forgotten with the person, who may have written nothing; those of others stay", async () => {
+      const { conversations, erasure } = store;
+      await conversations.append("test:1", { ...answer, id: "t1/user", role: "user", author: bob });
+      await conversations.append("test:1", answer);
+      await conversations.append("test:2", answer);
+      await rate("ann", "good");
+      await rate(bob.id, "bad");
+      await conversations.rate("test:2", answer.id, { personId: "ann", rating: "bad" });
+      const one = { messages: 0, blobs: 0, conversations: 0, ratings: 1 };
+      expect(await erasure.countAuthor("test:1", "ann")).toEqual(one);
+      expect(await erasure.countAuthor(undefined, "ann")).toEqual({ ...one, ratings: 2 });
+      expect(await erasure.forgetAuthor("test:1", "ann")).toEqual(one);
+      expect(await ratingOf("ann")).toBeUndefined();
+      expect(await ratingOf(bob.id)).toBe("bad");
+      expect(await erasure.forgetAuthor(undefined, "ann")).toEqual(one);
+      expect(await conversations.find("test:2", answer.id)).toEqual(answer);
+      expect(await erasure.countAuthor(undefined, "ann")).toMatchObject({ messages: 0 });
+      expect(await erasure.forgetAuthor(undefined, "ann")).toEqual({
+        messages: 0,
+        blobs: 0,
+        conversations: 0,
+      });
     });
 
     it("are gone with the answer, of another attempt too, and questions have none", async () => {
@@ -340,6 +373,8 @@ describeStores("settings and conversations", (current) => {
     });
   });
 });
+
+const bob = { id: "bob", name: "Bob" };
 
 const answer: StoredMessage = {
   id: "t1/assistant/1",

@@ -45,7 +45,7 @@ export async function startDiscordSurface(options: SurfaceOptions = {}): Promise
       world.channels.get(place.id)?.messages.find(({ id }) => id === message.id) ?? {};
     const lines = message.text.split("\n");
     const isSmall = (line: string) => line.startsWith("-# ");
-    const buttons = message.buttons.map(({ label }) => label);
+    const buttons = message.buttons.filter((button) => !isRating(button)).map(({ label }) => label);
     return {
       id: message.id,
       place,
@@ -55,6 +55,7 @@ export async function startDiscordSurface(options: SurfaceOptions = {}): Promise
         .map((line) => line.slice(3))
         .join("\n"),
       buttons: [...buttons, ...choicesOf(components ?? [])],
+      canBeRated: message.buttons.filter(isRating).length === 2,
       onlyFor: ephemeralTo === undefined ? undefined : (world.users.get(ephemeralTo)?.globalName ?? "?"),
       files: message.files,
       pings: message.pings.length > 0,
@@ -122,6 +123,13 @@ export async function startDiscordSurface(options: SurfaceOptions = {}): Promise
           isButton === false
             ? person.selects(label, shown, { channel: shown.place })
             : person.clicks(label, shown, { channel: shown.place });
+      },
+      async rates(rating, shown) {
+        const button = handleOf(shown.place)
+          .fromBot()
+          .find(({ id }) => id === shown.id)
+          ?.buttons.find(({ customId }) => customId.startsWith(`act:${rating}:`));
+        person.clicks(button!.label, shown, { channel: shown.place });
       },
       async form() {
         const modal = await until(() => last?.interaction.modal);
@@ -221,7 +229,11 @@ export async function startDiscordSurface(options: SurfaceOptions = {}): Promise
   return surface;
 }
 
-/** Returns all that can be read in a message. */
+function isRating({ customId }: { readonly customId: string }): boolean {
+  return /^act:(?:good|bad):/.test(customId);
+}
+
+/** All that can be read in a message. */
 function toWords({ text, smallPrint }: Shown): string {
   return `${text}\n${smallPrint}`;
 }

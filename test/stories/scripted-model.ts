@@ -31,7 +31,9 @@ export interface ListedModel {
 export interface ScriptedModel {
   /** Sets the next answers; the last one repeats. The default is "I heard: " and the last message. */
   answers(...texts: string[]): void;
-  /** Sets the transcript of every later recording. The default is "the words of the note". */
+  /** From now on answers name these as their sources, whatever they are. */
+  cites(...sources: readonly unknown[]): void;
+  /** What every recording is transcribed to from now on. Default: "the words of the note". */
   hears(text: string, how?: { readonly takesMs?: number }): void;
   /** With `false`, the gateway drops every connection until this is called with `true`. */
   setGatewayUp(isUp: boolean): void;
@@ -84,6 +86,7 @@ export async function createModelScript(
     unanswered: undefined as string | undefined,
     heard: { text: "the words of the note", takesMs: 0 },
     answers: [] as string[],
+    sources: [] as readonly unknown[],
   });
   let script = fresh();
   let first = 0;
@@ -109,7 +112,8 @@ export async function createModelScript(
     if (unanswered !== undefined && said.includes(unanswered)) return { body: ": wait\n\n", after: "hang" };
     if (script.stalledText !== undefined) return toStream(script.stalledText, { isWhole: false });
     const next = answers.length > 1 ? answers.shift() : answers[0];
-    return toStream(next ?? `I heard: ${said}`, { finish: script.isCut ? "length" : "stop" });
+    const { sources } = script;
+    return toStream(next ?? `I heard: ${said}`, { finish: script.isCut ? "length" : "stop", sources });
   }
 
   const requestsTo = (path: string) =>
@@ -121,6 +125,7 @@ export async function createModelScript(
 
   return {
     answers: (...texts) => void (script.answers = texts),
+    cites: (...sources) => void (script.sources = sources),
     hears: (text, { takesMs = 0 } = {}) => void (script.heard = { text, takesMs }),
     setGatewayUp: (isUp) => void (script.isUp = isUp),
     setRefusing: (isRefusing) => void (script.isRefusing = isRefusing),
@@ -180,12 +185,18 @@ function slowly(body: unknown, ms: number): ScriptedAnswer {
   return ms === 0 ? whole : { ...whole, body: `\n\n${String(whole.body)}`, eventEveryMs: ms };
 }
 
-/** Makes a stream whose deltas carry some words each. */
-function toStream(text: string, { isWhole = true, finish = "stop" } = {}): ScriptedAnswer {
+/** An answer as deltas of some words each. */
+function toStream(
+  text: string,
+  { isWhole = true, finish = "stop", sources = [] as readonly unknown[] } = {},
+): ScriptedAnswer {
   const pieces = text.match(/[\s\S]{1,200}/g) ?? [];
   const chunks = [
     ...pieces.map((content) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] })),
-    { choices: [{ index: 0, delta: {}, finish_reason: finish }] },
+    {
+      choices: [{ index: 0, delta: {}, finish_reason: finish }],
+      ...(sources.length === 0 ? {} : { search_results: sources }),
+    },
     { choices: [], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } },
   ];
   const lines = chunks.map(

@@ -63,6 +63,7 @@ export async function startSlackSurface(
       text: message.smallPrint === "" ? message.text : withoutEnd(message.text, message.smallPrint),
       smallPrint: message.smallPrint,
       buttons: [...message.buttons, ...message.choices].map(({ label }) => label),
+      canBeRated: message.feedback !== undefined,
       onlyFor: message.onlyFor,
       files: message.files,
       pings: message.pings.length > 0,
@@ -138,6 +139,13 @@ export async function startSlackSurface(
         await (isChoice
           ? person.chooses(message, label, { channel: where.channel })
           : person.clicks(message, label, { channel: where.channel }));
+      },
+      async rates(rating, { id, place }) {
+        const { channel } = whereOf(place);
+        const message = slackOf()
+          .transcriptOf(channel)
+          .find(({ ts }) => ts === id)!;
+        await person.rates(message, rating, { channel });
       },
       async form() {
         const modal = await slackOf().waitFor("the form", () => person.modal());

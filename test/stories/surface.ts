@@ -32,7 +32,10 @@ export interface Shown {
   readonly text: string;
   /** The lines below the text in small print. */
   readonly smallPrint: string;
+  /** Without those that rate the answer. */
   readonly buttons: readonly string[];
+  /** Whether it can be rated. */
+  readonly canBeRated: boolean;
   /** The name of the only person who sees it. */
   readonly onlyFor: string | undefined;
   readonly files: readonly {
@@ -92,7 +95,9 @@ export interface Somebody {
   usesOn(label: string, said: Said): Promise<void>;
   /** Presses a button, or chooses what has this label in a message's select. */
   presses(label: string, shown: Shown): Promise<void>;
-  /** Resolves to the form that opened after the last command or press. */
+  /** Presses the button that rates an answer. */
+  rates(rating: "good" | "bad", shown: Shown): Promise<void>;
+  /** The form that opened after the last command or press. */
   form(): Promise<SeenInput[]>;
   /** Fills in the form and submits it. Choices are given by their label. */
   submits(values: Readonly<Record<string, string>>): Promise<void>;

@@ -3,6 +3,7 @@ import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
 import type { FormOffer } from "../../src/core/forms.ts";
 import type {
+  AnswerSource,
   ChatEvent,
   ChatRequest,
   Gateway,
@@ -30,6 +31,7 @@ export interface SeenReply {
   readonly statuses: string[];
   readonly files: ReplyFile[];
   notices: readonly string[];
+  sources?: readonly AnswerSource[] | undefined;
   confirm?: ConfirmButton | undefined;
   actions: readonly ReplyAction[];
   forms?: readonly FormOffer[] | undefined;
@@ -121,6 +123,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         },
         finish: (ending) => {
           reply.notices = ending?.notices ?? [];
+          reply.sources = ending?.sources;
           reply.confirm = ending?.confirm;
           reply.actions = ending?.actions ?? [];
           reply.forms = ending?.forms;
@@ -130,6 +133,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
         fail: (failure) => {
           reply.failure = failure;
           reply.notices = failure.notices ?? [];
+          reply.sources = failure.sources;
           reply.state = "failed";
           return Promise.resolve();
         },

@@ -194,7 +194,8 @@ const parsers: readonly Parser[] = [
   },
   {
     name: "planEnding",
-    parse: (text) => planEnding(text, { state: "finished" }, { ...plain, maxMessages: 5 }),
+    parse: (text) =>
+      planEnding(text, { state: "finished" }, { ...plain, lengthOfSource: () => 1, maxMessages: 5 }),
     maxChars: answerChars,
   },
   {

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { Actor, Asker, Access } from "../../core/access.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { Inbox } from "../../core/inbox.ts";
@@ -11,6 +10,7 @@ import {
   type PressKind,
   type PressResult,
 } from "../../core/press.ts";
+import type { SpendingLedger } from "../../core/spending.ts";
 import type { Claims, Conversations, Rating, StoredMessage } from "../../core/storage.ts";
 import type { Meter } from "../../core/telemetry.ts";
 import { toLanguage } from "../../words/languages.ts";
@@ -30,6 +30,7 @@ import {
   type OtherModelsOptions,
 } from "./answer-anew.ts";
 import { toDetails, type NamedFile } from "./details.ts";
+import { toUtcDay } from "../../support/clock.ts";
 import { createRecent } from "../../support/recent.ts";
 import type { Form } from "../../core/forms.ts";
 import type { PictureRef } from "../../core/events.ts";
@@ -75,9 +76,13 @@ export function createPress(options: PressOptions): Receiver["press"] {
       .map((part) => ({ name: part.name, ...(part.kind === "unread" ? { unread: part.reason } : {}) }));
   }
 
-  async function detailsOf(conversationId: string, { receipt }: StoredMessage): Promise<PressResult> {
+  async function detailsOf(
+    conversationId: string,
+    { receipt, sources }: StoredMessage,
+  ): Promise<PressResult> {
     if (receipt === undefined) return { kind: "gone" };
-    return { kind: "told", markdown: toDetails(receipt, await filesOf(conversationId, receipt)) };
+    const markdown = toDetails(receipt, await filesOf(conversationId, receipt));
+    return { kind: "told", markdown, ...(sources === undefined ? {} : { sources }) };
   }
 
   async function stop({ key }: Press, by: Actor): Promise<PressResult> {
@@ -202,33 +207,43 @@ async function findAnswer(
 /** The options of {@link createRateAnswer}. */
 interface RateAnswerOptions {
   readonly conversations: Pick<Conversations, "rate">;
+  readonly ledger: Pick<SpendingLedger, "rate">;
   readonly meter: Pick<Meter, "rated">;
+  /** Unix milliseconds. */
+  readonly now: () => number;
 }
 
-/** Returns a function that stores a person's rating of an answer. */
-function createRateAnswer({ conversations, meter }: RateAnswerOptions) {
-  return async ({ conversationId, message }: Answer, rating: Rating, by: Actor): Promise<PressResult> => {
-    const outcome = await conversations.rate(conversationId, message.id, {
-      rater: raterOf(by, message.id),
-      rating,
-    });
+/** Returns a function that keeps a person's rating of an answer, and counts it by model and command. */
+function createRateAnswer({ conversations, ledger, meter, now }: RateAnswerOptions) {
+  return async (
+    answer: Answer,
+    rating: Rating,
+    { platform, author, origin }: Actor,
+  ): Promise<PressResult> => {
+    const { conversationId, message, attempt } = answer;
+    // The button of an answer that was replaced must not rate the one in its place.
+    if (attempt !== undefined && attempt !== (message.attempt ?? 1)) return { kind: "gone" };
+    const outcome = await conversations.rate(conversationId, message.id, { personId: author.id, rating });
     if (outcome === "gone") return { kind: "gone" };
-    if (outcome === "rated") meter.rated({ platform: by.platform, rating, model: modelOf(message) });
+    const last = message.receipt?.calls.at(-1);
+    const model = last?.model ?? last?.asked ?? "";
+    // Also where it is stored already: the process may have ended before it was counted.
+    const labels = {
+      personId: author.id,
+      channel: origin?.channel,
+      model,
+      operation: last?.operation ?? "chat",
+      command: message.command,
+      answer: `${message.id} ${message.attempt ?? 1}`,
+      day: toUtcDay(message.createdAt),
+    } as const;
+    await ledger.rate(labels, rating, now());
+    if (outcome === "rated") meter.rated({ platform, rating, model });
     return { kind: "told", markdown: translate("press.rated") };
   };
 }
 
-/** A name for the rater that does not reveal the person in the stored answer. */
-function raterOf({ author }: Actor, messageId: string): string {
-  return createHash("sha256").update(`${messageId}\n${author.id}`).digest("base64url").slice(0, 16);
-}
-
-function modelOf(message: StoredMessage): string {
-  const last = message.receipt?.calls.at(-1);
-  return last?.model ?? last?.asked ?? "";
-}
-
-/** Two presses of a button by one person within so many milliseconds are a double click. */
+/** Two uses of a button by one person within so many milliseconds are a double click. */
 const doubleClickMs = 1000;
 const maxRemembered = 1000;
 

@@ -74,6 +74,7 @@ export function toResult(
     createdAt: dependencies.now(),
     estimatedTokens: estimatePartsTokens(result.parts),
     outcome,
+    command: run.call.name,
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(receipt === undefined ? {} : { receipt }),
     ...result,

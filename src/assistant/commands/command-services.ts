@@ -15,14 +15,13 @@ import { historyWithheld } from "../access/access.ts";
 import { collectAnswer } from "../turn/stream-answer.ts";
 import { quote, attachTranscripts, toShownTranscript } from "../turn/transcribe-recording.ts";
 import { readRoom } from "../turn/read-room.ts";
-import { changeRoomState, voicesIn, withFixedWords, messageIds } from "../turn/stored-messages.ts";
+import { changeRoomState, voicesIn, withFixedWords, messageIds, toEnding } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { type CommandRun, storeQuestion, storeResult } from "./command-run.ts";
 import { drawImages } from "./image-command.ts";
 import { summarize } from "./summarize-command.ts";
 import { unreadNotice } from "../../core/error-messages.ts";
-import { actionsOf } from "../../core/press.ts";
 import { readFiles } from "../turn/attachments.ts";
 import { createReceiptDraft } from "../turn/receipt-draft.ts";
 import { toWrittenCall } from "../../core/command-input.ts";
@@ -55,6 +54,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
         reply,
         lead: toLead(call, message.text),
         model: redo?.model ?? model,
+        command: call.name,
         signal,
         redo,
         shownMessageKeys,
@@ -446,7 +446,7 @@ async function transcribeFile(
     receipt,
   );
   reply.write({ text: shown.text, isWhole: true });
-  await reply.finish({ notices, actions: actionsOf(run.conversationId, stored) });
+  await reply.finish(toEnding(run.conversationId, stored, notices));
 }
 
 /** Shows and stores the words that a person has corrected. Returns false if there are none. */
@@ -478,7 +478,7 @@ async function showCorrected(
     ...(earlier?.receipt === undefined ? {} : { receipt: earlier.receipt }),
   });
   reply.write({ text: shown.text, isWhole: true });
-  await reply.finish({ notices, actions: actionsOf(conversationId, stored) });
+  await reply.finish(toEnding(conversationId, stored, notices));
   return true;
 }
 

@@ -3,14 +3,13 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { GeneratedImage, Usage } from "../../core/gateway.ts";
 import { changedFromNotice, type NamedPicture } from "../../core/picture-words.ts";
-import { actionsOf } from "../../core/press.ts";
 import type { MessagePart } from "../../core/storage.ts";
 import { readFiles } from "../turn/attachments.ts";
 import { imageFileName } from "../turn/stream-answer.ts";
 import type { LayeredModelChoice } from "../turn/model-choice.ts";
 import { createReceiptDraft, type ReceiptDraft } from "../turn/receipt-draft.ts";
 import { requestChange, takePicture, type PicturePart, showPictures } from "../turn/stored-pictures.ts";
-import { messageIds } from "../turn/stored-messages.ts";
+import { messageIds, toEnding } from "../turn/stored-messages.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 import { toWrittenCall } from "../../core/command-input.ts";
@@ -78,10 +77,7 @@ export async function drawImages(
   const notices = [...drawn.notices, ...dependencies.models.takeNotices()];
   const stored = await storeResult(dependencies, run, { parts, notices, model, usage }, receipt);
   const unshown = await showPictures(dependencies, run.conversationId, parts, reply);
-  await reply.finish({
-    notices: [...notices, ...unshown],
-    actions: actionsOf(run.conversationId, stored),
-  });
+  await reply.finish(toEnding(run.conversationId, stored, [...notices, ...unshown]));
 }
 
 async function generateImages(

@@ -1,7 +1,6 @@
 import { toWrittenCall } from "../../core/command-input.ts";
 import { endedEarlyNotice, toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
-import { actionsOf } from "../../core/press.ts";
 import type { RoomMessage } from "../../core/room.ts";
 import { roomFailureNotice } from "../../core/room-words.ts";
 import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
@@ -12,7 +11,7 @@ import { throwIfAbandoned, type TurnDependencies } from "../turn/turn.ts";
 import { collectAnswer, streamAnswer, type PartialAnswer } from "../turn/stream-answer.ts";
 import { budgetFor, roomInstructions, toRoomText } from "../turn/context-window.ts";
 import { createReceiptDraft } from "../turn/receipt-draft.ts";
-import { estimateTokens, messageIds, textOf } from "../turn/stored-messages.ts";
+import { estimateTokens, messageIds, textOf, toEnding } from "../turn/stored-messages.ts";
 import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
 
 /** How many messages are read if the caller names no start. */
@@ -95,7 +94,7 @@ export async function summarize(
     throwIfAbandoned(run.signal);
     const { notices = [], ...kept } = stopped(toNotice(error));
     const stored = await storeResult(dependencies, run, { ...kept, notices }, receipt);
-    await reply.finish({ notices, actions: actionsOf(run.conversationId, stored) });
+    await reply.finish(toEnding(run.conversationId, stored, notices));
     return run.ended("cancelled");
   }
   const stored = await storeResult(
@@ -106,10 +105,11 @@ export async function summarize(
       notices: answer.notices,
       model: end.model,
       usage: end.usage,
+      ...(end.sources === undefined ? {} : { sources: end.sources }),
     },
     receipt,
   );
-  await reply.finish({ notices: answer.notices, actions: actionsOf(run.conversationId, stored) });
+  await reply.finish(toEnding(run.conversationId, stored, answer.notices));
 }
 
 /** Reads what people said here, or the conversation where only the bot and one person talk. */

@@ -2,10 +2,9 @@ import { earlierAnswerNotice } from "../../core/error-messages.ts";
 import type { Usage } from "../../core/gateway.ts";
 import type { OpenRedo } from "../../core/inbox.ts";
 import { boundedReceipt, type Receipt } from "../../core/receipt.ts";
-import { actionsOf } from "../../core/press.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import { readFenceLine, parseFence, type Fence } from "../../support/markdown-fences.ts";
-import { messageIds, textOf, estimateTokens } from "./stored-messages.ts";
+import { messageIds, textOf, estimateTokens, toEnding } from "./stored-messages.ts";
 import { showPictures } from "./stored-pictures.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
@@ -95,7 +94,7 @@ export async function showEnd(
   notices: readonly string[],
 ): Promise<void> {
   const unshown = await showPictures(dependencies, conversationId, stored.parts, reply);
-  await reply.finish({ notices: [...notices, ...unshown], actions: actionsOf(conversationId, stored) });
+  await reply.finish(toEnding(conversationId, stored, [...notices, ...unshown]));
 }
 
 /** The answer of the last attempt before this one, even if it broke off, or `undefined`. */

@@ -3,7 +3,7 @@ import { codeOf, isParleyError } from "../../core/errors.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { throwIfAbandoned, type Turn, type TurnDependencies, type TurnOutcome } from "./turn.ts";
 import { askModel } from "./ask-model.ts";
-import { actionsOf } from "../../core/press.ts";
+import { joinSources } from "../../core/sources.ts";
 import {
   addReceipt,
   addUsage,
@@ -15,7 +15,7 @@ import {
   showEnd,
   showStored,
 } from "./continued-answer.ts";
-import { keepAnswer, storePlaces, estimatePartsTokens, messageIds } from "./stored-messages.ts";
+import { keepAnswer, storePlaces, estimatePartsTokens, messageIds, toEnding } from "./stored-messages.ts";
 import { createReceiptDraft, type ReceiptDraft } from "./receipt-draft.ts";
 import { attachTranscripts } from "./transcribe-recording.ts";
 import { isAnswerable, readMessages } from "./read-messages.ts";
@@ -150,6 +150,7 @@ function toAnswer(
   const shownAs = turn.shownMessageKeys();
   const receipt = addReceipt(continued?.receipt, draft?.toReceipt());
   const usage = addUsage(continued?.usage, end?.usage);
+  const sources = joinSources(continued?.sources, end?.sources);
   const thoughts = [continued?.thoughts, answer.thoughts?.trim()].filter((one) => one).join("\n\n");
   return {
     id: isFinal ? messageIds.complete(turn.key) : messageIds.assistant(turn.key, turn.attempt),
@@ -158,6 +159,7 @@ function toAnswer(
     attempt: turn.attempt,
     parts,
     ...(thoughts === "" ? {} : { thoughts }),
+    ...(sources.length === 0 ? {} : { sources }),
     ...(answer.call === undefined ? {} : { call: answer.call }),
     createdAt: dependencies.now(),
     estimatedTokens: estimatePartsTokens(parts),
@@ -167,6 +169,7 @@ function toAnswer(
     ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model }),
     ...(usage === undefined ? {} : { usage }),
+    ...(turn.command === undefined ? {} : { command: turn.command }),
     ...(end?.reason === "length" || (failure !== undefined && text.length > 0) ? { isCut: true } : {}),
     ...(receipt === undefined ? {} : { receipt }),
   };
@@ -251,14 +254,23 @@ async function concludeFailure(
   if (typeof stored === "object")
     notices.push(...(await showPictures(dependencies, turn.conversationId, stored.parts, turn.reply)));
   if (isCancelled) {
-    const actions = typeof stored === "object" ? actionsOf(turn.conversationId, stored) : [];
-    await turn.reply.finish({ notices: [...notices, text], actions });
+    const all = [...notices, text];
+    await turn.reply.finish(
+      typeof stored === "object" ? toEnding(turn.conversationId, stored, all) : { notices: all },
+    );
     return outcome;
   }
   // The reply shows the failure, but the turn stays open. Recovery runs it again when there is a store.
   const isTemporary = isOutage;
   const retry = isWorthRetrying(error) ? { retryKey: turn.key } : {};
-  await turn.reply.fail({ text, notices, ...retry, isTemporary });
+  const { sources } = typeof stored === "object" ? stored : {};
+  await turn.reply.fail({
+    text,
+    notices,
+    ...(sources === undefined ? {} : { sources }),
+    ...retry,
+    isTemporary,
+  });
   if (isTemporary) throw error;
   return outcome;
 }

@@ -1,4 +1,6 @@
 import type { FixedWords } from "../../core/events.ts";
+import type { ReplyEnding } from "../../core/platform.ts";
+import { actionsOf } from "../../core/press.ts";
 import type { RoomState } from "../../core/room.ts";
 import {
   boundVersions,
@@ -195,7 +197,18 @@ export async function keepAnswer(
   return "stored";
 }
 
-/** The longest words of a recording that fit into a form on every platform, in characters. */
+/** What is shown below the text of a stored answer. */
+export function toEnding(
+  conversationId: string,
+  stored: StoredMessage,
+  notices: readonly string[],
+): ReplyEnding {
+  const { sources } = stored;
+  const actions = actionsOf(conversationId, stored);
+  return { notices, actions, ...(sources === undefined ? {} : { sources }) };
+}
+
+/** Longest words of one recording that fit into a form of every platform, in characters. */
 export const maxFixableChars = 3000;
 
 /** A recording in a stored message. */

@@ -1,5 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import type {
+  AnswerSource,
   ChatEvent,
   FinishReason,
   GeneratedImage,
@@ -38,7 +39,8 @@ export interface AnswerEnd {
   /** The same as in {@link ChatEvent}. */
   readonly fallback?: string;
   readonly usage: Usage;
-  /** Resolves when the call is counted. The answer is stored at the same time, in the same transaction. */
+  readonly sources?: readonly AnswerSource[];
+  /** Resolves when the call is counted. The answer is stored meanwhile, in the same transaction. */
   readonly whenSettled: Promise<void>;
 }
 

@@ -78,6 +78,8 @@ export interface Turn {
   readonly lead: string;
   /** The model that these messages ask for. */
   readonly model: string | undefined;
+  /** The name of the command that asks. Default: messages do. */
+  readonly command?: string;
   readonly signal: AbortSignal;
   /** Why it must not be answered. The reply ends with these words. */
   readonly refusal?: ParleyError | undefined;

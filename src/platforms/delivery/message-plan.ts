@@ -1,13 +1,16 @@
 import { createHash } from "node:crypto";
 import type { Json } from "../../core/events.ts";
+import type { AnswerSource } from "../../core/gateway.ts";
 import type { FormOffer } from "../../core/forms.ts";
 import type { ReplyFile, ConfirmButton } from "../../core/platform.ts";
 import type { ReplyAction } from "../../core/press.ts";
+import { toShownSources, type ShownSource } from "../../core/sources.ts";
 import { translate } from "../../words/translate.ts";
 import type { Urgency } from "./delivery-scheduler.ts";
 import { splitMarkdown } from "./split-markdown.ts";
 
-type Measures = Pick<EditTarget, "maxLength" | "maxBareLength" | "lengthOf" | "maxMessages">;
+type StreamMeasures = Pick<EditTarget, "maxLength" | "lengthOf" | "maxMessages">;
+type Measures = StreamMeasures & Pick<EditTarget, "maxBareLength" | "lengthOfSource">;
 
 /** How a reply ends: what its last message shows besides the text. */
 export type Ending = Pick<
@@ -15,6 +18,8 @@ export type Ending = Pick<
   "notices" | "failure" | "retryKey" | "confirm" | "actions" | "forms"
 > & {
   readonly state: "finished" | "failed";
+  /** As they are stored. */
+  readonly sources?: readonly AnswerSource[];
 };
 
 /** The final messages of a reply. */
@@ -38,7 +43,7 @@ interface GrowingExtras {
 export function planStreaming(
   text: string,
   { status, actions = [] }: GrowingExtras,
-  target: Measures,
+  target: StreamMeasures,
 ): MessageContent[] {
   const all = splitUpTo(withoutHalfRow(text), target);
   const pieces = all.slice(0, target.maxMessages);
@@ -55,18 +60,19 @@ export function planStreaming(
   );
 }
 
-/** Returns the messages of an ended reply, at least one. The last shows notices, failure and Retry. */
+/**
+ * The messages of an ended reply; the last one shows notices, failure and Retry. Sources follow the text, in messages of
+ * their own where they have no room below it. Always at least one.
+ */
 export function planEnding(text: string, ending: Ending, target: Measures): EndingPlan {
   const { maxBareLength = 0 } = target;
   const isOne = isBare(ending) && target.lengthOf(text) <= maxBareLength;
   const pieces = isOne ? [text] : splitUpTo(text, target);
-  if (pieces.length <= target.maxMessages) return { contents: withEnding(pieces, ending) };
+  if (pieces.length <= target.maxMessages) return { contents: withEnding(pieces, ending, target) };
   const notice = translate("delivery.in-file");
+  const notices = [...(ending.notices ?? []), notice];
   return {
-    contents: withEnding(pieces.slice(0, target.maxMessages), {
-      ...ending,
-      notices: [...(ending.notices ?? []), notice],
-    }),
+    contents: withEnding(pieces.slice(0, target.maxMessages), { ...ending, notices }, target),
     file: {
       name: "answer.md",
       mediaType: "text/markdown",
@@ -76,8 +82,8 @@ export function planEnding(text: string, ending: Ending, target: Measures): Endi
   };
 }
 
-/** Returns the pieces that can be shown, and one more where there is more text. Replies grow often. */
-function splitUpTo(text: string, target: Measures): string[] {
+/** The pieces that can be shown, and one more where there is more text: a reply grows many times a second. */
+function splitUpTo(text: string, target: StreamMeasures): string[] {
   const { maxLength, maxMessages } = target;
   const lengthOf = (markdown: string) => target.lengthOf(markdown);
   return splitMarkdown(text, { maxLength, lengthOf, maxPieces: maxMessages + 1 });
@@ -86,12 +92,55 @@ function splitUpTo(text: string, target: Measures): string[] {
 /** Returns the messages of an ended reply without limiting their number, for when no file can be uploaded. */
 export function planEndingWithoutFile(text: string, ending: Ending, target: Measures): EndingPlan {
   const lengthOf = (markdown: string) => target.lengthOf(markdown);
-  return planEnding(text, ending, { maxLength: target.maxLength, lengthOf, maxMessages: Infinity });
+  const lengthOfSource = (source: ShownSource) => target.lengthOfSource(source);
+  return planEnding(text, ending, {
+    maxLength: target.maxLength,
+    lengthOf,
+    lengthOfSource,
+    maxMessages: Infinity,
+  });
 }
 
-function withEnding(pieces: readonly string[], ending: Ending): MessageContent[] {
-  const before = pieces.slice(0, -1).map((text): MessageContent => ({ text, state: "finished" }));
-  return [...before, { ...ending, text: pieces.at(-1) ?? "", notices: ending.notices ?? [] }];
+/** The pieces of a text as messages, with what comes below the last one. */
+export function withEnding(
+  pieces: readonly string[],
+  { sources, ...ending }: Ending,
+  target: Pick<Measures, "maxLength" | "lengthOf" | "lengthOfSource">,
+): MessageContent[] {
+  const lists = packSources(toShownSources(sources), pieces.at(-1) ?? "", target);
+  const contents: Pick<MessageContent, "text" | "sources">[] = pieces.slice(0, -1).map((text) => ({ text }));
+  for (const [index, list] of lists.entries()) {
+    const text = index === 0 ? (pieces.at(-1) ?? "") : "";
+    contents.push({ text, ...(list.length === 0 ? {} : { sources: list }) });
+  }
+  return contents.map((content, index) =>
+    index < contents.length - 1
+      ? { ...content, state: "finished" }
+      : { ...ending, ...content, notices: ending.notices ?? [] },
+  );
+}
+
+/** Sources by the message that shows them; those of the first stand below the last piece of the text, if all have room there. */
+function packSources(
+  sources: readonly ShownSource[],
+  text: string,
+  target: Pick<Measures, "maxLength" | "lengthOf" | "lengthOfSource">,
+): (readonly ShownSource[])[] {
+  const lengths = sources.map((source) => target.lengthOfSource(source));
+  const all = lengths.reduce((sum, length) => sum + length, 0);
+  if (target.lengthOf(text) + all <= target.maxLength) return [sources];
+  const lists: ShownSource[][] = [[]];
+  let length = text.trim() === "" ? 0 : Infinity;
+  for (const [index, source] of sources.entries()) {
+    const own = lengths[index] ?? 0;
+    if (length + own > target.maxLength && (length === Infinity || length > 0)) {
+      lists.push([]);
+      length = 0;
+    }
+    lists.at(-1)?.push(source);
+    length += own;
+  }
+  return lists;
 }
 
 /** Omits an incomplete table row at the end, which would break the table. */
@@ -104,8 +153,8 @@ function withoutHalfRow(text: string): string {
 }
 
 /** Whether files alone make the reply complete. */
-export function isBare({ state, notices = [], actions = [] }: Ending): boolean {
-  return state === "finished" && notices.length === 0 && actions.length === 0;
+export function isBare({ state, notices = [], actions = [], sources = [] }: Ending): boolean {
+  return state === "finished" && notices.length === 0 && actions.length === 0 && sources.length === 0;
 }
 
 /** The content that one message of a reply shows. */
@@ -115,7 +164,9 @@ export interface MessageContent {
   readonly state: "waiting" | "streaming" | "finished" | "failed";
   /** A few words on what is being done, shown with `waiting` and `streaming`. */
   readonly status?: string;
-  /** Notices below a finished or failed reply, only on its last message. */
+  /** What the answer rests on, below its text. */
+  readonly sources?: readonly ShownSource[];
+  /** Notices below a finished or failed reply; on its last message only. */
   readonly notices?: readonly string[];
   /** Why there is no more, only on the last message of a `failed` reply. */
   readonly failure?: string;
@@ -141,7 +192,9 @@ export interface EditTarget {
   readonly maxBareLength?: number;
   /** Returns the length of Markdown as the platform counts it (after escaping, in characters or bytes). */
   lengthOf(markdown: string): number;
-  /** A text that needs more messages is uploaded whole as `answer.md`. */
+  /** Length of a source as it is shown, in the same unit; at most `maxLength`. */
+  lengthOfSource(source: ShownSource): number;
+  /** A longer text is uploaded whole as `answer.md`. */
   readonly maxMessages: number;
   /** The minimum time between edits of one reply. */
   readonly minEditIntervalMs: number;

@@ -17,7 +17,13 @@ import { inTime } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import type { Acknowledgements, FreshTokens } from "./acknowledgements.ts";
 import type { DiscordApi, InteractionToken } from "./api.ts";
-import { privateFlags, toDiscordContent, toPrivateSentence, toActionId } from "./content.ts";
+import {
+  privateFlags,
+  toDiscordContent,
+  toPrivateMessages,
+  toPrivateSentence,
+  toActionId,
+} from "./content.ts";
 import {
   formOfFixButton,
   formOfModal,
@@ -33,9 +39,9 @@ import { createRecent } from "../../support/recent.ts";
 type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
 
 /**
- * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue), and forms
- * that do. It acknowledges the click, keeps its token for edits of the message, and calls the receiver. Only
- * the person is told of problems.
+ * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue) or rate it, and forms
+ * that change one: acknowledges the click, keeps its token for edits of the message, and calls the receiver. Problems are told to the
+ * person alone.
  */
 export function createButtonHandler(options: {
   readonly api: Pick<DiscordApi, "followUp">;
@@ -104,6 +110,7 @@ const answerWithinMs = 2000;
 
 /** What {@link createActionHandler} works with. */
 interface ActionHandlerOptions {
+  readonly api: Pick<DiscordApi, "followUp">;
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Pick<Receiver, "press" | "isStopping">;
   readonly toActor: (interaction: Interaction) => Promise<Actor | undefined>;
@@ -146,6 +153,20 @@ export function createActionHandler(
       data: toPrivateSentence(text),
     });
 
+  async function tellAll(
+    interaction: Interaction,
+    told: Extract<PressResult, { kind: "told" }>,
+  ): Promise<void> {
+    const [first, ...others] = toPrivateMessages(told);
+    const isOurs = await acknowledgements.send(interaction, {
+      type: InteractionResponseType.ChannelMessageWithSource,
+      data: first,
+    });
+    if (!isOurs) return;
+    const token = { applicationId: interaction.application_id, token: interaction.token };
+    for (const content of others) await options.api.followUp(token, content);
+  }
+
   async function respond(
     interaction: Interaction,
     { kind, key }: Press,
@@ -154,7 +175,7 @@ export function createActionHandler(
   ): Promise<void> {
     switch (result.kind) {
       case "told":
-        await tell(interaction, result.markdown);
+        await tellAll(interaction, result);
         return;
       case "gone":
         await tell(interaction, goneNotice(kind));

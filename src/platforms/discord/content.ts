@@ -7,10 +7,13 @@ import {
   type APIComponentInMessageActionRow,
 } from "discord.js";
 import { Lexer, type Token, type Tokens } from "marked";
-import { actionLabel, isReplyActionKind, type Press, type PressKind } from "../../core/press.ts";
+import { actionLabel } from "../../core/action-words.ts";
+import { isReplyActionKind, type Press, type PressKind, type PressResult } from "../../core/press.ts";
+import type { ShownSource } from "../../core/sources.ts";
+import { isRating } from "../../core/storage.ts";
 import { closeFence } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
-import type { MessageContent } from "../delivery/message-plan.ts";
+import { planEnding, type MessageContent } from "../delivery/message-plan.ts";
 import { toFormSelect } from "./form-modal.ts";
 
 /** Discord's limit of a message's text, in characters. */
@@ -26,6 +29,8 @@ export const retryPrefix = "retry:";
 export const confirmPrefix = "confirm:";
 /** The custom id of a button below an answer begins with this. Its kind, a colon and the key follow. */
 const actionPrefix = "act:";
+/** On the two buttons that rate an answer, before their words. */
+const thumbs = { good: "👍", bad: "👎" } as const;
 const maxCustomIdChars = 100;
 const maxButtonsInRow = 5;
 
@@ -51,7 +56,12 @@ export function toDiscordContent(
   extraNotices: readonly string[] = [],
 ): DiscordContent & { readonly overflow?: string } {
   const isOpen = content.state === "waiting" || content.state === "streaming";
-  const text = toDiscordMarkdown(isOpen ? closeFence(content.text) : content.text);
+  const text = [
+    toDiscordMarkdown(isOpen ? closeFence(content.text) : content.text),
+    toSourceLines(content.sources ?? []),
+  ]
+    .filter((part) => part !== "")
+    .join("\n");
   const small = smallPrint(content, extraNotices);
   const base = {
     allowed_mentions: { parse: [] as [] },
@@ -61,7 +71,9 @@ export function toDiscordContent(
         ...toButton(ButtonStyle.Secondary, translate("button.retry"), retryPrefix, content.retryKey),
         ...toButton(ButtonStyle.Danger, content.confirm?.label ?? "", confirmPrefix, content.confirm?.key),
         ...(content.actions ?? []).flatMap(({ kind, key }) =>
-          toButton(ButtonStyle.Secondary, actionLabel(kind), toActionId(kind, ""), key),
+          toButton(ButtonStyle.Secondary, actionLabel(kind), toActionId(kind, ""), key).map((button) =>
+            isRating(kind) ? { ...button, emoji: { name: thumbs[kind] } } : button,
+          ),
         ),
       ]),
       ...toFormSelect(content.forms ?? []),
@@ -74,6 +86,45 @@ export function toDiscordContent(
     return { ...base, content: `-# ${isOpen ? workingWords() : translate("delivery.done")}` };
   if (whole.length <= maxContentChars) return { ...base, content: whole };
   return { ...base, content: text, overflow: small };
+}
+
+/** Longest line of a source: with others it stands in one message. */
+const maxSourceLineChars = maxPieceChars - 60;
+
+function toSourceLines(sources: readonly ShownSource[]): string {
+  if (sources.length === 0) return "";
+  return [`-# **${translate("sources.title")}**`, ...sources.map(toSourceLine)].join("\n");
+}
+
+/** Links whose address is in angle brackets have no preview. One that is too long for a message is shown without it. */
+function toSourceLine({ number, url, label, host }: ShownSource): string {
+  const words = escapeLabel(label);
+  const end = host === undefined ? "" : ` (${escapeLabel(host)})`;
+  const line = `-# ${number}. [${words}](<${toTarget(url)}>)${end}`;
+  return line.length <= maxSourceLineChars ? line : `-# ${number}. ${words}${end}`;
+}
+
+/** Length of a source with its line break, and its part of the heading. */
+export function lengthOfSource(source: ShownSource): number {
+  return toSourceLine(source).length + (source.number === 1 ? maxPieceChars - maxSourceLineChars : 1);
+}
+
+/** Discord takes a bracket for the end of a label, whatever is before it; all other marks can be escaped. */
+function escapeLabel(text: string): string {
+  return text
+    .replaceAll("[", "(")
+    .replaceAll("]", ")")
+    .replaceAll(/[!-/:-@\\^_`{-~]/g, String.raw`\$&`);
+}
+
+/** What would end a link, or is no part of one, is written as its code. */
+function toTarget(url: string): string {
+  const { origin } = new URL(url);
+  const rest = url.slice(origin.length);
+  return (
+    origin +
+    rest.replaceAll(/[()[\]{}\\|`<>]/g, (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`)
+  );
 }
 
 function workingWords(): string {
@@ -91,7 +142,29 @@ export function toPrivateSentence(text: string): DiscordContent {
   return { ...toSentence(text), flags: privateFlags };
 }
 
-/** Returns the first `maxChars` characters of a text. Surrogate pairs are not split. */
+/** What one person alone is told, in as many messages as it needs. */
+export function toPrivateMessages({
+  markdown,
+  sources = [],
+}: Extract<PressResult, { kind: "told" }>): readonly DiscordContent[] {
+  const plan = planEnding(
+    markdown,
+    { state: "finished", sources },
+    {
+      maxLength: maxPieceChars,
+      maxBareLength: maxContentChars,
+      lengthOf,
+      lengthOfSource,
+      maxMessages: Infinity,
+    },
+  );
+  return plan.contents.map((content) => {
+    const { overflow: _, ...shown } = toDiscordContent(content);
+    return { ...shown, flags: privateFlags };
+  });
+}
+
+/** The first `maxChars` characters of a text; surrogate pairs are not split. */
 export function cut(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, "");
 }

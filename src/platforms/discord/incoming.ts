@@ -67,7 +67,9 @@ export function toPlainText(message: ReadableMessage, names: Names): string {
 /** Returns the text of a message, with its embeds, stickers, poll and components as quotes. */
 function toWholeText(message: ReadableMessage, names: Names, isOwn: boolean): string {
   const rich = readRichParts(message, { hasButtons: !isOwn });
-  return [toPlainText(message, names), ...rich.map(({ label, text }) => quote(label, text))]
+  // The bot's own small print is no part of what the model said.
+  const content = isOwn ? message.content.replaceAll(/^-# .*(?:\n|$)/gm, "") : message.content;
+  return [toPlainText({ ...message, content }, names), ...rich.map(({ label, text }) => quote(label, text))]
     .filter((part) => part !== "")
     .join("\n\n");
 }

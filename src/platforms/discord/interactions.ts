@@ -26,7 +26,7 @@ import type { Log } from "../../core/telemetry.ts";
 import { inTime } from "../../support/clock.ts";
 import { toLanguage } from "../../words/languages.ts";
 import type { Receiver } from "../../core/platform.ts";
-import { changesReply, type ActionCall, type Press } from "../../core/press.ts";
+import { isForOneProcess, type ActionCall, type Press } from "../../core/press.ts";
 import {
   toConversationId,
   isDirectType,
@@ -142,8 +142,8 @@ export function createInteractionHandler(options: InteractionOptions) {
     if (pressedHere === undefined) return;
     const isPrivate = ((interaction.message?.flags ?? 0) & MessageFlags.Ephemeral) !== 0;
     const press = { ...pressedHere, isPrivate };
-    // Every instance may do what changes nothing, and the fastest one answers.
-    await (changesReply(press) ? click : act)(interaction, press);
+    // What changes nothing may be done by every instance, and is answered by the fastest.
+    await (isForOneProcess(press) ? click : act)(interaction, press);
   }
 
   async function toActor(

@@ -23,6 +23,7 @@ import {
 import type { DiscordApi, SendOptions } from "./api.ts";
 import {
   lengthOf,
+  lengthOfSource,
   maxContentChars,
   maxPieceChars,
   privateFlags,
@@ -306,6 +307,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
     maxLength: maxPieceChars,
     maxBareLength: maxContentChars,
     lengthOf,
+    lengthOfSource,
     maxMessages: address.interaction?.isGuest === true ? maxGuestMessages : maxMessages,
     minEditIntervalMs: 1100,
 

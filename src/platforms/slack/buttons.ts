@@ -8,7 +8,7 @@ import { changedTurnOf, type ActionCall, type Press, type PressResult } from "..
 import { steadyClock } from "../../support/clock.ts";
 import { toCallKey, isDirectMessages, placesAround, toConversationId, toReplyAddress } from "./address.ts";
 import type { CallIntake } from "./call-intake.ts";
-import { toCallerText, type CallerNotices } from "./notices.ts";
+import { toCallerText, type CallerNotices, type ToldInMarkdown } from "./notices.ts";
 import { readFormModal, toFormModal } from "./form-modal.ts";
 import {
   feedbackAction,
@@ -50,7 +50,7 @@ interface PressHere {
 }
 
 /** What is shown to the person who pressed. */
-type Told = { readonly text: string } | { readonly markdown: string };
+type Told = { readonly text: string } | ToldInMarkdown;
 
 /** What the payload of a pressed button says about where it is. */
 interface PressedBody {
@@ -91,7 +91,7 @@ export function registerButtons(app: App, of: (context: Context) => ButtonHandle
       await ack();
       if (told === undefined) return;
       if ("text" in told) await notices.send(responseUrl, told.text, thread);
-      else await notices.sendMarkdown(responseUrl, told.markdown, thread);
+      else await notices.sendMarkdown(responseUrl, told, thread);
     });
   }
 
@@ -125,7 +125,7 @@ export function registerButtons(app: App, of: (context: Context) => ButtonHandle
   ): Promise<Told | undefined> {
     switch (result.kind) {
       case "told":
-        return { markdown: result.markdown };
+        return result;
       case "gone":
         return { text: goneNotice(kind) };
       case "problems":
@@ -247,7 +247,7 @@ export function registerActionForms(app: App, of: (context: Context) => ButtonHa
         }
         case "told":
           await ack();
-          return await notices.sendMarkdown(responseUrl, result.markdown, thread);
+          return await notices.sendMarkdown(responseUrl, result, thread);
         case "form":
         case "done":
           return await ack();

@@ -1,5 +1,7 @@
-import { actionLabel, isReplyActionKind, type Press, type ReplyActionKind } from "../../core/press.ts";
+import { actionLabel } from "../../core/action-words.ts";
+import { isReplyActionKind, type Press, type ReplyActionKind } from "../../core/press.ts";
 import { ParleyError } from "../../core/errors.ts";
+import type { ShownSource } from "../../core/sources.ts";
 import { isRating, type Rating } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import type { MessageContent } from "../delivery/message-plan.ts";
@@ -58,6 +60,7 @@ export function toSlackContent(content: MessageContent, form: ContentForm = "mar
     if (form === "plain") blocks.push(...toPlainSections(content.text));
     else blocks.push({ type: "markdown", text: markdown });
   }
+  blocks.push(...toSourceList(content.sources ?? []));
   if (status !== undefined) blocks.push(toSmallPrint(translate("delivery.status", { status })));
   if (content.failure !== undefined) blocks.push(toPlainSection(`:warning: ${content.failure}`));
   if (content.notices !== undefined && content.notices.length > 0)
@@ -77,8 +80,12 @@ function toStatus({ state, status }: MessageContent, isBlank: boolean): string |
 }
 
 /** All words of a message without blocks; those around the text only where they fit. */
-function toTextAlone({ text, failure, notices = [] }: MessageContent, status: string | undefined): string {
+function toTextAlone(
+  { text, sources = [], failure, notices = [] }: MessageContent,
+  status: string | undefined,
+): string {
   const around = [
+    ...sources.map(({ number, label, url }) => `${number}. ${label}: ${url}`),
     ...(status === undefined ? [] : [translate("delivery.status", { status })]),
     ...(failure === undefined ? [] : [`:warning: ${failure}`]),
     ...notices,
@@ -122,6 +129,36 @@ export async function sendInForm<T>(
   throw new ParleyError("internal", "no form of a message to send");
 }
 
+/** `block_id` of an answer's sources. */
+export const sourcesBlock = "parley_sources";
+
+/** In rich text nothing but the elements themselves is a link, a mention or an emphasis. */
+function toSourceList(sources: readonly ShownSource[]): Block[] {
+  const [first] = sources;
+  if (first === undefined) return [];
+  const words = (text: string) => ({ type: "text", text });
+  const items = sources.map(({ url, label, host }) => ({
+    type: "rich_text_section",
+    elements: [{ type: "link", url, text: label }, ...(host === undefined ? [] : [words(` (${host})`)])],
+  }));
+  const title = { type: "text", text: translate("sources.title"), style: { bold: true } };
+  return [
+    {
+      type: "rich_text",
+      block_id: sourcesBlock,
+      elements: [
+        { type: "rich_text_section", elements: [title] },
+        { type: "rich_text_list", style: "ordered", offset: first.number - 1, elements: items },
+      ],
+    },
+  ];
+}
+
+/** Bytes of a source, with what is around it. */
+export function bytesOfSource({ url, label, host = "" }: ShownSource): number {
+  return Buffer.byteLength(`${url}${label}${host}`) + 20;
+}
+
 function toButtons({ retryKey, confirm, actions = [] }: MessageContent): Block[] {
   return [
     ...(retryKey === undefined ? [] : [toButton(retryAction, translate("button.retry"), retryKey)]),
@@ -129,7 +166,7 @@ function toButtons({ retryKey, confirm, actions = [] }: MessageContent): Block[]
       ? []
       : [toButton(confirmAction, cutText(confirm.label, 75), confirm.key, { style: "danger" })]),
     ...actions
-      .filter(({ key }) => key.length <= maxValueChars)
+      .filter(({ kind, key }) => !isRating(kind) && key.length <= maxValueChars)
       .map(({ kind, key }) => toButton(actionPrefix + kind, actionLabel(kind), key)),
   ];
 }
@@ -146,10 +183,10 @@ export const feedbackAction = "parley_feedback";
  * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element
  */
 function toFeedback({ actions = [], state }: MessageContent): SlackContent["blocks"] {
-  const key = actions.find(({ kind }) => kind === "details")?.key;
+  const key = actions.find(({ kind }) => isRating(kind))?.key;
   if (state !== "finished" || key === undefined || key.length > maxValueChars - 10) return [];
   const toButton = (rating: Rating) => {
-    const label = translate(`slack.feedback.${rating}`);
+    const label = actionLabel(rating);
     const text = { type: "plain_text", text: label };
     return { text, value: `${rating} ${key}`, accessibility_label: label };
   };

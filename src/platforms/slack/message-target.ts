@@ -13,7 +13,7 @@ import { type DeliveryCalls, isLimited, lanes, type CallTiming } from "./deliver
 import { isNotMember } from "./errors.ts";
 import { areShared } from "./files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
-import { toPlainSection } from "./message-blocks.ts";
+import { bytesOfSource, toPlainSection } from "./message-blocks.ts";
 import type { ReplacedMessages } from "./message-changes.ts";
 import { type StreamSupport, createNativeStream, streamBeginning } from "./native-stream.ts";
 import {
@@ -164,6 +164,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
   return {
     maxLength: maxMessageBytes,
     lengthOf: escapedBytes,
+    lengthOfSource: bytesOfSource,
     maxMessages,
     minEditIntervalMs,
     ...(status === undefined ? {} : { sign: toSign(status, session) }),

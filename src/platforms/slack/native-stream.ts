@@ -121,7 +121,8 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     finish: (content, timing) =>
       inTurn(async () => {
         if (!isOpen) return false;
-        const isRest = takes(content.text);
+        // A stream unfurls links.
+        const isRest = takes(content.text) && content.sources === undefined;
         const { blocks } = toSlackContent(content);
         try {
           if (isRest) await end(restOf(content.text), blocks.filter(isNoMarkdown), timing);

@@ -2,6 +2,7 @@ import type { App, Context } from "@slack/bolt";
 import type { Clock } from "../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../core/error-messages.ts";
 import { isRefusal, type ParleyError, isParleyError } from "../../core/errors.ts";
+import type { PressResult } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
@@ -10,14 +11,18 @@ import { isDirectMessages } from "./address.ts";
 import { escapeText } from "./escape-markdown.ts";
 import { toPlainSection, sendInForm } from "./message-blocks.ts";
 import { languageOf, type People } from "./people.ts";
+import { toMessages } from "./private-reply.ts";
 import type { SlackApi } from "./web-api.ts";
+
+/** Markdown for one person, with the sources below it. */
+export type ToldInMarkdown = Extract<PressResult, { readonly kind: "told" }>;
 
 /** Tells the caller of a command, or the person who pressed a button, why it did not run. */
 export interface CallerNotices {
   /** Sends an ephemeral text, in a thread where one is given. Without a `response_url` it does nothing. Never throws. */
   send(responseUrl: string | undefined, text: string, thread?: string): Promise<void>;
   /** The same for Markdown. */
-  sendMarkdown(responseUrl: string | undefined, markdown: string, thread?: string): Promise<void>;
+  sendMarkdown(responseUrl: string | undefined, told: ToldInMarkdown, thread?: string): Promise<void>;
   /** Logs the error of a call that was not accepted: as `debug` where the person's input is wrong, `info` where they are refused. */
   logFailure(error: unknown, source: string): void;
 }
@@ -39,11 +44,13 @@ export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): C
       const content = { text: escapeText(text), blocks: [toPlainSection(text)] };
       await tryTo(() => api.respond(responseUrl, content, thread === undefined ? {} : { thread }));
     },
-    async sendMarkdown(responseUrl, markdown, thread) {
+    async sendMarkdown(responseUrl, { markdown, sources = [] }, thread) {
       if (responseUrl === undefined) return;
       const options = thread === undefined ? {} : { thread };
-      const content = { text: markdown, state: "finished" } as const;
-      await tryTo(() => sendInForm(content, (wanted) => api.respond(responseUrl, wanted, options)));
+      await tryTo(async () => {
+        for (const content of toMessages(markdown, { state: "finished", sources }))
+          await sendInForm(content, (wanted) => api.respond(responseUrl, wanted, options));
+      });
     },
     logFailure(error, source) {
       const level = isParleyError(error, "invalid-option") ? "debug" : isRefusal(error) ? "info" : "warn";

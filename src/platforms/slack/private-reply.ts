@@ -2,12 +2,12 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Reply, ReplyContent, ReplyHooks } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
-import type { MessageContent } from "../delivery/message-plan.ts";
+import { withEnding, type Ending, type MessageContent } from "../delivery/message-plan.ts";
 import { toMarkdown, splitMarkdown } from "../delivery/split-markdown.ts";
 import { toReplyAddress, type PostingMark, type SlackAddress } from "./address.ts";
 import { isLimited } from "./delivery-calls.ts";
 import { escapedBytes } from "./escape-markdown.ts";
-import { sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
+import { bytesOfSource, sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi } from "./web-api.ts";
 
 /** Markdown blocks of a message hold 12,000 characters together. */
@@ -85,17 +85,15 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     }
   }
 
-  async function showText(last: Omit<MessageContent, "text">): Promise<void> {
-    const pieces =
-      text.trim() === "" ? [""] : splitMarkdown(text, { maxLength: maxPostBytes, lengthOf: escapedBytes });
+  async function showText(last: Ending): Promise<void> {
+    const contents = toMessages(text, last);
     let isUnclear = false;
-    for (const [index, piece] of pieces.entries()) {
+    for (const [index, content] of contents.entries()) {
       if (index < posting.tried) {
         isUnclear ||= index >= posting.shown;
         continue;
       }
-      const isLast = index === pieces.length - 1;
-      const content = isLast ? { ...last, text: piece } : { state: last.state, text: piece };
+      const isLast = index === contents.length - 1;
       abandoned.signal.throwIfAborted();
       await save({ ...posting, tried: index + 1 });
       try {
@@ -116,7 +114,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     await hooks.saveAddress(marked, { isDurable: true });
   }
 
-  async function end(last: Omit<MessageContent, "text">): Promise<void> {
+  async function end(last: Ending): Promise<void> {
     if (isOver) return;
     isOver = true;
     try {
@@ -168,11 +166,18 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
         state: "failed",
         failure: failure.text,
         notices: withFileNotice(failure.notices),
+        ...(failure.sources === undefined ? {} : { sources: failure.sources }),
         ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
       });
     },
     abandon,
   };
+}
+
+/** The posts that show a whole text, with what is below it. */
+export function toMessages(markdown: string, ending: Ending): MessageContent[] {
+  const measures = { maxLength: maxPostBytes, lengthOf: escapedBytes, lengthOfSource: bytesOfSource };
+  return withEnding(markdown.trim() === "" ? [""] : splitMarkdown(markdown, measures), ending, measures);
 }
 
 /** Whether Slack may have shown a post that failed: there was no response, or one that says nothing. */

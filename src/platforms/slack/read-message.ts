@@ -4,6 +4,7 @@ import { cutText } from "../../support/text.ts";
 import type { SlackFileInfo, SlackMessageInfo } from "./address.ts";
 import { inLookupTime } from "./errors.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
+import { sourcesBlock } from "./message-blocks.ts";
 import type { Names } from "./people.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 
@@ -40,7 +41,10 @@ export function createMessageReader(options: {
   }
 
   return async (message) => {
-    const rich = readRichContent(message);
+    // The sources below an answer of the bot are no part of what the model said.
+    const blocks = toNodes(message.blocks).filter((block) => block["block_id"] !== sourcesBlock);
+    const isOwn = message.user === identity.userId;
+    const rich = readRichContent(isOwn ? { ...message, blocks } : message);
     const [text, files] = await Promise.all([
       toText(rich.markup),
       Promise.all([...(message.files ?? []), ...rich.files].map(resolveFile)),

@@ -50,6 +50,8 @@ import {
   type ModelView,
   type SettingsView,
   type StateView,
+  toSourcesView,
+  type ToldView,
 } from "./views.ts";
 
 /** How many stored messages are looked through. */
@@ -339,6 +341,11 @@ async function act(context: ApiContext, { request, response, id }: Exchange): Pr
       return sendJson(response, 202, { kind: "done" });
     }
     case "told":
+      return sendJson(response, 200, {
+        kind: "told",
+        markdown: result.markdown,
+        ...toSourcesView(result.sources),
+      } satisfies ToldView);
     case "form":
     case "done":
       return sendJson(response, 200, result);

@@ -2,6 +2,8 @@ import { toWrittenCall } from "../../core/command-input.ts";
 import { freeTextOption, type Command } from "../../core/command.ts";
 import type { Attachment, CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { OpenQuestion, ConversationHistory } from "../../core/platform.ts";
+import { ratingBy } from "../../core/raters.ts";
+import type { StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createFairSemaphore } from "../../support/fair-semaphore.ts";
 import { toItemId, toTurnKey } from "./address.ts";
@@ -52,7 +54,7 @@ export function createConversationViews(
     // This is read first, since what is answered meanwhile is stored by then.
     const open = toOpenItems(await history.openQuestions(conversationId), commands);
     const messages = await history.history(conversationId, { maxMessages });
-    const stored = messages.map((message) => toItem(conversationId, message));
+    const stored = messages.map((message) => toOwnItem(conversationId, message));
     const mayHaveMore = messages.length > maxLeftOut && messages.length >= maxMessages - maxLeftOut;
     return () => {
       const feed = feeds.of(conversationId);
@@ -85,7 +87,7 @@ export function createConversationViews(
     async settle(conversationId: string): Promise<ReadonlySet<string>> {
       try {
         const messages = await history.history(conversationId, { maxMessages: recentMessages });
-        const stored = messages.map((message) => toItem(conversationId, message));
+        const stored = messages.map((message) => toOwnItem(conversationId, message));
         settleItems(feeds.of(conversationId), stored);
         return new Set(stored.flatMap(({ role, id }) => (role === "user" ? [toTurnKey(id)] : [])));
       } catch (error) {
@@ -96,7 +98,13 @@ export function createConversationViews(
   };
 }
 
-/** Adds what is open and not stored to the feed. A question that is asked anew may be older than the read. */
+/** A stored message as the person who has the conversation sees it. */
+function toOwnItem(conversationId: string, message: StoredMessage): ItemView {
+  const rating = ratingBy(message, ownerOf(conversationId));
+  return { ...toItem(conversationId, message), ...(rating === undefined ? {} : { rating }) };
+}
+
+/** Adds to the feed what is open and not stored. A question that is asked anew may be older than what was read. */
 function restoreOpen(
   feed: Feed,
   open: readonly ItemView[],

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Reply, ReplyHooks } from "../../core/platform.ts";
 import { type WebAddress, toEventKey, toItemId } from "./address.ts";
 import type { Feed } from "./feed.ts";
-import { blobUrl, type FileView, type ItemView } from "./views.ts";
+import { blobUrl, toSourcesView, type FileView, type ItemView } from "./views.ts";
 import { steadyClock } from "../../support/clock.ts";
 
 /** The shortest time between two text changes, which limits how often pages render. */
@@ -77,6 +77,7 @@ export function createWebReply(options: {
         actions: _actions,
         status: _status,
         thoughts: _thoughts,
+        sources: _sources,
         ...rest
       } = item();
       feed.begin(toItemId(key, "user"));
@@ -118,12 +119,13 @@ export function createWebReply(options: {
       return Promise.resolve();
     },
     async finish(ending = {}) {
-      const { notices = [], confirm, actions = [] } = ending;
+      const { notices = [], sources, confirm, actions = [] } = ending;
       await end({
         ...item(),
         state: "finished",
         text: written,
         notices,
+        ...toSourcesView(sources),
         ...(confirm === undefined ? {} : { confirm }),
         ...(actions.length === 0 ? {} : { actions }),
       });
@@ -134,6 +136,7 @@ export function createWebReply(options: {
         state: "failed",
         text: written,
         notices: failure.notices ?? [],
+        ...toSourcesView(failure.sources),
         failure: failure.text,
         ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
       });

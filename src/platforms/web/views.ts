@@ -1,10 +1,17 @@
 import { parseCommandLine } from "../../core/command.ts";
 import type { Form } from "../../core/forms.ts";
-import type { ModelOperation } from "../../core/gateway.ts";
+import type { AnswerSource, ModelOperation } from "../../core/gateway.ts";
+import { toShownSources, type ShownSource } from "../../core/sources.ts";
 import type { ConfirmButton } from "../../core/platform.ts";
 import type { Receipt } from "../../core/receipt.ts";
 import { actionsOf, type ReplyAction } from "../../core/press.ts";
-import type { AnswerVersion, ExcerptPart, MessagePart, StoredMessage } from "../../core/storage.ts";
+import {
+  type AnswerVersion,
+  type ExcerptPart,
+  type MessagePart,
+  type Rating,
+  type StoredMessage,
+} from "../../core/storage.ts";
 import { toItemId, toPageId } from "./address.ts";
 
 /** A file of a message on the page. `url` is relative to this server, except for a link. */
@@ -30,6 +37,8 @@ export interface ItemView {
   /** What is being done, while there is no text. */
   readonly status?: string;
   readonly files: readonly FileView[];
+  /** The pages that it rests on. */
+  readonly sources?: readonly ShownSource[];
   /** Plain sentences, shown below the text. */
   readonly notices: readonly string[];
   /** Why it failed, as a plain sentence. It is empty where that is not stored. */
@@ -40,6 +49,8 @@ export interface ItemView {
   readonly confirm?: ConfirmButton;
   /** The buttons below a finished answer. */
   readonly actions?: readonly ReplyAction[];
+  /** What the person who has the conversation thinks of the answer, where they have said it. */
+  readonly rating?: Rating;
   readonly model?: string;
   /** Present for a stored answer where it is known. */
   readonly usage?: UsageView;
@@ -53,10 +64,16 @@ export interface ItemView {
   readonly versions?: readonly VersionView[];
 }
 
+/** What a button below an answer tells the person who has pressed it. */
+export interface ToldView extends Pick<ItemView, "sources"> {
+  readonly kind: "told";
+  readonly markdown: string;
+}
+
 /** An earlier version of an answer. */
 export interface VersionView extends Pick<
   ItemView,
-  "createdAt" | "text" | "thoughts" | "files" | "notices" | "model"
+  "createdAt" | "text" | "thoughts" | "files" | "sources" | "notices" | "model"
 > {}
 
 /** A change of a conversation. Pages apply changes in order. */
@@ -196,6 +213,7 @@ export function toItem(conversationId: string, message: StoredMessage): ItemView
     notices: isFailed || failure === undefined ? notices : [...notices, failure],
     ...(isFailed ? { failure: failure ?? "", retryKey: turnKey } : {}),
     ...(actions.length === 0 ? {} : { actions }),
+    ...toSourcesView(message.sources),
     ...(message.thoughts === undefined ? {} : { thoughts: message.thoughts }),
     ...(message.model === undefined ? {} : { model: message.model }),
     ...(usage === undefined ? {} : { usage }),
@@ -207,15 +225,22 @@ export function toItem(conversationId: string, message: StoredMessage): ItemView
 }
 
 function toVersionView(conversationId: string, version: AnswerVersion): VersionView {
-  const { parts, createdAt, thoughts, notices = [], model } = version;
+  const { parts, createdAt, thoughts, sources, notices = [], model } = version;
   return {
     createdAt,
     text: toText(parts),
     files: parts.flatMap((part) => toFile(conversationId, part, { isCommand: false })),
     notices,
+    ...toSourcesView(sources),
     ...(thoughts === undefined ? {} : { thoughts }),
     ...(model === undefined ? {} : { model }),
   };
+}
+
+/** The sources of an answer, where it has some. */
+export function toSourcesView(sources: readonly AnswerSource[] | undefined): Pick<ItemView, "sources"> {
+  const shown = toShownSources(sources);
+  return shown.length === 0 ? {} : { sources: shown };
 }
 
 function toText(parts: readonly MessagePart[]): string {

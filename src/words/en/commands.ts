@@ -60,6 +60,7 @@ export const commandMessages = {
   "forget.messages": "{count, plural, one {{count} message} other {{count} messages}}",
   "forget.files": "{count, plural, one {{count} file} other {{count} files}}",
   "forget.settings": "{count, plural, one {{count} setting} other {{count} settings}}",
+  "forget.ratings": "{count, plural, one {{count} rating} other {{count} ratings}}",
   "forget.conversations":
     "{parts} ({count, plural, one {{count} whole conversation} other {{count} whole conversations}})",
   "forget.and": " and ",

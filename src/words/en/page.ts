@@ -58,6 +58,7 @@ export const pageMessages = {
   "page.delete.keep": "Keep",
   "page.copied": "Copied",
   "page.not-copied": "Not copied",
+  "page.sources": "Sources",
   "page.copy": "Copy",
   "page.copy-answer": "Copy this answer",
   "page.usage.tokens": "{count, plural, one {# token} other {# tokens}}",

@@ -136,8 +136,7 @@ export const slackAgentMessages = {
   "slack.home.commands": "Commands",
   "slack.home.settings": "Your settings",
   "slack.home.usage": "Your usage",
-  "slack.feedback.good": "Good answer",
-  "slack.feedback.bad": "Bad answer",
+  "sources.title": "Sources",
   "press.rated": "Thank you. Your rating is stored with the answer.",
   "slack.shortcut.where": "The answer comes in your direct messages with Parley.",
   "slack.welcome":

@@ -51,7 +51,7 @@ const writes: Readonly<Record<string, readonly string[]>> = {
   erasure: ["forgetAuthor", "removeMessages", "replaceMessage", "deleteConversation"],
   records: ["set", "delete"],
   settings: ["change", "erase"],
-  spending: ["countTurn", "uncountTurn", "reserve", "settle", "forgetPerson", "forgetPeople"],
+  spending: ["countTurn", "uncountTurn", "reserve", "settle", "rate", "forgetPerson", "forgetPeople"],
 };
 
 /** Counts the steps of a life, which can end before or after each of them. */

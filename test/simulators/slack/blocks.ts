@@ -1,5 +1,6 @@
 import { checkExternalSelect } from "./external-selects.ts";
 import { checkContextActions } from "./feedback.ts";
+import { checkRichText } from "./rich-text.ts";
 import { checkCellChars, checkMarkdownTables, checkTable } from "./tables.ts";
 import { SlackApiError, type Fields, toText } from "./workspace.ts";
 
@@ -47,6 +48,7 @@ export function checkMessageBlocks(blocks: readonly Fields[], refused: readonly 
     if (type === "context") checkContext(block, at, refuse);
     if (type === "actions") checkActions(block, at, refuse);
     if (type === "context_actions") checkContextActions(block, at, refuse);
+    if (type === "rich_text") checkRichText(block, at, refuse);
     if (type === "table") cellChars += checkTable(block, at, refuse);
   });
   checkCellChars(cellChars, refuse);

@@ -1,4 +1,5 @@
 import type { Clock } from "./clock.ts";
+import { linesOfRichText } from "./rich-text.ts";
 import { feedbackOf, type SeenFeedback } from "./feedback.ts";
 import type { MethodContext } from "./methods.ts";
 import { isStreaming } from "./streams.ts";
@@ -95,12 +96,19 @@ function toSeen({ workspace, clock }: Seen, message: SlackMessage): SeenMessage 
   const raw: string[] = [message.text];
   const buttons: SeenButton[] = [];
   const choices: SeenButton[] = [];
+  /** Texts in which nothing but their links has an effect. */
+  const links: string[] = [];
   for (const block of message.blocks) {
     for (const piece of textsOf(block)) {
       all.push(piece.shown);
       if (piece.markup) raw.push(piece.source);
       if (block["type"] === "markdown") bodies.push(piece.shown);
       if (block["type"] === "context") small.push(piece.shown);
+    }
+    if (block["type"] === "rich_text") {
+      const lines = linesOfRichText(block).join("\n");
+      all.push(lines);
+      links.push(lines);
     }
     if (block["type"] === "actions") {
       for (const element of block["elements"] as Fields[]) {
@@ -142,7 +150,7 @@ function toSeen({ workspace, clock }: Seen, message: SlackMessage): SeenMessage 
     onlyFor:
       message.ephemeralTo === undefined ? undefined : (workspace.users.get(message.ephemeralTo)?.name ?? "?"),
     pings: message.user === workspace.botUserId ? raw.flatMap((text) => text.match(livePing) ?? []) : [],
-    previewsLinks: message.previewsLinks && /https?:\/\//.test(raw.join("\n")),
+    previewsLinks: message.previewsLinks && /https?:\/\//.test([...raw, ...links].join("\n")),
     edits: message.edits,
     notification: unescapeSlack(message.firstText),
     stream: streamOf(message, clock),

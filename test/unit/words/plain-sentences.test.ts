@@ -81,7 +81,9 @@ const allowed: ReadonlySet<string> = new Set([
   // These are labels of buttons, declared in English. catalogue.test.ts wants translations.
   "Fix transcript",
   "Other model",
-  // These are markup.
+  "Good answer",
+  "Bad answer",
+  // Markup.
   "noopener noreferrer nofollow",
   "textarea, input, select",
   // These are Discord's names of permissions.

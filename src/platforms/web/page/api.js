@@ -141,20 +141,21 @@ export async function confirmAnswer(conversationId, key) {
 }
 
 /** @typedef {import("../../../core/press.ts").PressResult} PressResult */
+/** @typedef {import("../views.ts").ToldView} ToldView */
 
 /**
  * Runs a button below an answer, or what was filled into its form.
  * @param {string} conversationId
  * @param {import("../../../core/press.ts").ReplyAction} action
  * @param {Record<string, string>} [values]
- * @returns {Promise<Extract<PressResult, { kind: "told" | "form" | "done" | "problems" }>>} `done` means that
- *   an answer follows in the conversation, where there is one
+ * @returns {Promise<ToldView | Extract<PressResult, { kind: "form" | "done" | "problems" }>>} `done`: an answer follows
+ *   in the conversation, where there is one
  */
 export async function runAction(conversationId, { kind, key }, values) {
   const body = { kind, key, replyId: makeId(), ...(values === undefined ? {} : { values }) };
   try {
     const answer = await call("POST", `/api/conversations/${conversationId}/act`, body);
-    return /** @type {Extract<PressResult, { kind: "told" | "form" | "done" }>} */ (answer);
+    return /** @type {ToldView | Extract<PressResult, { kind: "form" | "done" }>} */ (answer);
   } catch (error) {
     const { problems } = /** @type {{ body?: { problems?: Record<string, string> } }} */ (error).body ?? {};
     if (problems === undefined) throw error;

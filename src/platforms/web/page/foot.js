@@ -2,6 +2,7 @@ import { useId, useRef, useState } from "preact/hooks";
 import { Time, toUsageText } from "./times.js";
 import { ActionForm, Markdown } from "./lazy-parts.js";
 import { copyText, html, Icon } from "./dom.js";
+import { Sources } from "./sources.js";
 import { labelOf, translate } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
@@ -9,8 +10,8 @@ import { labelOf, translate } from "./words.js";
 /** @typedef {Awaited<ReturnType<typeof import("./api.js").runAction>>} Result */
 /** @typedef {(action: Action, values?: Record<string, string>) => Promise<Result>} RunAction */
 /**
- * @typedef {{ action: Action, text: string, isProblem: boolean, form?: import("./action-form.js").Form }}
- *   Shown
+ * @typedef {{ action: Action, text: string, isProblem: boolean, sources?: Item["sources"],
+ *   form?: import("./action-form.js").Form }} Shown
  */
 
 /**
@@ -26,7 +27,14 @@ const kinds = {
   change: { label: "Change", icon: "edit", isToggle: true },
   transcript: { label: "Fix transcript", icon: "edit", isToggle: true },
   details: { label: "Details", icon: "info", isToggle: true },
+  good: { label: "Good answer", icon: "good" },
+  bad: { label: "Bad answer", icon: "bad" },
 };
+
+/** Those that rate the answer are drawn without words. @param {Action} action */
+function isRating({ kind }) {
+  return kind === "good" || kind === "bad";
+}
 
 /**
  * Shows what is below an answer: its buttons and its model, and below them what a button has shown.
@@ -39,7 +47,7 @@ const kinds = {
  */
 export function Foot({ item, choice, onAct, onBranch }) {
   const newest = "isOver" in item ? undefined : item;
-  const actions = newest?.actions ?? [];
+  const actions = newest?.actions?.filter((action) => !isRating(action)) ?? [];
   const [isCopied, setCopied] = useState(false);
   const [shown, setShown] = useState(/** @type {Shown | undefined} */ (undefined));
   const [isBusy, setBusy] = useState(false);
@@ -59,7 +67,8 @@ export function Foot({ item, choice, onAct, onBranch }) {
     setBusy(true);
     try {
       const result = await onAct(action);
-      if (result.kind === "told") setShown({ action, text: result.markdown, isProblem: false });
+      if (result.kind === "told")
+        setShown({ action, text: result.markdown, isProblem: false, sources: result.sources });
       else if (result.kind === "form") setShown({ action, text: "", isProblem: false, form: result.form });
       else setShown(undefined);
     } catch (error) {
@@ -120,6 +129,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
             <span class="label">${labelOf(action.kind, kinds[action.kind].label)}</span>
           </button>`,
       )}
+      ${newest !== undefined && html`<${Rate} item=${newest} onAct=${onAct} onProblem=${setProblem} />`}
       ${
         // A model's answer is stored once its name is known.
         newest?.model !== undefined &&
@@ -149,7 +159,8 @@ export function Foot({ item, choice, onAct, onBranch }) {
     >
       ${
         shown?.form === undefined
-          ? shown !== undefined && html`<${Markdown} text=${shown.text} />`
+          ? shown !== undefined &&
+            html`<${Markdown} text=${shown.text} /><${Sources} sources=${shown.sources} />`
           : html`<${ActionForm}
               form=${shown.form}
               onSubmit=${(/** @type {Record<string, string>} */ values) => submit(shown.action, values)}
@@ -157,4 +168,47 @@ export function Foot({ item, choice, onAct, onBranch }) {
             />`
       }
     </div>`;
+}
+
+/**
+ * The two buttons that rate an answer. The own rating is the pressed one.
+ * @param {{ item: Item, onAct: RunAction, onProblem: (problem: string) => void }} props
+ */
+function Rate({ item, onAct, onProblem }) {
+  const buttons = item.actions?.filter(isRating) ?? [];
+  /** What was pressed here, until the server says it with the item. The key names one answer of several in this place. */
+  const [pressed, setPressed] = useState(/** @type {Action | undefined} */ (undefined));
+  const [isBusy, setBusy] = useState(false);
+  if (buttons.length === 0) return null;
+  const rating = buttons.some(({ key }) => key === pressed?.key) ? pressed?.kind : item.rating;
+  /** @param {Action} action */
+  const rate = async (action) => {
+    setBusy(true);
+    onProblem("");
+    try {
+      await onAct(action);
+      setPressed(action);
+    } catch (error) {
+      onProblem(/** @type {Error} */ (error).message);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return html`<span class="rate">
+    ${buttons.map(
+      (action) =>
+        html`<button
+          type="button"
+          class="quiet small"
+          key=${action.kind}
+          aria-label=${labelOf(action.kind, kinds[action.kind].label)}
+          aria-pressed=${rating === action.kind ? "true" : "false"}
+          title=${labelOf(action.kind, kinds[action.kind].label)}
+          disabled=${isBusy}
+          onClick=${() => void rate(action)}
+        >
+          <${Icon} name=${kinds[action.kind].icon} />
+        </button>`,
+    )}
+  </span>`;
 }

@@ -1,6 +1,7 @@
 import { html, classes, Icon } from "./dom.js";
 import { Foot } from "./foot.js";
 import { Markdown } from "./lazy-parts.js";
+import { Sources } from "./sources.js";
 import { isRunning, noticesOf } from "./thread-state.js";
 import { Time, locale, dayOf, toDayText } from "./times.js";
 import { translate, labelOf } from "./words.js";
@@ -75,6 +76,7 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
     ${content.thoughts !== undefined && html`<${Thoughts} text=${content.thoughts} />`}
     ${content.text !== "" && html`<${Markdown} text=${content.text} />`}
     <${Files} files=${content.files} onEnlarge=${onEnlarge} />
+    <${Sources} sources=${content.sources} />
     ${
       isGrowing &&
       html`<p class="waiting">

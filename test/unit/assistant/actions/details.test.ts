@@ -268,6 +268,16 @@ describe("a rating of an answer", () => {
     expect(JSON.stringify(answer?.ratings)).not.toMatch(/benedikt|cleopatra/);
   });
 
+  test("by the button of an attempt that another one has replaced is none", async () => {
+    const key = await answered();
+    expect(await world.assistant.press({ kind: "good", key: `${key} 2` }, person("bo"))).toEqual({
+      kind: "gone",
+    });
+    expect(await world.assistant.press({ kind: "good", key: `${key} 1` }, person("bo"))).toMatchObject({
+      kind: "told",
+    });
+  });
+
   test("of what is not stored, or of another platform, is none; whom the rules refuse is refused", async () => {
     const key = await answered();
     expect(await world.assistant.press({ kind: "good", key: "fake:none /x/answer" }, person("bo"))).toEqual({

@@ -170,6 +170,8 @@ describe("Continue", () => {
       "regenerate",
       "model",
       "details",
+      "good",
+      "bad",
     ]);
     const log = await world.history.history("fake:c1", { maxMessages: 9 });
     expect(log).toMatchObject([

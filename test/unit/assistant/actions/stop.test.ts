@@ -49,6 +49,8 @@ describe("Stop", () => {
       "regenerate",
       "model",
       "details",
+      "good",
+      "bad",
     ]);
     await growing("and then?");
     expect(said(world.gateway.requests[1])).toContain("assistant: The first words");
@@ -127,6 +129,8 @@ describe("Stop", () => {
       "regenerate",
       "model",
       "details",
+      "good",
+      "bad",
     ]);
     expect(await world.store.conversations.find("fake:c2", id)).toMatchObject({
       attempt: 2,

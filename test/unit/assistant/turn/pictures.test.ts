@@ -46,7 +46,7 @@ describe("answers with pictures", () => {
         ["picture-3.png", "draw cats"],
       ]);
       expect(reply.state).toBe("finished");
-      expect(reply.actions.map(({ kind }) => kind)).toEqual(["again", "change", "details"]);
+      expect(reply.actions.map(({ kind }) => kind)).toEqual(["again", "change", "details", "good", "bad"]);
     });
 
     test("that arrived before it broke off are shown and kept", async () => {

@@ -15,6 +15,8 @@ const row = (more: Partial<UsageRow>): UsageRow => ({
   costUsd: 0.5,
   estimatedCalls: 0,
   unpricedCalls: 0,
+  goodRatings: 0,
+  badRatings: 0,
   ...more,
 });
 

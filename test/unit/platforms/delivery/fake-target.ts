@@ -40,6 +40,7 @@ export function createFakeTarget(limits: Partial<EditTarget> = {}): FakeTarget {
   const fake: FakeTarget = {
     maxLength: 100,
     lengthOf: (text) => text.length,
+    lengthOfSource: ({ url, label }) => url.length + label.length,
     maxMessages: 3,
     minEditIntervalMs: 1000,
     messages: [],

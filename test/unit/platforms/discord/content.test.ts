@@ -36,6 +36,18 @@ describe("content", () => {
       expect(toDiscordContent({ ...failed, retryKey: "x".repeat(95) }).components).toEqual([]);
     });
 
+    test("the buttons stand in rows of five; those that rate the answer are the last, with a thumb", () => {
+      const kinds = ["regenerate", "model", "continue", "transcript", "details", "good", "bad"] as const;
+      const actions = kinds.map((kind) => ({ kind, key: "discord:1 /discord:2/answer 1" }));
+      const { components } = toDiscordContent({ text: "Yes.", state: "finished", actions });
+      const rows = components.map((row) => row.components as { label?: string; emoji?: { name: string } }[]);
+      expect(rows.map((row) => row.length)).toEqual([5, 2]);
+      expect(rows[1]?.map(({ label, emoji }) => [emoji?.name, label])).toEqual([
+        ["👍", "Good answer"],
+        ["👎", "Bad answer"],
+      ]);
+    });
+
     test("cut does not split surrogate pairs", () => {
       expect(cut("ab😀", 3)).toBe("ab");
       expect(cut("ab😀", 4)).toBe("ab😀");
