@@ -8,7 +8,7 @@ import type {
   StoredMessage,
 } from "../core/storage.ts";
 import { toShownSources } from "../core/sources.ts";
-import { toCodeBlock } from "../support/markdown-fences.ts";
+import { toFenced } from "../support/markdown-fences.ts";
 import type { BlobStore } from "./blobs.ts";
 import { toConversationTitle } from "./conversation-index.ts";
 import type { KeyValueStore } from "./key-value.ts";
@@ -136,7 +136,7 @@ function toMarkdownPart(part: MessagePart, names: ReadonlyMap<string, string>): 
         ? `${label(part.name)}\n\n${part.text}`
         : `[${label(part.name)}](${names.get(part.blob.hash) ?? ""})\n\n${part.text}`;
     case "file":
-      return `**${label(part.name)}**\n\n${toCodeBlock(part.text)}`;
+      return `**${label(part.name)}**\n\n${toFenced(part.text)}`;
     case "unread":
       return `*${label(part.name)} was not read: ${oneLine(part.reason)}*`;
   }

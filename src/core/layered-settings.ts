@@ -50,9 +50,9 @@ export type LayeredSetting = Kind & {
   readonly layers: readonly Layer[];
   /**
    * `override` uses the value of the strongest layer that has one. `limit` applies the value of every layer,
-   * so that a stronger layer loosens nothing.
+   * so that a stronger layer loosens nothing. `add` uses the texts of all layers, one after the other.
    */
-  readonly combines: "override" | "limit";
+  readonly combines: "override" | "limit" | "add";
   /** Whether it needs channels and several people, which the page does not have. Default false. */
   readonly isShared?: true;
 };
@@ -99,7 +99,7 @@ export const layeredSettings = {
     description: "Instructions to the model; the operator's own stay in front of them",
     group: "answers",
     layers: everywhere,
-    combines: "override",
+    combines: "add",
   },
   language: {
     kind: "language",
@@ -248,7 +248,8 @@ export function resolveLayers(all: LayeredValues): EffectiveValues {
     for (const name of settingNames) {
       const value = all[layer]?.[name];
       // An earlier version may have stored a value in a layer that must not hold it. It has no effect.
-      if (value === undefined || !mayHold(layer, name) || declarationOf(name).combines === "limit") continue;
+      if (value === undefined || !mayHold(layer, name) || declarationOf(name).combines !== "override")
+        continue;
       effective[name] = { value, from: layer };
     }
   }

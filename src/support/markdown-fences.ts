@@ -66,14 +66,6 @@ export function closeFence(markdown: string): string {
   return fence === undefined ? markdown : `${markdown}\n${fence.quote}${fence.marker}`;
 }
 
-/** Makes a code block whose fence is longer than any run of backticks in the text. */
-export function toCodeBlock(text: string): string {
-  let longest = 2;
-  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
-  const marker = "`".repeat(longest + 1);
-  return `${marker}\n${text}\n${marker}`;
-}
-
 function isCloser(line: string, fence: Fence): boolean {
   const inner = fence.quote === "" ? line : line.slice(quoteMarkers.exec(line)?.[0].length ?? 0);
   const run = inner.trim();
@@ -84,8 +76,8 @@ function isCloser(line: string, fence: Fence): boolean {
   );
 }
 
-/** Makes a Markdown code block that no line of the text can close. */
-export function toFenced(text: string, language: string): string {
+/** Makes a Markdown code block that no line of the text can close. By default it names no language. */
+export function toFenced(text: string, language = ""): string {
   const longest = text.matchAll(/`{3,}/g).reduce((most, [run]) => Math.max(most, run.length), 2);
   const marker = "`".repeat(longest + 1);
   return `${marker}${language}\n${text}\n${marker}`;

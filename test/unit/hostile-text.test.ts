@@ -22,7 +22,7 @@ import { createInlineImages } from "../../src/gateway/images.ts";
 import { createFrameReader } from "../../src/wire/stream-frames.ts";
 import { pageTitle } from "../../src/wire/transport.ts";
 import { sniff } from "../../src/media/sniff.ts";
-import { toFenced, closeFence, toCodeBlock } from "../../src/support/markdown-fences.ts";
+import { toFenced, closeFence } from "../../src/support/markdown-fences.ts";
 import { createLog } from "../../src/operations/log.ts";
 import { planEnding, planStreaming } from "../../src/platforms/delivery/message-plan.ts";
 import { splitMarkdown } from "../../src/platforms/delivery/split-markdown.ts";
@@ -171,7 +171,6 @@ const parsers: readonly Parser[] = [
       ["- ", " -"],
     ],
   },
-  { name: "toCodeBlock", parse: toCodeBlock, maxChars: 100_000 },
   { name: "toFenced, a text file", parse: (text) => toFenced(text, "python"), maxChars: fileChars },
   { name: "closeFence", parse: closeFence, maxChars: answerChars },
   {

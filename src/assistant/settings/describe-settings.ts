@@ -88,16 +88,15 @@ export function explainSettings(all: LayeredValues, defaults: Defaults, asker: A
 /** A setting in force with its layer, for example "`gpt-4o` (from this channel)". */
 function inForce(name: SettingName, all: LayeredValues, defaults: Defaults, asker: Asker): string {
   const from = (layer: Layer) => wordsOf(layer, asker, "from");
-  if (declarationOf(name).combines === "limit") {
+  if (declarationOf(name).combines !== "override") {
     const limits = layers.flatMap((layer) => {
       const value = all[layer]?.[name];
       return value === undefined || !declarationOf(name).layers.includes(layer)
         ? []
         : [`${shown(name, value)} (${from(layer)})`];
     });
-    return limits.length === 0
-      ? (defaults[name] ?? translate("settings.no-limit"))
-      : limits.join(translate("settings.and"));
+    if (limits.length > 0) return limits.join(translate("settings.and"));
+    if (declarationOf(name).combines === "limit") return defaults[name] ?? translate("settings.no-limit");
   }
   const effective = resolveLayers(all)[name];
   return effective === undefined

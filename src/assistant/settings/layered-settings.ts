@@ -60,6 +60,7 @@ import {
   settingGroupTitle,
   settingLabel,
 } from "../../core/setting-values.ts";
+import { toFenced } from "../../support/markdown-fences.ts";
 
 interface LayeredSettingsOptions extends SettingsReaderOptions {
   readonly access: Access;
@@ -134,6 +135,12 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
     };
   }
 
+  /** The system message as the model gets it, in a block of code. */
+  function asSent(all: LayeredValues): string {
+    const { systemPrompt } = toChatSettings(chat, all);
+    return `\n\n${translate("settings.as-sent")}\n\n${toFenced(systemPrompt)}`;
+  }
+
   function servicesFor(call: CommandCall): SettingServices {
     const scene = toScene(call);
     return {
@@ -143,7 +150,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
           markdown:
             name === undefined
               ? describeSettings(all, known, scene)
-              : describeSetting(name, all, known, scene),
+              : `${describeSetting(name, all, known, scene)}${name === "system-prompt" ? asSent(all) : ""}`,
           forms: forms.offers(scene, scene.conversationId),
         };
       },
@@ -184,14 +191,15 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
     servicesFor,
     async forTurn(event) {
       const scene = toScene(event);
-      let effective: EffectiveValues;
+      let all: LayeredValues;
       try {
-        effective = resolveLayers(await reader.read(scene));
+        all = await reader.read(scene);
       } catch (error) {
         return { chat, models: unreadableModels(models, error), isCalm: false, language: undefined };
       }
+      const effective = resolveLayers(all);
       return {
-        chat: toChatSettings(chat, effective),
+        chat: toChatSettings(chat, all),
         models: layerModels(models, effective, scene),
         isCalm: effective.calm?.value === "on",
         language: toSpokenLanguage(effective),

@@ -1,7 +1,13 @@
 import type { Asker } from "../../core/access.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
-import type { EffectiveValue, EffectiveValues } from "../../core/layered-settings.ts";
+import {
+  resolveLayers,
+  type EffectiveValue,
+  type EffectiveValues,
+  type Layer,
+  type LayeredValues,
+} from "../../core/layered-settings.ts";
 import { automaticLanguage } from "../../core/setting-values.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
@@ -42,13 +48,26 @@ export function toSpokenLanguage({ language }: EffectiveValues): Language | unde
   return isOwn ? spoken[language.value] : undefined;
 }
 
-/** How the chat model is asked with the settings in force. */
-export function toChatSettings(chat: DeploymentChat, effective: EffectiveValues): ChatSettings {
+/** The headings of the layers' instructions, in their order. What is said later tends to weigh more. */
+const promptHeadings = {
+  server: "Instructions for this server:",
+  channel: "Instructions for this channel:",
+  conversation: "Instructions for this conversation:",
+  person: "Instructions of the person who asks:",
+} as const satisfies Record<Layer, string>;
+
+/** How the chat model is asked with the settings of all layers. */
+export function toChatSettings(chat: DeploymentChat, all: LayeredValues): ChatSettings {
+  const effective = resolveLayers(all);
   const length = effective["answer-length"]?.value ?? "normal";
   const language = effective.language?.value ?? automaticLanguage;
-  const prompt = effective["system-prompt"]?.value;
+  const prompts = (Object.keys(promptHeadings) as Layer[]).flatMap((layer) => {
+    const prompt = all[layer]?.["system-prompt"];
+    return prompt === undefined ? [] : [`${promptHeadings[layer]}\n${prompt}`];
+  });
   const parts = [
-    prompt === undefined ? chat.systemPrompt : `${chat.identity ?? chat.systemPrompt}\n\n${prompt}`,
+    prompts.length === 0 ? chat.systemPrompt : (chat.identity ?? chat.systemPrompt),
+    ...prompts,
     lengthInstructions[length],
     language === automaticLanguage ? "" : `Always answer in ${language}, whatever language you are asked in.`,
   ];

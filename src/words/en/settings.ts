@@ -30,6 +30,7 @@ export const settingMessages = {
   "settings.in-force": "In force here: {value}",
   "settings.nobody": "Nobody has set it here.",
   "settings.set-for": "It is set for",
+  "settings.as-sent": "The model gets this:",
   "settings.can-be-set": "It can be set for {layers}. `default` removes it.",
   "settings.can-be-set.choices": "It can be set for {layers}, to {choices}. `default` removes it.",
   "settings.no-limit": "no limit",

@@ -1,12 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  closeFence,
-  type Fence,
-  parseFence,
-  readFenceLine,
-  toCodeBlock,
-} from "../../../src/support/markdown-fences.ts";
+import { closeFence, type Fence, parseFence, readFenceLine, toFenced } from "../../../src/support/markdown-fences.ts";
 
 function readAll(markdown: string): ReturnType<typeof readFenceLine>[] {
   let fence: Fence | undefined;
@@ -72,11 +66,11 @@ describe("closeFence", () => {
   });
 });
 
-describe("toCodeBlock", () => {
+describe("toFenced", () => {
   test("holds any text as code", () => {
     fc.assert(
       fc.property(markdown, (text) => {
-        const roles = rolesOf(toCodeBlock(text));
+        const roles = rolesOf(toFenced(text));
         expect(roles[0]).toBe("opener");
         expect(roles.at(-1)).toBe("closer");
         expect(new Set(roles.slice(1, -1))).toEqual(new Set(["code"]));

@@ -32,6 +32,10 @@ const allowed: ReadonlySet<string> = new Set([
   // These go to the model.
   "Keep every answer short: a few sentences at most.",
   "Answer in detail: explain, and give examples where they help.",
+  "Instructions for this server:",
+  "Instructions for this channel:",
+  "Instructions for this conversation:",
+  "Instructions of the person who asks:",
   "Always answer in",
   ", whatever language you are asked in.",
   "[picture at an address]",

@@ -121,6 +121,28 @@ describe("layers", () => {
   });
 
   describe("the effect of settings", () => {
+    it("instructions of every layer add up, and /settings shows them as the model gets them", async () => {
+      const layers = [
+        ["channel", "Talk like a pirate."],
+        ["me", "I read ```code```."],
+        ["here", "Be kind."],
+        ["server", "You love cats."],
+      ] as const;
+      for (const [layer, value] of layers)
+        await settings({ name: "system-prompt", value, for: layer }, asManager);
+      await ask("hello", asManager);
+      const prompt = [
+        "Be brief.",
+        "Instructions for this server:\nYou love cats.",
+        "Instructions for this channel:\nTalk like a pirate.",
+        "Instructions for this conversation:\nBe kind.",
+        "Instructions of the person who asks:\nI read ```code```.",
+      ].join("\n\n");
+      expect(said(world.gateway.requests.at(-1))[0]).toBe(`system: ${prompt}`);
+      const shown = await settings({ name: "system-prompt" }, asManager);
+      expect(shown).toContain(`The model gets this:\n\n\`\`\`\`\n${prompt}\n\`\`\`\``);
+    });
+
     it("temperature, length, language and instructions reach the model", async () => {
       await settings({ name: "temperature", value: "0.2" });
       await settings({ name: "answer-length", value: "long" });
@@ -134,7 +156,8 @@ describe("layers", () => {
       expect(answer.receipt).toMatchObject({ temperature: 0.2, maxTokens: 4096 });
       expect(said(request)[0]).toBe(
         [
-          "system: Be brief.\n\nTalk like a pirate.",
+          "system: Be brief.",
+          "Instructions for this channel:\nTalk like a pirate.",
           "Answer in detail: explain, and give examples where they help.",
           "Always answer in German, whatever language you are asked in.",
         ].join("\n\n"),
