@@ -42,7 +42,7 @@ export default defineConfig({
           include: ["test/e2e/web/**/*.test.ts"],
           // What one file leaves in its browser's windows must not reach the next one.
           isolate: true,
-          testTimeout: 60_000,
+          testTimeout: 120_000,
           hookTimeout: 60_000,
         },
       },

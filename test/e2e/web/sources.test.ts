@@ -2,6 +2,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
 import { has } from "../../support/requirements.ts";
+import { violations } from "./page-axe.ts";
 import { answerAfter, say, send } from "./page-story.ts";
 import { useScriptedPage, whole } from "./use-page.ts";
 
@@ -38,7 +39,7 @@ describe.skipIf(!has("chromium"))("the sources of an answer on the page", () => 
       sse(chunk({ content: "They fly." }), chunk({ annotations }, "stop"), done),
       whole("They do."),
     );
-    const { page } = await story.open();
+    const { page } = await story.open({ colorScheme: "dark" });
     await say(page, "Do parrots fly?");
     const rel = "noopener noreferrer nofollow";
     const wanted = [
@@ -47,6 +48,7 @@ describe.skipIf(!has("chromium"))("the sources of an answer on the page", () => 
     ];
     expect(await sources(page)).toEqual(wanted);
     await page.getByRole("region", { name: "Sources" }).waitFor();
+    expect(await violations(page)).toEqual([]);
     await page.getByRole("button", { name: "Details" }).click();
     await expect.poll(() => sources(page, ".told")).toEqual(wanted);
     await page.reload();
