@@ -1,3 +1,4 @@
+import type { types } from "@slack/bolt";
 import type { Clock } from "../../core/clock.ts";
 import { commandDescription } from "../../core/command-input.ts";
 import type { Command } from "../../core/command.ts";
@@ -84,8 +85,6 @@ export function createAppHome(options: AppHomeOptions): AppHome {
   };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** What a Home tab is made of. */
 interface HomeContent {
   readonly commands: ReadonlyMap<string, Command>;
@@ -106,7 +105,7 @@ const maxFieldChars = 2000;
  * The Home tab, in the language of the person that the running code works for: how to use Parley, the person's settings
  * and usage. @see https://docs.slack.dev/surfaces/app-home
  */
-function toHomeView({ commands, commandPrefix, overview, offers, notice }: HomeContent): Fields {
+function toHomeView({ commands, commandPrefix, overview, offers, notice }: HomeContent): types.HomeView {
   const help = [...commands.values()].map(
     (command) => `• \`/${commandPrefix}${command.name}\` ${escapeText(commandDescription(command))}`,
   );
@@ -130,7 +129,7 @@ function toHomeView({ commands, commandPrefix, overview, offers, notice }: HomeC
 function toPersonal(
   { settings, usage, today, budgets }: PersonOverview,
   offers: readonly FormOffer[],
-): Fields[] {
+): types.KnownBlock[] {
   const inForce = settings
     .filter(({ layers, inForce: value }) => layers.includes("person") && value !== undefined)
     .map(({ name, inForce: value = "" }) => `• ${escapeText(settingLabel(name))}: ${escapeText(value)}`);
@@ -151,17 +150,17 @@ function toPersonal(
   ];
 }
 
-const toHeader = (text: string): Fields => ({
+const toHeader = (text: string): types.HeaderBlock => ({
   type: "header",
   text: { type: "plain_text", text: cutText(text, 150) },
 });
 
-const toText = (text: string): Fields => ({
+const toText = (text: string): types.SectionBlock => ({
   type: "section",
   text: { type: "mrkdwn", text: cutText(text, maxSectionChars) },
 });
 
-const toField = (lines: readonly string[]): Fields => ({
+const toField = (lines: readonly string[]): types.MrkdwnElement => ({
   type: "mrkdwn",
   text: cutText(lines.join("\n"), maxFieldChars),
 });
@@ -208,8 +207,8 @@ export function createWelcome(options: WelcomeOptions): Welcome {
 
   async function post(channel: string): Promise<void> {
     const text = translate("slack.welcome", { command: `\`/${commandPrefix}help\`` });
-    const words = cutText(escapeText(text), 3000);
-    const content = { text: words, blocks: [{ type: "section", text: { type: "mrkdwn", text: words } }] };
+    const words = escapeText(text);
+    const content = { text: words, blocks: [toText(words)] };
     try {
       await retryPlatformCall(
         () => api.post(channel, undefined, content, { mark: `welcome/${channel}` }),

@@ -66,7 +66,7 @@ export function createClientFetch(): ClientFetch {
   const agent = new Agent({ allowH2: false });
   return async (url, { method, headers, body, signal } = {}) => {
     if (body !== undefined && typeof body !== "string")
-      throw new TypeError("Slack's client sends files through file-upload.ts only");
+      throw new TypeError("Slack's client sends files through url-requests.ts only");
     return await requestWhole(agent, String(url), { method, headers, body, signal });
   };
 }

@@ -1,6 +1,6 @@
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { WebClient, type WebClientOptions } from "@slack/web-api";
+import { type AuthTestResponse, WebClient, type WebClientOptions } from "@slack/web-api";
 import { right, wrong, type CheckContext, type Finding, warning, type Check } from "../../core/checks.ts";
 import { isParleyError } from "../../core/errors.ts";
 import { isLoopback } from "../../support/client-address.ts";
@@ -23,12 +23,12 @@ interface SlackCheckOptions {
 }
 
 /** A call of the Web API. */
-type Call = (
+type Call = <T>(
   token: string | undefined,
   variable: string,
   method: string,
-  args?: Record<string, unknown>,
-) => Promise<Readonly<Record<string, unknown>>>;
+  send: (client: WebClient) => Promise<T>,
+) => Promise<T>;
 
 /** Scopes that Parley works without, and what is missing then. */
 const optionalScopes: Readonly<Record<string, string>> = {
@@ -81,9 +81,9 @@ export function createSlackChecks(options: SlackCheckOptions): Check[] {
 }
 
 async function checkBotToken(call: Call, botToken: string, appToken: string | undefined): Promise<Finding[]> {
-  let identity: Awaited<ReturnType<Call>>;
+  let identity: AuthTestResponse;
   try {
-    identity = await call(botToken, "SLACK_BOT_TOKEN", "auth.test");
+    identity = await call(botToken, "SLACK_BOT_TOKEN", "auth.test", (client) => client.auth.test());
   } catch (error) {
     return [
       toFailure(
@@ -93,18 +93,17 @@ async function checkBotToken(call: Call, botToken: string, appToken: string | un
       ),
     ];
   }
-  const { scopes = [] } = (identity["response_metadata"] ?? {}) as { readonly scopes?: readonly string[] };
-  const accepted = right("Bot token", `accepted: ${String(identity["user"])} in ${String(identity["team"])}`);
-  const isSameApp =
-    appToken === undefined ? [] : await checkSameApp(call, botToken, appToken, identity["bot_id"]);
-  return [accepted, ...toScopeFindings(scopes), ...isSameApp];
+  const { user, team, bot_id: bot, response_metadata: metadata } = identity;
+  const accepted = right("Bot token", `accepted: ${String(user)} in ${String(team)}`);
+  const isSameApp = appToken === undefined ? [] : await checkSameApp(call, botToken, appToken, String(bot));
+  return [accepted, ...toScopeFindings(metadata?.scopes ?? []), ...isSameApp];
 }
 
 /** A code that nobody has: Slack says first whether it knows the app. */
 async function checkClient(call: Call, clientId: string, clientSecret: string): Promise<Finding[]> {
   try {
     const args = { client_id: clientId, client_secret: clientSecret, code: "doctor" };
-    await call(undefined, "SLACK_CLIENT_SECRET", "oauth.v2.access", args);
+    await call(undefined, "SLACK_CLIENT_SECRET", "oauth.v2.access", (client) => client.oauth.v2.access(args));
   } catch (error) {
     if (slackErrorCode(error) === "invalid_code") return [right("App", "Slack knows the app and its secret")];
     const remedy = `copy Client ID and Client Secret again: Basic Information at ${apps}`;
@@ -125,17 +124,12 @@ function toScopeFindings(scopes: readonly string[]): Finding[] {
 }
 
 /** An app-level token names its app, `xapp-1-<app id>-…`. Events of another app would never arrive. */
-async function checkSameApp(
-  call: Call,
-  botToken: string,
-  appToken: string,
-  bot: unknown,
-): Promise<Finding[]> {
+async function checkSameApp(call: Call, botToken: string, appToken: string, bot: string): Promise<Finding[]> {
   const [, , named = ""] = appToken.split("-");
   if (!/^A[A-Z\d]{6,}$/.test(named)) return [];
   try {
-    const { bot: info } = await call(botToken, "SLACK_BOT_TOKEN", "bots.info", { bot });
-    const { app_id: appId } = (info ?? {}) as { readonly app_id?: string };
+    const info = await call(botToken, "SLACK_BOT_TOKEN", "bots.info", (client) => client.bots.info({ bot }));
+    const appId = info.bot?.app_id;
     if (appId === undefined || appId === named) return [];
     return [
       wrong(
@@ -154,7 +148,10 @@ async function checkSameApp(
 async function checkAppToken(call: Call, appToken: string, context: CheckContext): Promise<Finding[]> {
   let url: string;
   try {
-    url = String((await call(appToken, "SLACK_APP_TOKEN", "apps.connections.open"))["url"]);
+    const opened = await call(appToken, "SLACK_APP_TOKEN", "apps.connections.open", (client) =>
+      client.apps.connections.open({}),
+    );
+    url = String(opened.url);
   } catch (error) {
     const code = slackErrorCode(error);
     const remedy =
@@ -185,7 +182,7 @@ function createCall({ apiUrl = "https://slack.com/api/" }: SlackCheckOptions, co
     noteDate("Slack", response.headers.get("date"));
     return response;
   };
-  return async (token, variable, method, args = {}) => {
+  return async (token, variable, method, send) => {
     const client = new WebClient(token, {
       slackApiUrl: apiUrl,
       fetch: request,
@@ -195,7 +192,7 @@ function createCall({ apiUrl = "https://slack.com/api/" }: SlackCheckOptions, co
       logger: silentLogger,
     });
     try {
-      return { ...(await client.apiCall(method, args)) };
+      return await send(client);
     } catch (error) {
       throw toParleyError(error, method, variable);
     }

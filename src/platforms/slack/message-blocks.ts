@@ -1,3 +1,4 @@
+import type { types } from "@slack/bolt";
 import { actionLabel } from "../../core/action-words.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { isReplyActionKind, type Press, type ReplyActionKind } from "../../core/press.ts";
@@ -30,15 +31,17 @@ export function parseActionId(actionId: string): ReplyActionKind | undefined {
   return actionId.startsWith(actionPrefix) && isReplyActionKind(kind) ? kind : undefined;
 }
 
-type Block = SlackContent["blocks"][number];
-
 /** In `plain_text` mentions, links and emphasis have no effect. */
-const toPlain = (text: string) => ({ type: "plain_text", text: cutText(text, maxSectionChars), emoji: true });
+const toPlain = (text: string): types.PlainTextElement => ({
+  type: "plain_text",
+  text: cutText(text, maxSectionChars),
+  emoji: true,
+});
 
-const toSmallPrint = (text: string): Block => ({ type: "context", elements: [toPlain(text)] });
+const toSmallPrint = (text: string): types.ContextBlock => ({ type: "context", elements: [toPlain(text)] });
 
 /** A paragraph of plain text; at most 3,000 characters are shown. */
-export function toPlainSection(text: string): Block {
+export function toPlainSection(text: string): types.SectionBlock {
   return { type: "section", text: toPlain(text) };
 }
 
@@ -54,7 +57,7 @@ export function toSlackContent(content: MessageContent, form: ContentForm = "mar
   const status = toStatus(content, isBlank);
   if (form === "text") return { text: toTextAlone(content, status), blocks: [] };
   const markdown = escapeMarkdown(content.text);
-  const blocks: Block[] = [];
+  const blocks: types.KnownBlock[] = [];
   if (!isBlank) {
     if (form === "plain") blocks.push(...toPlainSections(content.text));
     else blocks.push({ type: "markdown", text: markdown });
@@ -90,8 +93,8 @@ function toTextAlone({ text, failure, notices = [] }: MessageContent, status: st
 }
 
 /** Sections of at most 3,000 characters, cut at the ends of lines where there are any. */
-function toPlainSections(text: string): Block[] {
-  const sections: Block[] = [];
+function toPlainSections(text: string): types.SectionBlock[] {
+  const sections: types.SectionBlock[] = [];
   for (let rest = text; rest.trim() !== "";) {
     const head = rest.slice(0, maxSectionChars).replace(/[\uD800-\uDBFF]$/, "");
     const lineEnd = rest.length > head.length ? head.lastIndexOf("\n") : -1;
@@ -123,20 +126,20 @@ export async function sendInForm<T>(
   throw new ParleyError("internal", "no form of a message to send");
 }
 
-function toButtons({ retryKey, confirm, actions = [] }: MessageContent): Block[] {
+function toButtons({ retryKey, confirm, actions = [] }: MessageContent): types.Button[] {
   return [
     ...(retryKey === undefined ? [] : [toButton(retryAction, translate("button.retry"), retryKey)]),
     ...(confirm === undefined
       ? []
-      : [toButton(confirmAction, cutText(confirm.label, 75), confirm.key, { style: "danger" })]),
+      : [{ ...toButton(confirmAction, cutText(confirm.label, 75), confirm.key), style: "danger" as const }]),
     ...actions
       .filter(({ key }) => key.length <= maxValueChars)
       .map(({ kind, key }) => toButton(actionPrefix + kind, actionLabel(kind), key)),
   ];
 }
 
-function toButton(action: string, label: string, value: string, style: Block = {}): Block {
-  return { type: "button", action_id: action, text: { type: "plain_text", text: label }, value, ...style };
+function toButton(action: string, label: string, value: string): types.Button {
+  return { type: "button", action_id: action, text: { type: "plain_text", text: label }, value };
 }
 
 /** `action_id` of the feedback buttons. */
@@ -146,15 +149,18 @@ export const feedbackAction = "parley_feedback";
  * Slack's feedback buttons below a finished answer that is stored; nothing below others.
  * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element
  */
-function toFeedback({ actions = [], state }: MessageContent): SlackContent["blocks"] {
+function toFeedback({ actions = [], state }: MessageContent): types.ContextActionsBlock[] {
   const key = actions.find(({ kind }) => kind === "details")?.key;
   if (state !== "finished" || key === undefined || key.length > maxValueChars - 10) return [];
-  const toButton = (rating: Rating) => {
+  const toButton = (rating: Rating): types.FeedbackButtons["positive_button"] => {
     const label = translate(`slack.feedback.${rating}`);
-    const text = { type: "plain_text", text: label };
-    return { text, value: `${rating} ${key}`, accessibility_label: label };
+    return {
+      text: { type: "plain_text", text: label },
+      value: `${rating} ${key}`,
+      accessibility_label: label,
+    };
   };
-  const element = {
+  const element: types.FeedbackButtons = {
     type: "feedback_buttons",
     action_id: feedbackAction,
     positive_button: toButton("good"),

@@ -1,4 +1,4 @@
-import type { App, Context } from "@slack/bolt";
+import type { App, Context, types } from "@slack/bolt";
 import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../core/command-input.ts";
 import { type Command, type Option, freeTextOption } from "../../core/command.ts";
 import type { RawOption } from "../../core/events.ts";
@@ -7,13 +7,11 @@ import { translate } from "../../words/translate.ts";
 import type { SlackFileInfo } from "./address.ts";
 import { toCallerText } from "./notices.ts";
 import { toAttachment } from "./files.ts";
-import { noModel, toModelSelect } from "./form-modal.ts";
-import { escapeText, cutText } from "./escape-markdown.ts";
+import { inputAction, noModel, toModelSelect, toPlain } from "./form-modal.ts";
+import { escapeText } from "./escape-markdown.ts";
 import { toPlainSection } from "./message-blocks.ts";
 import type { SlackApi } from "./web-api.ts";
 import { createRecent } from "../../support/recent.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Kept in a modal's `private_metadata` until it is submitted; at most 3,000 characters of JSON. */
 export interface ModalMemory {
@@ -26,9 +24,6 @@ export interface ModalMemory {
 const callbackPrefix = "parley_command:";
 /** @see https://docs.slack.dev/reference/block-kit/block-elements/plain-text-input-element */
 const maxInputChars = 3000;
-const actionId = "value";
-
-const toPlain = (text: string, maxChars: number) => ({ type: "plain_text", text: cutText(text, maxChars) });
 
 /** What a modal shows at first. */
 interface ModalContent {
@@ -39,7 +34,7 @@ interface ModalContent {
 }
 
 /** The modal of a command: one input for each option, or for a message command those it asks for. */
-export function toModal(command: Command, memory: ModalMemory, content: ModalContent = {}): Fields {
+export function toModal(command: Command, memory: ModalMemory, content: ModalContent = {}): types.ModalView {
   const asks = memory.subject === undefined ? undefined : command.messageCommand?.asks;
   const options = Object.entries(command.options).filter(([name]) => asks?.includes(name) !== false);
   return {
@@ -66,14 +61,14 @@ export function parseMemory(metadata: string): ModalMemory {
   return JSON.parse(metadata) as ModalMemory;
 }
 
-function toInput(command: Command, name: string, option: Option, content: ModalContent): Fields {
+function toInput(command: Command, name: string, option: Option, content: ModalContent): types.InputBlock {
   return {
     type: "input",
     block_id: name,
     label: toPlain(optionTitle(name), 2000),
     hint: toPlain(optionDescription(command, name), 2000),
     optional: option.required !== true,
-    element: { action_id: actionId, ...toElement(command, name, option, content) },
+    element: toElement(command, name, option, content),
   };
 }
 
@@ -82,7 +77,7 @@ function toElement(
   name: string,
   option: Option,
   { initial = {}, searchesModels = false }: ModalContent,
-): Fields {
+): types.InputBlockElement {
   const raw = initial[name];
   const given = typeof raw === "object" ? raw.linkUrl : raw?.toString();
   switch (option.kind) {
@@ -94,6 +89,7 @@ function toElement(
       }
       return {
         type: "plain_text_input",
+        action_id: inputAction,
         multiline: name === freeTextOption(command),
         max_length: Math.min(option.maxChars ?? maxInputChars, maxInputChars),
         ...(given === undefined || given === "" ? {} : { initial_value: given.slice(0, maxInputChars) }),
@@ -102,6 +98,7 @@ function toElement(
     case "integer":
       return {
         type: "number_input",
+        action_id: inputAction,
         is_decimal_allowed: false,
         min_value: String(option.min),
         max_value: String(option.max),
@@ -111,7 +108,7 @@ function toElement(
       return toSelect(["yes", "no"], given, (value) => translate(`form.${value}`));
     case "attachment":
       // No list of file types: Slack checks names only. The bytes are sniffed later.
-      return { type: "file_input", max_files: 1 };
+      return { type: "file_input", action_id: inputAction, max_files: 1 };
   }
 }
 
@@ -119,15 +116,20 @@ function toSelect<V extends string>(
   choices: readonly V[],
   initial: string | undefined,
   labelOf: (value: V) => string,
-): Fields {
+): types.StaticSelect {
   const options = choices.map((choice) => ({ text: toPlain(labelOf(choice), 75), value: choice }));
   const chosen = options.find(({ value }) => value === initial);
-  return { type: "static_select", options, ...(chosen === undefined ? {} : { initial_option: chosen }) };
+  return {
+    type: "static_select",
+    action_id: inputAction,
+    options,
+    ...(chosen === undefined ? {} : { initial_option: chosen }),
+  };
 }
 
 /** The raw options of a submission in a workspace, by option name; empty inputs are left out. */
 export function parseModal(
-  values: Readonly<Record<string, Fields>>,
+  values: Readonly<Record<string, object>>,
   teamId: string,
 ): Record<string, RawOption> {
   const options: Record<string, RawOption> = {};
@@ -203,7 +205,7 @@ export function registerAskShortcut(
     try {
       const channel = await directMessagesOf(user, handlers);
       const modal = toModal(command, { channel }, { searchesModels: searchesModels() });
-      const blocks = [toPlainSection(translate("slack.shortcut.where")), ...(modal["blocks"] as object[])];
+      const blocks = [toPlainSection(translate("slack.shortcut.where")), ...modal.blocks];
       await api.openModal(shortcut.trigger_id, { ...modal, blocks });
     } catch (error) {
       log.warn({ err: error }, "form of the global shortcut not opened");

@@ -1,3 +1,4 @@
+import type { types } from "@slack/bolt";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -79,8 +80,8 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     return escapeMarkdown(markdown).slice(escapeMarkdown(sent).length);
   }
 
-  async function end(markdown: string, blocks: readonly object[], timing: CallTiming): Promise<void> {
-    await calls.stopStream(ref, { markdown, blocks: [...blocks] as never, mark }, { ...timing, reservation });
+  async function end(markdown: string, blocks: types.KnownBlock[], timing: CallTiming): Promise<void> {
+    await calls.stopStream(ref, { markdown, blocks, mark }, { ...timing, reservation });
     close();
   }
 
@@ -124,7 +125,12 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
         const isRest = takes(content.text);
         const { blocks } = toSlackContent(content);
         try {
-          if (isRest) await end(restOf(content.text), blocks.filter(isNoMarkdown), timing);
+          if (isRest)
+            await end(
+              restOf(content.text),
+              blocks.filter(({ type }) => type !== "markdown"),
+              timing,
+            );
           else await end("", [], timing);
           return isRest;
         } catch (error) {
@@ -137,8 +143,6 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     close,
   };
 }
-
-const isNoMarkdown = (block: Readonly<Record<string, unknown>>): boolean => block["type"] !== "markdown";
 
 /** Slack, or the reader by Slack's own Stop button, has ended the stream. */
 function isEnded(error: unknown): boolean {
