@@ -2,15 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { systemClock } from "../../support/clock.ts";
 import type { LaneLimit, Urgency, DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
-import type {
-  SessionState,
-  MessageMark,
-  MessageRef,
-  SlackApi,
-  SlackContent,
-  StreamEnd,
-  StreamStart,
-} from "./web-api.ts";
+import type { SessionState, MessageMark, MessageRef, SlackApi, SlackContent, StreamEnd } from "./web-api.ts";
 
 /** When a call is sent. */
 export interface CallTiming {
@@ -34,7 +26,7 @@ export interface DeliveryCalls {
     timing: CallTiming & { readonly mark?: MessageMark },
   ): Promise<void>;
   remove(ref: MessageRef, timing: CallTiming): Promise<void>;
-  startStream(start: StreamStart, markdown: string, timing: CallTiming): Promise<MessageRef>;
+  startStream(channel: string, thread: string, markdown: string, timing: CallTiming): Promise<MessageRef>;
   appendStream(ref: MessageRef, markdown: string, timing: CallTiming): Promise<void>;
   stopStream(ref: MessageRef, end: StreamEnd, timing: CallTiming): Promise<void>;
   setStatus(channel: string, thread: string, status: string, timing: CallTiming): Promise<void>;
@@ -113,8 +105,8 @@ export function createDeliveryCalls(
     update: (ref, content, timing) =>
       send([lanes.update], timing, () => api.update(ref, content, timing.mark)),
     remove: (ref, timing) => send([lanes.remove], timing, () => api.remove(ref)),
-    startStream: (start, markdown, timing) =>
-      send([lanes.startStream], timing, () => api.startStream(start, markdown)),
+    startStream: (channel, thread, markdown, timing) =>
+      send([lanes.startStream], timing, () => api.startStream(channel, thread, markdown)),
     appendStream: (ref, markdown, timing) =>
       send([lanes.appendStream], timing, () => api.appendStream(ref, markdown)),
     stopStream: (ref, end, timing) => send([lanes.stopStream], timing, () => api.stopStream(ref, end)),

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError, type ErrorCode } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
 import { systemClock, inTime } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 
@@ -46,6 +47,41 @@ const contentErrors = new Set([
   "no_text",
   "too_many_attachments",
 ]);
+
+/** Slack has a feature neither for this app nor in this workspace, whatever a call is about. */
+const noFeature = new Set([
+  "access_denied",
+  "channel_type_not_supported",
+  "feature_not_enabled",
+  "method_deprecated",
+  "missing_scope",
+  "not_agent_app",
+  "not_allowed_token_type",
+  "unknown_method",
+]);
+const featureOffMs = 60 * 60_000;
+
+/** A feature of Slack that an app may lack. */
+export interface Feature {
+  /** False for an hour after Slack has said that there is none. */
+  isOn(): boolean;
+  /** Notes why a call failed. True: there is no such feature, and another way must be taken. */
+  note(error: unknown): boolean;
+}
+
+/** @param name of the feature, for the log */
+export function createFeature(name: string, log: Log, clock: Clock): Feature {
+  let offUntil = Number.NEGATIVE_INFINITY;
+  return {
+    isOn: () => clock.monotonic() >= offUntil,
+    note(error) {
+      if (!noFeature.has(slackErrorCode(error) ?? "")) return false;
+      offUntil = clock.monotonic() + featureOffMs;
+      log.info({ err: error, feature: name }, "Slack does not have a feature for this app");
+      return true;
+    },
+  };
+}
 
 /** Whether Slack refused what a message contains, e.g. its blocks: a plainer form may be accepted. */
 export function isContentError(error: unknown): boolean {

@@ -10,12 +10,12 @@ import type { WorkSign, EditTarget, MessageContent } from "../delivery/message-p
 import { isTransient } from "../delivery/receive-patiently.ts";
 import { parseMessageRef, type SlackAddress, isDirectMessages } from "./address.ts";
 import { type DeliveryCalls, isLimited, lanes, type CallTiming } from "./delivery-calls.ts";
-import { isNotMember } from "./errors.ts";
+import { type Feature, isNotMember } from "./errors.ts";
 import { areShared } from "./files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
 import { toPlainSection } from "./message-blocks.ts";
 import type { ReplacedMessages } from "./message-changes.ts";
-import { type StreamSupport, createNativeStream, streamBeginning } from "./native-stream.ts";
+import { createNativeStream, streamBeginning } from "./native-stream.ts";
 import {
   createPostedMessages,
   createReplyMessages,
@@ -36,9 +36,9 @@ interface MessageTargetOptions {
   readonly api: SlackApi;
   readonly calls: DeliveryCalls;
   readonly scheduler: DeliveryScheduler;
-  readonly streams: StreamSupport;
+  readonly streams: Feature;
   readonly replaced: ReplacedMessages;
-  readonly identity: Pick<Identity, "teamId" | "userId">;
+  readonly identity: Pick<Identity, "userId">;
   readonly address: SlackAddress;
   /** Which of these messages show other open turns of the conversation. */
   readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
@@ -64,9 +64,9 @@ interface MessageTarget extends EditTarget {
 }
 
 /**
- * Shows a reply in messages of a channel, thread or direct message, in one of three ways, as Slack's limits allow when its
- * first text is there: a native stream; a post that is edited; or a status line until the whole text is one post. Where an
- * edit with the final text would have to wait, the text is posted, and the message with its beginning removed.
+ * Shows a reply in messages of a channel, thread or direct message: as a native stream in direct messages, and as posts
+ * that are edited elsewhere, and where Slack has no streams. Growing text is left out where Slack's limits have no room for
+ * it. Where an edit with the final text would have to wait, the text is posted, and the message with its beginning removed.
  */
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
   const { api, calls, scheduler, replaced, identity, address, isResumed, onPost, clock, log } = options;
@@ -86,7 +86,6 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     streams,
     messages,
     address,
-    teamId: identity.teamId,
     streamLifeMs,
     onPosted,
     clock,
@@ -347,45 +346,34 @@ interface GrowingMessages {
 }
 
 /** What {@link createGrowingMessages} needs. */
-interface GrowingMessagesOptions {
-  readonly calls: DeliveryCalls;
-  readonly scheduler: DeliveryScheduler;
-  readonly streams: StreamSupport;
+interface GrowingMessagesOptions extends Pick<
+  MessageTargetOptions,
+  "calls" | "scheduler" | "streams" | "address" | "streamLifeMs" | "clock" | "log"
+> {
   readonly messages: ReturnType<typeof createReplyMessages>;
-  readonly address: SlackAddress;
-  /** The workspace of the person who is answered. */
-  readonly teamId: string;
-  readonly streamLifeMs: number;
   /** Called after a stream was started. */
   readonly onPosted: () => void;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /**
- * As native streams, or as posts that are edited and for whose final edit room is kept. People in a channel see the stream
- * of somebody else's answer only when it has ended, so that edits come first there.
+ * As native streams, or as posts that are edited and for whose final edit room is kept. In a channel only the person who is
+ * answered would see a stream grow, so that messages there are edited.
  */
 function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages {
   const { calls, scheduler, streams, messages, address, onPosted, clock, log } = options;
   const { channel, thread } = address;
-  const kind = isDirectMessages(channel) ? "direct" : "channel";
-  /** Ends of this reply's part in the room for previews, by lane. */
-  const joined = new Map<string, () => void>();
-  /** The text has turned out not to be for a stream. */
-  let mustEdit = false;
+  /** The lane whose room for previews this reply shares. */
+  let joined: { readonly lane: string; readonly leave: () => void } | undefined;
 
   /** From now on it shares the room of that lane, and of no other. */
   function join(lane: string): void {
-    if (joined.has(lane)) return;
-    leave();
-    joined.set(lane, scheduler.join(lane));
+    if (joined?.lane === lane) return;
+    joined?.leave();
+    joined = { lane, leave: scheduler.join(lane) };
   }
 
-  function leave(): void {
-    for (const end of joined.values()) end();
-    joined.clear();
-  }
+  const streamThread = (): string | undefined =>
+    isDirectMessages(channel) && streams.isOn() ? thread : undefined;
 
   /** Room for one more call, not only later but now: a limited method is not counted on. */
   function reserve(lane: string): Reservation | undefined {
@@ -413,25 +401,26 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
   }
 
   /** `undefined`: there is no room for a stream now, or there are none here. */
-  async function startStream(beginning: string, timing: CallTiming): Promise<MessageRef | undefined> {
-    if (thread === undefined || beginning === "") return undefined;
+  async function startStream(text: string, timing: CallTiming): Promise<MessageRef | undefined> {
+    const root = streamThread();
+    const beginning = streamBeginning(text);
+    if (root === undefined || beginning === "") return undefined;
     if (scheduler.waitMs([lanes.startStream], "first") > 0) return undefined;
     const reservation = reserve(lanes.stopStream);
     if (reservation === undefined) return undefined;
-    const recipient = { user: address.user, team: options.teamId };
     let ref: MessageRef;
     try {
-      ref = await calls.startStream({ channel, thread, recipient }, escapeMarkdown(beginning), timing);
+      ref = await calls.startStream(channel, root, escapeMarkdown(beginning), timing);
     } catch (error) {
       reservation.release();
-      if (isLimited(error) || streams.note(kind, error)) return undefined;
+      if (isLimited(error) || streams.note(error)) return undefined;
       messages.failed(error);
       throw error;
     }
     onPosted();
     const index = messages.refs.length;
     const mark = { mark: messages.markOf(index) };
-    const { streamLifeMs: lifeMs } = options;
+    const lifeMs = options.streamLifeMs;
     const stream = createNativeStream({
       calls,
       ref,
@@ -450,15 +439,10 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
   return {
     async post(content, signal) {
       const timing: CallTiming = { urgency: "first", withinMs: previewWithinMs, signal };
-      const beginning = thread !== undefined && streams.isOn(kind) ? streamBeginning(content.text) : "";
-      const ways = [() => startStream(beginning, timing), () => postEditable(content, timing)];
-      for (const post of kind === "direct" ? ways : ways.toReversed()) {
-        const ref = await post();
-        if (ref !== undefined) return ref;
-      }
+      const ref = (await startStream(content.text, timing)) ?? (await postEditable(content, timing));
+      if (ref !== undefined) return ref;
       // A command's placeholder: the only sign of work that it has.
       if (content.text === "") return await messages.post(content, { ...timing, withinMs: postWithinMs });
-      mustEdit ||= beginning === "";
       throw new ParleyError("platform-unreachable", "Slack has no room for streaming text", {
         retryAfterMs: 1000,
       });
@@ -483,12 +467,10 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
     roomInMs(urgency) {
       const last = messages.refs.at(-1);
       if (last === undefined) {
-        const canStream = !mustEdit && thread !== undefined && streams.isOn(kind);
+        const canStream = streamThread() !== undefined && canReserve(lanes.stopStream);
         return Math.min(
           canReserve(lanes.update) ? scheduler.waitMs(lanes.posts(channel), "first") : Infinity,
-          canStream && canReserve(lanes.stopStream)
-            ? scheduler.waitMs([lanes.startStream], "first")
-            : Infinity,
+          canStream ? scheduler.waitMs([lanes.startStream], "first") : Infinity,
         );
       }
       const its = messages.at(last);
@@ -503,7 +485,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
         stream?.close();
         reservation?.release();
       }
-      leave();
+      joined?.leave();
     },
   };
 }

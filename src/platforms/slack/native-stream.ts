@@ -1,6 +1,5 @@
 import type { types } from "@slack/bolt";
 import type { Clock } from "../../core/clock.ts";
-import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { readFenceLine, type Fence } from "../../support/markdown-fences.ts";
 import type { Reservation } from "../delivery/delivery-scheduler.ts";
@@ -148,43 +147,6 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
 function isEnded(error: unknown): boolean {
   const code = slackErrorCode(error) ?? "";
   return ["message_not_in_streaming_state", "stopped_by_user", "message_not_found"].includes(code);
-}
-
-const noStreams = new Set([
-  "channel_type_not_supported",
-  "feature_not_enabled",
-  "invalid_arguments",
-  "method_deprecated",
-  "missing_recipient_team_id",
-  "missing_recipient_user_id",
-  "missing_scope",
-  "not_allowed_token_type",
-  "team_not_found",
-  "unknown_method",
-  "user_not_found",
-]);
-
-/** Where Slack has refused streams: it is not asked again for an hour. */
-export interface StreamSupport {
-  isOn(kind: "direct" | "channel"): boolean;
-  /** Notes why a stream was not started. True: Slack has no streams there, and another way must be taken. */
-  note(kind: "direct" | "channel", error: unknown): boolean;
-}
-
-const offMs = 60 * 60_000;
-
-/** @see {@link StreamSupport} */
-export function createStreamSupport(log: Log, clock: Clock): StreamSupport {
-  const offUntil = { direct: Number.NEGATIVE_INFINITY, channel: Number.NEGATIVE_INFINITY };
-  return {
-    isOn: (kind) => clock.monotonic() >= offUntil[kind],
-    note(kind, error) {
-      if (!(error instanceof ParleyError) || !noStreams.has(slackErrorCode(error) ?? "")) return false;
-      offUntil[kind] = clock.monotonic() + offMs;
-      log.info({ kind, err: error }, "Slack has no streams here: replies are edited");
-      return true;
-    },
-  };
 }
 
 /**

@@ -3,13 +3,11 @@ import type { Log } from "../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
 import { retryPlatformCall } from "../delivery/receive-patiently.ts";
 import { lanes, type DeliveryCalls } from "./delivery-calls.ts";
-import { slackErrorCode } from "./errors.ts";
+import { createFeature } from "./errors.ts";
 
 /** A quick answer needs no session. */
 const delayMs = 500;
 const endWithinMs = 61_000;
-/** How long Slack is not asked again after it said that the app has no sessions. */
-const offMs = 60 * 60_000;
 
 /** The part of one reply in the session of its thread. */
 export interface ReplySession {
@@ -57,17 +55,6 @@ interface Thread {
   reservation: Reservation | undefined;
 }
 
-/** Slack has no sessions for this app. */
-const noSessions = new Set([
-  "access_denied",
-  "feature_not_enabled",
-  "method_deprecated",
-  "missing_scope",
-  "not_agent_app",
-  "not_allowed_token_type",
-  "unknown_method",
-]);
-
 /**
  * Sets each thread's session to `processing` while a reply is at work there, and to `active` after it. Where the limit has
  * no room for both calls, the session stays as it is.
@@ -75,7 +62,7 @@ const noSessions = new Set([
  */
 export function createSessions({ calls, scheduler, clock, log }: SessionsOptions): Sessions {
   const threads = new Map<string, Thread>();
-  let offUntil = Number.NEGATIVE_INFINITY;
+  const feature = createFeature("sessions", log, clock);
 
   function threadAt(channel: string, ts: string): Thread {
     const key = `${channel} ${ts}`;
@@ -99,7 +86,7 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
 
   /** `undefined`: as it is. */
   function wantedOf(thread: Thread): "processing" | "active" | undefined {
-    if (thread.isLeft || clock.monotonic() < offUntil) return undefined;
+    if (thread.isLeft || !feature.isOn()) return undefined;
     const wanted = thread.replies > 0 ? "processing" : "active";
     if (wanted === "active" && !thread.mayBeProcessing) return undefined;
     return wanted === thread.shown ? undefined : wanted;
@@ -135,7 +122,8 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
         thread.shown = status;
         if (status === "active") thread.mayBeProcessing = false;
       } catch (error) {
-        note(error, status);
+        if (!feature.note(error))
+          log[status === "active" ? "warn" : "debug"]({ err: error, status }, "Slack session status not set");
         if (status === "processing") thread.shown = status;
         else break;
       }
@@ -144,13 +132,6 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
     if (thread.replies > 0) return;
     thread.reservation?.release();
     threads.delete(thread.key);
-  }
-
-  function note(error: unknown, status: string): void {
-    const isOff = noSessions.has(slackErrorCode(error) ?? "");
-    if (isOff) offUntil = clock.monotonic() + offMs;
-    const level = isOff ? "info" : status === "active" ? "warn" : "debug";
-    log[level]({ err: error, status }, "Slack session status not set");
   }
 
   return {

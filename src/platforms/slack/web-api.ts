@@ -39,14 +39,6 @@ export interface MessageMark {
   readonly replaces?: string;
 }
 
-/** Where a stream begins. */
-export interface StreamStart {
-  readonly channel: string;
-  readonly thread: string;
-  /** The person who is answered; required outside of direct messages. */
-  readonly recipient: { readonly user: string; readonly team: string };
-}
-
 /** A message's channel and `ts`. */
 export interface MessageRef {
   readonly channel: string;
@@ -82,8 +74,11 @@ export interface SlackApi {
   update(ref: MessageRef, content: SlackContent, mark?: MessageMark): Promise<void>;
   /** Deletes an own message. */
   remove(ref: MessageRef): Promise<void>;
-  /** Posts an empty message that grows. It takes no metadata, and links in its text are unfurled. */
-  startStream(start: StreamStart, markdown: string): Promise<MessageRef>;
+  /**
+   * Posts a message that grows, in a thread of direct messages. It takes no metadata, and links in its text are
+   * unfurled.
+   */
+  startStream(channel: string, thread: string, markdown: string): Promise<MessageRef>;
   appendStream(ref: MessageRef, markdown: string): Promise<void>;
   /** Ends a stream with the rest of its text; `blocks` stand below it. */
   stopStream(ref: MessageRef, end: StreamEnd): Promise<void>;
@@ -222,15 +217,9 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
     async remove({ channel, ts }) {
       await call("chat.delete", (client) => client.chat.delete({ channel, ts }));
     },
-    async startStream({ channel, thread, recipient }, markdown) {
+    async startStream(channel, thread, markdown) {
       const response = await call("chat.startStream", (client) =>
-        client.chat.startStream({
-          channel,
-          thread_ts: thread,
-          recipient_user_id: recipient.user,
-          recipient_team_id: recipient.team,
-          ...(markdown === "" ? {} : { markdown_text: markdown }),
-        }),
+        client.chat.startStream({ channel, thread_ts: thread, markdown_text: markdown }),
       );
       return { channel: String(response.channel), ts: String(response.ts) };
     },

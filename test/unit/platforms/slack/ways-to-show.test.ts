@@ -75,7 +75,7 @@ describe("a native stream", () => {
     expect(callsOf("chat.stopStream")[0]?.args["metadata"]).toContain("/0");
   });
 
-  test("is not used in a channel while edits have room: others see a stream only at its end", async () => {
+  test("is not used in a channel: others see a stream only at its end", async () => {
     const reply = await replyIn("channel");
     reply.write({ text: "The meeting" });
     await shows(() => channel.saidByBot(), "The meeting");
@@ -348,7 +348,7 @@ describe("when edits are short", () => {
     expect(channel.saidByBot()).toMatchObject([{ text: "The first and the second" }]);
   });
 
-  test("and streams too: nothing is shown but the status line, until the whole text is one post", async () => {
+  test("and streams too: growing text is left out, and the whole text is one post", async () => {
     harness.slack.limit("chat.update", 0);
     const first = await replyIn("channel");
     first.write({ text: "one" });
