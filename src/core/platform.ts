@@ -78,7 +78,7 @@ export interface ReplyFailure {
 export interface Reply {
   /** People can look at the answers that stood in its place before. Default: nobody can, and none are kept. */
   readonly showsVersions?: true;
-  /** Shows that an answer is coming: typing, a status line or a placeholder. Resolves when its address is saved. */
+  /** Shows that an answer is coming: typing, a session at work or a placeholder. Resolves when its address is saved. */
   show(): Promise<void>;
   /**
    * A few words on the current step ("Transcribing note.ogg"), while there is no text. `isLong`: it takes minutes, so that

@@ -182,12 +182,10 @@ export interface EditTarget {
   close?(isAbandoned: boolean): void;
 }
 
-/** A sign of work that is no message: typing, or a status line. Contract: never throws; failures are only logged. */
+/** A sign of work that is no message and has no words: typing. Contract: never throws; failures are only logged. */
 export interface WorkSign {
-  /** False: it is the same whatever the status is. */
-  readonly showsWords: boolean;
-  /** Shows it, or changes its words; keeps it until it is cleared. */
-  show(status: string | undefined): void;
+  /** Shows it until it is cleared. Idempotent. */
+  show(): void;
   clear(): void;
 }
 

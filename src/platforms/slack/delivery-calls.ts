@@ -29,7 +29,6 @@ export interface DeliveryCalls {
   startStream(channel: string, thread: string, markdown: string, timing: CallTiming): Promise<MessageRef>;
   appendStream(ref: MessageRef, markdown: string, timing: CallTiming): Promise<void>;
   stopStream(ref: MessageRef, end: StreamEnd, timing: CallTiming): Promise<void>;
-  setStatus(channel: string, thread: string, status: string, timing: CallTiming): Promise<void>;
   setSessionStatus(channel: string, thread: string, session: SessionState, timing: CallTiming): Promise<void>;
 }
 
@@ -41,7 +40,6 @@ export const lanes = {
   startStream: "chat.startStream",
   appendStream: "chat.appendStream",
   stopStream: "chat.stopStream",
-  status: "assistant.threads.setStatus",
   sessions: "agents.sessions.setStatus",
   renames: "agents.sessions.rename",
   ephemeral: "chat.postEphemeral",
@@ -65,7 +63,6 @@ const perMinute: Readonly<Record<string, number>> = {
   [lanes.renames]: 50,
   [lanes.remove]: 50,
   [lanes.appendStream]: 100,
-  [lanes.status]: 100,
   [lanes.uploads]: 100,
   [lanes.ephemeral]: 100,
 };
@@ -110,8 +107,6 @@ export function createDeliveryCalls(
     appendStream: (ref, markdown, timing) =>
       send([lanes.appendStream], timing, () => api.appendStream(ref, markdown)),
     stopStream: (ref, end, timing) => send([lanes.stopStream], timing, () => api.stopStream(ref, end)),
-    setStatus: (channel, thread, status, timing) =>
-      send([lanes.status], timing, () => api.setStatus(channel, thread, status)),
     setSessionStatus: (channel, thread, session, timing) =>
       send([lanes.sessions], timing, () => api.setSessionStatus(channel, thread, session)),
   };

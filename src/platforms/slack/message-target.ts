@@ -1,12 +1,11 @@
-import type { CancelTimer, Clock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import type { DeliveryScheduler, Reservation, Urgency } from "../delivery/delivery-scheduler.ts";
-import type { WorkSign, EditTarget, MessageContent } from "../delivery/message-plan.ts";
+import type { EditTarget, MessageContent } from "../delivery/message-plan.ts";
 import { isTransient } from "../delivery/receive-patiently.ts";
 import { parseMessageRef, type SlackAddress, isDirectMessages } from "./address.ts";
 import { type DeliveryCalls, isLimited, lanes, type CallTiming } from "./delivery-calls.ts";
@@ -75,10 +74,8 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     botUserId: identity.userId,
     otherTurnsShow: options.otherTurnsShow,
   });
-  const status = createStatus(options);
   const session = openSession(options);
-  const onPosted = (): void => status?.posted();
-  const messages = createReplyMessages({ calls, address, found, isResumed, onPosted, clock, log });
+  const messages = createReplyMessages({ calls, address, found, isResumed, clock, log });
   const { streams, streamLifeMs } = options;
   const growing = createGrowingMessages({
     calls,
@@ -87,7 +84,6 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     messages,
     address,
     streamLifeMs,
-    onPosted,
     clock,
     log,
   });
@@ -165,7 +161,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     lengthOf: escapedBytes,
     maxMessages,
     minEditIntervalMs,
-    ...(status === undefined ? {} : { sign: toSign(status, session) }),
+    ...(session === undefined ? {} : { sign: { show: () => session.begin(), clear: () => undefined } }),
     async post(content, signal, urgency): Promise<Json> {
       try {
         const ref = await post(content, signal, urgency);
@@ -209,13 +205,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
   };
 }
 
-/** Where nothing can be shown below a thread, a command has its placeholder. */
-function createStatus({ calls, address, clock, log }: MessageTargetOptions): StatusLine | undefined {
-  const { channel, thread = messageOf(address) } = address;
-  return thread === undefined ? undefined : createStatusLine({ calls, channel, thread, clock, log });
-}
-
-/** Slack's own Stop is shown in threads; what stands in the channel itself has a button. */
+/** Slack shows work in threads; what stands in the channel itself begins as a placeholder with a button. */
 function openSession({
   sessions,
   address,
@@ -226,106 +216,9 @@ function openSession({
   return thread === undefined ? undefined : sessions.open({ channel, thread, title, isResumed });
 }
 
-function toSign(status: StatusLine, session: ReplySession | undefined): WorkSign {
-  return {
-    showsWords: status.showsWords,
-    show(words) {
-      session?.begin();
-      status.show(words);
-    },
-    clear: () => status.clear(),
-  };
-}
-
-/** `ts` of the message that is answered in the channel itself; a command has none. */
-function messageOf({ key }: SlackAddress): string | undefined {
-  return /:(\d{10}\.\d{6})$/.exec(key)?.[1];
-}
-
 const isEnd = ({ state }: MessageContent): boolean => state === "finished" || state === "failed";
 
 const toJson = ({ channel, ts }: MessageRef): Json => ({ channel, ts });
-
-/** A quick answer needs no status line. */
-const delayMs = 500;
-/** Slack clears it after two minutes. */
-const refreshMs = 100_000;
-
-/** The line "Parley is thinking…" below a thread. */
-interface StatusLine extends WorkSign {
-  /** Slack clears the line when the app posts in the thread. */
-  posted(): void;
-}
-
-/** Shows a status line after half a second, and until it is cleared or something is posted. */
-export function createStatusLine(options: {
-  readonly calls: Pick<DeliveryCalls, "setStatus">;
-  readonly channel: string;
-  readonly thread: string;
-  /** Default: the time of this process. */
-  readonly clock?: Clock | undefined;
-  readonly log: Log;
-}): StatusLine {
-  const { calls, channel, thread, clock = systemClock, log } = options;
-  let wanted = "";
-  let shown = "";
-  let isSending = false;
-  let cancelTimer: CancelTimer | undefined;
-
-  /** Brings what Slack shows in line with what is wanted; one call at a time. */
-  async function send(): Promise<void> {
-    if (isSending) return;
-    isSending = true;
-    while (shown !== wanted) {
-      const status = wanted;
-      try {
-        await calls.setStatus(channel, thread, status, { urgency: "preview", withinMs: 1000 });
-      } catch (error) {
-        // The next refresh tries again.
-        log.debug({ err: error }, "optional Slack call failed");
-        shown = "";
-        break;
-      }
-      shown = status;
-    }
-    isSending = false;
-  }
-
-  function refresh(): void {
-    if (wanted === "") return;
-    shown = "";
-    cancelTimer = clock.after(refreshMs, refresh, { keepsAlive: false });
-    void send();
-  }
-
-  function clear(): void {
-    wanted = "";
-    cancelTimer?.();
-    cancelTimer = undefined;
-    void send();
-  }
-
-  return {
-    showsWords: true,
-    show(status) {
-      wanted = toStatus(status);
-      if (cancelTimer === undefined) cancelTimer = clock.after(delayMs, refresh, { keepsAlive: false });
-      else if (shown !== "") void send();
-    },
-    clear,
-    posted() {
-      if (!isSending) shown = "";
-      clear();
-    },
-  };
-}
-
-/** Slack puts the app's name before it: "Parley is drawing…"; "Parley is waiting. The gateway is busy; …". */
-function toStatus(status = translate("delivery.thinking")): string {
-  // Clauses are a sentence of their own, of which the app is not the subject.
-  if (/[;；。]/.test(status)) return translate("slack.status.sentence", { status });
-  return translate("slack.status", { status: `${status.slice(0, 1).toLowerCase()}${status.slice(1)}` });
-}
 
 /** A preview that has to wait longer is outdated. */
 const previewWithinMs = 1000;
@@ -351,8 +244,6 @@ interface GrowingMessagesOptions extends Pick<
   "calls" | "scheduler" | "streams" | "address" | "streamLifeMs" | "clock" | "log"
 > {
   readonly messages: ReturnType<typeof createReplyMessages>;
-  /** Called after a stream was started. */
-  readonly onPosted: () => void;
 }
 
 /**
@@ -360,7 +251,7 @@ interface GrowingMessagesOptions extends Pick<
  * answered would see a stream grow, so that messages there are edited.
  */
 function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages {
-  const { calls, scheduler, streams, messages, address, onPosted, clock, log } = options;
+  const { calls, scheduler, streams, messages, address, clock, log } = options;
   const { channel, thread } = address;
   /** The lane whose room for previews this reply shares. */
   let joined: { readonly lane: string; readonly leave: () => void } | undefined;
@@ -417,7 +308,6 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
       messages.failed(error);
       throw error;
     }
-    onPosted();
     const index = messages.refs.length;
     const mark = { mark: messages.markOf(index) };
     const lifeMs = options.streamLifeMs;

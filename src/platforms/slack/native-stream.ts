@@ -1,4 +1,3 @@
-import type { types } from "@slack/bolt";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { readFenceLine, type Fence } from "../../support/markdown-fences.ts";
@@ -8,7 +7,7 @@ import type { CallTiming, DeliveryCalls } from "./delivery-calls.ts";
 import { isContentError, slackErrorCode } from "./errors.ts";
 import { escapeMarkdown } from "./escape-markdown.ts";
 import { toSlackContent } from "./message-blocks.ts";
-import type { MessageMark, MessageRef } from "./web-api.ts";
+import type { MessageMark, MessageRef, StreamEnd } from "./web-api.ts";
 
 /** Slack ends a stream about five minutes after its start. */
 export const defaultStreamLifeMs = 4 * 60_000;
@@ -29,6 +28,9 @@ interface NativeStream {
   /** Gives back what it holds, and sends nothing more. */
   close(): void;
 }
+
+/** The message is edited from then on. */
+const asItIs: Omit<StreamEnd, "mark"> = { goesOn: true, markdown: "", blocks: [] };
 
 /** What {@link createNativeStream} needs. */
 interface NativeStreamOptions {
@@ -79,8 +81,8 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     return escapeMarkdown(markdown).slice(escapeMarkdown(sent).length);
   }
 
-  async function end(markdown: string, blocks: types.KnownBlock[], timing: CallTiming): Promise<void> {
-    await calls.stopStream(ref, { markdown, blocks, mark }, { ...timing, reservation });
+  async function end(content: Omit<StreamEnd, "mark">, timing: CallTiming): Promise<void> {
+    await calls.stopStream(ref, { ...content, mark }, { ...timing, reservation });
     close();
   }
 
@@ -88,7 +90,7 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     return inTurn(async () => {
       if (!isOpen) return;
       try {
-        await end("", [], timing);
+        await end(asItIs, timing);
       } catch (error) {
         log.info({ err: error }, "Slack stream not ended");
         close();
@@ -124,13 +126,9 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
         const isRest = takes(content.text);
         const { blocks } = toSlackContent(content);
         try {
-          if (isRest)
-            await end(
-              restOf(content.text),
-              blocks.filter(({ type }) => type !== "markdown"),
-              timing,
-            );
-          else await end("", [], timing);
+          const others = blocks.filter(({ type }) => type !== "markdown");
+          const rest = { goesOn: false, markdown: restOf(content.text), blocks: others };
+          await end(isRest ? rest : asItIs, timing);
           return isRest;
         } catch (error) {
           if (!isEnded(error) && !isContentError(error)) throw error;

@@ -62,15 +62,13 @@ interface ReplyMessagesOptions {
   readonly found: PostedMessages;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
-  /** Called after each post. */
-  readonly onPosted: () => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /** @see {@link ReplyMessages} */
 export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessages {
-  const { calls, address, found, isResumed, onPosted, clock, log } = options;
+  const { calls, address, found, isResumed, clock, log } = options;
   const { channel, thread } = address;
   const refs = (address.refs ?? []).map(parseMessageRef);
   const messages = new Map<string, ReplyMessage>(
@@ -125,7 +123,6 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
       try {
         return await sendInForm(content, async (wanted, form) => {
           const ref = await calls.post({ channel, thread }, wanted, { ...timing, mark });
-          onPosted();
           messages.set(ref.ts, { index, key: toKey(content), form, lastPreviewAt: clock.monotonic() });
           return ref;
         });
@@ -147,7 +144,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
           } catch (error) {
             if (slackErrorCode(error) !== "streaming_state_conflict") throw error;
             // An earlier process has started it.
-            const end = { markdown: "", blocks: [], mark };
+            const end = { goesOn: true, markdown: "", blocks: [], mark };
             await calls.stopStream(ref, end, { ...timing, withinMs: editWithinMs });
             await calls.update(ref, wanted, { ...timing, mark });
           }

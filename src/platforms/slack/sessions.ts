@@ -5,13 +5,13 @@ import { retryPlatformCall } from "../delivery/receive-patiently.ts";
 import { lanes, type DeliveryCalls } from "./delivery-calls.ts";
 import { createFeature } from "./errors.ts";
 
-/** A quick answer needs no session. */
+/** A quick answer needs no session, except one that begins a thread: a stream would create the session without a title. */
 const delayMs = 500;
 const endWithinMs = 61_000;
 
 /** The part of one reply in the session of its thread. */
 export interface ReplySession {
-  /** The reply is coming: after half a second Slack shows the session as at work, with its own Stop. Idempotent. */
+  /** The reply is coming: Slack shows the session as at work, with its own Stop. Idempotent. */
   begin(): void;
   /** It has ended. `isAbandoned`: another process goes on with it, and sets the status then. */
   end(isAbandoned: boolean): void;
@@ -29,7 +29,8 @@ interface ReplySessionOptions {
 
 /** The agent's sessions in the threads of one workspace. Slack changes their status only when it is told to. */
 interface Sessions {
-  open(options: ReplySessionOptions): ReplySession;
+  /** `undefined`: Slack has no sessions for this app. */
+  open(options: ReplySessionOptions): ReplySession | undefined;
 }
 
 /** What {@link createSessions} needs. */
@@ -136,6 +137,7 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
 
   return {
     open({ channel, thread: ts, title, isResumed }) {
+      if (!feature.isOn()) return undefined;
       let state: "new" | "waiting" | "begun" | "ended" = "new";
       let cancelTimer: CancelTimer | undefined;
 
@@ -153,7 +155,8 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
         begin() {
           if (state !== "new") return;
           state = "waiting";
-          cancelTimer = clock.after(delayMs, start, { keepsAlive: false });
+          if (title !== undefined) start();
+          else cancelTimer = clock.after(delayMs, start, { keepsAlive: false });
         },
         end(isAbandoned) {
           cancelTimer?.();

@@ -54,6 +54,8 @@ export interface SlackContent {
 
 /** What {@link SlackApi.stopStream} adds. */
 export interface StreamEnd {
+  /** The answer goes on in the message: its session stays at work. */
+  readonly goesOn: boolean;
   /** Empty: no more text. */
   readonly markdown: string;
   readonly blocks: types.KnownBlock[];
@@ -111,8 +113,6 @@ export interface SlackApi {
   /** Posts files in one message. Called again with the same array, it goes on where it failed. */
   upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void>;
   openModal(triggerId: string, view: types.ModalView): Promise<void>;
-  /** The line below a thread; empty: none. */
-  setStatus(channel: string, thread: string, status: string): Promise<void>;
   /** Creates the session where there is none. */
   setSessionStatus(channel: string, thread: string, session: SessionState): Promise<void>;
   renameSession(channel: string, thread: string, title: string): Promise<void>;
@@ -228,13 +228,14 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
         client.chat.appendStream({ channel, ts, markdown_text: markdown }),
       );
     },
-    async stopStream({ channel, ts }, { markdown, blocks, mark }) {
+    async stopStream({ channel, ts }, { goesOn, markdown, blocks, mark }) {
       await call("chat.stopStream", (client) =>
         client.chat.stopStream({
           channel,
           ts,
           ...(markdown === "" ? {} : { markdown_text: markdown }),
           ...(blocks.length === 0 ? {} : { blocks }),
+          ...(goesOn ? { session_status: "processing" } : {}),
           ...toMetadata(mark),
         }),
       );
@@ -288,11 +289,6 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
     upload: createFileUpload({ call, info: fileInfo, clock }),
     async openModal(triggerId, view) {
       await call("views.open", (client) => client.views.open({ trigger_id: triggerId, view }));
-    },
-    async setStatus(channel, thread, status) {
-      await call("assistant.threads.setStatus", (client) =>
-        client.assistant.threads.setStatus({ channel_id: channel, thread_ts: thread, status }),
-      );
     },
     async setSessionStatus(channel, thread, { status, title }) {
       await call("agents.sessions.setStatus", (client) =>

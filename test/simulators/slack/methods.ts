@@ -17,26 +17,14 @@ export interface MethodContext {
   readonly homes: Map<string, Omit<OpenModal, "loaded">>;
   readonly triggers: Map<string, { readonly user: string; readonly at: number; used: boolean }>;
   readonly suggestedPrompts: Map<string, readonly Fields[]>;
-  /** Changes of status lines, oldest first. */
   /** Most messages of one page, whatever is asked for: 15 for apps that are sold outside of the Marketplace. */
   readonly historyCap: { messages: number };
-  readonly statuses: ThreadStatus[];
   /** How long after the end of an upload its file appears in the channel. */
   readonly shareDelay: { ms: number };
   /** Words that a markdown block must not contain. */
   readonly refusedMarkdown: string[];
   /** Changes of sessions, oldest first. */
   readonly sessions: SessionChange[];
-}
-
-/** A change of a thread's status line; an empty `status` clears it. */
-export interface ThreadStatus {
-  readonly channel: string;
-  readonly thread: string;
-  readonly status: string;
-  readonly at: number;
-  /** Cleared by Slack, since the app has posted there. */
-  readonly bySlack: boolean;
 }
 
 /** A modal in front of a person. */

@@ -90,6 +90,7 @@ describe("a native stream", () => {
     const text = "See [this](https://e.example/?a=1&b=2) now";
     reply.write({ text });
     await shows(direct, text);
+    expect(harness.slack.sessionIn(ana.directMessages, saved["thread"] as string)?.hasStop).toBe(true);
     await reply.finish({ actions: [details] });
     expect(direct()).toMatchObject([{ text, previewsLinks: false, stream: undefined }]);
     const streamed = harness.slack.calls.filter(({ method }) => method.endsWith("Stream"));
@@ -363,13 +364,16 @@ describe("when edits are short", () => {
 
     const reply = await replyIn("channel");
     const thread = saved["thread"] as string;
-    await harness.slack.waitFor("the status line", () => harness.slack.statusIn(channel.id, thread) !== "");
+    await harness.slack.waitFor("a sign of work", () => harness.slack.sessionIn(channel.id, thread)?.hasStop);
     reply.write({ text: "The first" });
     reply.write({ text: "The first and the second" });
     await reply.finish();
     expect(callsOf("chat.postMessage")).toHaveLength(posts + 1);
     expect(channel.saidByBot(thread)).toMatchObject([{ text: "The first and the second", edits: 0 }]);
-    await harness.slack.waitFor("no status", () => harness.slack.statusIn(channel.id, thread) === "");
+    await harness.slack.waitFor(
+      "its end",
+      () => harness.slack.sessionIn(channel.id, thread)?.hasStop === false,
+    );
   });
 });
 
