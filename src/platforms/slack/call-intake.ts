@@ -7,24 +7,23 @@ import type { Log } from "../../core/telemetry.ts";
 import { inTime } from "../../support/clock.ts";
 import { receivePatiently } from "../delivery/receive-patiently.ts";
 
-/** How long a call may take before its person is told that it is not accepted yet. Slack's deadline is three seconds. */
+/** A person whose call has taken so long is told that it is not accepted yet. */
 const slowAfterMs = 1800;
-/** How long accepting a call is tried: the notice says two minutes. */
+/** A call is tried for so long. The notice to the person says two minutes. */
 const acceptForMs = 100_000;
 
-/** Passes commands to the receiver. Slack delivers each once, so what is said about one must be true for good. */
+/** The intake passes commands to the receiver. What is said about a command must stay true. */
 export interface CallIntake {
   /**
-   * Resolves within two seconds. `slow`: it is not accepted yet and a notice is to be shown; if it never is,
-   * `say` gets the words, once they are certain.
-   * @throws ParleyError where it is refused: `busy`, `stopping`
+   * Resolves within two seconds. The result `slow` means that the call is not accepted yet and a notice is to
+   * be shown; if it never is accepted, `say` gets the words once they are certain.
+   * @throws ParleyError `busy` or `stopping` where the call is refused
    */
   take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow">;
-  /** The same for a form that can be submitted again with the same key: it is tried for these seconds only. */
+  /** Does the same for a form, for these seconds only, since a form can be submitted again. */
   takeForm(call: CommandCall): Promise<"accepted" | "slow">;
 }
 
-/** @see {@link CallIntake} */
 export function createCallIntake(options: {
   readonly receiver: Pick<Receiver, "receive" | "refuse">;
   readonly clock: Clock;
@@ -40,7 +39,7 @@ export function createCallIntake(options: {
     }
   }
 
-  /** `slow` where the store does not respond in time, or cannot be reached. */
+  /** Resolves to `slow` where the store does not respond in time, or cannot be reached. */
   async function acceptedSoon(acceptance: Promise<unknown>): Promise<"accepted" | "slow"> {
     const accepted = acceptance.then(() => "accepted" as const);
     try {
@@ -58,9 +57,9 @@ export function createCallIntake(options: {
       acceptance.catch((error: unknown) => {
         if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
         else log.error({ key: call.key, err: error }, "command not accepted");
-        // The rules refuse it whenever it is delivered.
+        // The rules refuse the call whenever it is delivered, so that nothing is stored.
         if (isParleyError(error, "access-denied")) return;
-        // Otherwise the caller of this function says why.
+        // In all other cases the caller of this function says why.
         return refuse(call.key, isSlow ? say : () => Promise.resolve());
       });
       const result = await acceptedSoon(acceptance);

@@ -8,21 +8,20 @@ import { eventsPath } from "./address.ts";
 import { slackErrorCode, toParleyError } from "./errors.ts";
 import { botScopes } from "./manifest.ts";
 
-/** @see {@link createSlackChecks} */
 interface SlackCheckOptions {
   readonly botToken: string | undefined;
   readonly appToken: string | undefined;
-  /** Used without an app token. */
+  /** The signing secret is used without an app token. */
   readonly signingSecret?: string | undefined;
   readonly publicUrl?: string | undefined;
-  /** Of an app for any workspace. */
+  /** An app for any workspace has a client id and a client secret. */
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
-  /** Default `https://slack.com/api/`. */
+  /** The default is `https://slack.com/api/`. */
   readonly apiUrl?: string;
 }
 
-/** A call of the Web API. */
+/** This calls one method of the Web API. */
 type Call = <T>(
   token: string | undefined,
   variable: string,
@@ -30,7 +29,7 @@ type Call = <T>(
   send: (client: WebClient) => Promise<T>,
 ) => Promise<T>;
 
-/** Scopes that Parley works without, and what is missing then. */
+/** Parley works without these scopes; the text says what is missing then. */
 const optionalScopes: Readonly<Record<string, string>> = {
   "assistant:write": "no status, no suggested prompts, no Stop button of Slack's",
   "im:write": "no form of the shortcut Ask Parley",
@@ -40,7 +39,8 @@ const requestTimeoutMs = 10_000;
 const apps = "https://api.slack.com/apps";
 
 /**
- * Checks side by side: the bot token with its scopes, the app-level token with its socket, or what HTTP mode needs.
+ * Returns checks that run side by side: of the bot token with its scopes, of the app-level token with its
+ * socket, or of what HTTP mode needs.
  */
 export function createSlackChecks(options: SlackCheckOptions): Check[] {
   const { botToken, appToken, signingSecret, publicUrl, clientId, clientSecret } = options;
@@ -99,7 +99,7 @@ async function checkBotToken(call: Call, botToken: string, appToken: string | un
   return [accepted, ...toScopeFindings(metadata?.scopes ?? []), ...isSameApp];
 }
 
-/** A code that nobody has: Slack says first whether it knows the app. */
+/** Sends a code that nobody has, because Slack says first whether it knows the app. */
 async function checkClient(call: Call, clientId: string, clientSecret: string): Promise<Finding[]> {
   try {
     const args = { client_id: clientId, client_secret: clientSecret, code: "doctor" };
@@ -112,7 +112,7 @@ async function checkClient(call: Call, clientId: string, clientSecret: string): 
   return [];
 }
 
-/** Empty where Slack did not list them. */
+/** Returns nothing where Slack did not list the scopes. */
 function toScopeFindings(scopes: readonly string[]): Finding[] {
   if (scopes.length === 0) return [];
   const missing = botScopes.filter((scope) => !scopes.includes(scope));
@@ -123,7 +123,7 @@ function toScopeFindings(scopes: readonly string[]): Finding[] {
   return [(isOptional ? warning : wrong)("Scopes", `the app lacks ${missing.join(", ")}${effect}`, remedy)];
 }
 
-/** An app-level token names its app, `xapp-1-<app id>-…`. Events of another app would never arrive. */
+/** Compares the apps of both tokens, since events of another app would never arrive. */
 async function checkSameApp(call: Call, botToken: string, appToken: string, bot: string): Promise<Finding[]> {
   const [, , named = ""] = appToken.split("-");
   if (!/^A[A-Z\d]{6,}$/.test(named)) return [];
@@ -139,7 +139,8 @@ async function checkSameApp(call: Call, botToken: string, appToken: string, bot:
       ),
     ];
   } catch (error) {
-    // Without users:read, which the scopes' line has named. All else has failed for `auth.test` before.
+    // The scope users:read may be missing, which the line about scopes has said. All other failures came up
+    // at `auth.test`.
     if (isParleyError(error)) return [];
     throw error;
   }
@@ -199,7 +200,7 @@ function createCall({ apiUrl = "https://slack.com/api/" }: SlackCheckOptions, co
   };
 }
 
-/** The client would print warnings of its own. */
+/** This logger drops the warnings that the client would print. */
 const silentLogger: NonNullable<WebClientOptions["logger"]> = {
   debug() {},
   info() {},
@@ -210,7 +211,7 @@ const silentLogger: NonNullable<WebClientOptions["logger"]> = {
   getLevel: () => "error" as ReturnType<NonNullable<WebClientOptions["logger"]>["getLevel"]>,
 };
 
-/** Whether the text has the form of a signing secret; only a request of Slack's shows whether it is the right one. */
+/** Checks the form of a signing secret. Only a request of Slack's shows whether it is right. */
 function checkSigningSecret(secret: string): Finding {
   if (/^[\da-f]{32}$/i.test(secret))
     return right(
@@ -224,7 +225,7 @@ function checkSigningSecret(secret: string): Finding {
   );
 }
 
-/** Whether Slack can send requests to the public address. It is not called: that would need the bot to run. */
+/** Checks the public address without calling it, since the bot would have to run. */
 function checkRequestUrl(publicUrl: string | undefined): Finding {
   if (publicUrl === undefined)
     return warning(
@@ -243,8 +244,9 @@ function checkRequestUrl(publicUrl: string | undefined): Finding {
 }
 
 /**
- * Whether the socket of Socket Mode can be reached. Without `isLive` only its host is connected to: an open socket takes
- * part in the bot's work, and a command that Slack sends to it is lost. With it the socket is opened until Slack's hello.
+ * Checks whether the socket of Socket Mode can be reached. Without `isLive` only its host is connected to: an
+ * open socket takes part in the bot's work, and a command that Slack sends to it is lost. With `isLive` the
+ * socket is opened until Slack's hello.
  */
 export async function checkSocket(url: string, { signal, isLive }: CheckContext): Promise<Finding> {
   const { hostname, port, protocol } = new URL(url);

@@ -4,16 +4,16 @@ import { systemClock } from "../../support/clock.ts";
 import type { LaneLimit, Urgency, DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
 import type { SessionState, MessageMark, MessageRef, SlackApi, SlackContent, StreamEnd } from "./web-api.ts";
 
-/** When a call is sent. */
+/** The timing says when a call is sent. */
 export interface CallTiming {
   readonly urgency: Urgency;
-  /** It fails rather than wait longer for room. */
+  /** The call fails rather than wait longer than this for room. */
   readonly withinMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly reservation?: Reservation | undefined;
 }
 
-/** Slack's calls that show something, each sent when the limits of its method have room. */
+/** These calls of Slack's show something. Each is sent when the limits of its method have room. */
 export interface DeliveryCalls {
   post(
     at: { readonly channel: string; readonly thread: string | undefined },
@@ -32,7 +32,7 @@ export interface DeliveryCalls {
   setSessionStatus(channel: string, thread: string, session: SessionState, timing: CallTiming): Promise<void>;
 }
 
-/** Names of the limits that calls count against. */
+/** Calls count against the limits with these names. */
 export const lanes = {
   posts: (channel: string): readonly string[] => [`${postMethod} ${channel}`, postMethod],
   update: "chat.update",
@@ -47,14 +47,17 @@ export const lanes = {
 } as const;
 
 const postMethod = "chat.postMessage";
-/** A little more than Slack's windows, since calls take different times to arrive there. */
+/** These windows are a little longer than Slack's, since calls take different times to arrive there. */
 const [minuteMs, channelMs] = [61_000, 5300];
-/** "Several hundred" a minute in a workspace, and about one a second in a channel, with short bursts. */
+/** Slack takes "several hundred" posts a minute in a workspace, and about one a second in a channel. */
 const postLimits: { readonly workspace: LaneLimit; readonly channel: LaneLimit } = {
   workspace: { perWindow: 300, windowMs: minuteMs, floor: 60, isMinimum: true },
   channel: { perWindow: 5, windowMs: channelMs, floor: 3, isMinimum: true },
 };
-/** Tiers 2, 3 and 4: at least so many. @see https://docs.slack.dev/apis/web-api/rate-limits */
+/**
+ * Slack takes at least so many calls a minute in tiers 2, 3 and 4.
+ * @see https://docs.slack.dev/apis/web-api/rate-limits lists the tiers.
+ */
 const perMinute: Readonly<Record<string, number>> = {
   [lanes.startStream]: 20,
   [lanes.stopStream]: 20,
@@ -69,7 +72,7 @@ const perMinute: Readonly<Record<string, number>> = {
 /** A longer Retry-After for a post comes from the limit of the workspace. */
 const maxChannelWaitMs = 5000;
 
-/** What a lane takes until Slack says otherwise. `undefined`: there is no such limit. */
+/** Returns what a lane takes until Slack says otherwise, or `undefined` where there is no such limit. */
 export function limitOfLane(lane: string): LaneLimit | undefined {
   if (lane === postMethod) return postLimits.workspace;
   if (lane.startsWith(`${postMethod} `)) return postLimits.channel;
@@ -79,7 +82,6 @@ export function limitOfLane(lane: string): LaneLimit | undefined {
     : { perWindow: most, windowMs: minuteMs, floor: Math.ceil(most / 5), isMinimum: true };
 }
 
-/** @see {@link DeliveryCalls} */
 export function createDeliveryCalls(
   api: SlackApi,
   scheduler: DeliveryScheduler,
@@ -112,7 +114,7 @@ export function createDeliveryCalls(
   };
 }
 
-/** Slack does not say which of a post's limits was reached. */
+/** Names the limit in the error, because Slack does not say which of a post's limits was reached. */
 function withLane(error: unknown): unknown {
   if (!isParleyError(error) || (error.retryAfterMs ?? 0) <= maxChannelWaitMs) return error;
   const { code, message, retryAfterMs, detail, cause } = error;
@@ -123,10 +125,10 @@ function withLane(error: unknown): unknown {
   });
 }
 
-/** Refusals, notices, files and private answers: sent before everything but final texts that wait longer. */
+/** Refusals, notices, files and private answers come before all but final texts that wait longer. */
 const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
 
-/** The API for everything outside of public replies: its posts and uploads wait for room under the same limits. */
+/** Returns the API for everything outside of public replies, under the same limits. */
 export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler, clock: Clock): SlackApi {
   const calls = createDeliveryCalls(api, scheduler, clock);
   function send(method: string, urgency: Urgency, work: () => Promise<void>): Promise<void> {
@@ -144,7 +146,7 @@ export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler, 
   };
 }
 
-/** Whether a call failed before it was sent: there was no room under the limits, or Slack refused it as too many. */
+/** Returns whether a call had no effect: there was no room for it, or Slack refused it as too many. */
 export function isLimited(error: unknown): error is ParleyError & { readonly retryAfterMs: number } {
   return isParleyError(error) && error.retryAfterMs !== undefined;
 }

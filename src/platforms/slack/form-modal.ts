@@ -5,29 +5,32 @@ import type { Receiver } from "../../core/platform.ts";
 import { translate } from "../../words/translate.ts";
 import { cutText } from "./escape-markdown.ts";
 
-/** `action_id` of the select of forms below a reply. */
+/** The select of forms below a reply has this `action_id`. */
 export const formAction = "parley_form";
-/** `callback_id` of a form's modal. */
+/** A form's modal has this `callback_id`. */
 export const formCallback = "parley_form";
-/** @see https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element */
+/**
+ * Slack limits selects to this size.
+ * @see https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element lists the limits.
+ */
 const selectLimits = { options: 100, textChars: 75, valueChars: 150 };
 const maxInputChars = 3000;
 const maxPlaceholderChars = 150;
-/** `action_id` of an input whose block says what it is for. */
+/** An input whose block says what it is for has this `action_id`. */
 export const inputAction = "value";
-/** Of the option that stands for nothing: Slack takes no empty value, and a chosen one cannot be taken back. */
+/** The option for nothing has this value: Slack takes no empty one, and a choice cannot be taken back. */
 const unset = "default";
 
-/** Kept in a form's modal until it is submitted. */
+/** A form's modal keeps this until it is submitted. */
 export interface FormMemory {
   readonly key: string;
-  /** Where it was opened. */
+  /** The form was opened in this channel. */
   readonly channel: string;
-  /** For the answer to the person alone. */
+  /** The answer to the person alone goes through this URL. */
   readonly responseUrl: string | undefined;
 }
 
-/** A text without markup, cut at the limit of its place. */
+/** Returns a text without markup, cut at the limit of its place. */
 export const toPlain = (text: string, maxChars: number): types.PlainTextElement => ({
   type: "plain_text",
   text: cutText(text, maxChars),
@@ -38,7 +41,7 @@ const toOption = (value: string, label: string): types.PlainTextOption => ({
   value,
 });
 
-/** A select that opens one of the forms; nothing where there are none. */
+/** Returns a select that opens one of the forms, and nothing where there are none. */
 export function toFormSelect(offers: readonly FormOffer[]): types.ActionsBlock[] {
   const options = offers
     .filter(({ key }) => key.length <= selectLimits.valueChars)
@@ -52,8 +55,8 @@ export function toFormSelect(offers: readonly FormOffer[]): types.ActionsBlock[]
 }
 
 /**
- * A form as a modal: selects where the values fit into one, text inputs otherwise. `memory`: as JSON at most 3,000
- * characters.
+ * Returns a form as a modal, with selects where the values fit into one, and text inputs otherwise. The
+ * `memory` may have 3,000 characters of JSON at most.
  */
 export function toFormModal(form: Form, memory: object, callbackId = formCallback): types.ModalView {
   return {
@@ -82,7 +85,7 @@ export function parseFormMemory(metadata: string): FormMemory {
   return JSON.parse(metadata) as FormMemory;
 }
 
-/** What was typed into a modal of {@link toFormModal}, by field; empty where nothing was. */
+/** Returns what was typed into a modal of {@link toFormModal}, by field, and `""` for the others. */
 export function readFormModal(values: Readonly<Record<string, object>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).map(([name, block]) => {
@@ -97,7 +100,7 @@ export function readFormModal(values: Readonly<Record<string, object>>): Record<
   );
 }
 
-/** Where no model is known, its name is typed. */
+/** Returns a select of models, and nothing where no model is known, so that its name is typed. */
 function toModels({ models, options = [], value, placeholder }: FormField): types.ExternalSelect | undefined {
   if (models === undefined || options.length === 0) return undefined;
   return toModelSelect(models, { value, otherwise: translate("form.not-set", { placeholder }) });
@@ -136,22 +139,20 @@ function toTextInput({ value, maxChars, isLong, placeholder }: FormField): types
   };
 }
 
-/** What the `action_id` of a select of models begins with; the operation follows. */
+/** The `action_id` of a select of models is this prefix and the operation. */
 const actionPrefix = "parley_model:";
-/** Of the option that stands for nothing: a chosen one cannot be taken back. No model is called so. */
+/** The option for no model has this value, since a choice cannot be taken back. No model has this name. */
 export const noModel = "parley:none";
 
-/** What a select of models shows at first. */
+/** A select of models shows this at first. */
 interface ModelSelectOptions {
-  /** The model that is chosen. Empty: none. */
+  /** This is the chosen model. It is empty where none is chosen. */
   readonly value: string;
-  /** What applies while none is chosen. Default: nothing is shown. */
+  /** This applies while no model is chosen. By default nothing is shown. */
   readonly otherwise?: string;
 }
 
-/**
- * A select that asks for models as the person types. `undefined`: its value does not fit, and a text input must take it.
- */
+/** Returns a select that asks for models as the person types, and `undefined` where the value is too long. */
 export function toModelSelect(
   operation: ModelOperation | undefined,
   { value, otherwise }: ModelSelectOptions,
@@ -166,14 +167,14 @@ export function toModelSelect(
   return {
     type: "external_select",
     action_id: actionPrefix + (operation ?? ""),
-    // Without it Slack asks from the third character on.
+    // Without this, Slack asks only from the third character on.
     min_query_length: 0,
     placeholder: toPlain(translate("slack.models.search"), 150),
     ...(initial === undefined ? {} : { initial_option: initial }),
   };
 }
 
-/** Registers what these selects offer: from memory, since Slack waits three seconds. */
+/** Registers what these selects offer. It comes from memory, since Slack waits three seconds. */
 export function registerModelSelects(app: App, receiver: Pick<Receiver, "suggestModels">): void {
   app.options(new RegExp(`^${actionPrefix}`), async ({ options, ack }) => {
     const { action_id: actionId, value: typed } = options as unknown as {

@@ -10,22 +10,22 @@ import { escapeMarkdown, cutText, escapeText } from "./escape-markdown.ts";
 import { toFormSelect } from "./form-modal.ts";
 import type { SlackContent } from "./web-api.ts";
 
-/** `action_id` of the Retry button. */
+/** The Retry button has this `action_id`. */
 export const retryAction = "parley_retry";
-/** `action_id` of a button that confirms a command. */
+/** A button that confirms a command has this `action_id`. */
 export const confirmAction = "parley_confirm";
 
-/** What the `action_id` of a button below an answer begins with; the action's kind follows. */
+/** The `action_id` of a button below an answer is this prefix and the action's kind. */
 const actionPrefix = "parley_act:";
-/** Matches the `action_id` of every button below an answer. */
+/** This matches the `action_id` of every button below an answer. */
 export const answerActions = new RegExp(`^${actionPrefix}`);
-/** `chat.update` takes 4,000 bytes. */
+/** The method `chat.update` takes 4,000 bytes. */
 const maxTextBytes = 3900;
 const maxSectionChars = 3000;
-/** A longer value is refused. */
+/** Slack refuses a longer value. */
 const maxValueChars = 2000;
 
-/** The kind of action of an `action_id`. `undefined`: it is none, or one of another version. */
+/** Returns the kind of action of an `action_id`, and `undefined` for those of another version. */
 export function parseActionId(actionId: string): ReplyActionKind | undefined {
   const kind = actionId.slice(actionPrefix.length);
   return actionId.startsWith(actionPrefix) && isReplyActionKind(kind) ? kind : undefined;
@@ -40,17 +40,20 @@ const toPlain = (text: string): types.PlainTextElement => ({
 
 const toSmallPrint = (text: string): types.ContextBlock => ({ type: "context", elements: [toPlain(text)] });
 
-/** A paragraph of plain text; at most 3,000 characters are shown. */
+/** Returns a paragraph of plain text, of which at most 3,000 characters are shown. */
 export function toPlainSection(text: string): types.SectionBlock {
   return { type: "section", text: toPlain(text) };
 }
 
-/** How a message is written: forms that Slack may refuse come first. */
+/** A message is written in one of these forms. Those that Slack may refuse come first. */
 export type ContentForm = (typeof contentForms)[number];
-/** `unrated`: without feedback buttons. `plain`: no Markdown in its blocks. `text`: no blocks. `refused`: only that Slack refuses the text. */
+/**
+ * The form `unrated` has no feedback buttons, `plain` no Markdown in its blocks, and `text` no blocks. The
+ * form `refused` says only that Slack refuses the text.
+ */
 const contentForms = ["markdown", "unrated", "plain", "text", "refused"] as const;
 
-/** One message of a reply. Its `text` is the fallback for notifications and screen readers. */
+/** Returns one message of a reply. Its `text` is the fallback for notifications and screen readers. */
 export function toSlackContent(content: MessageContent, form: ContentForm = "markdown"): SlackContent {
   if (form === "refused") return { text: `:warning: ${translate("slack.refused-text")}`, blocks: [] };
   const isBlank = content.text.trim() === "";
@@ -80,7 +83,7 @@ function toStatus({ state, status }: MessageContent, isBlank: boolean): string |
   return status ?? (isBlank ? translate("delivery.thinking") : undefined);
 }
 
-/** All words of a message without blocks; those around the text only where they fit. */
+/** Returns all words of a message without blocks, of those around the text the ones that fit. */
 function toTextAlone({ text, failure, notices = [] }: MessageContent, status: string | undefined): string {
   const around = [
     ...(status === undefined ? [] : [translate("delivery.status", { status })]),
@@ -92,7 +95,7 @@ function toTextAlone({ text, failure, notices = [] }: MessageContent, status: st
   return Buffer.byteLength(all) <= maxTextBytes || text.trim() === "" ? all : escapeText(text);
 }
 
-/** Sections of at most 3,000 characters, cut at the ends of lines where there are any. */
+/** Returns sections of at most 3,000 characters, cut at the ends of lines where there are any. */
 function toPlainSections(text: string): types.SectionBlock[] {
   const sections: types.SectionBlock[] = [];
   for (let rest = text; rest.trim() !== "";) {
@@ -106,8 +109,8 @@ function toPlainSections(text: string): types.SectionBlock[] {
 }
 
 /**
- * Sends a message in the first form that Slack accepts, `first` being the best one to try. Only errors about the
- * content lead to the next form.
+ * Sends a message in the first form that Slack accepts, beginning with `first`. Only errors about the content
+ * lead to the next form.
  * @throws the last error
  */
 export async function sendInForm<T>(
@@ -142,12 +145,12 @@ function toButton(action: string, label: string, value: string): types.Button {
   return { type: "button", action_id: action, text: { type: "plain_text", text: label }, value };
 }
 
-/** `action_id` of the feedback buttons. */
+/** The feedback buttons have this `action_id`. */
 export const feedbackAction = "parley_feedback";
 
 /**
- * Slack's feedback buttons below a finished answer that is stored; nothing below others.
- * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element
+ * Returns Slack's feedback buttons for a finished answer that is stored, and nothing for others.
+ * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element describes them.
  */
 function toFeedback({ actions = [], state }: MessageContent): types.ContextActionsBlock[] {
   const key = actions.find(({ kind }) => kind === "details")?.key;
@@ -169,7 +172,7 @@ function toFeedback({ actions = [], state }: MessageContent): types.ContextActio
   return [{ type: "context_actions", elements: [element] }];
 }
 
-/** The press of a feedback button with this value. `undefined`: it is of another version. */
+/** Returns the press of a feedback button, and `undefined` for a button of another version. */
 export function parseFeedback(value: string): Press | undefined {
   const [, rating = "", key = ""] = /^(\w+) (.+)$/s.exec(value) ?? [];
   return isRating(rating) ? { kind: rating, key } : undefined;

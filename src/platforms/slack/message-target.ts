@@ -25,12 +25,11 @@ import {
 import type { createSessions, ReplySession } from "./sessions.ts";
 import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
 
-/** `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
+/** The method `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
 const maxMessageBytes = 3900;
 const maxMessages = 8;
 const minEditIntervalMs = 1000;
 
-/** What {@link createMessageTarget} needs. */
 interface MessageTargetOptions {
   readonly api: SlackApi;
   readonly calls: DeliveryCalls;
@@ -39,33 +38,33 @@ interface MessageTargetOptions {
   readonly replaced: ReplacedMessages;
   readonly identity: Pick<Identity, "userId">;
   readonly address: SlackAddress;
-  /** Which of these messages show other open turns of the conversation. */
+  /** Returns those of these messages that show other open turns of the conversation. */
   readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
-  /** A stream is ended after so long, and its message edited from then on. */
+  /** A stream is ended after so long, and its message is edited from then on. */
   readonly streamLifeMs: number;
   readonly sessions: ReturnType<typeof createSessions>;
-  /** Of the session in the thread, where this reply creates it. */
+  /** The session in the thread gets this title where the reply creates it. */
   readonly title?: string | undefined;
-  /** Called once, when the reply has ended or is abandoned. */
+  /** This is called once, when the reply has ended or is abandoned. */
   readonly onClose: () => void;
-  /** Called after each post; the reply's first message can become a thread's root. */
+  /** This is called after each post, since the reply's first message can become a thread's root. */
   readonly onPost: (ref: MessageRef) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** @see {@link createMessageTarget} */
 interface MessageTarget extends EditTarget {
-  /** The reply's address is saved: messages that it does not contain any more are removed. Never rejects. */
+  /** Removes messages that the reply's saved address does not contain any more. It never rejects. */
   saved(): Promise<void>;
 }
 
 /**
- * Shows a reply in messages of a channel, thread or direct message: as a native stream in direct messages, and as posts
- * that are edited elsewhere, and where Slack has no streams. Growing text is left out where Slack's limits have no room for
- * it. Where an edit with the final text would have to wait, the text is posted, and the message with its beginning removed.
+ * Shows a reply in messages of a channel, thread or direct message: as a native stream in direct messages,
+ * and as posts that are edited elsewhere, and where Slack has no streams. Growing text is left out where
+ * Slack's limits have no room for it. Where an edit with the final text would have to wait, the text is
+ * posted, and the message with its beginning removed.
  */
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
   const { api, calls, scheduler, replaced, identity, address, isResumed, onPost, clock, log } = options;
@@ -111,7 +110,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       : await growing.post(content, signal);
   }
 
-  /** Shows the final text of a message. Resolves to the message that shows it. */
+  /** Shows the final text of a message, and resolves to the message that shows it. */
   async function finish(
     ref: MessageRef,
     content: MessageContent,
@@ -129,7 +128,8 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       return ref;
     } catch (error) {
       if (timing.urgency !== "final" || !isBetterPosted(error)) throw error;
-      // The edit may have waited for long: what nobody's address names would stay beside the answer of the other process.
+      // The edit may have waited for long, and a post that nobody's address names would stay beside the
+      // answer of another process.
       await confirm().catch((cause: unknown) => {
         if (isParleyError(cause, "stopping")) throw cause;
       });
@@ -140,14 +140,14 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     }
   }
 
-  /** Whether a text that could not be edited is posted: people have deleted the message, or that is faster. */
+  /** Returns whether a text that could not be edited is posted: its message is gone, or a post is faster. */
   function isBetterPosted(error: unknown): boolean {
     if (!isLimited(error)) return isParleyError(error, "platform-rejected") && !isTransient(error);
-    // The root of a thread stays: the thread's conversation is named after it.
+    // The root of a thread stays, because the thread's conversation is named after it.
     return thread !== undefined && scheduler.waitMs(lanes.posts(channel), "final") < error.retryAfterMs;
   }
 
-  /** Asks a command's caller to invite the bot, through the `response_url`: it cannot post in the channel. */
+  /** Asks a command's caller to invite the bot, since the bot cannot post in the channel. */
   async function requestInvitation(error: unknown): Promise<void> {
     if (!isNotMember(error)) return;
     if (address.responseUrl === undefined || isInvitationRequested) return;
@@ -175,7 +175,8 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     },
     async edit(given, content, signal, urgency, confirm): Promise<Json> {
       const ref = await messages.current(parseMessageRef(given));
-      // The last preview and the final content are often equal: an edit would only count against the limit.
+      // The last preview and the final content are often equal, and an edit would only count against the
+      // limit.
       if (messages.at(ref).key === toKey(content)) return toJson(ref);
       if (isEnd(content))
         return toJson(await finish(ref, content, { urgency, withinMs: editWithinMs, signal }, confirm));
@@ -189,7 +190,8 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       await replaced.remove([ref]);
     },
     async upload(files) {
-      // An earlier process may have posted them. What this one has begun, the upload itself goes on with.
+      // An earlier process may have posted the files. An upload that this process has begun goes on by
+      // itself.
       if (isResumed && !begun.has(files) && (await wereShared(files))) return [];
       begun.add(files);
       await api.upload(channel, thread, files);
@@ -205,7 +207,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
   };
 }
 
-/** Slack shows work in threads; what stands in the channel itself begins as a placeholder with a button. */
+/** Opens the session of the reply's thread. What stands in the channel itself has a placeholder. */
 function openSession({
   sessions,
   address,
@@ -223,22 +225,21 @@ const toJson = ({ channel, ts }: MessageRef): Json => ({ channel, ts });
 /** A preview that has to wait longer is outdated. */
 const previewWithinMs = 1000;
 
-/** Shows texts that are not complete yet. */
+/** This shows texts that are not complete yet. */
 interface GrowingMessages {
   /**
-   * Posts the first text of a message, in the best way there is room for.
-   * @throws ParleyError `platform-unreachable` with `retryAfterMs`: there is no room now
+   * Posts the first text of a message: as a stream where there can be one, else as a post.
+   * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room now
    */
   post(content: MessageContent, signal: AbortSignal): Promise<MessageRef>;
   /** Shows more text. Without room for its final edit the message stays as it is. */
   extend(ref: MessageRef, content: MessageContent, timing: Omit<CallTiming, "withinMs">): Promise<void>;
-  /** As {@link EditTarget.roomInMs}. */
+  /** Returns what {@link EditTarget.roomInMs} says. */
   roomInMs(kind: "first" | "preview"): number;
-  /** Gives back the room that it holds. */
+  /** Gives back the room that the messages hold. */
   close(): void;
 }
 
-/** What {@link createGrowingMessages} needs. */
 interface GrowingMessagesOptions extends Pick<
   MessageTargetOptions,
   "calls" | "scheduler" | "streams" | "address" | "streamLifeMs" | "clock" | "log"
@@ -247,16 +248,16 @@ interface GrowingMessagesOptions extends Pick<
 }
 
 /**
- * As native streams, or as posts that are edited and for whose final edit room is kept. In a channel only the person who is
- * answered would see a stream grow, so that messages there are edited.
+ * Shows text as native streams, or as posts that are edited and for whose final edit room is kept. In a
+ * channel only the person who is answered would see a stream grow, so that messages there are edited.
  */
 function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages {
   const { calls, scheduler, streams, messages, address, clock, log } = options;
   const { channel, thread } = address;
-  /** The lane whose room for previews this reply shares. */
+  /** The reply shares the room for previews in this lane. */
   let joined: { readonly lane: string; readonly leave: () => void } | undefined;
 
-  /** From now on it shares the room of that lane, and of no other. */
+  /** Makes the reply share the room of that lane, and of no other. */
   function join(lane: string): void {
     if (joined?.lane === lane) return;
     joined?.leave();
@@ -266,7 +267,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
   const streamThread = (): string | undefined =>
     isDirectMessages(channel) && streams.isOn() ? thread : undefined;
 
-  /** Room for one more call, not only later but now: a limited method is not counted on. */
+  /** Reserves room for one more call. A method that is limited now is not counted on. */
   function reserve(lane: string): Reservation | undefined {
     return scheduler.waitMs([lane], "final") > 0 ? undefined : scheduler.reserve(lane);
   }
@@ -291,7 +292,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
     }
   }
 
-  /** `undefined`: there is no room for a stream now, or there are none here. */
+  /** Starts a stream. The result is `undefined` where there is none, or no room for one. */
   async function startStream(text: string, timing: CallTiming): Promise<MessageRef | undefined> {
     const root = streamThread();
     const beginning = streamBeginning(text);
@@ -331,7 +332,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
       const timing: CallTiming = { urgency: "first", withinMs: previewWithinMs, signal };
       const ref = (await startStream(content.text, timing)) ?? (await postEditable(content, timing));
       if (ref !== undefined) return ref;
-      // A command's placeholder: the only sign of work that it has.
+      // A command's placeholder is the only sign of work that it has.
       if (content.text === "") return await messages.post(content, { ...timing, withinMs: postWithinMs });
       throw new ParleyError("platform-unreachable", "Slack has no room for streaming text", {
         retryAfterMs: 1000,

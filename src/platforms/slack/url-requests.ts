@@ -7,18 +7,19 @@ import { toParleyError } from "./errors.ts";
 import type { SlackContent } from "./web-api.ts";
 
 /*
- * This file holds what Slack's packages lack: requests to URLs that Slack has given, a `response_url` and an upload URL.
+ * This file holds what Slack's packages lack: requests to a `response_url` and to an upload URL.
  *
- * - Bolt's `respond` exists only inside of a listener, while an answer may end in a later process. Its error has neither
- *   Slack's error code nor Retry-After; that of `IncomingWebhook` in `@slack/webhook` has no Retry-After either.
- * - `client.filesUploadV2` sends `alt_text`, which Slack ignores in place of `alt_txt`, and after a failure it uploads every
- *   file anew, so that files which Slack has accepted already would be shown twice.
+ * - Bolt's `respond` exists only inside of a listener, while an answer may end in a later process. Its error
+ *   has neither Slack's error code nor Retry-After, and that of `IncomingWebhook` (`@slack/webhook`) has no
+ *   Retry-After.
+ * - The method `client.filesUploadV2` sends `alt_text`, which Slack ignores in place of `alt_txt`. After a
+ *   failure it uploads every file anew, so that files which Slack has accepted would be shown twice.
  */
 
 const uploadTimeoutMs = 120_000;
 const respondTimeoutMs = 10_000;
 
-/** A POST that is not retried and follows no redirect. The URL is a secret: no error holds it. */
+/** Sends a POST that is not retried and follows no redirect. The URL is a secret, and no error holds it. */
 async function send(name: string, url: string, init: RequestInit): Promise<void> {
   let response: Response;
   try {
@@ -39,18 +40,18 @@ function parseErrorBody(body: string): { data: { error: string } } | undefined {
     const parsed = JSON.parse(body) as { error?: unknown };
     return typeof parsed.error === "string" ? { data: { error: parsed.error } } : undefined;
   } catch {
-    // A proxy's web page; the status is enough.
+    // A proxy may have answered with a web page; the status is enough.
     return undefined;
   }
 }
 
-/** How a message is posted through a `response_url`. */
+/** These options say how a message is posted through a `response_url`. */
 export interface ResponseOptions {
-  /** It replaces the message that has the button. */
+  /** The message replaces the one that has the button. */
   readonly isReplacing?: true;
-  /** It is posted into this thread. */
+  /** The message is posted into this thread. */
   readonly thread?: string;
-  /** Everybody in the channel sees it, also where the bot is not a member. */
+  /** Everybody in the channel sees the message, also where the bot is not a member. */
   readonly isPublic?: boolean;
 }
 
@@ -77,26 +78,24 @@ export async function respondAt(
   });
 }
 
-/** A file to upload. */
 export interface UploadFile {
   readonly name: string;
-  /** Empty: none. */
+  /** The text is empty where there is none. */
   readonly altText: string;
   readonly bytes: Uint8Array;
 }
 
-/** What {@link createFileUpload} needs of the Web API. */
 interface UploadOptions {
   readonly call: <T>(method: string, send: (client: WebClient) => Promise<T>) => Promise<T>;
   readonly info: (fileId: string) => Promise<SlackFileInfo>;
   readonly clock: Clock;
 }
 
-/** What is known of an upload whose last attempt failed. */
+/** This is known of an upload whose last attempt failed. */
 interface Begun {
-  /** Ids of the files whose bytes Slack has. */
+  /** Slack has the bytes of these files, and gave them these ids. */
   readonly sent: Map<UploadFile, string>;
-  /** Slack may have got the call that shows them. */
+  /** Slack may have got the call that shows the files. */
   mayBeShown: boolean;
 }
 
@@ -107,8 +106,9 @@ type FileUpload = (
 ) => Promise<void>;
 
 /**
- * Uploads files in one message. Called again with the same array, it goes on where the last attempt failed: bytes that
- * Slack has are not sent again, and files that it shows by now, though its response was lost, are not shown twice.
+ * Uploads files in one message. Called again with the same array, it goes on where the last attempt failed:
+ * bytes that Slack has are not sent again, and files that it shows by now, though its response was lost, are
+ * not shown twice.
  */
 export function createFileUpload({ call, info, clock }: UploadOptions): FileUpload {
   const attempts = new WeakMap<readonly UploadFile[], Begun>();
@@ -138,7 +138,7 @@ export function createFileUpload({ call, info, clock }: UploadOptions): FileUplo
       );
     } catch (error) {
       const isRefused = isParleyError(error) && error.code !== "platform-unreachable";
-      // What was accepted before may be refused as known already.
+      // Slack may refuse files as known already that it has accepted before.
       if (isRefused && wasTried && error.code === "platform-rejected" && error.retryAfterMs === undefined)
         throw new ParleyError("platform-unreachable", "Slack still processes an upload", { cause: error });
       begun.mayBeShown = wasTried || !isRefused;
@@ -156,7 +156,10 @@ export function createFileUpload({ call, info, clock }: UploadOptions): FileUplo
   };
 }
 
-/** @see https://docs.slack.dev/reference/objects/file-object */
+/**
+ * Returns whether a channel shows the file.
+ * @see https://docs.slack.dev/reference/objects/file-object describes the fields.
+ */
 function isSharedIn(
   { channels = [], groups = [], ims = [], shares }: SlackFileInfo,
   channel: string,

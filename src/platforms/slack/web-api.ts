@@ -6,66 +6,62 @@ import type { MessagePage, MessageWindow, SlackFileInfo, SlackMessageInfo } from
 import { isTokenRefusal, slackErrorCode, toParleyError } from "./errors.ts";
 import { createFileUpload, type ResponseOptions, respondAt, type UploadFile } from "./url-requests.ts";
 
-/** The bot, as `auth.test` describes it. */
+/** This is the bot, as `auth.test` describes it. */
 export interface Identity {
   readonly teamId: string;
   readonly userId: string;
   readonly botId: string;
-  /** Scopes of the token; empty if Slack did not list them. */
+  /** The token has these scopes. They are empty if Slack did not list them. */
   readonly scopes: readonly string[];
 }
 
-/** A person as Slack describes them. */
 export interface SlackUserInfo {
-  /** The display name. */
   readonly name: string;
-  /** The workspace that they belong to. */
+  /** This is the workspace that the person belongs to. */
   readonly teamId: string | undefined;
-  /** In an organisation of several workspaces: all that they are in. */
+  /** In an organisation of several workspaces these are all that the person is in. */
   readonly teams: readonly string[];
-  /** Admins and owners of the workspace. */
+  /** The person is an admin or an owner of the workspace. */
   readonly isAdmin: boolean;
-  /** From another workspace, and in no channel that the app sees. */
+  /** The person is from another workspace, and in no channel that the app sees. */
   readonly isStranger: boolean;
-  /** Of the person's client: `de-DE`. */
+  /** This is the locale of the person's client, such as `de-DE`. */
   readonly locale?: string;
 }
 
-/** Hidden metadata of an own message, by which it is found. */
+/** A message of the bot has this hidden metadata, by which it is found. */
 export interface MessageMark {
-  /** Names the reply and the message's place in it. */
+  /** The mark names the reply and the message's place in it. */
   readonly mark: string;
-  /** `ts` of the message that it was posted in place of. */
+  /** The message was posted in place of the one with this `ts`. */
   readonly replaces?: string;
 }
 
-/** A message's channel and `ts`. */
 export interface MessageRef {
   readonly channel: string;
   readonly ts: string;
 }
 
-/** Content of a message. */
 export interface SlackContent {
-  /** Fallback for notifications and screen readers; escaped. */
+  /** The text is escaped, and is the fallback for notifications and screen readers. */
   readonly text: string;
   readonly blocks: types.KnownBlock[];
 }
 
-/** What {@link SlackApi.stopStream} adds. */
+/** {@link SlackApi.stopStream} adds this. */
 export interface StreamEnd {
-  /** The answer goes on in the message: its session stays at work. */
+  /** The answer goes on in the message, so that its session stays at work. */
   readonly goesOn: boolean;
-  /** Empty: no more text. */
+  /** The Markdown is empty where there is no more text. */
   readonly markdown: string;
   readonly blocks: types.KnownBlock[];
   readonly mark: MessageMark;
 }
 
-/** The part of Slack's Web API that Parley uses. Failures are ParleyErrors; no call is retried. */
+/** Parley uses this part of Slack's Web API. Failures are ParleyErrors, and no call is retried. */
 export interface SlackApi {
   identify(): Promise<Identity>;
-  /** A user id as `channel` means that person's direct messages. */
+  /** Posts a message. A user id as `channel` means that person's direct messages. */
   post(
     channel: string,
     thread: string | undefined,
@@ -74,15 +70,12 @@ export interface SlackApi {
   ): Promise<MessageRef>;
   /** Replaces a message's content, and its metadata where a `mark` is given. */
   update(ref: MessageRef, content: SlackContent, mark?: MessageMark): Promise<void>;
-  /** Deletes an own message. */
+  /** Deletes a message of the bot's own. */
   remove(ref: MessageRef): Promise<void>;
-  /**
-   * Posts a message that grows, in a thread of direct messages. It takes no metadata, and links in its text are
-   * unfurled.
-   */
+  /** Posts a message that grows, in direct messages. It takes no metadata, and its links are unfurled. */
   startStream(channel: string, thread: string, markdown: string): Promise<MessageRef>;
   appendStream(ref: MessageRef, markdown: string): Promise<void>;
-  /** Ends a stream with the rest of its text; `blocks` stand below it. */
+  /** Ends a stream with the rest of its text. The blocks stand below it. */
   stopStream(ref: MessageRef, end: StreamEnd): Promise<void>;
   /** Posts a message that only `user` sees, in a channel or in a thread with replies. */
   postEphemeral(
@@ -91,59 +84,57 @@ export interface SlackApi {
     user: string,
     content: SlackContent,
   ): Promise<void>;
-  /**
-   * Posts an ephemeral message through a command's or button's `response_url`: at most five times within 30 minutes.
-   * `isReplacing` replaces the message that has the button; `thread` posts into that thread; `isPublic`: everybody in the
-   * channel sees it, also where the bot is not a member.
-   */
+  /** Posts through a command's or button's `response_url`, at most five times within 30 minutes. */
   respond(responseUrl: string, content: SlackContent, options?: ResponseOptions): Promise<void>;
-  /** The message with that `ts`, if it exists. */
+  /** Returns the message with that `ts`, if it exists. */
   message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
-  /** One page of a channel's or thread's messages. */
+  /** Reads one page of a channel's or thread's messages. */
   page(channel: string, thread: string | undefined, window: MessageWindow): Promise<MessagePage>;
   /**
-   * The messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the earliest, oldest
-   * first. They are read page by page, as they are used.
+   * Yields the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
+   * earliest, oldest first. They are read page by page, as they are used.
    */
   messagesAfter(channel: string, thread: string | undefined, ts: string): AsyncIterable<SlackMessageInfo>;
   userInfo(userId: string): Promise<SlackUserInfo>;
-  /** Name of a channel. `undefined`: a direct message. */
+  /** Resolves to the name of a channel, and to `undefined` for direct messages. */
   channelName(channel: string): Promise<string | undefined>;
   fileInfo(fileId: string): Promise<SlackFileInfo>;
   /** Posts files in one message. Called again with the same array, it goes on where it failed. */
   upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void>;
   openModal(triggerId: string, view: types.ModalView): Promise<void>;
-  /** Creates the session where there is none. */
+  /** Sets the status of a session, and creates the session where there is none. */
   setSessionStatus(channel: string, thread: string, session: SessionState): Promise<void>;
   renameSession(channel: string, thread: string, title: string): Promise<void>;
   suggestPrompts(channel: string, prompts: { title: string; message: string }[]): Promise<void>;
-  /** The channel of a person's direct messages with the bot. */
+  /** Resolves to the channel of a person's direct messages with the bot. */
   openDirectMessages(userId: string): Promise<string>;
   /** Replaces a person's Home tab. */
   publishHome(userId: string, view: types.HomeView): Promise<void>;
 }
 
-/** The state of the agent's session in a thread. */
+/** This is the state of the agent's session in a thread. */
 export interface SessionState {
   readonly status: "active" | "processing";
-  /** Where the session is created: at most 200 characters. */
+  /** The title counts where the session is created, and has at most 200 characters. */
   readonly title?: string | undefined;
 }
 
 const pageSize = 100;
 const maxPages = 10;
 
-/** How calls reach Slack. */
 export interface ApiAccess {
-  /** What is to be checked where Slack refuses the token. */
+  /** This is to be checked where Slack refuses the token. */
   readonly tokenSource: string;
-  /** With the current token. @throws ParleyError `platform-unauthorized` where there is none any more */
+  /**
+   * Returns the client with the current token.
+   * @throws ParleyError `platform-unauthorized` where there is none any more
+   */
   client(): Promise<WebClient>;
-  /** Called with Slack's error code when it refuses the token, and with `undefined` when it accepts it. */
+  /** This is called with Slack's error code, or with `undefined` where Slack accepts the token. */
   used(refusal: string | undefined): void;
 }
 
-/** Slack's Web API over the official client. */
+/** Returns Slack's Web API over the official client. */
 export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): SlackApi {
   async function call<T>(method: string, send: (client: WebClient) => Promise<T>): Promise<T> {
     const client = await access.client();
@@ -200,7 +191,7 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
         unfurl_links: false,
         unfurl_media: false,
       };
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- this is Slack's method, not a window's
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- it is no window's
       const response = await call("chat.postMessage", (client) => client.chat.postMessage(message));
       return { channel: String(response.channel), ts: String(response.ts) };
     },
@@ -242,7 +233,7 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
     },
     respond: (responseUrl, content, options) => respondAt(responseUrl, content, clock, options),
     async message(channel, thread, ts) {
-      // `conversations.replies` always includes the root.
+      // The method `conversations.replies` always includes the root.
       const { messages } = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
       return messages.find((message) => message.ts === ts);
     },

@@ -1,6 +1,6 @@
 import { toThreadFields } from "./parent-user.ts";
 import { checkModal } from "./blocks.ts";
-import { checkThread, json, memberChannel, need, type Method, type MethodContext } from "./methods.ts";
+import { json, memberChannel, need, type Method, type MethodContext } from "./methods.ts";
 import {
   SlackApiError,
   toFileJson,
