@@ -13,24 +13,7 @@ export interface CallTiming {
   readonly reservation?: Reservation | undefined;
 }
 
-/** These calls of Slack's show something. Each is sent when the limits of its method have room. */
-export interface DeliveryCalls {
-  post(
-    at: { readonly channel: string; readonly thread: string | undefined },
-    content: SlackContent,
-    timing: CallTiming & { readonly mark?: MessageMark },
-  ): Promise<MessageRef>;
-  update(
-    ref: MessageRef,
-    content: SlackContent,
-    timing: CallTiming & { readonly mark?: MessageMark },
-  ): Promise<void>;
-  remove(ref: MessageRef, timing: CallTiming): Promise<void>;
-  startStream(channel: string, thread: string, markdown: string, timing: CallTiming): Promise<MessageRef>;
-  appendStream(ref: MessageRef, markdown: string, timing: CallTiming): Promise<void>;
-  stopStream(ref: MessageRef, end: StreamEnd, timing: CallTiming): Promise<void>;
-  setSessionStatus(channel: string, thread: string, session: SessionState, timing: CallTiming): Promise<void>;
-}
+type MarkedTiming = CallTiming & { readonly mark?: MessageMark };
 
 /** Calls count against the limits with these names. */
 export const lanes = {
@@ -82,11 +65,11 @@ export function limitOfLane(lane: string): LaneLimit | undefined {
     : { perWindow: most, windowMs: minuteMs, floor: Math.ceil(most / 5), isMinimum: true };
 }
 
-export function createDeliveryCalls(
-  api: SlackApi,
-  scheduler: DeliveryScheduler,
-  clock: Clock = systemClock,
-): DeliveryCalls {
+/** These calls of Slack's show something. Each is sent when the limits of its method have room. */
+export type DeliveryCalls = ReturnType<typeof createDeliveryCalls>;
+
+/** Returns Slack's calls that show something, which wait for room under the limits of their methods. */
+export function createDeliveryCalls(api: SlackApi, scheduler: DeliveryScheduler, clock: Clock = systemClock) {
   function send<T>(callLanes: readonly string[], timing: CallTiming, work: () => Promise<T>): Promise<T> {
     const { urgency, withinMs, signal, reservation } = timing;
     const method = callLanes.at(-1) ?? "";
@@ -95,21 +78,26 @@ export function createDeliveryCalls(
   }
 
   return {
-    post: ({ channel, thread }, content, timing) =>
+    post: (
+      { channel, thread }: { readonly channel: string; readonly thread: string | undefined },
+      content: SlackContent,
+      timing: MarkedTiming,
+    ) =>
       send(lanes.posts(channel), timing, () =>
         api.post(channel, thread, content, timing.mark).catch((error: unknown) => {
           throw withLane(error);
         }),
       ),
-    update: (ref, content, timing) =>
+    update: (ref: MessageRef, content: SlackContent, timing: MarkedTiming) =>
       send([lanes.update], timing, () => api.update(ref, content, timing.mark)),
-    remove: (ref, timing) => send([lanes.remove], timing, () => api.remove(ref)),
-    startStream: (channel, thread, markdown, timing) =>
+    remove: (ref: MessageRef, timing: CallTiming) => send([lanes.remove], timing, () => api.remove(ref)),
+    startStream: (channel: string, thread: string, markdown: string, timing: CallTiming) =>
       send([lanes.startStream], timing, () => api.startStream(channel, thread, markdown)),
-    appendStream: (ref, markdown, timing) =>
+    appendStream: (ref: MessageRef, markdown: string, timing: CallTiming) =>
       send([lanes.appendStream], timing, () => api.appendStream(ref, markdown)),
-    stopStream: (ref, end, timing) => send([lanes.stopStream], timing, () => api.stopStream(ref, end)),
-    setSessionStatus: (channel, thread, session, timing) =>
+    stopStream: (ref: MessageRef, end: StreamEnd, timing: CallTiming) =>
+      send([lanes.stopStream], timing, () => api.stopStream(ref, end)),
+    setSessionStatus: (channel: string, thread: string, session: SessionState, timing: CallTiming) =>
       send([lanes.sessions], timing, () => api.setSessionStatus(channel, thread, session)),
   };
 }

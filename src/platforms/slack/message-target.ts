@@ -67,25 +67,15 @@ interface MessageTarget extends EditTarget {
  * posted, and the message with its beginning removed.
  */
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
-  const { api, calls, scheduler, replaced, identity, address, isResumed, onPost, clock, log } = options;
+  const { api, scheduler, replaced, identity, address, isResumed, onPost, log } = options;
   const { channel, thread } = address;
   const found = createPostedMessages(api, address, {
     botUserId: identity.userId,
     otherTurnsShow: options.otherTurnsShow,
   });
   const session = openSession(options);
-  const messages = createReplyMessages({ calls, address, found, isResumed, clock, log });
-  const { streams, streamLifeMs } = options;
-  const growing = createGrowingMessages({
-    calls,
-    scheduler,
-    streams,
-    messages,
-    address,
-    streamLifeMs,
-    clock,
-    log,
-  });
+  const messages = createReplyMessages({ ...options, found });
+  const growing = createGrowingMessages({ ...options, messages });
   let isInvitationRequested = false;
   const begun = new WeakSet<readonly ReplyFile[]>();
 

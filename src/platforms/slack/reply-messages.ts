@@ -4,7 +4,13 @@ import type { Log } from "../../core/telemetry.ts";
 import type { Reservation } from "../delivery/delivery-scheduler.ts";
 import type { MessageContent } from "../delivery/message-plan.ts";
 import { isTransient } from "../delivery/receive-patiently.ts";
-import { isCommandKey, type SlackAddress, type SlackMessageInfo, parseMessageRef } from "./address.ts";
+import {
+  isCommandKey,
+  isDirectMessages,
+  type SlackAddress,
+  type SlackMessageInfo,
+  parseMessageRef,
+} from "./address.ts";
 import { isLimited, type CallTiming, type DeliveryCalls } from "./delivery-calls.ts";
 import { slackErrorCode } from "./errors.ts";
 import { sendInForm, toSlackContent, type ContentForm } from "./message-blocks.ts";
@@ -223,7 +229,7 @@ export function createPostedMessages(
   const markOf = (index: number): string => `${key}/${index}`;
 
   function isLostStream({ user, metadata, files = [], ts }: SlackMessageInfo): boolean {
-    const isOwn = user === botUserId && thread !== undefined && ts !== thread;
+    const isOwn = user === botUserId && isDirectMessages(channel) && thread !== undefined && ts !== thread;
     return isOwn && metadata === undefined && files.length === 0 && Number(ts) * 1000 > since;
   }
 
