@@ -126,7 +126,6 @@ export const slackMethods = [
   "chat.delete",
   "chat.postEphemeral",
   "conversations.history",
-  "assistant.threads.setStatus",
   "assistant.threads.setSuggestedPrompts",
   "chat.appendStream",
   "chat.postMessage",

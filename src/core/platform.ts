@@ -81,7 +81,7 @@ export interface ReplyFailure {
 export interface Reply {
   /** People can look at the replaced answers of this reply. Without it, these answers are not kept. */
   readonly showsVersions?: true;
-  /** Shows typing, a status line or a placeholder. Resolves when the reply's address is saved. */
+  /** Shows that an answer is coming: typing, a session at work or a placeholder. Resolves when its address is saved. */
   show(): Promise<void>;
   /**
    * Shows a few words on the current step ("Transcribing note.ogg") while there is no text. `isLong` says

@@ -70,9 +70,13 @@ function describeSurface(
         // Files appear some time after the upload.
         await slack.waitFor("files", () => said().filter(({ files }) => files.length > 0).length === uploads);
         const thread = event.address["thread"];
-        const status = typeof thread === "string" ? slack.statusIn(surface.channels[0] ?? "", thread) : "";
+        const session =
+          typeof thread === "string" ? slack.sessionIn(surface.channels[0] ?? "", thread) : undefined;
         return {
-          text: [...said().map(({ text }) => text), status].join("\n"),
+          isWorking: session?.status === "processing",
+          text: said()
+            .map(({ text }) => text)
+            .join("\n"),
           files: said().flatMap(({ files }) =>
             files.map((file) => ({ name: file.name, altText: file.altText ?? "" })),
           ),
@@ -92,7 +96,8 @@ function describeSurface(
   describeReply(`Slack, ${name}`, open, traits);
 }
 
-for (const [name, begin] of Object.entries(surfaces)) describeSurface(name, begin);
+for (const [name, begin] of Object.entries(surfaces))
+  describeSurface(name, begin, { hasWordlessSign: name !== "a command" });
 for (const [name, begin] of Object.entries(privateSurfaces))
   describeSurface(name, begin, { isNotStreamed: true, isNotEditable: true });
 

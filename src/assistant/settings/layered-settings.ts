@@ -9,7 +9,6 @@ import {
   declarationOf,
   mayHold,
   resolveLayers,
-  type EffectiveValues,
   type Layer,
   forWords,
   settingNames,

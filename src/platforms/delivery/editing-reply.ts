@@ -178,8 +178,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     )
       return;
     cancelTimer?.();
-    // A status needs no message unless it must be read. An earlier run's messages show it with new text.
-    if (sign !== undefined && text === "" && !(isLongStep && !sign.showsWords)) return;
+    // A status has no message unless it must be read, and stands in those of an earlier run only with new text.
+    if (sign !== undefined && text === "" && !isLongStep) return;
     // The first text does not wait for the interval after a status.
     const isFirstText = text !== "" && !hasTriedText;
     const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
@@ -397,7 +397,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         if (first === undefined) throw new ParleyError("internal", "no message planned for a reply");
         areRefsSaved &&= messages.length > 0;
         const isShown = options.firstMessageIsShown === true || options.isCalm === true;
-        if (!isShown) sign?.show(status);
+        if (!isShown) sign?.show();
         // The messages of an earlier run lose their buttons, and say that there will be another answer.
         const isResumed = messages.length > 0 && (target.roomInMs?.("first") ?? 0) <= 0;
         if (isResumed || (!isShown && sign === undefined)) {
@@ -411,7 +411,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       status = next;
       isLongStep = isLong;
       isChanged = true;
-      if (text === "" && options.isCalm !== true) sign?.show(next);
+      if (text === "" && options.isCalm !== true) sign?.show();
       stream();
     },
     write(content) {

@@ -236,12 +236,10 @@ export interface EditTarget {
   close?(isAbandoned: boolean): void;
 }
 
-/** A sign of work that is no message, such as typing. Contract: never throws; failures are only logged. */
+/** A sign of work that is no message and has no words: typing. Contract: never throws; failures are only logged. */
 export interface WorkSign {
-  /** Whether it shows the status in words. */
-  readonly showsWords: boolean;
-  /** Shows it, or changes its words, and keeps it until it is cleared. */
-  show(status: string | undefined): void;
+  /** Shows it until it is cleared. Idempotent. */
+  show(): void;
   clear(): void;
 }
 

@@ -392,12 +392,12 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
   function toSign(sign: WorkSign): WorkSign {
     return {
       ...sign,
-      show(status) {
+      show() {
         setImmediate(() => {
           if (isClosed) return;
           destinations.find().catch((error: unknown) => log.debug({ err: error }, "thread not opened yet"));
         });
-        sign.show(status);
+        sign.show();
       },
     };
   }
@@ -458,7 +458,6 @@ function createTypingSign(options: {
   }
 
   return {
-    showsWords: false,
     show() {
       if (cleared.signal.aborted) return;
       cancelTimer ??= clock.after(startAfterMs, run);

@@ -1,17 +1,17 @@
 import type { Json, ReplyAddress } from "../../core/events.ts";
 import type { MessageRef } from "./web-api.ts";
 
-/** Where a reply on Slack is shown. */
+/** A `SlackAddress` says where a reply on Slack is shown. */
 export interface SlackAddress {
-  /** Key of the event it answers: the same for all addresses of one reply. */
+  /** This is the key of the event that the reply answers. It is the same for all addresses of one reply. */
   readonly key: string;
   readonly channel: string;
   readonly user: string;
-  /** `ts` of the thread's root message; absent at the top level of the channel. */
+  /** This is the `ts` of the thread's root message. It is absent at the top level of the channel. */
   readonly thread?: string;
-  /** The thread in which only `user` sees the reply. It has replies: Slack shows such messages in no other. */
+  /** Only `user` sees the reply in this thread, which has replies: Slack shows such messages in no other. */
   readonly privateThread?: string;
-  /** Posts to the caller of a command; valid for 30 minutes. */
+  /** Posts to this URL reach the caller of a command, for 30 minutes. */
   readonly responseUrl?: string;
   /** Only `user` sees the reply. */
   readonly isPrivate?: boolean;
@@ -19,25 +19,28 @@ export interface SlackAddress {
   readonly isOutside?: boolean;
   /** The person has already been shown that the reply is in progress. */
   readonly isAnnounced?: boolean;
-  /** Time of the event, in Unix milliseconds. */
+  /** This is the time of the event in Unix milliseconds. */
   readonly since: number;
-  /** Messages posted so far. */
+  /** These are the messages that the reply has posted so far. */
   readonly refs?: readonly Json[];
-  /** Files posted so far: as `ShownFiles`. */
+  /** These are the files that the reply has posted so far, as `ShownFiles`. */
   readonly files?: Json;
-  /** Of a private reply, whose posts can be neither edited nor found. */
+  /** A private reply has this mark, because its posts can be neither edited nor found. */
   readonly posting?: PostingMark;
 }
 
-/** How many pieces of a private reply's text were tried and shown. More tried than shown: one may have been shown. */
+/**
+ * The mark counts how many pieces of a private reply's text were tried and shown. Where more were tried than
+ * shown, one of them may have been shown.
+ */
 export interface PostingMark {
   readonly tried: number;
   readonly shown: number;
-  /** The reply ended as failed: the next run, by Retry, begins anew. */
+  /** The reply ended as failed, so that the next run, by Retry, begins anew. */
   readonly isFailed: boolean;
 }
 
-/** The address as JSON, without absent fields. */
+/** Returns the address as JSON, without absent fields. */
 export function toReplyAddress(address: SlackAddress): ReplyAddress {
   const entries = Object.entries(address).filter((entry): entry is [string, Json] => entry[1] !== undefined);
   return Object.fromEntries<Json>(entries);
@@ -86,10 +89,10 @@ export function parseMessageRef(ref: Json): MessageRef {
 }
 
 /**
- * The private counterpart of a message's address: the author's direct messages. A message there is private already.
- * `thread` is where an ephemeral message says so; it is kept only for a thread with replies, since Slack shows no
- * ephemeral messages in other threads.
- * @see https://docs.slack.dev/reference/methods/chat.postEphemeral
+ * Returns the private counterpart of a message's address: the author's direct messages. A message there is
+ * private already. The `thread` is where an ephemeral message points to it; it is kept only for a thread with
+ * replies, since Slack shows no ephemeral messages in other threads.
+ * @see https://docs.slack.dev/reference/methods/chat.postEphemeral says where they are shown.
  */
 export function toPrivateAddress(address: SlackAddress): SlackAddress {
   if (isDirectMessages(address.channel)) return address;
@@ -98,17 +101,17 @@ export function toPrivateAddress(address: SlackAddress): SlackAddress {
   return { ...rest, ...(hasReplies ? { thread } : {}), isPrivate: true, isAnnounced: false };
 }
 
-/** Where the first answer in a newly opened thread goes. */
+/** Returns where the first answer in a newly opened thread goes. */
 export function toThreadAddress({ key, channel, user, since }: SlackAddress, root: string): SlackAddress {
   return { key: `${key}/first`, channel, user, thread: root, since };
 }
 
-/** The workspace that a reply is shown in: its key, the key of an event there, names it. */
+/** Returns the workspace that a reply is shown in. The key of the reply's event names it. */
 export function teamOfAddress({ key }: Pick<SlackAddress, "key">): string {
   return key.split(":", 2)[1] ?? "";
 }
 
-/** Event keys of the messages that the reply has posted. */
+/** Returns the event keys of the messages that the reply has posted. */
 export function shownMessageKeys(address: SlackAddress): string[] {
   const { refs = [] } = address;
   const teamId = teamOfAddress(address);
@@ -118,158 +121,156 @@ export function shownMessageKeys(address: SlackAddress): string[] {
   });
 }
 
-/** The id of a thread's conversation; direct messages and channels have the same form. */
+/** Returns the id of a thread's conversation. Direct messages and channels have ids of the same form. */
 export function toConversationId(teamId: string, channel: string, root: string): string {
   return `slack:${teamId}:${channel}:${root}`;
 }
 
-/** The conversation of a channel whose messages are answered in the channel itself. */
+/** Returns the id of the conversation of a channel whose messages are answered in the channel itself. */
 export function toChannelConversationId(teamId: string, channel: string): string {
   return toConversationId(teamId, channel, "channel");
 }
 
-/** What the ids of all conversations in a channel begin with. */
+/** Returns what the ids of all conversations in a channel begin with. */
 export function toConversationPrefix(teamId: string, channel: string): string {
   return toConversationId(teamId, channel, "");
 }
 
-/** The event key of a message. */
 export function toMessageKey(teamId: string, channel: string, ts: string): string {
   return `slack:${teamId}:${channel}:${ts}`;
 }
 
-/** The inverse of {@link toMessageKey}; `undefined` for other keys. */
+/** Returns the message of a key that {@link toMessageKey} made, and `undefined` for other keys. */
 export function parseMessageKey(key: string): MessageRef | undefined {
   const [, channel, ts] = /^slack:\w+:([A-Z]\w+):(\d+\.\d+)$/.exec(key) ?? [];
   return channel === undefined || ts === undefined ? undefined : { channel, ts };
 }
 
-/** The event key of a command call, by the trigger or view id that Slack gives it. */
+/** Returns the event key of a command call, by the trigger or view id that Slack gives it. */
 export function toCallKey(teamId: string, source: "cmd" | "shortcut" | "view" | "press", id: string): string {
   return `slack:${teamId}:${source}:${id}`;
 }
 
-/** Whether an event key is that of a command call, or of what follows from it. */
+/** Returns whether an event key is that of a command call, or of what follows from it. */
 export function isCommandKey(key: string): boolean {
   return /^slack:\w+:(?:cmd|shortcut|view|press):/.test(key);
 }
 
-/** {@link Author.id} of a person. */
+/** Returns the {@link Author.id} of a person. */
 export function toAuthorId(teamId: string, user: string): string {
   return `slack:${teamId}:${user}`;
 }
 
-/** A channel as access rules name it. */
+/** Returns a channel as access rules name it. */
 export function toChannelTerm(channel: string): string {
   return `slack:channel:${channel}`;
 }
 
-/** A workspace as access rules name it. */
+/** Returns a workspace as access rules name it. */
 export function toTeamTerm(teamId: string): string {
   return `slack:team:${teamId}`;
 }
 
-/** A user as access rules name them. */
+/** Returns a user as access rules name them. */
 export function toUserTerm(user: string): string {
   return `slack:user:${user}`;
 }
 
-/** The name of a channel as a place that contains conversations. */
+/** Returns the name of a channel as a place that contains conversations. */
 export function toChannelPlace(teamId: string, channel: string): string {
   return `slack:channel:${teamId}:${channel}`;
 }
 
-/** The places around a conversation. Direct messages lie in the workspace alone: they cannot be deleted by themselves. */
+/** Returns the places around a conversation. Direct messages lie in the workspace alone. */
 export function placesAround(teamId: string, channel: string): { readonly within: readonly string[] } {
   const team = toTeamTerm(teamId);
   return { within: isDirectMessages(channel) ? [team] : [toChannelPlace(teamId, channel), team] };
 }
 
-/** Whether the channel id is that of one person's direct messages with the bot. */
+/** Returns whether the channel id is that of one person's direct messages with the bot. */
 export function isDirectMessages(channel: string): boolean {
   return channel.startsWith("D");
 }
 
-/** `1699999999.000100` as Unix milliseconds. */
+/** Converts a `ts` such as `1699999999.000100` to Unix milliseconds. */
 export function toUnixMs(ts: string): number {
   return Math.round(Number(ts) * 1000);
 }
 
-/** Where Slack sends events, commands and interactions in HTTP mode. */
+/** Slack sends events, commands and interactions to this path in HTTP mode. */
 export const eventsPath = "/slack/events";
 
-/** Where Slack sends that person's browser back. */
+/** Slack sends the browser of the person who installs the app back to this path. */
 export const redirectPath = "/slack/oauth_redirect";
 
-/** Where a person begins to install the app in a workspace. */
+/** A person begins to install the app in a workspace at this path. */
 export const installPath = "/slack/install";
 
-/** A file as Slack describes it. */
 export interface SlackFileInfo {
   readonly id: string;
   readonly name?: string | null;
   readonly title?: string | null;
   readonly mimetype?: string;
-  /** `hosted`, `snippet`, `external`; `quip` or `canvas`: a canvas; `list`: a list. */
+  /** The mode is `hosted`, `snippet`, `external`, `quip` or `canvas` (a canvas), or `list`. */
   readonly mode?: string;
   readonly filetype?: string;
-  /** The sender's description of a picture. */
+  /** This is the sender's description of a picture. */
   readonly alt_txt?: string;
   readonly size?: number;
   readonly duration_ms?: number;
   readonly url_private?: string;
   readonly url_private_download?: string;
   readonly file_access?: string;
-  /** Where it is shown: ids of channels, private channels and direct messages. */
+  /** The ids of channels, private channels and direct messages say where the file is shown. */
   readonly channels?: readonly string[];
   readonly groups?: readonly string[];
   readonly ims?: readonly string[];
-  /** The same by channel, with the messages. */
+  /** These are the same channels, with the messages that show the file. */
   readonly shares?: Readonly<Partial<Record<"public" | "private", Readonly<Record<string, unknown>>>>>;
 }
 
-/** A message as events and histories describe it. */
+/** This is a message as events and histories describe it. */
 export interface SlackMessageInfo {
   readonly ts: string;
   readonly thread_ts?: string;
-  /** Of a reply: who wrote the root of its thread. */
+  /** A reply names the user who wrote the root of its thread. */
   readonly parent_user_id?: string;
   readonly user?: string;
-  /** The author's workspace. Histories need not have it. */
+  /** This is the author's workspace. Histories may lack it. */
   readonly team?: string;
-  /** The same in channels that are shared with other workspaces. */
+  /** This is the author's workspace in channels that are shared with other workspaces. */
   readonly user_team?: string;
   readonly bot_id?: string;
   readonly text?: string;
   readonly subtype?: string;
-  /** The name that an app posts under. */
+  /** An app may post under this name. */
   readonly username?: string;
   readonly bot_profile?: { readonly name?: string };
   readonly files?: readonly SlackFileInfo[];
-  /** What a message holds beside its text. Of a person's message they repeat the text. */
+  /** Blocks hold what a message shows beside its text. In a person's message they repeat the text. */
   readonly blocks?: readonly unknown[];
-  /** Forwarded messages, previews of links, and the content of older apps. */
+  /** Attachments are forwarded messages, previews of links, and the content of older apps. */
   readonly attachments?: readonly unknown[];
   readonly metadata?: { readonly event_payload?: { readonly mark?: string; readonly replaces?: string } };
 }
 
-/** Which messages of a channel or thread are read. */
+/** The window says which messages of a channel or thread are read. */
 export interface MessageWindow {
-  /** `ts` bounds; neither message is included. The root of a thread always is. */
+  /** Neither of the messages with these `ts` is included, but the root of a thread always is. */
   readonly oldest?: string | undefined;
   readonly latest?: string | undefined;
   readonly limit: number;
-  /** Of the page before; empty: the first page. */
+  /** The cursor is that of the page before. It is empty for the first page. */
   readonly cursor: string;
 }
 
-/** Messages of a channel, newest first, or of a thread, oldest first. An empty cursor: there are no more. */
+/** A page is of a channel, newest first, or of a thread, oldest first. Its cursor is empty at the end. */
 export interface MessagePage {
   readonly messages: readonly SlackMessageInfo[];
   readonly cursor: string;
 }
 
-/** The workspace of a message's author, where the message says it. */
+/** Returns the workspace of a message's author, where the message names it. */
 export function teamOf({ user_team: shared, team }: SlackMessageInfo): string | undefined {
   return shared ?? team;
 }

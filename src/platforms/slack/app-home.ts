@@ -1,3 +1,4 @@
+import type { types } from "@slack/bolt";
 import type { Clock } from "../../core/clock.ts";
 import { commandDescription } from "../../core/command-input.ts";
 import type { Command } from "../../core/command.ts";
@@ -21,7 +22,6 @@ import type { Origins } from "./people.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** What {@link createAppHome} needs. */
 interface AppHomeOptions {
   readonly api: Pick<SlackApi, "publishHome">;
   readonly origins: Pick<Origins, "actorOf">;
@@ -31,21 +31,20 @@ interface AppHomeOptions {
   readonly log: Log;
 }
 
-/** The Home tabs of the people of one workspace. */
+/** This publishes the Home tabs of the people of one workspace. */
 export interface AppHome {
-  /** Publishes it for a person who opens it. Never rejects. */
+  /** Publishes the tab for a person who opens it. It never rejects. */
   opened(user: string): Promise<void>;
-  /** The same where the person has seen it: something in it has changed. `notice`: a sentence for the person. */
+  /** Publishes the tab again where the person has seen it. The `notice` is a sentence for the person. */
   changed(user: string, notice?: string): Promise<void>;
 }
 
-/** People whose Home tab may still be in front of them. */
+/** So many people may still have their Home tab in front of them. */
 const maxSeen = 2000;
 
-/** @see {@link AppHome} */
 export function createAppHome(options: AppHomeOptions): AppHome {
   const { api, origins, receiver, commands, commandPrefix, log } = options;
-  /** Of two that are made at once, the later one stays. */
+  /** Where two tabs are made at once, the later one stays. */
   const inOrder = createKeyedQueue();
   const seen = createRecent(maxSeen);
 
@@ -84,18 +83,14 @@ export function createAppHome(options: AppHomeOptions): AppHome {
   };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** What a Home tab is made of. */
 interface HomeContent {
   readonly commands: ReadonlyMap<string, Command>;
-  /** Put before each command's name. */
+  /** The prefix stands before each command's name. */
   readonly commandPrefix: string;
-  /** `undefined`: it could not be read; `notice` says why. */
+  /** The overview is `undefined` where it could not be read; then `notice` says why. */
   readonly overview: PersonOverview | undefined;
-  /** Forms that the person may open. */
   readonly offers: readonly FormOffer[];
-  /** A sentence above everything else. */
+  /** The notice is a sentence above everything else. */
   readonly notice?: string | undefined;
 }
 
@@ -103,10 +98,11 @@ const maxSectionChars = 3000;
 const maxFieldChars = 2000;
 
 /**
- * The Home tab, in the language of the person that the running code works for: how to use Parley, the person's settings
- * and usage. @see https://docs.slack.dev/surfaces/app-home
+ * Makes the Home tab, in the language of the person that the running code works for. The tab says how to use
+ * Parley and shows the person's settings and usage.
+ * @see https://docs.slack.dev/surfaces/app-home describes the tab.
  */
-function toHomeView({ commands, commandPrefix, overview, offers, notice }: HomeContent): Fields {
+function toHomeView({ commands, commandPrefix, overview, offers, notice }: HomeContent): types.HomeView {
   const help = [...commands.values()].map(
     (command) => `• \`/${commandPrefix}${command.name}\` ${escapeText(commandDescription(command))}`,
   );
@@ -130,7 +126,7 @@ function toHomeView({ commands, commandPrefix, overview, offers, notice }: HomeC
 function toPersonal(
   { settings, usage, today, budgets }: PersonOverview,
   offers: readonly FormOffer[],
-): Fields[] {
+): types.KnownBlock[] {
   const inForce = settings
     .filter(({ layers, inForce: value }) => layers.includes("person") && value !== undefined)
     .map(({ name, inForce: value = "" }) => `• ${escapeText(settingLabel(name))}: ${escapeText(value)}`);
@@ -151,49 +147,48 @@ function toPersonal(
   ];
 }
 
-const toHeader = (text: string): Fields => ({
+const toHeader = (text: string): types.HeaderBlock => ({
   type: "header",
   text: { type: "plain_text", text: cutText(text, 150) },
 });
 
-const toText = (text: string): Fields => ({
+const toText = (text: string): types.SectionBlock => ({
   type: "section",
   text: { type: "mrkdwn", text: cutText(text, maxSectionChars) },
 });
 
-const toField = (lines: readonly string[]): Fields => ({
+const toField = (lines: readonly string[]): types.MrkdwnElement => ({
   type: "mrkdwn",
   text: cutText(lines.join("\n"), maxFieldChars),
 });
 
-/** The fields of a `member_joined_channel` event that Parley reads. */
+/** These are the fields of a `member_joined_channel` event that Parley reads. */
 interface JoinEvent {
   readonly user: string;
   readonly channel: string;
-  /** Absent where nobody has invited the user. */
+  /** The inviter is absent where nobody has invited the user. */
   readonly inviter?: string;
 }
 
-/** What {@link createWelcome} needs. */
 interface WelcomeOptions {
   readonly api: Pick<SlackApi, "post">;
   readonly identity: Pick<Identity, "teamId" | "userId">;
   readonly origins: Pick<Origins, "actorOf">;
   readonly receiver: Pick<Receiver, "overview">;
   readonly languageOf: (userId: string) => Promise<Language>;
-  /** Where it is kept which channels were welcomed. `undefined`: nobody is. */
+  /** The store keeps here which channels were welcomed. Nobody is welcomed where it is `undefined`. */
   readonly kept: { readonly records: Records; readonly claims: Claims } | undefined;
   readonly commandPrefix: string;
-  /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
   readonly log: Log;
 }
 
-/** Introduces the bot in channels that it is invited to. */
+/** The welcome introduces the bot in channels that it is invited to. */
 interface Welcome {
   /**
-   * Posts one short message, once a month in a channel at most. Nothing where the rules refuse whoever invited it. Resolves
-   * when that is stored; the post follows. @throws ParleyError `store-unavailable`
+   * Posts one short message, in a channel once a month at most, and nothing where the rules refuse whoever
+   * invited the bot. It resolves when that is stored; the post follows.
+   * @throws ParleyError `store-unavailable`
    */
   joined(event: JoinEvent): Promise<void>;
 }
@@ -202,14 +197,13 @@ const keptMs = 30 * 24 * 60 * 60_000;
 const claimMs = 60_000;
 const postWithinMs = 60_000;
 
-/** @see {@link Welcome} */
 export function createWelcome(options: WelcomeOptions): Welcome {
   const { api, identity, origins, receiver, kept, commandPrefix, clock = systemClock, log } = options;
 
   async function post(channel: string): Promise<void> {
     const text = translate("slack.welcome", { command: `\`/${commandPrefix}help\`` });
-    const words = cutText(escapeText(text), 3000);
-    const content = { text: words, blocks: [{ type: "section", text: { type: "mrkdwn", text: words } }] };
+    const words = escapeText(text);
+    const content = { text: words, blocks: [toText(words)] };
     try {
       await retryPlatformCall(
         () => api.post(channel, undefined, content, { mark: `welcome/${channel}` }),

@@ -4,19 +4,18 @@ import { Agent } from "undici";
 import type { Log } from "../../core/telemetry.ts";
 import { requestWhole } from "../../support/whole-response.ts";
 
-/** The client has no timeout by default. It must not retry either: a repeated post would appear twice. */
+/** The client has no timeout by default. It must not retry, since a repeated post would appear twice. */
 const requestTimeoutMs = 20_000;
 
-/** Options that all parts of Slack's SDK share. */
+/** All parts of Slack's SDK share these options. */
 export interface Bolt {
   readonly logger: Logger;
-  /** A copy each time: the client changes these options. */
+  /** Returns a copy each time, because the client changes these options. */
   clientOptions(): WebClientOptions;
-  /** @param token without one, each call brings its own */
+  /** @param token is the token of all calls; without it, each call brings its own */
   createClient(token?: string): WebClient;
 }
 
-/** @see {@link Bolt} */
 export function createBolt(apiUrl: string, log: Log): Bolt {
   const logger = toBoltLogger(log);
   const fetch = createClientFetch();
@@ -37,7 +36,7 @@ export function createBolt(apiUrl: string, log: Log): Bolt {
 
 const secrets = /xox[a-z][\w.-]*|xapp-[\w-]+|\?\S+/g;
 
-/** Forwards Bolt's log lines. Its debug and info lines hold payloads and are dropped. */
+/** Forwards Bolt's log lines. The debug and info lines are dropped, because they hold payloads. */
 function toBoltLogger(log: Log): Logger {
   const line = (parts: readonly unknown[]) => parts.map(String).join(" ").replaceAll(secrets, "…");
   return {
@@ -54,19 +53,19 @@ function toBoltLogger(log: Log): Logger {
     getLevel: () => LogLevel.WARN,
   };
 }
-/** What Slack's client sends its requests with. */
+/** Slack's client sends its requests with such a function. */
 type ClientFetch = NonNullable<WebClientOptions["fetch"]>;
 
 /**
- * `fetch` as Slack's client uses it, over connections of its own: requests with text, whose answers are read whole. A
+ * Returns a `fetch` for Slack's client with connections of its own. It sends text and reads whole answers. A
  * redirect is an answer with its status, which the client takes for a failure.
  */
 export function createClientFetch(): ClientFetch {
-  // As Node's `fetch`: with HTTP/2, one lost connection would interrupt every call.
+  // Node's `fetch` does the same: with HTTP/2, one lost connection would interrupt every call.
   const agent = new Agent({ allowH2: false });
   return async (url, { method, headers, body, signal } = {}) => {
     if (body !== undefined && typeof body !== "string")
-      throw new TypeError("Slack's client sends files through file-upload.ts only");
+      throw new TypeError("Slack's client sends files through url-requests.ts only");
     return await requestWhole(agent, String(url), { method, headers, body, signal });
   };
 }

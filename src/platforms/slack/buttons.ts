@@ -21,7 +21,6 @@ import {
 import type { Origins } from "./people.ts";
 import type { SlackApi } from "./web-api.ts";
 
-/** What {@link registerButtons} and {@link registerActionForms} need of a workspace. */
 export interface ButtonHandlers {
   readonly teamId: string;
   readonly clock: Clock;
@@ -30,14 +29,14 @@ export interface ButtonHandlers {
   readonly receiver: Pick<Receiver, "press">;
   readonly intake: CallIntake;
   readonly notices: CallerNotices;
-  /** Called before a turn runs again: its reply can replace the message that has the button through this URL. */
+  /** A turn that runs again may replace the message that has the button through this URL. */
   readonly saveReplaceUrl: (key: string, responseUrl: string) => void;
 }
 
-/** A press, and where the button was. */
+/** This is a press, and where the button was. */
 interface PressHere {
   readonly actionId: string;
-  /** The button's value. */
+  /** The key is the button's value. */
   readonly key: string;
   readonly by: Actor;
   readonly user: string;
@@ -52,7 +51,7 @@ interface PressHere {
 /** What is shown to the person who pressed. */
 type Told = { readonly text: string } | ToldInMarkdown;
 
-/** What the payload of a pressed button says about where it is. */
+/** The payload of a pressed button says where the button is. */
 interface PressedBody {
   readonly response_url?: string;
   readonly channel?: { readonly id: string };
@@ -72,7 +71,7 @@ export function registerButtons(app: App, of: (context: Context) => ButtonHandle
       const { origins, notices } = handlers;
       const pressed = body as unknown as PressedBody;
       const { response_url: responseUrl, container, message } = pressed;
-      // In a thread, what is shown to the person goes where they look.
+      // What is shown to the person in a thread goes into that thread, where they look.
       const thread = container?.thread_ts ?? message?.thread_ts;
       const actionId = "action_id" in action ? action.action_id : "";
       const key = action.type === "button" ? (action.value ?? "") : "";
@@ -154,12 +153,12 @@ export function registerButtons(app: App, of: (context: Context) => ButtonHandle
   }
 }
 
-/** Where a button below an answer was pressed, or its form submitted. */
+/** The button below an answer was pressed here, or its form submitted. */
 interface ActionPlace {
-  /** Dedupe key of what follows from it. */
+  /** What follows from the press has this dedupe key. */
   readonly key: string;
   readonly by: Actor;
-  /** Slack's id of the person. */
+  /** This is Slack's id of the person. */
   readonly user: string;
   readonly channel: string;
   readonly thread: string | undefined;
@@ -168,7 +167,7 @@ interface ActionPlace {
   readonly isPrivate: boolean;
 }
 
-/** What a button asks for as a call of its own. Its reply is posted where the answer is, below it. */
+/** Returns what a button asks for as a call of its own. Its reply is posted below the answer. */
 function toCommandCall(
   teamId: string,
   { name, options, pictures, conversationId }: ActionCall,
@@ -192,7 +191,7 @@ function toCommandCall(
       ...(responseUrl === undefined ? {} : { responseUrl }),
       isPrivate,
       isAnnounced: false,
-      // Messages are searched from here on: too early is only slower.
+      // Messages are searched from this time on. A time that is too early only makes the search slower.
       since: Math.min(clock.now(), steadyClock.earliest()),
     }),
     name,
@@ -204,10 +203,10 @@ function toCommandCall(
   };
 }
 
-/** `callback_id` of the modal that a button below an answer opens. */
+/** The modal that a button below an answer opens has this `callback_id`. */
 const actionFormCallback = "parley_action_form";
 
-/** Kept in such a modal until it is submitted; at most 3,000 characters of JSON. */
+/** The modal keeps this until it is submitted, as at most 3,000 characters of JSON. */
 interface ActionFormMemory {
   readonly action: Pick<Press, "kind" | "key">;
   readonly channel: string;
@@ -216,7 +215,7 @@ interface ActionFormMemory {
   readonly isPrivate: boolean;
 }
 
-/** Registers the forms of buttons below answers. What is wrong stands at its field in the open modal. */
+/** Registers the forms of buttons below answers. An error is shown at its field in the open modal. */
 export function registerActionForms(app: App, of: (context: Context) => ButtonHandlers): void {
   app.view(actionFormCallback, async ({ body, view, context, ack }) => {
     const { teamId, clock, origins, receiver, intake, notices, saveReplaceUrl } = of(context);
@@ -259,7 +258,6 @@ export function registerActionForms(app: App, of: (context: Context) => ButtonHa
   });
 }
 
-/** What {@link registerFeedback} needs of a workspace. */
 export interface FeedbackHandlers {
   readonly teamId: string;
   readonly origins: Pick<Origins, "actorOf">;
@@ -267,7 +265,7 @@ export interface FeedbackHandlers {
   readonly notices: CallerNotices;
 }
 
-/** What Slack sends when a feedback button is pressed. */
+/** Slack sends this when a feedback button is pressed. */
 interface Pressed {
   readonly user: { readonly id: string; readonly team_id?: string };
   readonly channel?: { readonly id: string };
@@ -276,7 +274,7 @@ interface Pressed {
   readonly message?: { readonly thread_ts?: string };
 }
 
-/** Registers the feedback buttons below answers. Slack delivers a press once: what came of it is shown to the person. */
+/** Registers the feedback buttons below answers. The person is shown what came of a press. */
 export function registerFeedback(app: App, of: (context: Context) => FeedbackHandlers): void {
   app.action(feedbackAction, async ({ action, body, context, ack }) => {
     const { teamId, origins, receiver, notices } = of(context);

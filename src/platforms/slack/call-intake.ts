@@ -7,9 +7,9 @@ import type { Log } from "../../core/telemetry.ts";
 import { inTime } from "../../support/clock.ts";
 import { receivePatiently } from "../delivery/receive-patiently.ts";
 
-/** How long a call may take before its person is told that it is not accepted yet. Slack's deadline is three seconds. */
+/** A person whose call has taken so long is told that it is not accepted yet. */
 const slowAfterMs = 1800;
-/** How long accepting a call is tried: the notice says two minutes. */
+/** A call is tried for so long. The notice to the person says two minutes. */
 const acceptForMs = 100_000;
 
 /** Passes commands to the receiver. Slack delivers each once. */
@@ -20,11 +20,10 @@ export interface CallIntake {
    * @throws ParleyError where it is refused
    */
   take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow">;
-  /** The same for a form that can be submitted again with the same key: it is tried for these seconds only. */
+  /** Does the same for a form, for these seconds only, since a form can be submitted again. */
   takeForm(call: CommandCall): Promise<"accepted" | "slow">;
 }
 
-/** @see {@link CallIntake} */
 export function createCallIntake(options: {
   readonly receiver: Pick<Receiver, "receive">;
   readonly clock: Clock;

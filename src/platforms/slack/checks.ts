@@ -1,6 +1,6 @@
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { WebClient, type WebClientOptions } from "@slack/web-api";
+import { type AuthTestResponse, WebClient, type WebClientOptions } from "@slack/web-api";
 import { right, wrong, type CheckContext, type Finding, warning, type Check } from "../../core/checks.ts";
 import { isParleyError } from "../../core/errors.ts";
 import { isLoopback } from "../../support/client-address.ts";
@@ -8,29 +8,28 @@ import { eventsPath } from "./address.ts";
 import { slackErrorCode, toParleyError } from "./errors.ts";
 import { botScopes } from "./manifest.ts";
 
-/** @see {@link createSlackChecks} */
 interface SlackCheckOptions {
   readonly botToken: string | undefined;
   readonly appToken: string | undefined;
-  /** Used without an app token. */
+  /** The signing secret is used without an app token. */
   readonly signingSecret?: string | undefined;
   readonly publicUrl?: string | undefined;
-  /** Of an app for any workspace. */
+  /** An app for any workspace has a client id and a client secret. */
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
-  /** Default `https://slack.com/api/`. */
+  /** The default is `https://slack.com/api/`. */
   readonly apiUrl?: string;
 }
 
-/** A call of the Web API. */
-type Call = (
+/** This calls one method of the Web API. */
+type Call = <T>(
   token: string | undefined,
   variable: string,
   method: string,
-  args?: Record<string, unknown>,
-) => Promise<Readonly<Record<string, unknown>>>;
+  send: (client: WebClient) => Promise<T>,
+) => Promise<T>;
 
-/** Scopes that Parley works without, and what is missing then. */
+/** Parley works without these scopes; the text says what is missing then. */
 const optionalScopes: Readonly<Record<string, string>> = {
   "assistant:write": "no status, no suggested prompts, no Stop button of Slack's",
   "im:write": "no form of the shortcut Ask Parley",
@@ -40,7 +39,8 @@ const requestTimeoutMs = 10_000;
 const apps = "https://api.slack.com/apps";
 
 /**
- * Checks side by side: the bot token with its scopes, the app-level token with its socket, or what HTTP mode needs.
+ * Returns checks that run side by side: of the bot token with its scopes, of the app-level token with its
+ * socket, or of what HTTP mode needs.
  */
 export function createSlackChecks(options: SlackCheckOptions): Check[] {
   const { botToken, appToken, signingSecret, publicUrl, clientId, clientSecret } = options;
@@ -81,9 +81,9 @@ export function createSlackChecks(options: SlackCheckOptions): Check[] {
 }
 
 async function checkBotToken(call: Call, botToken: string, appToken: string | undefined): Promise<Finding[]> {
-  let identity: Awaited<ReturnType<Call>>;
+  let identity: AuthTestResponse;
   try {
-    identity = await call(botToken, "SLACK_BOT_TOKEN", "auth.test");
+    identity = await call(botToken, "SLACK_BOT_TOKEN", "auth.test", (client) => client.auth.test());
   } catch (error) {
     return [
       toFailure(
@@ -93,18 +93,17 @@ async function checkBotToken(call: Call, botToken: string, appToken: string | un
       ),
     ];
   }
-  const { scopes = [] } = (identity["response_metadata"] ?? {}) as { readonly scopes?: readonly string[] };
-  const accepted = right("Bot token", `accepted: ${String(identity["user"])} in ${String(identity["team"])}`);
-  const isSameApp =
-    appToken === undefined ? [] : await checkSameApp(call, botToken, appToken, identity["bot_id"]);
-  return [accepted, ...toScopeFindings(scopes), ...isSameApp];
+  const { user, team, bot_id: bot, response_metadata: metadata } = identity;
+  const accepted = right("Bot token", `accepted: ${String(user)} in ${String(team)}`);
+  const isSameApp = appToken === undefined ? [] : await checkSameApp(call, botToken, appToken, String(bot));
+  return [accepted, ...toScopeFindings(metadata?.scopes ?? []), ...isSameApp];
 }
 
-/** A code that nobody has: Slack says first whether it knows the app. */
+/** Sends a code that nobody has, because Slack says first whether it knows the app. */
 async function checkClient(call: Call, clientId: string, clientSecret: string): Promise<Finding[]> {
   try {
     const args = { client_id: clientId, client_secret: clientSecret, code: "doctor" };
-    await call(undefined, "SLACK_CLIENT_SECRET", "oauth.v2.access", args);
+    await call(undefined, "SLACK_CLIENT_SECRET", "oauth.v2.access", (client) => client.oauth.v2.access(args));
   } catch (error) {
     if (slackErrorCode(error) === "invalid_code") return [right("App", "Slack knows the app and its secret")];
     const remedy = `copy Client ID and Client Secret again: Basic Information at ${apps}`;
@@ -113,7 +112,7 @@ async function checkClient(call: Call, clientId: string, clientSecret: string): 
   return [];
 }
 
-/** Empty where Slack did not list them. */
+/** Returns nothing where Slack did not list the scopes. */
 function toScopeFindings(scopes: readonly string[]): Finding[] {
   if (scopes.length === 0) return [];
   const missing = botScopes.filter((scope) => !scopes.includes(scope));
@@ -124,18 +123,13 @@ function toScopeFindings(scopes: readonly string[]): Finding[] {
   return [(isOptional ? warning : wrong)("Scopes", `the app lacks ${missing.join(", ")}${effect}`, remedy)];
 }
 
-/** An app-level token names its app, `xapp-1-<app id>-…`. Events of another app would never arrive. */
-async function checkSameApp(
-  call: Call,
-  botToken: string,
-  appToken: string,
-  bot: unknown,
-): Promise<Finding[]> {
+/** Compares the apps of both tokens, since events of another app would never arrive. */
+async function checkSameApp(call: Call, botToken: string, appToken: string, bot: string): Promise<Finding[]> {
   const [, , named = ""] = appToken.split("-");
   if (!/^A[A-Z\d]{6,}$/.test(named)) return [];
   try {
-    const { bot: info } = await call(botToken, "SLACK_BOT_TOKEN", "bots.info", { bot });
-    const { app_id: appId } = (info ?? {}) as { readonly app_id?: string };
+    const info = await call(botToken, "SLACK_BOT_TOKEN", "bots.info", (client) => client.bots.info({ bot }));
+    const appId = info.bot?.app_id;
     if (appId === undefined || appId === named) return [];
     return [
       wrong(
@@ -145,7 +139,8 @@ async function checkSameApp(
       ),
     ];
   } catch (error) {
-    // Without users:read, which the scopes' line has named. All else has failed for `auth.test` before.
+    // The scope users:read may be missing, which the line about scopes has said. All other failures came up
+    // at `auth.test`.
     if (isParleyError(error)) return [];
     throw error;
   }
@@ -154,7 +149,10 @@ async function checkSameApp(
 async function checkAppToken(call: Call, appToken: string, context: CheckContext): Promise<Finding[]> {
   let url: string;
   try {
-    url = String((await call(appToken, "SLACK_APP_TOKEN", "apps.connections.open"))["url"]);
+    const opened = await call(appToken, "SLACK_APP_TOKEN", "apps.connections.open", (client) =>
+      client.apps.connections.open({}),
+    );
+    url = String(opened.url);
   } catch (error) {
     const code = slackErrorCode(error);
     const remedy =
@@ -185,7 +183,7 @@ function createCall({ apiUrl = "https://slack.com/api/" }: SlackCheckOptions, co
     noteDate("Slack", response.headers.get("date"));
     return response;
   };
-  return async (token, variable, method, args = {}) => {
+  return async (token, variable, method, send) => {
     const client = new WebClient(token, {
       slackApiUrl: apiUrl,
       fetch: request,
@@ -195,14 +193,14 @@ function createCall({ apiUrl = "https://slack.com/api/" }: SlackCheckOptions, co
       logger: silentLogger,
     });
     try {
-      return { ...(await client.apiCall(method, args)) };
+      return await send(client);
     } catch (error) {
       throw toParleyError(error, method, variable);
     }
   };
 }
 
-/** The client would print warnings of its own. */
+/** This logger drops the warnings that the client would print. */
 const silentLogger: NonNullable<WebClientOptions["logger"]> = {
   debug() {},
   info() {},
@@ -213,7 +211,7 @@ const silentLogger: NonNullable<WebClientOptions["logger"]> = {
   getLevel: () => "error" as ReturnType<NonNullable<WebClientOptions["logger"]>["getLevel"]>,
 };
 
-/** Whether the text has the form of a signing secret; only a request of Slack's shows whether it is the right one. */
+/** Checks the form of a signing secret. Only a request of Slack's shows whether it is right. */
 function checkSigningSecret(secret: string): Finding {
   if (/^[\da-f]{32}$/i.test(secret))
     return right(
@@ -227,7 +225,7 @@ function checkSigningSecret(secret: string): Finding {
   );
 }
 
-/** Whether Slack can send requests to the public address. It is not called: that would need the bot to run. */
+/** Checks the public address without calling it, since the bot would have to run. */
 function checkRequestUrl(publicUrl: string | undefined): Finding {
   if (publicUrl === undefined)
     return warning(
@@ -246,8 +244,9 @@ function checkRequestUrl(publicUrl: string | undefined): Finding {
 }
 
 /**
- * Whether the socket of Socket Mode can be reached. Without `isLive` only its host is connected to: an open socket takes
- * part in the bot's work, and a command that Slack sends to it is lost. With it the socket is opened until Slack's hello.
+ * Checks whether the socket of Socket Mode can be reached. Without `isLive` only its host is connected to: an
+ * open socket takes part in the bot's work, and a command that Slack sends to it is lost. With `isLive` the
+ * socket is opened until Slack's hello.
  */
 export async function checkSocket(url: string, { signal, isLive }: CheckContext): Promise<Finding> {
   const { hostname, port, protocol } = new URL(url);

@@ -34,23 +34,22 @@ import { toPlainText, type MessageReader } from "./read-message.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** A message shortcut's `callback_id` in the manifest, followed by the command's name. */
+/** The `callback_id` of a message shortcut in the manifest is this prefix and the command's name. */
 export const shortcutPrefix = "parley_shortcut:";
 
-/** What {@link registerCommands} needs of a workspace. */
 export interface CommandHandlers {
   readonly teamId: string;
   readonly api: Pick<SlackApi, "openModal">;
   readonly calls: CommandCalls;
   readonly intake: CallIntake;
   readonly notices: CallerNotices;
-  /** Whether models are known, so that a form can search them. */
+  /** Returns whether models are known, so that a form can search them. */
   readonly searchesModels: () => boolean;
 }
 
 /**
- * Registers slash commands, message shortcuts and their modals. Slack delivers each of these once: it is acknowledged
- * when it is durable, and otherwise the caller is shown why it was not accepted.
+ * Registers slash commands, message shortcuts and their modals. Slack delivers each of them once: it is
+ * acknowledged when it is durable, and otherwise the caller is shown why it was not accepted.
  */
 export function registerCommands(
   app: App,
@@ -106,7 +105,7 @@ export function registerCommands(
     });
   }
 
-  /** After the acknowledgement. */
+  /** Tells the caller something after the acknowledgement. */
   async function tell(
     notices: CallerNotices,
     error: unknown,
@@ -198,7 +197,8 @@ export function registerCommands(
 }
 
 /**
- * Checks what the message fills before the modal asks for the rest: an error in it has no field there.
+ * Checks the options that the message fills before the modal asks for the rest, since an error in them has no
+ * field there.
  * @throws ParleyError `invalid-option`
  */
 function checkFilledOptions(command: Command, subject: NonNullable<CommandCall["subject"]>): void {
@@ -207,7 +207,7 @@ function checkFilledOptions(command: Command, subject: NonNullable<CommandCall["
   parseOptions({ ...command, options: Object.fromEntries(options) }, filled);
 }
 
-/** The modal field that shows the error: that of the wrong option, otherwise the first one. */
+/** Returns the modal field that shows the error: the field of the wrong option, otherwise the first one. */
 function fieldOfError(error: unknown, fields: readonly string[]): string {
   const option = isParleyError(error) ? error.detail["option"] : undefined;
   return fields.find((field) => field === option) ?? fields[0] ?? "";
@@ -220,24 +220,23 @@ function threadOf(message: MessageShortcut["message"]): string | undefined {
 
 type Subject = NonNullable<CommandCall["subject"]>;
 
-/** One use of a slash command, message shortcut or modal. */
+/** This is one use of a slash command, message shortcut or modal. */
 interface CommandUse {
   readonly command: Command;
-  /** Dedupe key of the call. */
+  /** This is the dedupe key of the call. */
   readonly key: string;
-  /** Given by the person; unchecked. */
+  /** The person gave these options, and nothing has checked them. */
   readonly options: Readonly<Record<string, RawOption>>;
   readonly user: string;
-  /** The workspace of the user. */
+  /** This is the workspace of the user. */
   readonly team: string | undefined;
   readonly memory: ModalMemory;
-  /** The message that a shortcut was used on. Default: fetched by {@link ModalMemory.subject}. */
+  /** A shortcut was used on this message. By default it is fetched by {@link ModalMemory.subject}. */
   readonly subject?: Subject;
   /** The acknowledgement itself says that the reply is in progress. */
   readonly isAnnounced: boolean;
 }
 
-/** What {@link createCommandCalls} needs. */
 interface CommandCallOptions {
   readonly api: Pick<SlackApi, "message">;
   readonly identity: Identity;
@@ -248,25 +247,26 @@ interface CommandCallOptions {
   readonly clock: Clock;
 }
 
-/** Converters from Slack's payloads to {@link CommandCall}s. */
+/** These functions convert Slack's payloads to {@link CommandCall}s. */
 interface CommandCalls {
   /**
-   * @throws ParleyError `invalid-option` for wrong input; `attachment-gone` when the subject was deleted
+   * Converts one use to a call.
+   * @throws ParleyError `invalid-option` for wrong input, `attachment-gone` where the subject was deleted
    */
   toCall(use: CommandUse): Promise<CommandCall>;
-  /** The message that a command is used on; a form about it may follow. */
+  /** Notes the message that a command is used on, because a form about it may follow. */
   toSubject(message: SlackMessageInfo, channel: string): Promise<Subject>;
-  /** The text behind a slash command, as a person reads it. */
+  /** Returns the text behind a slash command as a person reads it. */
   toCommandText(text: string): Promise<string>;
 }
 
 const maxUsed = 100;
 
-/** Builds command calls for one workspace. */
+/** Returns converters for one workspace. */
 export function createCommandCalls(options: CommandCallOptions): CommandCalls {
   const { api, identity, names, origins, read, receiver, clock } = options;
   const { teamId } = identity;
-  /** Messages that forms were opened on, by channel and `ts`. */
+  /** Forms were opened on these messages, by channel and `ts`. */
   const used = createRecent<SlackMessageInfo>(maxUsed);
 
   async function toSubject(message: SlackMessageInfo): Promise<Subject> {
@@ -279,7 +279,8 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
     if (subject === undefined) return undefined;
     const lookup = api.message(channel, subject.thread, subject.ts).then((message) => ({ message }));
     const found = await inLookupTime(lookup);
-    // Slack's form waits no longer. What it was opened with is known in the process that opened it.
+    // The lookup took longer than Slack's form waits. The process that opened the form knows what it was
+    // opened with.
     const message = found === undefined ? used.get(`${channel} ${subject.ts}`) : found.message;
     if (message !== undefined) return await toSubject(message);
     if (found === undefined)
@@ -321,7 +322,7 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
           ...(memory.responseUrl === undefined ? {} : { responseUrl: memory.responseUrl }),
           isPrivate: resolved.isPrivate,
           isAnnounced: use.isAnnounced,
-          // Messages are searched from here on: too early is only slower.
+          // Messages are searched from this time on. A time that is too early only makes the search slower.
           since: Math.min(clock.now(), steadyClock.earliest()),
         }),
         options: resolved.options,

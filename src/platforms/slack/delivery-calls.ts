@@ -2,46 +2,20 @@ import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { systemClock } from "../../support/clock.ts";
 import type { LaneLimit, Urgency, DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
-import type {
-  SessionState,
-  MessageMark,
-  MessageRef,
-  SlackApi,
-  SlackContent,
-  StreamEnd,
-  StreamStart,
-} from "./web-api.ts";
+import type { SessionState, MessageMark, MessageRef, SlackApi, SlackContent, StreamEnd } from "./web-api.ts";
 
-/** When a call is sent. */
+/** The timing says when a call is sent. */
 export interface CallTiming {
   readonly urgency: Urgency;
-  /** It fails rather than wait longer for room. */
+  /** The call fails rather than wait longer than this for room. */
   readonly withinMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly reservation?: Reservation | undefined;
 }
 
-/** Slack's calls that show something, each sent when the limits of its method have room. */
-export interface DeliveryCalls {
-  post(
-    at: { readonly channel: string; readonly thread: string | undefined },
-    content: SlackContent,
-    timing: CallTiming & { readonly mark?: MessageMark },
-  ): Promise<MessageRef>;
-  update(
-    ref: MessageRef,
-    content: SlackContent,
-    timing: CallTiming & { readonly mark?: MessageMark },
-  ): Promise<void>;
-  remove(ref: MessageRef, timing: CallTiming): Promise<void>;
-  startStream(start: StreamStart, markdown: string, timing: CallTiming): Promise<MessageRef>;
-  appendStream(ref: MessageRef, markdown: string, timing: CallTiming): Promise<void>;
-  stopStream(ref: MessageRef, end: StreamEnd, timing: CallTiming): Promise<void>;
-  setStatus(channel: string, thread: string, status: string, timing: CallTiming): Promise<void>;
-  setSessionStatus(channel: string, thread: string, session: SessionState, timing: CallTiming): Promise<void>;
-}
+type MarkedTiming = CallTiming & { readonly mark?: MessageMark };
 
-/** Names of the limits that calls count against. */
+/** Calls count against the limits with these names. */
 export const lanes = {
   posts: (channel: string): readonly string[] => [`${postMethod} ${channel}`, postMethod],
   update: "chat.update",
@@ -49,7 +23,6 @@ export const lanes = {
   startStream: "chat.startStream",
   appendStream: "chat.appendStream",
   stopStream: "chat.stopStream",
-  status: "assistant.threads.setStatus",
   sessions: "agents.sessions.setStatus",
   renames: "agents.sessions.rename",
   ephemeral: "chat.postEphemeral",
@@ -57,14 +30,17 @@ export const lanes = {
 } as const;
 
 const postMethod = "chat.postMessage";
-/** A little more than Slack's windows, since calls take different times to arrive there. */
+/** These windows are a little longer than Slack's, since calls take different times to arrive there. */
 const [minuteMs, channelMs] = [61_000, 5300];
-/** "Several hundred" a minute in a workspace, and about one a second in a channel, with short bursts. */
+/** Slack takes "several hundred" posts a minute in a workspace, and about one a second in a channel. */
 const postLimits: { readonly workspace: LaneLimit; readonly channel: LaneLimit } = {
   workspace: { perWindow: 300, windowMs: minuteMs, floor: 60, isMinimum: true },
   channel: { perWindow: 5, windowMs: channelMs, floor: 3, isMinimum: true },
 };
-/** Tiers 2, 3 and 4: at least so many. @see https://docs.slack.dev/apis/web-api/rate-limits */
+/**
+ * Slack takes at least so many calls a minute in tiers 2, 3 and 4.
+ * @see https://docs.slack.dev/apis/web-api/rate-limits lists the tiers.
+ */
 const perMinute: Readonly<Record<string, number>> = {
   [lanes.startStream]: 20,
   [lanes.stopStream]: 20,
@@ -73,14 +49,13 @@ const perMinute: Readonly<Record<string, number>> = {
   [lanes.renames]: 50,
   [lanes.remove]: 50,
   [lanes.appendStream]: 100,
-  [lanes.status]: 100,
   [lanes.uploads]: 100,
   [lanes.ephemeral]: 100,
 };
 /** A longer Retry-After for a post comes from the limit of the workspace. */
 const maxChannelWaitMs = 5000;
 
-/** What a lane takes until Slack says otherwise. `undefined`: there is no such limit. */
+/** Returns what a lane takes until Slack says otherwise, or `undefined` where there is no such limit. */
 export function limitOfLane(lane: string): LaneLimit | undefined {
   if (lane === postMethod) return postLimits.workspace;
   if (lane.startsWith(`${postMethod} `)) return postLimits.channel;
@@ -90,12 +65,11 @@ export function limitOfLane(lane: string): LaneLimit | undefined {
     : { perWindow: most, windowMs: minuteMs, floor: Math.ceil(most / 5), isMinimum: true };
 }
 
-/** @see {@link DeliveryCalls} */
-export function createDeliveryCalls(
-  api: SlackApi,
-  scheduler: DeliveryScheduler,
-  clock: Clock = systemClock,
-): DeliveryCalls {
+/** These calls of Slack's show something. Each is sent when the limits of its method have room. */
+export type DeliveryCalls = ReturnType<typeof createDeliveryCalls>;
+
+/** Returns Slack's calls that show something, which wait for room under the limits of their methods. */
+export function createDeliveryCalls(api: SlackApi, scheduler: DeliveryScheduler, clock: Clock = systemClock) {
   function send<T>(callLanes: readonly string[], timing: CallTiming, work: () => Promise<T>): Promise<T> {
     const { urgency, withinMs, signal, reservation } = timing;
     const method = callLanes.at(-1) ?? "";
@@ -104,28 +78,31 @@ export function createDeliveryCalls(
   }
 
   return {
-    post: ({ channel, thread }, content, timing) =>
+    post: (
+      { channel, thread }: { readonly channel: string; readonly thread: string | undefined },
+      content: SlackContent,
+      timing: MarkedTiming,
+    ) =>
       send(lanes.posts(channel), timing, () =>
         api.post(channel, thread, content, timing.mark).catch((error: unknown) => {
           throw withLane(error);
         }),
       ),
-    update: (ref, content, timing) =>
+    update: (ref: MessageRef, content: SlackContent, timing: MarkedTiming) =>
       send([lanes.update], timing, () => api.update(ref, content, timing.mark)),
-    remove: (ref, timing) => send([lanes.remove], timing, () => api.remove(ref)),
-    startStream: (start, markdown, timing) =>
-      send([lanes.startStream], timing, () => api.startStream(start, markdown)),
-    appendStream: (ref, markdown, timing) =>
+    remove: (ref: MessageRef, timing: CallTiming) => send([lanes.remove], timing, () => api.remove(ref)),
+    startStream: (channel: string, thread: string, markdown: string, timing: CallTiming) =>
+      send([lanes.startStream], timing, () => api.startStream(channel, thread, markdown)),
+    appendStream: (ref: MessageRef, markdown: string, timing: CallTiming) =>
       send([lanes.appendStream], timing, () => api.appendStream(ref, markdown)),
-    stopStream: (ref, end, timing) => send([lanes.stopStream], timing, () => api.stopStream(ref, end)),
-    setStatus: (channel, thread, status, timing) =>
-      send([lanes.status], timing, () => api.setStatus(channel, thread, status)),
-    setSessionStatus: (channel, thread, session, timing) =>
+    stopStream: (ref: MessageRef, end: StreamEnd, timing: CallTiming) =>
+      send([lanes.stopStream], timing, () => api.stopStream(ref, end)),
+    setSessionStatus: (channel: string, thread: string, session: SessionState, timing: CallTiming) =>
       send([lanes.sessions], timing, () => api.setSessionStatus(channel, thread, session)),
   };
 }
 
-/** Slack does not say which of a post's limits was reached. */
+/** Names the limit in the error, because Slack does not say which of a post's limits was reached. */
 function withLane(error: unknown): unknown {
   if (!isParleyError(error) || (error.retryAfterMs ?? 0) <= maxChannelWaitMs) return error;
   const { code, message, retryAfterMs, detail, cause } = error;
@@ -136,10 +113,10 @@ function withLane(error: unknown): unknown {
   });
 }
 
-/** Refusals, notices, files and private answers: sent before everything but final texts that wait longer. */
+/** Refusals, notices, files and private answers come before all but final texts that wait longer. */
 const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
 
-/** The API for everything outside of public replies: its posts and uploads wait for room under the same limits. */
+/** Returns the API for everything outside of public replies, under the same limits. */
 export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler, clock: Clock): SlackApi {
   const calls = createDeliveryCalls(api, scheduler, clock);
   function send(method: string, urgency: Urgency, work: () => Promise<void>): Promise<void> {
@@ -157,7 +134,7 @@ export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler, 
   };
 }
 
-/** Whether a call failed before it was sent: there was no room under the limits, or Slack refused it as too many. */
+/** Returns whether a call had no effect: there was no room for it, or Slack refused it as too many. */
 export function isLimited(error: unknown): error is ParleyError & { readonly retryAfterMs: number } {
   return isParleyError(error) && error.retryAfterMs !== undefined;
 }

@@ -5,18 +5,17 @@ import { sleepUnlessAborted, systemClock } from "../../support/clock.ts";
 import type { Bolt } from "./bolt.ts";
 import { withLookupTime } from "./errors.ts";
 
-/** What {@link DurableApp} needs. */
 interface DurableAppOptions {
   readonly bolt: Bolt;
   readonly receiver: Receiver;
-  /** What listeners find in their context. Where it rejects, Slack delivers the event again. */
+  /** Returns what listeners find in their context. Where it rejects, Slack delivers the event again. */
   readonly authorize: (body: Readonly<Record<string, unknown>>) => Promise<AuthorizeResult>;
   readonly clock: Clock;
 }
 
 /**
- * Bolt's app, with the one thing that Bolt does otherwise: it acknowledges an event before its listeners run, so that a
- * crash in between loses it. Here the acknowledgement follows them, when the event is durable.
+ * Bolt acknowledges an event before its listeners run, so that a crash in between loses the event. This app
+ * acknowledges after the listeners, when the event is durable, and is otherwise Bolt's.
  */
 export class DurableApp extends App {
   readonly #closing = new AbortController();
@@ -31,7 +30,7 @@ export class DurableApp extends App {
       logger: bolt.logger,
     });
     this.#intake = createEventIntake((event) => super.processEvent(event), this.#closing.signal, clock);
-    // Rethrown, so that an event that a listener could not accept is not acknowledged.
+    // The error is thrown again, so that an event that a listener could not accept is not acknowledged.
     this.error(async (error) => {
       throw error.original ?? error;
     });
@@ -41,25 +40,25 @@ export class DurableApp extends App {
     return this.#intake.processEvent(event);
   }
 
-  /** From now on events are refused: Slack delivers them to another connection, or later. */
+  /** Refuses events from now on. Slack delivers them to another connection, or later. */
   refuseEvents(): void {
     this.#closing.abort(new ParleyError("stopping", "the connection to Slack is closing"));
   }
 
-  /** Resolves when nothing is in flight, at the latest after 2.5 seconds. */
+  /** Resolves when nothing is in flight, after 2.5 seconds at the latest. */
   whenHandled(): Promise<void> {
     return this.#intake.whenHandled();
   }
 
-  /** The same for commands and clicks alone, which Slack delivers once. */
+  /** Does the same for commands and clicks alone, which Slack delivers once. */
   whenCallsHandled(): Promise<void> {
     return this.#intake.whenCallsHandled();
   }
 }
 
-/** What comes from Slack, over whichever connection. */
+/** The intake takes what comes from Slack, over whichever connection. */
 interface EventIntake {
-  /** Resolves when it is handled. Rejects where Slack must deliver it again, without an acknowledgement. */
+  /** Resolves when the event is handled, and rejects where Slack must deliver it again. */
   processEvent(event: ReceiverEvent): Promise<void>;
   whenHandled(): Promise<void>;
   whenCallsHandled(): Promise<void>;
@@ -69,8 +68,9 @@ interface EventIntake {
 const maxHandlingMs = 2500;
 
 /**
- * Acknowledges when `handle` has resolved; if it rejects, there is no acknowledgement and Slack delivers the event again.
- * @param closing once aborted, events are refused
+ * Acknowledges an event when `handle` has resolved. If that rejects, there is no acknowledgement, and Slack
+ * delivers the event again.
+ * @param closing refuses events once it is aborted
  */
 export function createEventIntake(
   handle: (event: ReceiverEvent) => Promise<void>,
@@ -82,15 +82,17 @@ export function createEventIntake(
 
   async function process(event: ReceiverEvent): Promise<void> {
     const canBeRedelivered = isEvent(event.body);
-    // Slack delivers commands and clicks once: those that arrive before the connection is closed are still handled.
+    // Slack delivers commands and clicks once. Those that arrive before the connection is closed are still
+    // handled.
     if (canBeRedelivered) closing.throwIfAborted();
     const ack = acknowledgeOnce(event.ack);
-    // What a button does may take long; Slack takes nothing from its acknowledgement.
+    // A button's work may take long, and Slack takes nothing from its acknowledgement, so that it is
+    // acknowledged first.
     const cancelTimer =
       event.body["type"] === "block_actions" ? clock.after(maxHandlingMs, () => void ack()) : undefined;
     try {
       await handle({ ...event, ack: canBeRedelivered ? () => Promise.resolve() : ack });
-      // Also what nobody listens to, such as a button that only opens a link.
+      // This also acknowledges what nobody listens to, such as a button that only opens a link.
       await ack();
     } finally {
       cancelTimer?.();
@@ -113,7 +115,7 @@ export function createEventIntake(
   };
 }
 
-/** Resolves when nothing is left, at the latest after 2.5 seconds. */
+/** Resolves when nothing is left, after 2.5 seconds at the latest. */
 async function untilEmpty(inFlight: ReadonlySet<Promise<unknown>>, clock: Clock): Promise<void> {
   const handled = new AbortController();
   const wait = async (): Promise<void> => {
@@ -126,7 +128,7 @@ async function untilEmpty(inFlight: ReadonlySet<Promise<unknown>>, clock: Clock)
 
 const isEvent = (body: Readonly<Record<string, unknown>>): boolean => body["type"] === "event_callback";
 
-/** The first acknowledgement counts: a second one is an error of Bolt's over HTTP, and ignored by Slack's sockets. */
+/** Lets only the first acknowledgement through, since a second one is an error of Bolt's over HTTP. */
 function acknowledgeOnce(ack: ReceiverEvent["ack"]): ReceiverEvent["ack"] {
   let isDone = false;
   return async (response) => {

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError, type ErrorCode } from "../../core/errors.ts";
+import type { Log } from "../../core/telemetry.ts";
 import { systemClock, inTime } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 
@@ -12,7 +13,7 @@ const unauthorized = new Set([
   "token_expired",
   "token_revoked",
 ]);
-/** Of {@link unauthorized} those that mean every method; the rest may mean this one. */
+/** These codes of {@link unauthorized} concern every method; the others may concern one method alone. */
 const tokenRefusals = new Set([
   "account_inactive",
   "invalid_auth",
@@ -47,22 +48,60 @@ const contentErrors = new Set([
   "too_many_attachments",
 ]);
 
-/** Whether Slack refused what a message contains, e.g. its blocks: a plainer form may be accepted. */
+/** With these codes Slack says that a feature is missing, whatever the call is about. */
+const noFeature = new Set([
+  "access_denied",
+  "channel_type_not_supported",
+  "feature_not_enabled",
+  "method_deprecated",
+  "missing_scope",
+  "not_agent_app",
+  "not_allowed_token_type",
+  "unknown_method",
+]);
+const featureOffMs = 60 * 60_000;
+
+/** An app may lack such a feature of Slack's. */
+export interface Feature {
+  /** Returns false for an hour after Slack has said that the feature is missing. */
+  isOn(): boolean;
+  /** Notes why a call failed. It returns true where the feature is missing, and another way must be taken. */
+  note(error: unknown): boolean;
+}
+
+/**
+ * Returns a feature that is on until Slack says otherwise.
+ * @param name is the feature's name in the log
+ */
+export function createFeature(name: string, log: Log, clock: Clock): Feature {
+  let offUntil = Number.NEGATIVE_INFINITY;
+  return {
+    isOn: () => clock.monotonic() >= offUntil,
+    note(error) {
+      if (!noFeature.has(slackErrorCode(error) ?? "")) return false;
+      offUntil = clock.monotonic() + featureOffMs;
+      log.info({ err: error, feature: name }, "Slack does not have a feature for this app");
+      return true;
+    },
+  };
+}
+
+/** Returns whether Slack refused what a message contains, so that it may accept a plainer form. */
 export function isContentError(error: unknown): boolean {
   return contentErrors.has(slackErrorCode(error) ?? "");
 }
 
-/** Whether Slack no longer accepts the token for anything. */
+/** Returns whether Slack no longer accepts the token for anything. */
 export function isTokenRefusal(slackError: string): boolean {
   return tokenRefusals.has(slackError);
 }
 
-/** Whether the bot cannot post in a channel since it is not in it. Slack says of private ones that there are none. */
+/** Returns whether the bot is not in the channel. Slack says that private channels do not exist. */
 export function isNotMember(error: unknown): boolean {
   return notMember.has(slackErrorCode(error) ?? "");
 }
 
-/** Slack's error code, e.g. `not_in_channel`; `undefined` if the error did not come from Slack's API. */
+/** Returns Slack's error code, such as `not_in_channel`, and `undefined` for other errors. */
 export function slackErrorCode(error: unknown): string | undefined {
   if (error instanceof ParleyError) {
     const code = error.detail["slackError"];
@@ -73,8 +112,8 @@ export function slackErrorCode(error: unknown): string | undefined {
 }
 
 /**
- * The {@link ParleyError} of a failed Web API call. `variable` names the setting whose token was used.
- * The message holds the method and Slack's error code, never arguments.
+ * Returns the {@link ParleyError} of a failed call of the Web API. The `variable` names the setting whose
+ * token was used. The message holds the method and Slack's error code, and never the arguments.
  */
 export function toParleyError(error: unknown, method: string, variable = "SLACK_BOT_TOKEN"): ParleyError {
   if (error instanceof ParleyError) return error;
@@ -111,7 +150,7 @@ export function toParleyError(error: unknown, method: string, variable = "SLACK_
   return new ParleyError(code, message, { detail, cause: error });
 }
 
-/** Also `update_failed`, `file_update_failed` and the like: something failed inside of Slack. */
+/** Returns whether something failed inside of Slack, as `update_failed` and `file_update_failed` say too. */
 function isTemporary(slackError: string): boolean {
   return unavailable.has(slackError) || slackError.endsWith("_failed");
 }
@@ -133,13 +172,13 @@ function fieldOf(value: unknown, name: string): unknown {
 }
 
 /**
- * All lookups for one event together may delay its acknowledgement so long: Slack's deadline is three seconds, and the
- * store needs its part.
+ * All lookups for one event together may delay its acknowledgement so long. Slack's deadline is three
+ * seconds, and the store needs its part of them.
  */
 const lookupMs = 700;
 
 const deadlines = new AsyncLocalStorage<{
-  /** By {@link Clock.monotonic}. */
+  /** This is a time of {@link Clock.monotonic}. */
   readonly at: number;
   readonly clock: Clock;
 }>();
@@ -149,15 +188,16 @@ export function withLookupTime<T>(clock: Clock, work: () => T): T {
   return deadlines.run({ at: clock.monotonic() + lookupMs, clock }, work);
 }
 
-/** Runs `work`, whose lookups wait for Slack: nothing waits for an acknowledgement there. */
+/** Runs `work`, whose lookups wait for Slack as long as it takes, since no acknowledgement waits for them. */
 export function withoutLookupTime<T>(work: () => T): T {
   return deadlines.exit(work);
 }
 
 /**
- * The result of a lookup. `undefined`: there is none within the time that is left for the current event, or within
- * `maxMs`. The lookup goes on. Outside of {@link withLookupTime} only `maxMs` limits it; default no limit.
- * @param clock where no time is left for an event; default: the time of this process
+ * Resolves to the result of a lookup, or to `undefined` where there is none within the time that is left for
+ * the current event, or within `maxMs`. The lookup goes on. Outside of {@link withLookupTime} only `maxMs`
+ * limits it, and by default nothing does.
+ * @param clock is used outside of an event, and is the time of this process by default
  * @throws what the lookup throws in time
  */
 export async function inLookupTime<T>(

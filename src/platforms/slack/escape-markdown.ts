@@ -1,16 +1,17 @@
 import { readFenceLine, type Fence } from "../../support/markdown-fences.ts";
 
-/** A part of a line: a link's destination is escaped in another way than the rest. */
+/** A span is a part of a line. The destination of a link is escaped in another way than the rest. */
 interface Span {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * Escapes a model's Markdown, so that `<!here>`, `<@U…>` and `<url|label>`, which also work inside markdown blocks,
- * have no effect. Quote marks at the start of a line stay, so that quotes render. Markdown blocks do not decode entities
- * in the destination of a link: there `&` stays, and `<` and `>` become percent-encoded.
- * @see https://docs.slack.dev/messaging/formatting-message-text#escaping
+ * Escapes a model's Markdown, so that `<!here>`, `<@U…>` and `<url|label>`, which also work inside of
+ * markdown blocks, have no effect. Quote marks at the start of a line stay, so that quotes render. Markdown
+ * blocks do not decode entities in the destination of a link: there `&` stays, and `<` and `>` become
+ * percent-encoded.
+ * @see https://docs.slack.dev/messaging/formatting-message-text#escaping says what is escaped.
  */
 export function escapeMarkdown(markdown: string): string {
   let fence: Fence | undefined;
@@ -38,7 +39,7 @@ function escapeLine(line: string): string {
   return escaped + escapeText(line.slice(end));
 }
 
-/** The destinations of inline links, outside of code. Linear in the length of the line. */
+/** Finds the destinations of inline links outside of code. The time is linear in the length of the line. */
 function destinationsIn(line: string): Span[] {
   const found: Span[] = [];
   const codes = codeSpansIn(line);
@@ -59,7 +60,7 @@ function destinationsIn(line: string): Span[] {
   return found;
 }
 
-/** A destination ends before white space or its closing parenthesis. */
+/** Finds the end of a destination, which is white space or its closing parenthesis. */
 function endOfDestination(line: string, from: number): { at: number; isClosed: boolean } {
   let depth = 0;
   for (let at = from; at < line.length; at += 1) {
@@ -72,7 +73,7 @@ function endOfDestination(line: string, from: number): { at: number; isClosed: b
   return { at: line.length, isClosed: false };
 }
 
-/** Code spans: from a run of backticks to the next run of the same length. */
+/** Finds code spans: each runs from a run of backticks to the next run of the same length. */
 function codeSpansIn(line: string): Span[] {
   const runs = [...line.matchAll(/`+/g)].map((run) => ({ at: run.index, length: run[0].length }));
   const closers: (number | undefined)[] = [];
@@ -97,12 +98,12 @@ export function escapeText(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** The length of Markdown as `chat.update` counts it: UTF-8 bytes after escaping. */
+/** Returns the length of Markdown as `chat.update` counts it: UTF-8 bytes after escaping. */
 export function escapedBytes(markdown: string): number {
   return Buffer.byteLength(escapeText(markdown));
 }
 
-/** Cuts text to at most `maxChars` characters, the last one an ellipsis. */
+/** Cuts text to at most `maxChars` characters, of which the last one is an ellipsis. */
 export function cutText(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : `${text.slice(0, maxChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }

@@ -11,7 +11,6 @@ import type { Origins } from "./people.ts";
 import type { RefusalNotices } from "./notices.ts";
 import type { SlackApi } from "./web-api.ts";
 
-/** What {@link registerEvents} needs of a workspace. */
 export interface EventHandlers {
   readonly api: Pick<SlackApi, "suggestPrompts" | "setSessionStatus">;
   readonly teamId: string;
@@ -32,9 +31,9 @@ interface StopEvent {
   readonly team?: string;
 }
 
-/** Registers the handlers of Slack's events. One that rejects is not acknowledged, so Slack delivers it again. */
+/** Registers the handlers of Slack's events. Slack delivers an event again whose handler rejects. */
 export function registerEvents(app: App, of: (context: Context) => EventHandlers): void {
-  /** Apps without the agent features still work. Not awaited: Slack wants its acknowledgement first. */
+  /** Makes a call that apps without the agent features work without, and that nobody awaits. */
   async function optional(call: Promise<void>, log: Log): Promise<void> {
     try {
       await call;

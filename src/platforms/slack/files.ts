@@ -8,9 +8,7 @@ import type { SlackApi } from "./web-api.ts";
 
 const downloadTimeoutMs = 120_000;
 
-/**
- * A file of an event in the workspace with this id. A Slack Connect file has only an id until `files.info` is called.
- */
+/** Converts a file of an event. A Slack Connect file has only an id until `files.info` is called. */
 export function toAttachment(file: SlackFileInfo, teamId: string): Attachment {
   const url = file.url_private_download ?? file.url_private;
   const document = documentKind(file);
@@ -31,7 +29,7 @@ export function toAttachment(file: SlackFileInfo, teamId: string): Attachment {
   };
 }
 
-/** What is no file although it is listed as one: Slack sends a page of its own for it. */
+/** Returns the kind of what is listed as a file without being one. Slack sends a page of its own for it. */
 function documentKind({ mode, filetype }: SlackFileInfo): "canvas" | "list" | undefined {
   const kinds = [mode, filetype];
   if (kinds.includes("quip") || kinds.includes("canvas")) return "canvas";
@@ -45,7 +43,7 @@ interface Source {
   readonly document?: string;
 }
 
-/** Whether the event carries only the file's id. */
+/** Returns whether the event carries only the file's id. */
 export function isUnresolved(file: SlackFileInfo): boolean {
   return (
     file.file_access === "check_file_info" ||
@@ -53,26 +51,25 @@ export function isUnresolved(file: SlackFileInfo): boolean {
   );
 }
 
-/** What {@link createFiles} needs. */
 interface FilesOptions {
   readonly api: Pick<SlackApi, "fileInfo">;
-  /** The bot's current token. */
+  /** Returns the bot's current token. */
   readonly token: () => Promise<string>;
   readonly apiUrl: string;
 }
 
-/** Downloads of people's files. */
+/** This downloads people's files. */
 interface Files {
-  /** @see Platform.download */
+  /** Downloads as {@link Platform.download} says. */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 
-/** Downloads from Slack's hosts and the configured API host; the token is sent to no other host. */
+/** Downloads from Slack's hosts and the configured API host. The token is sent to no other host. */
 export function createFiles({ api, token, apiUrl }: FilesOptions): Files {
   let current: { readonly authorization: string; readonly downloader: Downloader } | undefined;
 
-  /** A token changes a few times a day at most; downloads with the old one go on. */
+  /** Returns the downloader of the current token. Downloads with an older token go on. */
   async function downloaderNow(): Promise<Downloader> {
     const authorization = `Bearer ${await token()}`;
     if (current?.authorization !== authorization) {
@@ -114,7 +111,7 @@ export function createFiles({ api, token, apiUrl }: FilesOptions): Files {
         signal,
         timeoutMs: downloadTimeoutMs,
       });
-      // Without the scope (or a valid token) Slack returns 200 and its login page.
+      // Without the scope, or without a valid token, Slack returns 200 and its login page.
       if (mediaType === "text/html" && isLoginPage(attachment, bytes)) {
         throw new ParleyError("platform-forbidden", "Slack returned its login page for a file", {
           detail: { permission: "files:read" },
@@ -132,12 +129,12 @@ function toDocumentError(name: string): ParleyError {
   });
 }
 
-/** An uploaded HTML file has the size of its event; the login page does not. */
+/** Tells Slack's login page from an uploaded HTML file, which has the size that its event says. */
 function isLoginPage(attachment: Attachment, bytes: Uint8Array): boolean {
   return attachment.mediaType !== "text/html" || attachment.sizeBytes !== bytes.length;
 }
 
-/** The workspace whose event had the file. `undefined`: stored by a version for one workspace. */
+/** Returns the workspace whose event had the file, and `undefined` for files that name none. */
 export function teamOfFile({ source }: Attachment): string | undefined {
   return parseSource(source).team;
 }
@@ -155,12 +152,13 @@ function trustedHosts(apiUrl: string, authorization: string): TrustedHost[] {
   ];
 }
 
-/** A command's time comes from the clock of a machine. */
+/** The time of a command comes from the clock of a machine, which may differ by this much. */
 const marginMs = 60_000;
 
 /**
- * Whether one message of the bot shows exactly these files, by name and size: an earlier call has shared them whose
- * response was lost, maybe of an earlier process. False too where the history is closed to the bot.
+ * Returns whether one message of the bot shows exactly these files, by name and size: an earlier call, maybe
+ * of an earlier process, has shared them, and its response was lost. It also returns false where the history
+ * is closed to the bot.
  */
 export async function areShared(
   api: Pick<SlackApi, "messagesAfter">,

@@ -1,38 +1,48 @@
-import type { App } from "@slack/bolt";
+import type { App, types } from "@slack/bolt";
 import type { Form, FormField, FormOffer } from "../../core/forms.ts";
 import type { ModelOperation } from "../../core/gateway.ts";
 import type { Receiver } from "../../core/platform.ts";
 import { translate } from "../../words/translate.ts";
 import { cutText } from "./escape-markdown.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** `action_id` of the select of forms below a reply. */
+/** The select of forms below a reply has this `action_id`. */
 export const formAction = "parley_form";
-/** `callback_id` of a form's modal. */
+/** A form's modal has this `callback_id`. */
 export const formCallback = "parley_form";
-/** @see https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element */
+/**
+ * Slack limits selects to this size.
+ * @see https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element lists the limits.
+ */
 const selectLimits = { options: 100, textChars: 75, valueChars: 150 };
 const maxInputChars = 3000;
 const maxPlaceholderChars = 150;
-const actionId = "value";
-/** Of the option that stands for nothing: Slack takes no empty value, and a chosen one cannot be taken back. */
+/** An input whose block says what it is for has this `action_id`. */
+export const inputAction = "value";
+/** The option for nothing has this value: Slack takes no empty one, and a choice cannot be taken back. */
 const unset = "default";
 
-/** Kept in a form's modal until it is submitted. */
+/** A form's modal keeps this until it is submitted. */
 export interface FormMemory {
   readonly key: string;
-  /** Where it was opened. */
+  /** The form was opened in this channel. */
   readonly channel: string;
-  /** For the answer to the person alone. */
+  /** The answer to the person alone goes through this URL. */
   readonly responseUrl: string | undefined;
 }
 
-const toPlain = (text: string, maxChars: number) => ({ type: "plain_text", text: cutText(text, maxChars) });
-const toOption = (value: string, label: string) => ({ text: toPlain(label, selectLimits.textChars), value });
+/** Returns a text without markup, cut at the limit of its place. */
+export const toPlain = (text: string, maxChars: number): types.PlainTextElement => ({
+  type: "plain_text",
+  text: cutText(text, maxChars),
+});
 
-/** A select that opens one of the forms; nothing where there are none. */
-export function toFormSelect(offers: readonly FormOffer[]): Fields[] {
+const toOption = (value: string, label: string): types.PlainTextOption => ({
+  text: toPlain(label, selectLimits.textChars),
+  value,
+});
+
+/** Returns a select that opens one of the forms, and nothing where there are none. */
+export function toFormSelect(offers: readonly FormOffer[]): types.ActionsBlock[] {
   const options = offers
     .filter(({ key }) => key.length <= selectLimits.valueChars)
     .slice(0, selectLimits.options)
@@ -45,10 +55,10 @@ export function toFormSelect(offers: readonly FormOffer[]): Fields[] {
 }
 
 /**
- * A form as a modal: selects where the values fit into one, text inputs otherwise. `memory`: as JSON at most 3,000
- * characters.
+ * Returns a form as a modal, with selects where the values fit into one, and text inputs otherwise. The
+ * `memory` may have 3,000 characters of JSON at most.
  */
-export function toFormModal(form: Form, memory: object, callbackId = formCallback): Fields {
+export function toFormModal(form: Form, memory: object, callbackId = formCallback): types.ModalView {
   return {
     type: "modal",
     callback_id: callbackId,
@@ -58,13 +68,13 @@ export function toFormModal(form: Form, memory: object, callbackId = formCallbac
     close: toPlain(translate("button.cancel"), 24),
     blocks: [
       { type: "section", text: toPlain(form.introduction, 3000) },
-      ...form.fields.map((field) => ({
+      ...form.fields.map((field): types.InputBlock => ({
         type: "input",
         block_id: field.name,
         label: toPlain(field.label, 2000),
         hint: toPlain(field.description, 2000),
         optional: field.isRequired !== true,
-        element: { action_id: actionId, ...(toModels(field) ?? toSelect(field) ?? toTextInput(field)) },
+        element: toModels(field) ?? toSelect(field) ?? toTextInput(field),
       })),
     ],
   };
@@ -75,8 +85,8 @@ export function parseFormMemory(metadata: string): FormMemory {
   return JSON.parse(metadata) as FormMemory;
 }
 
-/** What was typed into a modal of {@link toFormModal}, by field; empty where nothing was. */
-export function readFormModal(values: Readonly<Record<string, Fields>>): Record<string, string> {
+/** Returns what was typed into a modal of {@link toFormModal}, by field, and `""` for the others. */
+export function readFormModal(values: Readonly<Record<string, object>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).map(([name, block]) => {
       const state = (Object.values(block)[0] ?? {}) as {
@@ -90,13 +100,18 @@ export function readFormModal(values: Readonly<Record<string, Fields>>): Record<
   );
 }
 
-/** Where no model is known, its name is typed. */
-function toModels({ models, options = [], value, placeholder }: FormField): Fields | undefined {
+/** Returns a select of models, and nothing where no model is known, so that its name is typed. */
+function toModels({ models, options = [], value, placeholder }: FormField): types.ExternalSelect | undefined {
   if (models === undefined || options.length === 0) return undefined;
   return toModelSelect(models, { value, otherwise: translate("form.not-set", { placeholder }) });
 }
 
-function toSelect({ options = [], value, placeholder, isRequired = false }: FormField): Fields | undefined {
+function toSelect({
+  options = [],
+  value,
+  placeholder,
+  isRequired = false,
+}: FormField): types.StaticSelect | undefined {
   const isFit = options.every(
     (option) =>
       option.value.length <= selectLimits.valueChars && option.label.length <= selectLimits.textChars,
@@ -106,16 +121,17 @@ function toSelect({ options = [], value, placeholder, isRequired = false }: Form
     ...(isRequired ? [] : [toOption(unset, translate("form.not-set", { placeholder }))]),
     ...options.map((option) => toOption(option.value, option.label)),
   ];
-  const select = { type: "static_select", options: all };
+  const select: types.StaticSelect = { type: "static_select", action_id: inputAction, options: all };
   if (isRequired && value === "") return select;
   const initial = all.find((option) => option.value === (value === "" ? unset : value));
   return initial === undefined ? undefined : { ...select, initial_option: initial };
 }
 
-function toTextInput({ value, maxChars, isLong, placeholder }: FormField): Fields {
+function toTextInput({ value, maxChars, isLong, placeholder }: FormField): types.PlainTextInput {
   const max = Math.min(maxChars, maxInputChars);
   return {
     type: "plain_text_input",
+    action_id: inputAction,
     multiline: isLong,
     max_length: max,
     placeholder: toPlain(placeholder, maxPlaceholderChars),
@@ -123,46 +139,42 @@ function toTextInput({ value, maxChars, isLong, placeholder }: FormField): Field
   };
 }
 
-/** What the `action_id` of a select of models begins with; the operation follows. */
+/** The `action_id` of a select of models is this prefix and the operation. */
 const actionPrefix = "parley_model:";
-/** @see https://docs.slack.dev/reference/block-kit/block-elements/select-menu-element#external_select */
-const limits = { options: 100, textChars: 75, valueChars: 150 };
-/** Of the option that stands for nothing: a chosen one cannot be taken back. No model is called so. */
+/** The option for no model has this value, since a choice cannot be taken back. No model has this name. */
 export const noModel = "parley:none";
 
-/** What a select of models shows at first. */
+/** A select of models shows this at first. */
 interface ModelSelectOptions {
-  /** The model that is chosen. Empty: none. */
+  /** This is the chosen model. It is empty where none is chosen. */
   readonly value: string;
-  /** What applies while none is chosen. Default: nothing is shown. */
+  /** This applies while no model is chosen. By default nothing is shown. */
   readonly otherwise?: string;
 }
 
-/**
- * A select that asks for models as the person types. `undefined`: its value does not fit, and a text input must take it.
- */
+/** Returns a select that asks for models as the person types, and `undefined` where the value is too long. */
 export function toModelSelect(
   operation: ModelOperation | undefined,
   { value, otherwise }: ModelSelectOptions,
-): Fields | undefined {
-  if (value.length > limits.valueChars) return undefined;
+): types.ExternalSelect | undefined {
+  if (value.length > selectLimits.valueChars) return undefined;
   const initial =
     value !== ""
-      ? toModelOption(value, value)
+      ? toOption(value, value)
       : otherwise === undefined
         ? undefined
-        : toModelOption(noModel, otherwise);
+        : toOption(noModel, otherwise);
   return {
     type: "external_select",
     action_id: actionPrefix + (operation ?? ""),
-    // Without it Slack asks from the third character on.
+    // Without this, Slack asks only from the third character on.
     min_query_length: 0,
     placeholder: toPlain(translate("slack.models.search"), 150),
     ...(initial === undefined ? {} : { initial_option: initial }),
   };
 }
 
-/** Registers what these selects offer: from memory, since Slack waits three seconds. */
+/** Registers what these selects offer. It comes from memory, since Slack waits three seconds. */
 export function registerModelSelects(app: App, receiver: Pick<Receiver, "suggestModels">): void {
   app.options(new RegExp(`^${actionPrefix}`), async ({ options, ack }) => {
     const { action_id: actionId, value: typed } = options as unknown as {
@@ -170,9 +182,9 @@ export function registerModelSelects(app: App, receiver: Pick<Receiver, "suggest
       readonly value: string;
     };
     const operation = toOperation(actionId.slice(actionPrefix.length));
-    const found = receiver.suggestModels(typed, { max: limits.options - 1, operation });
-    const none = typed === "" ? [toModelOption(noModel, translate("slack.models.none"))] : [];
-    const models = found.filter((id) => id.length <= limits.valueChars).map((id) => toModelOption(id, id));
+    const found = receiver.suggestModels(typed, { max: selectLimits.options - 1, operation });
+    const none = typed === "" ? [toOption(noModel, translate("slack.models.none"))] : [];
+    const models = found.filter((id) => id.length <= selectLimits.valueChars).map((id) => toOption(id, id));
     await ack({ options: [...none, ...models] as never });
   });
 }
@@ -180,4 +192,3 @@ export function registerModelSelects(app: App, receiver: Pick<Receiver, "suggest
 function toOperation(word: string): ModelOperation | undefined {
   return (["chat", "image", "transcription"] as const).find((operation) => operation === word);
 }
-const toModelOption = (value: string, label: string) => ({ text: toPlain(label, limits.textChars), value });

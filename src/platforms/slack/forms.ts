@@ -15,7 +15,6 @@ import {
 import type { Origins } from "./people.ts";
 import type { SlackApi } from "./web-api.ts";
 
-/** What {@link registerForms} needs of a workspace. */
 export interface FormHandlers {
   readonly api: Pick<SlackApi, "openModal">;
   readonly origins: Pick<Origins, "actorOf">;
@@ -24,7 +23,7 @@ export interface FormHandlers {
   readonly home: Pick<AppHome, "changed">;
 }
 
-/** Registers the select that opens forms, and their modals. What is wrong stands at its field in the open modal. */
+/** Registers the select that opens forms, and their modals. An error is shown at its field. */
 export function registerForms(app: App, of: (context: Context) => FormHandlers): void {
   app.action(formAction, async ({ action, body, context, ack }) => {
     const { api, origins, receiver, notices, home } = of(context);

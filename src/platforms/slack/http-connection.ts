@@ -9,14 +9,13 @@ import { eventsPath } from "./address.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";
 import type { DurableApp } from "./durable-app.ts";
 
-/** @see {@link createHttpConnection} */
 interface HttpConnectionOptions extends ConnectionOptions {
   readonly signingSecret: string;
 }
 
-/** A connection that Slack opens: its requests come to the HTTP server of the process. */
+/** Slack opens this connection: its requests come to the HTTP server of the process. */
 export interface HttpConnection extends Connection {
-  /** Of {@link eventsPath}. */
+  /** This handles the requests of {@link eventsPath}. */
   readonly handler: HttpHandler;
 }
 
@@ -29,13 +28,13 @@ interface Open {
 }
 
 /**
- * Takes what Slack sends to `POST /slack/events`: 200 when an event is durable, 503 when Slack is to send it again, 401
- * for what Slack has not signed within five minutes.
+ * Takes what Slack sends to `POST /slack/events`. It responds 200 when an event is durable, 503 when Slack is
+ * to send it again, and 401 to what Slack has not signed within five minutes.
  */
 export function createHttpConnection(options: HttpConnectionOptions): HttpConnection {
   const { signingSecret, bolt, clock, log, createApp } = options;
   const reader = createSignedRequestReader(signingSecret, clock);
-  /** Anybody can send requests that are not Slack's. */
+  /** Anybody can send requests that are not Slack's, so that these warnings are rare. */
   const warnRarely = createRareLog(log, () => clock.monotonic());
   let state: PlatformHealth = { state: "connecting" };
   let open: Open | undefined;
@@ -45,7 +44,8 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
   async function start(): Promise<void> {
     const receiver = new HTTPReceiver({
       signingSecret,
-      // Checked before: Bolt's check takes requests from the future, and depends on a clock that may step.
+      // The signature is checked before, because Bolt's check takes requests from the future and depends on a
+      // clock that may step.
       signatureVerification: false,
       endpoints: [eventsPath],
       logger: bolt.logger,
@@ -77,7 +77,7 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
       return send(response, read.status, { Connection: "close" });
     }
     if (read.kind === "ssl-check") return send(response, 200, {});
-    // Bolt reads no body where there is one.
+    // Bolt reads no body where there is a raw one.
     receiver.requestListener(Object.assign(request, { rawBody: read.body }), response);
   }
 
@@ -120,41 +120,44 @@ function send(response: ServerResponse, status: number, headers: Readonly<Record
   response.end();
 }
 
-/** A request whose signature is right, or why it is refused. */
+/** This is a request whose signature is right, or the reason why it is refused. */
 type SignedRequest =
   | { readonly kind: "signed"; readonly body: Buffer }
-  /** Slack looks at the certificate: nothing in it is used. */
+  /** Slack looks at the certificate, and nothing in such a request is used. */
   | { readonly kind: "ssl-check" }
   | {
       readonly kind: "refused";
       readonly status: 401 | 408 | 413;
-      /** For the log; holds nothing that the client sent. */
+      /** The reason is for the log, and holds nothing that the client sent. */
       readonly reason: string;
     };
 
-/** Reads requests and checks who signed them. */
+/** The reader reads requests and checks who signed them. */
 interface SignedRequestReader {
   read(request: IncomingMessage): Promise<SignedRequest>;
 }
 
-/** Slack's largest payloads, a pressed button with its message in a form, have some 100 KB. */
+/** Slack's largest payloads, which are pressed buttons with their message in a form, have some 100 KB. */
 const maxBytes = 1024 * 1024;
-/** What has come of all bodies that are being read: nobody has shown yet that they come from Slack. */
+/** All unfinished bodies together may have so many bytes, since nobody knows yet that they are Slack's. */
 const maxBytesAtOnce = 32 * maxBytes;
-/** `ssl_check=1&token=…` is not signed. */
+/** A body such as `ssl_check=1&token=…` is not signed. */
 const maxUnsignedBytes = 1024;
 const readTimeoutMs = 2000;
-/** @see https://docs.slack.dev/authentication/verifying-requests-from-slack */
+/**
+ * Slack recommends this age.
+ * @see https://docs.slack.dev/authentication/verifying-requests-from-slack describes the check.
+ */
 const maxAgeMs = 5 * 60_000;
 
-/** Reads requests that are signed with `signingSecret` and at most five minutes old. Never rejects. */
+/** Reads requests that are signed with `signingSecret` and at most five minutes old. It never rejects. */
 function createSignedRequestReader(signingSecret: string, clock: Clock): SignedRequestReader {
-  /** Bytes of each body that have come. */
+  /** This counts the bytes of each body that have come. */
   const reading = new Map<IncomingMessage, number>();
 
   /**
-   * Slack's bodies are small and come at once. Past the bound the largest that has not come to its end is given up, so
-   * that bodies without an end keep nothing else from being read.
+   * Counts what has come. Slack's bodies are small and come at once. Past the bound the largest unfinished
+   * body is given up, so that bodies without an end keep nothing else from being read.
    */
   function count(request: IncomingMessage, bytes: number): void {
     reading.set(request, (reading.get(request) ?? 0) + bytes);

@@ -38,22 +38,21 @@ import type { RefusalNotices } from "./notices.ts";
 import type { SlackApi, Identity, MessageRef } from "./web-api.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** The fields of a `message` or `app_mention` event that Parley reads. */
+/** These are the fields of a `message` or `app_mention` event that Parley reads. */
 export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, keyof EditFields>, EditFields {
   readonly channel: string;
   readonly channel_type?: string;
   readonly subtype?: string;
-  /** Present when the event tells of an edit. */
+  /** The field is present when the event tells of an edit. */
   readonly edited?: { readonly ts: string };
 }
 
-/** What {@link createIncoming} needs. */
 interface IncomingOptions {
   readonly api: Pick<SlackApi, "message" | "messagesAfter" | "renameSession">;
   readonly identity: Identity;
   readonly people: People;
   readonly read: MessageReader;
-  /** What a person is told something in. */
+  /** Resolves to the language that a person is told something in. */
   readonly languageOf: (userId: string) => Promise<Language>;
   readonly origins: Pick<Origins, "originOf">;
   readonly refusals: RefusalNotices;
@@ -61,33 +60,36 @@ interface IncomingOptions {
   readonly replaced: Pick<ReplacedMessages, "isOwn">;
   /** Called with the first message of a thread, by its key, before it is accepted. */
   readonly saveTitle: (key: string, title: string) => void;
-  /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
   readonly log: Log;
 }
 
-/** Handlers of message events. */
+/** These handle message events. */
 interface Incoming {
   /**
-   * Resolves when the event is durable, ignored or refused in words; rejects when Slack must deliver it again.
-   * @param redelivery 0 for the first delivery
+   * Resolves when the event is durable, ignored or refused in words. It rejects when Slack must deliver the
+   * event again.
+   * @param redelivery is 0 for the first delivery
    */
   onMessage(event: MessageEvent, redelivery: number): Promise<void>;
-  /** The same. Files that the event lacks come with the `message` event of the same message. */
+  /** Does the same for a mention. Files that it lacks come with the message's `message` event. */
   onMention(event: MessageEvent, redelivery: number): Promise<void>;
 }
 
-/** Subtypes of messages that people write. All others are edits, joins and the like. */
+/** Messages that people write have these subtypes. All others are edits, joins and the like. */
 const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
 const maxAcceptedKeys = 500;
-/** How long a mention waits for the `message` event of the same message. */
+/** A mention waits so long for the `message` event of the same message. */
 const messageEventMs = 500;
-/** Slack gives up after it. @see https://docs.slack.dev/apis/events-api#retries */
+/**
+ * Slack gives up after this redelivery.
+ * @see https://docs.slack.dev/apis/events-api#retries describes them.
+ */
 const lastRedelivery = 3;
 type Accepted = "accepted" | "duplicate" | undefined;
-/** A mention that is edited into a message later is not a question any more, in milliseconds. */
+/** A mention that is edited into a message after so many milliseconds is not a question any more. */
 const maxEditedMs = 10 * 60_000;
-/** An event that arrives so long after its message is late, in milliseconds. */
+/** An event that arrives so many milliseconds after its message is late. */
 const lateMs = 3000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
@@ -112,7 +114,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     );
   }
 
-  /** Not the bot's own: it changes those all the time. */
+  /** Returns whether another app posted the message. The bot changes its own messages all the time. */
   const isByApp = ({ bot_id: botId, user }: SlackMessageInfo): boolean =>
     botId !== undefined && botId !== identity.botId && user !== identity.userId;
 
@@ -131,35 +133,35 @@ export function createIncoming(options: IncomingOptions): Incoming {
     channelPlace: toChannelPlace(identity.teamId, event.channel),
   });
 
-  /** What is said below the bot's own message is said to the bot, unless it was sent away. */
+  /** Returns whether a message is below the bot's own message, and the bot was not sent away. */
   async function isReplyForBot(event: MessageEvent): Promise<boolean> {
     const answerTo = await receiver.answersTo(conversationOf(event), placeOf(event));
     return answerTo === undefined ? event.parent_user_id === identity.userId : answerTo === "every-message";
   }
 
-  /** Whether every message in the thread is for the bot. */
+  /** Returns whether every message in the thread is for the bot. */
   async function isAnsweredWhole(event: MessageEvent): Promise<boolean> {
     return (await receiver.answersTo(conversationOf(event), placeOf(event))) === "every-message";
   }
 
-  /** Whether it is in a thread in which people talk with each other. */
+  /** Returns whether the message is in a thread in which people talk with each other. */
   async function isInRoom(event: MessageEvent): Promise<boolean> {
     const isReply = event.thread_ts !== undefined && event.thread_ts !== event.ts;
     return isReply && !isDirectMessages(event.channel) && !(await isAnsweredWhole(event));
   }
 
-  /** How the channel of a message is answered; mostly in memory. */
+  /** Returns how the channel of a message is answered. That is mostly in memory. */
   const settingsOf = (event: MessageEvent): Promise<PlaceSettings> => receiver.placeSettings(placeOf(event));
 
-  /** Whether it is answered in the channel itself. Threads and direct messages stay what they are. */
+  /** Returns whether the message is answered in the channel itself. Threads and direct messages are not. */
   async function isAnsweredInChannel(event: MessageEvent): Promise<boolean> {
     if (event.thread_ts !== undefined || isDirectMessages(event.channel)) return false;
     return (await settingsOf(event)).answerIn === "channel";
   }
 
   /**
-   * Slack delivers again what nobody has acknowledged, as it was written at first: an edit may come before the message.
-   * Then it is the message.
+   * Accepts a message in its edited form. Slack delivers again what nobody has acknowledged, as it was
+   * written at first, so that an edit may come before the message, and then is the message.
    */
   async function acceptEdited(event: MessageEvent, editedAt: number): Promise<Accepted> {
     if (editedAt - toUnixMs(event.ts) > maxEditedMs || !(await isForBot(event))) return undefined;
@@ -167,7 +169,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     return await accept(event, 0, edit);
   }
 
-  /** `undefined`: it is refused. */
+  /** Accepts a message. The result is `undefined` where it is refused. */
   async function accept(event: MessageEvent, redelivery: number, edit?: MessageEdit): Promise<Accepted> {
     const key = keyOf(event);
     if (redelivery > 0 && !acceptedKeys.has(key) && (await isDeleted(event))) {
@@ -210,7 +212,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     try {
       if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
       outcome = await inLanguage(language, () => receiver.receive(message));
-      // Its mention may have been accepted without them.
+      // The mention of the same message may have been accepted without its files.
       if (outcome === "duplicate" && hasFiles && acceptedKeys.get(key) !== "whole")
         await addFiles(event, { text, attachments });
     } catch (error) {
@@ -224,8 +226,9 @@ export function createIncoming(options: IncomingOptions): Incoming {
   }
 
   /**
-   * Slack delivers a message again although its author has deleted it meanwhile: of an unknown one, the deletion changed
-   * nothing. False where Slack does not say: nothing must be lost.
+   * Returns whether a message was deleted. Slack delivers a message again although its author has deleted it
+   * meanwhile, and the deletion of an unknown message changed nothing. The result is false where Slack does
+   * not say, since nothing must be lost.
    */
   async function isDeleted({ channel, ts, thread_ts: thread }: MessageEvent): Promise<boolean> {
     try {
@@ -238,11 +241,11 @@ export function createIncoming(options: IncomingOptions): Incoming {
     }
   }
 
-  /** Takes files in that an accepted message lacks, as an edit would. */
+  /** Adds files that an accepted message lacks, as an edit would. */
   async function addFiles(event: MessageEvent, content: ReadMessage): Promise<void> {
     await receiver.messageEdited({
       key: keyOf(event),
-      // Any real edit is later.
+      // Any real edit has a later time.
       editedAt: toUnixMs(event.ts),
       conversationIds: [conversationOf(event), toChannelConversationId(identity.teamId, event.channel)],
       read: async () => content,
@@ -257,8 +260,9 @@ export function createIncoming(options: IncomingOptions): Incoming {
   }
 
   /**
-   * Slack leaves the files and blocks out of some `app_mention` events. Those of its `message` event are taken where that
-   * arrives in time; where it is later, it adds them. Histories are not read for it: that takes too long.
+   * Adds files and blocks that Slack leaves out of some `app_mention` events. They are taken from the
+   * `message` event where that arrives in time; a later one adds them itself. Histories are not read for
+   * them, since that takes too long.
    */
   async function withFiles(event: MessageEvent): Promise<MessageEvent> {
     if (event.files !== undefined || event.blocks !== undefined || isKnown(event)) return event;
@@ -267,16 +271,18 @@ export function createIncoming(options: IncomingOptions): Incoming {
   }
 
   /**
-   * Accepts a message. What people wrote in its thread before a late mention arrived was ignored then, since the
-   * thread was unknown: it is accepted now.
+   * Accepts a message. What people wrote in its thread before a late mention arrived was ignored then, since
+   * the thread was unknown; it is accepted now.
    */
   async function acceptWithThread(event: MessageEvent, redelivery: number): Promise<void> {
     const isLate = redelivery > 0 || clock.now() - toUnixMs(event.ts) > lateMs;
     await accept(event, redelivery);
-    // Also where it is known by now: the process that accepted it first may have died before it looked.
+    // This is done for known messages too: the process that accepted the message first may have died before
+    // it looked.
     if (!isLate || event.channel_type === "im" || !mentions(event.text ?? "", identity.userId)) return;
     const later = withoutLookupTime(() => readLateThread(event, { api, people, isByPerson, clock, log }));
-    // Not awaited: Slack wants its acknowledgement first. What arrives meanwhile comes after, unless Slack takes long.
+    // Nobody awaits this, because Slack wants its acknowledgement first. What arrives meanwhile comes after
+    // it, unless Slack takes long.
     void inOrder
       .run(event.channel, async () => {
         const found = await withLookupTime(clock, () => inLookupTime(later));
@@ -293,7 +299,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
       );
   }
 
-  /** The session of a thread whose first message says something else now. Most threads have none. */
+  /** Renames the session of a thread whose first message has changed. Most threads have none. */
   function retitle({ channel, ts }: MessageRef, text: string): void {
     const title = toTitle(text);
     options.saveTitle(toMessageKey(identity.teamId, channel, ts), title);
@@ -341,7 +347,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     },
     async onMention(event, redelivery) {
       if (!isByPerson(event) || isLateEdit(event)) return;
-      // Outside the queue: the `message` event is accepted meanwhile.
+      // This runs outside of the queue, because the `message` event is accepted meanwhile.
       const complete = await withFiles(event);
       await inOrder.run(event.channel, () => acceptWithThread(complete, redelivery));
     },
@@ -352,7 +358,7 @@ function isThreadRoot({ ts, thread_ts: thread }: MessageEvent): boolean {
   return thread === undefined || thread === ts;
 }
 
-/** Slack tells of a mention again when its message is edited, also of one that was answered long ago. */
+/** Returns whether a mention comes from an edit, which may be long after it was answered. */
 function isLateEdit({ ts, edited }: MessageEvent): boolean {
   return edited !== undefined && toUnixMs(edited.ts) - toUnixMs(ts) > maxEditedMs;
 }
@@ -360,11 +366,11 @@ function isLateEdit({ ts, edited }: MessageEvent): boolean {
 /** What has arrived under a key, for those who wait for it. */
 interface Arrivals<T> {
   note(key: string, value: T): void;
-  /** Resolves to what has arrived or does so within `ms`, otherwise to `undefined`. */
+  /** Resolves to what has arrived or does so within `ms`, and otherwise to `undefined`. */
   within(key: string, ms: number): Promise<T | undefined>;
 }
 
-/** Keeps the last `max` keys. */
+/** Returns arrivals of which the last `max` keys are kept. */
 function createArrivals<T>(max: number, clock: Clock): Arrivals<T> {
   const arrivals = createRecent<PromiseWithResolvers<T>>(max);
   const memo = (key: string): PromiseWithResolvers<T> => {
@@ -378,7 +384,7 @@ function createArrivals<T>(max: number, clock: Clock): Arrivals<T> {
   };
 }
 
-/** Slack does not deliver again what was acknowledged while its thread was unknown. */
+/** The look-up is repeated, since Slack does not deliver again what was acknowledged. */
 const lookUpPolicy = {
   delayMs: (error: unknown, attempt: number): number | undefined => {
     const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
@@ -386,7 +392,6 @@ const lookUpPolicy = {
   },
 };
 
-/** What {@link readLateThread} works with. */
 interface LateThreadOptions {
   readonly api: Pick<SlackApi, "messagesAfter">;
   readonly people: Pick<People, "find">;
@@ -396,10 +401,11 @@ interface LateThreadOptions {
 }
 
 /**
- * What was said in the thread of a mention after it, oldest first. The people who said it are in the cache then: a
- * history need not name their workspace, and whose workspace is not known is refused as a stranger.
- * @throws ParleyError when Slack does not return the thread within about 25 seconds. Whom it does not describe in that
- * time is logged.
+ * Yields what was said in the thread of a mention after it, oldest first. The people who said it are in the
+ * cache then: a history need not name their workspace, and a person of an unknown workspace is refused as a
+ * stranger.
+ * @throws ParleyError when Slack does not return the thread within about 25 seconds. People whom Slack does
+ * not describe in that time are logged.
  */
 async function readLateThread(
   mention: { readonly channel: string; readonly ts: string; readonly thread_ts?: string },

@@ -8,32 +8,32 @@ import { systemClock } from "../../support/clock.ts";
 import type { Bolt } from "./bolt.ts";
 import type { ApiAccess, Identity } from "./web-api.ts";
 
-/** The app in one workspace, or in a whole organisation. */
+/** This is the app in one workspace, or in a whole organisation. */
 export interface StoredInstallation {
-  /** Of the workspace or of the organisation. */
+  /** This is the id of the workspace or of the organisation. */
   readonly id: string;
   readonly installation: Installation;
-  /** When people installed it last, in Unix milliseconds. */
+  /** People installed the app last at this time, in Unix milliseconds. */
   readonly installedAt: number;
-  /** Of an organisation: its workspaces where the app was used. */
+  /** An organisation lists its workspaces where the app was used. */
   readonly teams: readonly string[];
 }
 
-/** Where the app is installed: by workspace, or by organisation. Failures throw `store-unavailable`. */
+/** The app is installed in these workspaces and organisations. Failures throw `store-unavailable`. */
 export interface Installations {
-  /** The part that Slack's SDK calls. */
+  /** Slack's SDK calls this part. */
   readonly store: InstallationStore;
-  /** The next `storeInstallation` with this object is people's, not a rotation of its token. */
+  /** Notes that the next `storeInstallation` with this object comes from people, not from a rotation. */
   noteNew(installation: Installation): void;
-  /** The installation that covers a workspace. `enterpriseId`: of its organisation, where a payload says so. */
+  /** Finds the installation that covers a workspace, by its organisation where a payload names it. */
   find(teamId: string, enterpriseId?: string): Promise<StoredInstallation | undefined>;
-  /** The one of that id itself. */
+  /** Reads the installation with exactly that id. */
   read(id: string): Promise<StoredInstallation | undefined>;
   delete(id: string): Promise<void>;
 }
 
 const recordKey = (id: string): string => `slack installation ${id}`;
-/** Says which organisation's installation covers a workspace. */
+/** The record with this key says which organisation's installation covers a workspace. */
 const pointerKey = (teamId: string): string => `slack organisation ${teamId}`;
 
 /** Keeps installations in the store, which encrypts them. */
@@ -46,7 +46,7 @@ export function createInstallations(records: Records, clock: Clock = systemClock
   }
 
   async function write(stored: StoredInstallation): Promise<void> {
-    // Through JSON, which leaves out what is undefined.
+    // JSON leaves out what is undefined.
     await records.set(recordKey(stored.id), JSON.parse(JSON.stringify(stored)) as Json);
   }
 
@@ -56,7 +56,7 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     const pointer = enterpriseId ?? (await records.get(pointerKey(teamId)));
     const stored = typeof pointer === "string" ? await read(pointer) : undefined;
     if (stored === undefined || stored.teams.includes(teamId)) return stored;
-    // Saved replies, and the end of the installation, know the workspace and the organisation alone.
+    // Saved replies, and the end of the installation, know only the workspace and the organisation.
     const noted = { ...stored, teams: [...stored.teams, teamId] };
     await records.set(pointerKey(teamId), stored.id);
     await write(noted);
@@ -71,7 +71,7 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     const id = isEnterpriseInstall === true ? enterprise?.id : team?.id;
     if (id === undefined) throw new ParleyError("internal", "Slack's installation names no workspace");
     const before = await read(id);
-    // Of the person who installed it only the id is kept.
+    // Only the id of the person who installed the app is kept.
     const { id: userId } = installation.user;
     await write({
       id,
@@ -102,13 +102,13 @@ export function createInstallations(records: Records, clock: Clock = systemClock
   };
 }
 
-/** The bot in a workspace that an installation covers. `undefined`: it has no bot. */
+/** Returns the bot in a workspace that an installation covers, and `undefined` where there is none. */
 export function toIdentity({ installation }: StoredInstallation, teamId: string): Identity | undefined {
   const { bot } = installation;
   return bot === undefined ? undefined : { teamId, userId: bot.userId, botId: bot.id, scopes: bot.scopes };
 }
 
-/** The workspace that a payload is about, and its organisation where the payload says so. */
+/** This is the workspace that a payload is about, with its organisation where the payload names it. */
 interface PayloadTeam {
   readonly teamId: string;
   readonly enterpriseId: string | undefined;
@@ -117,9 +117,9 @@ interface PayloadTeam {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * The workspaces whose installation may be meant, the likeliest first. In a channel that two workspaces share, a payload
- * also names the workspace of the person, where the app need not be installed.
- * @see https://docs.slack.dev/apis/events-api#authorizations
+ * Returns the workspaces whose installation may be meant, the likeliest first. In a channel that two
+ * workspaces share, a payload also names the workspace of the person, where the app need not be installed.
+ * @see https://docs.slack.dev/apis/events-api#authorizations describes such payloads.
  */
 export function teamsOfPayload(body: Fields): readonly PayloadTeam[] {
   const [authorization] = Array.isArray(body["authorizations"]) ? (body["authorizations"] as unknown[]) : [];
@@ -142,21 +142,21 @@ export function teamsOfPayload(body: Fields): readonly PayloadTeam[] {
   return [...new Set(ids)].map((teamId) => ({ teamId, enterpriseId }));
 }
 
-/** An event of a channel that several organisations share. */
+/** This is an event of a channel that several organisations share. */
 export interface SharedEvent {
   readonly channel: string;
-  /** `ts` of the root of its thread, or of the message itself. */
+  /** This is the `ts` of the root of the thread, or of the message itself. */
   readonly root: string;
-  /** Of the message. */
+  /** This is the text of the message. */
   readonly text: string;
 }
 
-/** `undefined`: the payload is something else. */
+/** Returns the shared event of a payload, and `undefined` for other payloads. */
 export function sharedEventOf(body: Fields): SharedEvent | undefined {
   if (body["is_ext_shared_channel"] !== true) return undefined;
   const event = fieldsOf(body["event"]);
   const channel = textOf(event["channel"]);
-  // An edit, or a deletion, tells of a message inside.
+  // The event of an edit or a deletion has the message inside of it.
   const messages = [event["message"], event["previous_message"], event].map(fieldsOf);
   const [root] = [
     ...messages.map((message) => message["thread_ts"]),
@@ -174,19 +174,28 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Which workspaces with the app are in channels that several organisations share. */
+/** This says which workspaces with the app are in channels that several organisations share. */
 interface SharedChannels {
-  /** An event of a shared channel came for this workspace. @throws ParleyError `store-unavailable` */
+  /**
+   * Notes that an event of a shared channel came for this workspace.
+   * @throws ParleyError `store-unavailable`
+   */
   note(channel: string, teamId: string): Promise<void>;
-  /** Those that events came for. @throws ParleyError `store-unavailable` */
+  /**
+   * Returns the workspaces that events came for.
+   * @throws ParleyError `store-unavailable`
+   */
   teamsIn(channel: string): Promise<readonly string[]>;
-  /** The app is no longer in the workspace. @throws ParleyError `store-unavailable` */
+  /**
+   * Notes that the app is no longer in the workspace.
+   * @throws ParleyError `store-unavailable`
+   */
   leave(channel: string, teamId: string): Promise<void>;
 }
 
 const sharedRecordKey = (channel: string): string => `slack sharing ${channel}`;
 
-/** Keeps ids in the store: a write for each workspace of a channel. */
+/** Keeps ids in the store, with a write for each workspace of a channel. */
 export function createSharedChannels(records: Records): SharedChannels {
   async function teamsIn(channel: string): Promise<readonly string[]> {
     return parse(await records.get(sharedRecordKey(channel)));
@@ -218,17 +227,20 @@ function parse(record: unknown): readonly string[] {
   return Array.isArray(record) ? record.filter((id) => typeof id === "string") : [];
 }
 
-/** The bot token of one workspace. */
+/** This is the bot token of one workspace. */
 export interface TeamToken {
-  /** Where it comes from, for errors: the name of a setting, or "the installation of the app". */
+  /** Errors name this source of the token: the name of a setting, or "the installation of the app". */
   readonly source: string;
-  /** The current one. @throws ParleyError `platform-unauthorized` where there is none any more */
+  /**
+   * Returns the current token.
+   * @throws ParleyError `platform-unauthorized` where there is none any more
+   */
   current(): Promise<string>;
-  /** Slack has refused the current token with this error code, or (`undefined`) accepted it. */
+  /** Notes Slack's error code where it has refused the current token, else `undefined`. */
   used(refusal: string | undefined): void;
 }
 
-/** Calls with that token; each change of it makes a new client. */
+/** Returns access with that token. Each change of the token makes a new client. */
 export function createApiAccess(bolt: Bolt, token: TeamToken): ApiAccess {
   let made: { readonly token: string; readonly client: WebClient } | undefined;
   return {

@@ -23,27 +23,25 @@ import { warnOfMissingScopes, type Teams } from "./teams.ts";
 import { createUninstaller } from "./uninstall.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** What {@link openInstalledTeams} needs besides what all workspaces share. */
 interface InstalledTeamsOptions {
   readonly app: AppCredentials;
   readonly records: Records;
   readonly claims: Claims;
-  /** The workspace of `SLACK_BOT_TOKEN`, where one is set: it needs no installation. */
+  /** This is the workspace of `SLACK_BOT_TOKEN`, where one is set. It needs no installation. */
   readonly own: Teams | undefined;
 }
 
-/** Every workspace where people have installed the app. */
+/** These are all workspaces where people have installed the app. */
 interface InstalledTeams extends Teams {
   readonly handler: ReturnType<typeof createInstaller>["handler"];
 }
 
-/** Of workspaces that were quiet for longest, nothing is in memory. */
+/** So many workspaces are in memory. Those that were quiet for longest are read from the store again. */
 const maxTeams = 200;
 const maxPeople = 500;
-/** Channels whose workspace is known, for their names. */
+/** The workspaces of so many channels are known, for the channels' names. */
 const maxChannels = 5000;
 
-/** @see {@link InstalledTeams} */
 export function openInstalledTeams(
   { app, records, claims, own }: InstalledTeamsOptions,
   surroundings: TeamSurroundings,
@@ -55,7 +53,7 @@ export function openInstalledTeams(
   const installationOf = new WeakMap<Team, string>();
   const loading = new Map<string, Promise<Team | undefined>>();
   const teamOfChannel = createRecent<string>(maxChannels);
-  /** Told of once, that the app is not installed there. */
+  /** The log was told once that the app is not installed in these workspaces. */
   const unknown = createRecent(maxTeams);
 
   const installer = createInstaller({
@@ -67,7 +65,7 @@ export function openInstalledTeams(
     claims,
     clock,
     onInstalled(id) {
-      // The bot may be another user now. What is being shown goes on with the old one.
+      // The bot may be another user now. Replies that are being shown go on with the old one.
       for (const [teamId, team] of loaded.entries())
         if (installationOf.get(team) === id) loaded.delete(teamId);
       unknown.clear();
@@ -103,9 +101,9 @@ export function openInstalledTeams(
   }
 
   /**
-   * Of an event in a channel that several workspaces with the app share Slack names any of them. It is for the bot that is
-   * mentioned, else for the one whose thread it is in.
-   * @see https://docs.slack.dev/apis/events-api#authorizations
+   * Finds the workspace that an event is for. In a channel that several workspaces with the app share, Slack
+   * names any of them. The event is for the bot that is mentioned, else for the one whose thread it is in.
+   * @see https://docs.slack.dev/apis/events-api#authorizations describes such events.
    */
   async function responsible({ channel, root, text }: SharedEvent, named: Team): Promise<Team> {
     await shared.note(channel, named.id);
@@ -124,7 +122,7 @@ export function openInstalledTeams(
 
   function inMemory(teamId: string): Team | undefined {
     const [only] = own?.all() ?? [];
-    // Files that were accepted when there was only one workspace name none.
+    // Files name no workspace where they were accepted for the only one.
     return only !== undefined && (teamId === only.id || teamId === "") ? only : loaded.get(teamId);
   }
 
@@ -185,30 +183,28 @@ function channelOf(body: Readonly<Record<string, unknown>>): string | undefined 
   return typeof channel === "string" ? channel : undefined;
 }
 
-/** What {@link createInstalledToken} needs. */
 interface InstalledTokenOptions {
   readonly found: StoredInstallation;
   readonly installations: Pick<Installations, "read">;
   readonly claims: Claims;
   /** Exchanges the refresh token of an installation and stores what Slack returns. */
   readonly rotate: (installation: StoredInstallation) => Promise<void>;
-  /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
   readonly log: Log;
 }
 
-/** Another instance may have rotated the token, or people may have installed the app anew. */
+/** The token is read again after so long, since others may have rotated it or installed the app anew. */
 const readAgainMs = 10 * 60_000;
-/** After Slack has refused it. */
+/** The token is read again after so long where Slack has refused it. */
 const readAgainAfterRefusalMs = 5000;
 /** Rotation begins so long before the token expires. */
 const rotateBeforeMs = 2 * 60 * 60_000;
-/** How long one instance has for it, and when a failed one is tried again. */
+/** One instance has so long to rotate, and a failed rotation is tried again after it. */
 const rotationMs = 60_000;
-/** How long an expired token waits for the instance that rotates it. */
+/** An expired token waits so long for the instance that rotates it. */
 const waitForOthersMs = 10_000;
 
-/** The token of an installation: read from the store, and rotated in time by one instance of all. */
+/** Returns the token of an installation, which one instance of all rotates in time. */
 export function createInstalledToken(options: InstalledTokenOptions): TeamToken {
   const { installations, claims, rotate, clock = systemClock, log } = options;
   const { id } = options.found;
@@ -223,14 +219,14 @@ export function createInstalledToken(options: InstalledTokenOptions): TeamToken 
       stored = await installations.read(id);
       readAt = clock.monotonic();
     } catch (error) {
-      // What is known is used on.
+      // The token that is known stays in use.
       log.warn({ err: error }, "installation not read");
     }
   }
 
   const leftMs = (): number => msToExpiry(stored, clock);
 
-  /** One instance exchanges the refresh token, which Slack accepts once; the others read what it has stored. */
+  /** Exchanges the refresh token in one instance, because Slack accepts it once. The others read it. */
   async function rotateOnce(): Promise<void> {
     if (clock.monotonic() - triedAt < rotationMs && leftMs() > 0) return;
     triedAt = clock.monotonic();
@@ -242,7 +238,7 @@ export function createInstalledToken(options: InstalledTokenOptions): TeamToken 
       if (leftMs() <= rotateBeforeMs) log.warn({ installation: id }, "Slack's token not rotated");
       return;
     }
-    // The old token is accepted until it expires.
+    // Slack accepts the old token until it expires.
     const deadline = clock.monotonic() + waitForOthersMs;
     while (stored !== undefined && leftMs() <= 0 && clock.monotonic() < deadline) {
       await clock.sleep(250);

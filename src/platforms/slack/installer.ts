@@ -23,15 +23,14 @@ import { slackErrorCode } from "./errors.ts";
 import type { Installations, StoredInstallation } from "./installations.ts";
 import { botScopes } from "./manifest.ts";
 
-/** The app as Slack knows it, for installations in any workspace. */
+/** This is the app as Slack knows it, for installations in any workspace. */
 export interface AppCredentials {
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Where browsers reach this server. Default: Slack sends them to the first redirect URL of the app. */
+  /** Browsers reach this server here. By default Slack sends them to the first redirect URL of the app. */
   readonly publicUrl?: string | undefined;
 }
 
-/** What {@link createInstaller} needs. */
 interface InstallerOptions extends AppCredentials {
   readonly bolt: Bolt;
   readonly apiUrl: string;
@@ -39,20 +38,20 @@ interface InstallerOptions extends AppCredentials {
   readonly records: Records;
   readonly claims: Claims;
   readonly clock: Clock;
-  /** Called when people have installed the app; the id is that of the workspace or organisation. */
+  /** This is called when people have installed the app, with the id of the workspace or organisation. */
   readonly onInstalled: (id: string) => void;
   readonly log: Log;
 }
 
-/** Installs the app in workspaces, and keeps their tokens fresh. */
+/** The installer installs the app in workspaces, and keeps their tokens fresh. */
 interface Installer {
-  /** Of {@link installPath} and {@link redirectPath}. */
+  /** This handles the requests of {@link installPath} and {@link redirectPath}. */
   readonly handler: HttpHandler;
-  /** Exchanges the refresh token and stores the new ones. A failure is logged by Slack's SDK. */
+  /** Exchanges the refresh token and stores the new tokens. Slack's SDK logs a failure. */
   rotate(stored: StoredInstallation): Promise<void>;
 }
 
-/** Slack's own installer over our store, with one-time states and words of our own. */
+/** Returns Slack's own installer over Parley's store, with Parley's words and states for one use. */
 export function createInstaller(options: InstallerOptions): Installer {
   const { bolt, apiUrl, clientId, clientSecret, publicUrl, installations, onInstalled, log } = options;
   const warnRarely = createRareLog(log, () => options.clock.monotonic());
@@ -117,13 +116,14 @@ export function createInstaller(options: InstallerOptions): Installer {
   };
 }
 
-/** How long a person may take to approve the app. */
+/** A person may take so long to approve the app. */
 const stateLifeMs = 10 * 60_000;
 
 /**
- * Proofs that an installation was begun here: each is accepted once, within ten minutes, by any instance. They are signed, so
- * that a page that anybody may open stores nothing. What the library's own store lacks is kept: which of them were used.
- * @param secret the same for all instances
+ * Returns proofs that an installation was begun here. Each is accepted once, within ten minutes, by any
+ * instance. They are signed, so that a page that anybody may open stores nothing. The library's own store
+ * does not keep which of them were used, and this one does.
+ * @param secret is the same for all instances
  */
 export function createInstallStates(
   secret: string,
@@ -134,12 +134,15 @@ export function createInstallStates(
   }: { readonly records: Records; readonly claims: Claims; readonly clock?: Clock },
 ): StateStore {
   const signed = new ClearStateStore(secret, stateLifeMs / 1000);
-  /** A store for one process grants every claim. */
+  /** A store for one process grants every claim, so that this set remembers what is in use. */
   const using = new Set<string>();
-  // Not the library's time: the clock of this machine may step.
+  // The library's time is not used, because the clock of this machine may step.
   const now = (): Date => new Date(clock.now());
 
-  /** Whether it has not been used. @throws ParleyError `store-unavailable` */
+  /**
+   * Returns whether the state has not been used before.
+   * @throws ParleyError `store-unavailable`
+   */
   async function use(key: string): Promise<boolean> {
     if (using.has(key)) return false;
     using.add(key);
@@ -164,7 +167,7 @@ export function createInstallStates(
   };
 }
 
-/** Before the installation. `url`: where Slack asks for approval. */
+/** Returns the page before the installation. Slack asks for approval at `url`. */
 function beginPage(url: string): InstallPage {
   return {
     title: translate("slack.install.begin.title"),
@@ -173,7 +176,7 @@ function beginPage(url: string): InstallPage {
   };
 }
 
-/** After it. */
+/** Returns the page after the installation. */
 function installedPage({ team, enterprise }: Installation): InstallPage {
   const name = team?.name ?? enterprise?.name;
   return {
@@ -185,14 +188,14 @@ function installedPage({ team, enterprise }: Installation): InstallPage {
   };
 }
 
-/** What went wrong, for the person who installs. `reason`: for the log. */
+/** This says what went wrong to the person who installs the app. The `reason` is for the log. */
 interface InstallFailure {
   readonly status: number;
   readonly reason: string;
   readonly page: InstallPage;
 }
 
-/** Explains why an installation failed. Quotes nothing that the browser sent. */
+/** Explains why an installation failed. It quotes nothing that the browser sent. */
 function toInstallFailure(error: unknown): InstallFailure {
   const code = slackErrorCode(error) ?? codeOf(error);
   const say = (status: number, kind: "failed" | "link", text: string): InstallFailure => ({
@@ -231,14 +234,14 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "unknown";
 }
 
-/** A page of the installation: plain text, and a link. */
+/** A page of the installation is plain text and a link. */
 interface InstallPage {
   readonly title: string;
   readonly text: string;
   readonly link?: { readonly href: string; readonly label: string };
 }
 
-/** What keeps the page from being framed, cached, or from telling other sites its address, which has a code in it. */
+/** These headers keep the page from being framed or cached, and its address from other sites. */
 const headers: Readonly<Record<string, string>> = {
   "Content-Type": "text/html; charset=utf-8",
   "Cache-Control": "no-store",
@@ -260,7 +263,7 @@ function sendPage(response: ServerResponse, status: number, page: InstallPage): 
   response.end(toHtml(page));
 }
 
-/** The page as HTML. */
+/** Returns the page as HTML. */
 function toHtml({ title, text, link }: InstallPage): string {
   const button = link === undefined ? "" : `<p><a href="${escape(link.href)}">${escape(link.label)}</a></p>`;
   return `<!doctype html><html lang="${currentLanguage()}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -19,7 +19,7 @@ import type { Origins, People } from "./people.ts";
 import type { Teams } from "./teams.ts";
 import type { SlackApi } from "./web-api.ts";
 
-/** What handles the payloads of one workspace. */
+/** These handle the payloads of one workspace. */
 export interface TeamHandlers
   extends
     EventHandlers,
@@ -35,7 +35,7 @@ export interface TeamHandlers
   readonly receiver: Receiver;
 }
 
-/** Who Bolt's app acts for, and the handlers of the workspace, which listeners find in their context. */
+/** Returns whom Bolt's app acts for, and the handlers of the workspace for the listeners' context. */
 export async function authorizeTeam(
   teams: Teams,
   body: Readonly<Record<string, unknown>>,
@@ -45,7 +45,7 @@ export async function authorizeTeam(
   return { teamId: team.id, botId: team.botId, botUserId: team.botUserId, handlers: team.handlers };
 }
 
-/** Registers what all workspaces share: one app handles the payloads of each with its own handlers. */
+/** Registers the listeners of the one app. They find the handlers of a workspace in their context. */
 export function registerListeners(
   app: App,
   options: {
@@ -57,11 +57,11 @@ export function registerListeners(
 ): void {
   const { teams, commands, commandPrefix, receiver } = options;
   const of = (context: Context): TeamHandlers => context["handlers"] as TeamHandlers;
-  // Bolt asks for no authorization of these two.
+  // Bolt asks for no authorization of these two events.
   for (const name of ["app_uninstalled", "tokens_revoked"] as const)
     app.event(name, ({ body }) => teams.ending({ ...body })?.() ?? Promise.resolve());
   app.use(async ({ context, body, next }) => {
-    // What is nobody's is acknowledged and ignored.
+    // A payload of no workspace is acknowledged and ignored.
     if (context["handlers"] !== undefined || teams.ending({ ...body }) !== undefined) await next();
   });
   speakToCallers(app, of);

@@ -6,17 +6,16 @@ import { cutText } from "./escape-markdown.ts";
 import { translate } from "../../words/translate.ts";
 import { eventsPath, redirectPath } from "./address.ts";
 
-/** How the app is installed. */
 interface ManifestOptions {
-  /** Put before each command's name, e.g. `parley-`. Default none. */
+  /** The prefix, such as `parley-`, stands before each command's name. By default there is none. */
   readonly commandPrefix?: string;
-  /** Events come over a socket that the bot opens. `false` requires `publicUrl`. */
+  /** Events come over a socket that the bot opens. The value `false` requires `publicUrl`. */
   readonly socketMode: boolean;
-  /** HTTP mode: where Slack reaches the server, e.g. `https://parley.example.com`. */
+  /** In HTTP mode Slack reaches the server here, such as at `https://parley.example.com`. */
   readonly publicUrl?: string;
 }
 
-/** OAuth scopes of the bot; docs/slack.md says what each is for. */
+/** The bot has these OAuth scopes. The page docs/slack.md says what each is for. */
 export const botScopes = [
   "app_mentions:read",
   "assistant:write",
@@ -47,10 +46,10 @@ const botEvents = [
   "message.mpim",
 ];
 
-/** The bot has no token any more. */
+/** After these events the bot has no token any more. */
 const installationEvents = ["app_uninstalled", "tokens_revoked"];
 
-/** Shown in a new direct message; Slack shows at most four. */
+/** Returns the prompts of a new direct message. Slack shows at most four. */
 export function suggestedPrompts(): { title: string; message: string }[] {
   return (["abilities", "picture", "reply", "summary"] as const).map((prompt) => ({
     title: translate(`slack.prompt.${prompt}.title`),
@@ -59,7 +58,10 @@ export function suggestedPrompts(): { title: string; message: string }[] {
 }
 
 const maxCommandChars = 32;
-/** Commands of Slack itself. @see https://slack.com/help/articles/201259356-Slash-commands-in-Slack */
+/**
+ * These commands are Slack's own.
+ * @see https://slack.com/help/articles/201259356-Slash-commands-in-Slack lists them.
+ */
 const reservedNames = new Set(
   "active apps archive away call collapse dm dnd expand feed feedback huddle invite join leave me msg mute open prefs remind remove rename search shortcuts shrug star status topic who".split(
     " ",
@@ -68,10 +70,10 @@ const reservedNames = new Set(
 const maxShortcutChars = 24;
 
 /**
- * The app's manifest, generated from the declared commands: paste it at https://api.slack.com/apps, "From a
+ * Makes the app's manifest from the declared commands. It is pasted at https://api.slack.com/apps, "From a
  * manifest".
  * @throws ParleyError `config` when Slack would refuse a command's name or label
- * @see https://docs.slack.dev/reference/app-manifest
+ * @see https://docs.slack.dev/reference/app-manifest describes the fields.
  */
 export function createManifest(
   commands: ReadonlyMap<string, Command>,
@@ -149,7 +151,7 @@ function toSlashCommand({ name }: Command, prefix: string): string {
   );
 }
 
-/** The usage line without the command's name, which Slack shows itself. */
+/** Returns the usage line without the command's name, which Slack shows itself. */
 function toUsageHint(command: Command): { usage_hint?: string } {
   const hint = usageOf(command).split(" ").slice(1).join(" ");
   return hint === "" ? {} : { usage_hint: cutText(hint, 1000) };

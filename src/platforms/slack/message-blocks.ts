@@ -1,3 +1,4 @@
+import type { types } from "@slack/bolt";
 import { actionLabel } from "../../core/action-words.ts";
 import { isReplyActionKind, type Press, type ReplyActionKind } from "../../core/press.ts";
 import { ParleyError } from "../../core/errors.ts";
@@ -10,52 +11,57 @@ import { escapeMarkdown, cutText, escapeText } from "./escape-markdown.ts";
 import { toFormSelect } from "./form-modal.ts";
 import type { SlackContent } from "./web-api.ts";
 
-/** `action_id` of the Retry button. */
+/** The Retry button has this `action_id`. */
 export const retryAction = "parley_retry";
-/** `action_id` of a button that confirms a command. */
+/** A button that confirms a command has this `action_id`. */
 export const confirmAction = "parley_confirm";
 
-/** What the `action_id` of a button below an answer begins with; the action's kind follows. */
+/** The `action_id` of a button below an answer is this prefix and the action's kind. */
 const actionPrefix = "parley_act:";
-/** Matches the `action_id` of every button below an answer. */
+/** This matches the `action_id` of every button below an answer. */
 export const answerActions = new RegExp(`^${actionPrefix}`);
-/** `chat.update` takes 4,000 bytes. */
+/** The method `chat.update` takes 4,000 bytes. */
 const maxTextBytes = 3900;
 const maxSectionChars = 3000;
-/** A longer value is refused. */
+/** Slack refuses a longer value. */
 const maxValueChars = 2000;
 
-/** The kind of action of an `action_id`. `undefined`: it is none, or one of another version. */
+/** Returns the kind of action of an `action_id`, and `undefined` for those of another version. */
 export function parseActionId(actionId: string): ReplyActionKind | undefined {
   const kind = actionId.slice(actionPrefix.length);
   return actionId.startsWith(actionPrefix) && isReplyActionKind(kind) ? kind : undefined;
 }
 
-type Block = SlackContent["blocks"][number];
-
 /** In `plain_text` mentions, links and emphasis have no effect. */
-const toPlain = (text: string) => ({ type: "plain_text", text: cutText(text, maxSectionChars), emoji: true });
+const toPlain = (text: string): types.PlainTextElement => ({
+  type: "plain_text",
+  text: cutText(text, maxSectionChars),
+  emoji: true,
+});
 
-const toSmallPrint = (text: string): Block => ({ type: "context", elements: [toPlain(text)] });
+const toSmallPrint = (text: string): types.ContextBlock => ({ type: "context", elements: [toPlain(text)] });
 
-/** A paragraph of plain text; at most 3,000 characters are shown. */
-export function toPlainSection(text: string): Block {
+/** Returns a paragraph of plain text, of which at most 3,000 characters are shown. */
+export function toPlainSection(text: string): types.SectionBlock {
   return { type: "section", text: toPlain(text) };
 }
 
-/** How a message is written: forms that Slack may refuse come first. */
+/** A message is written in one of these forms. Those that Slack may refuse come first. */
 export type ContentForm = (typeof contentForms)[number];
-/** `unrated`: without feedback buttons. `plain`: no Markdown in its blocks. `text`: no blocks. `refused`: only that Slack refuses the text. */
+/**
+ * The form `unrated` has no feedback buttons, `plain` no Markdown in its blocks, and `text` no blocks. The
+ * form `refused` says only that Slack refuses the text.
+ */
 const contentForms = ["markdown", "unrated", "plain", "text", "refused"] as const;
 
-/** One message of a reply. Its `text` is the fallback for notifications and screen readers. */
+/** Returns one message of a reply. Its `text` is the fallback for notifications and screen readers. */
 export function toSlackContent(content: MessageContent, form: ContentForm = "markdown"): SlackContent {
   if (form === "refused") return { text: `:warning: ${translate("slack.refused-text")}`, blocks: [] };
   const isBlank = content.text.trim() === "";
   const status = toStatus(content, isBlank);
   if (form === "text") return { text: toTextAlone(content, status), blocks: [] };
   const markdown = escapeMarkdown(content.text);
-  const blocks: Block[] = [];
+  const blocks: types.KnownBlock[] = [];
   if (!isBlank) {
     if (form === "plain") blocks.push(...toPlainSections(content.text));
     else blocks.push({ type: "markdown", text: markdown });
@@ -95,9 +101,9 @@ function toTextAlone(
   return Buffer.byteLength(all) <= maxTextBytes || text.trim() === "" ? all : escapeText(text);
 }
 
-/** Sections of at most 3,000 characters, cut at the ends of lines where there are any. */
-function toPlainSections(text: string): Block[] {
-  const sections: Block[] = [];
+/** Returns sections of at most 3,000 characters, cut at the ends of lines where there are any. */
+function toPlainSections(text: string): types.SectionBlock[] {
+  const sections: types.SectionBlock[] = [];
   for (let rest = text; rest.trim() !== "";) {
     const head = rest.slice(0, maxSectionChars).replace(/[\uD800-\uDBFF]$/, "");
     const lineEnd = rest.length > head.length ? head.lastIndexOf("\n") : -1;
@@ -109,8 +115,8 @@ function toPlainSections(text: string): Block[] {
 }
 
 /**
- * Sends a message in the first form that Slack accepts, `first` being the best one to try. Only errors about the
- * content lead to the next form.
+ * Sends a message in the first form that Slack accepts, beginning with `first`. Only errors about the content
+ * lead to the next form.
  * @throws the last error
  */
 export async function sendInForm<T>(
@@ -133,23 +139,31 @@ export async function sendInForm<T>(
 export const sourcesBlock = "parley_sources";
 
 /** In rich text nothing but the elements themselves is a link, a mention or an emphasis. */
-function toSourceList(sources: readonly ShownSource[]): Block[] {
+function toSourceList(sources: readonly ShownSource[]): types.RichTextBlock[] {
   const [first] = sources;
   if (first === undefined) return [];
-  const words = (text: string) => ({ type: "text", text });
-  const items = sources.map(({ url, label, host }) => ({
+  const words = (text: string): types.RichTextText => ({ type: "text", text });
+  const items = sources.map(({ url, label, host }): types.RichTextSection => ({
     type: "rich_text_section",
     elements: [{ type: "link", url, text: label }, ...(host === undefined ? [] : [words(` (${host})`)])],
   }));
-  const title = { type: "text", text: translate("sources.title"), style: { bold: true } };
+  // The package's type does not know `offset`, the number of items before the first.
+  const list: types.RichTextList & { readonly offset: number } = {
+    type: "rich_text_list",
+    style: "ordered",
+    offset: first.number - 1,
+    elements: items,
+  };
+  const title: types.RichTextText = {
+    type: "text",
+    text: translate("sources.title"),
+    style: { bold: true },
+  };
   return [
     {
       type: "rich_text",
       block_id: sourcesBlock,
-      elements: [
-        { type: "rich_text_section", elements: [title] },
-        { type: "rich_text_list", style: "ordered", offset: first.number - 1, elements: items },
-      ],
+      elements: [{ type: "rich_text_section", elements: [title] }, list],
     },
   ];
 }
@@ -159,38 +173,41 @@ export function bytesOfSource({ url, label, host = "" }: ShownSource): number {
   return Buffer.byteLength(`${url}${label}${host}`) + 20;
 }
 
-function toButtons({ retryKey, confirm, actions = [] }: MessageContent): Block[] {
+function toButtons({ retryKey, confirm, actions = [] }: MessageContent): types.Button[] {
   return [
     ...(retryKey === undefined ? [] : [toButton(retryAction, translate("button.retry"), retryKey)]),
     ...(confirm === undefined
       ? []
-      : [toButton(confirmAction, cutText(confirm.label, 75), confirm.key, { style: "danger" })]),
+      : [{ ...toButton(confirmAction, cutText(confirm.label, 75), confirm.key), style: "danger" as const }]),
     ...actions
       .filter(({ kind, key }) => !isRating(kind) && key.length <= maxValueChars)
       .map(({ kind, key }) => toButton(actionPrefix + kind, actionLabel(kind), key)),
   ];
 }
 
-function toButton(action: string, label: string, value: string, style: Block = {}): Block {
-  return { type: "button", action_id: action, text: { type: "plain_text", text: label }, value, ...style };
+function toButton(action: string, label: string, value: string): types.Button {
+  return { type: "button", action_id: action, text: { type: "plain_text", text: label }, value };
 }
 
-/** `action_id` of the feedback buttons. */
+/** The feedback buttons have this `action_id`. */
 export const feedbackAction = "parley_feedback";
 
 /**
- * Slack's feedback buttons below a finished answer that is stored; nothing below others.
- * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element
+ * Returns Slack's feedback buttons for a finished answer that is stored, and nothing for others.
+ * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element describes them.
  */
-function toFeedback({ actions = [], state }: MessageContent): SlackContent["blocks"] {
+function toFeedback({ actions = [], state }: MessageContent): types.ContextActionsBlock[] {
   const key = actions.find(({ kind }) => isRating(kind))?.key;
   if (state !== "finished" || key === undefined || key.length > maxValueChars - 10) return [];
-  const toButton = (rating: Rating) => {
+  const toButton = (rating: Rating): types.FeedbackButtons["positive_button"] => {
     const label = actionLabel(rating);
-    const text = { type: "plain_text", text: label };
-    return { text, value: `${rating} ${key}`, accessibility_label: label };
+    return {
+      text: { type: "plain_text", text: label },
+      value: `${rating} ${key}`,
+      accessibility_label: label,
+    };
   };
-  const element = {
+  const element: types.FeedbackButtons = {
     type: "feedback_buttons",
     action_id: feedbackAction,
     positive_button: toButton("good"),
@@ -199,7 +216,7 @@ function toFeedback({ actions = [], state }: MessageContent): SlackContent["bloc
   return [{ type: "context_actions", elements: [element] }];
 }
 
-/** The press of a feedback button with this value. `undefined`: it is of another version. */
+/** Returns the press of a feedback button, and `undefined` for a button of another version. */
 export function parseFeedback(value: string): Press | undefined {
   const [, rating = "", key = ""] = /^(\w+) (.+)$/s.exec(value) ?? [];
   return isRating(rating) ? { kind: rating, key } : undefined;

@@ -19,53 +19,53 @@ import { inLookupTime, withLookupTime } from "./errors.ts";
 import type { MessageRef, Identity, SlackApi } from "./web-api.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** A message in a `message_changed` event. `edited`: its author's last edit. */
+/** This is a message in a `message_changed` event. The field `edited` is its author's last edit. */
 interface ChangedMessage extends SlackMessageInfo {
   readonly subtype?: string;
   readonly edited?: { readonly ts: string };
 }
 
-/** The fields of a `message` event that say whether a message was edited. */
+/** These fields of a `message` event say whether a message was edited. */
 export interface EditFields {
   readonly channel: string;
   readonly subtype?: string;
-  /** When the event happened: to the microsecond, while `edited.ts` is known to the second. */
+  /** The event happened at this time, to the microsecond, while `edited.ts` is known to the second. */
   readonly event_ts?: string;
   readonly message?: Partial<ChangedMessage>;
   readonly previous_message?: Partial<ChangedMessage>;
 }
 
-/** What {@link reportEditedMessage} works with. */
 interface EditReport {
   readonly teamId: string;
-  /** Whether a person wrote it. */
+  /** Returns whether a person wrote the message. */
   readonly isByPerson: (message: ChangedMessage) => boolean;
-  /** Whether another app posted it. */
+  /** Returns whether another app posted the message. */
   readonly isByApp: (message: ChangedMessage) => boolean;
   readonly read: (
     message: SlackMessageInfo,
   ) => Promise<{ readonly text: string; readonly attachments: readonly Attachment[] }>;
   readonly receiver: Pick<Receiver, "messageEdited">;
   /**
-   * A person's message of which nothing is known was edited: accepts it in its new form. `editedAt`: Unix milliseconds.
-   * `duplicate`: its first form has been accepted meanwhile.
+   * Accepts a message of a person in its edited form, where nothing is known of its first form. The time
+   * `editedAt` is in Unix milliseconds. The result `duplicate` means that the first form has been accepted
+   * meanwhile.
    */
   readonly onUnknown: (
     message: ChangedMessage,
     editedAt: number,
   ) => Promise<"accepted" | "duplicate" | undefined>;
-  /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
-  /** The first message of a thread says something else. */
+  /** This is called when the first message of a thread says something else. */
   readonly retitle: (message: MessageRef, text: string) => void;
 }
 
 /**
- * Reports an edited message of a person or another app to the receiver; `false` if the event is no change of a message. A
- * message also changes when Slack adds the preview of a link to it, and when replies to it are counted: then its words
- * stay the same. Of what an app changes nothing but its content says so.
+ * Reports an edited message of a person or another app to the receiver, and returns `false` if the event is
+ * no change of a message. A message also changes when Slack adds the preview of a link to it, and when
+ * replies to it are counted; then its words stay the same. Only its content says that an app's message was
+ * changed.
  * @throws ParleyError `store-unavailable`
- * @see https://docs.slack.dev/reference/events/message/message_changed
+ * @see https://docs.slack.dev/reference/events/message/message_changed describes the event.
  */
 export async function reportEditedMessage(
   event: EditFields,
@@ -79,7 +79,7 @@ export async function reportEditedMessage(
     : isByApp(message) && contentOf(message) !== contentOf(before ?? {});
   if (!isReported) return true;
   let text: string | undefined;
-  // With its microseconds, which order edits.
+  // The microseconds of this time order edits.
   const editedAt = Number(event.event_ts ?? message.edited?.ts ?? message.ts) * 1000;
   const edited: EditedMessage = {
     key: toMessageKey(teamId, channel, message.ts),
@@ -88,7 +88,7 @@ export async function reportEditedMessage(
       toConversationId(teamId, channel, message.thread_ts ?? message.ts),
       toChannelConversationId(teamId, channel),
     ],
-    // It may be called later.
+    // The receiver may call this later.
     async read() {
       const content = await withLookupTime(clock, () => read(message));
       ({ text } = content);
@@ -110,11 +110,11 @@ function hasTs(message: Partial<ChangedMessage>): message is ChangedMessage {
 function isEdited(message: ChangedMessage, before: EditFields["message"]): boolean {
   if (message.edited === undefined) return false;
   if (before === undefined || message.edited.ts !== before.edited?.ts) return true;
-  // A second edit in the same second.
+  // The text tells a second edit in the same second.
   return message.text !== before.text || idsOf(message) !== idsOf(before);
 }
 
-/** What an app's message shows. */
+/** Returns what an app's message shows. */
 function contentOf({ text, blocks, attachments, files }: Partial<ChangedMessage>): string {
   return JSON.stringify([text, blocks, attachments, files?.map(({ id }) => id)]);
 }
@@ -130,7 +130,7 @@ interface MessagePosition {
   readonly subtype?: string;
 }
 
-/** The fields of a `message` event that say whether a message was deleted. */
+/** These fields of a `message` event say whether a message was deleted. */
 export interface DeletionFields {
   readonly channel: string;
   readonly subtype?: string;
@@ -139,21 +139,21 @@ export interface DeletionFields {
   readonly message?: MessagePosition;
 }
 
-/** What {@link reportDeletedMessage} works with. */
 interface DeletionReport {
   readonly identity: Pick<Identity, "teamId" | "userId">;
   readonly api: Pick<SlackApi, "messagesAfter">;
   readonly replaced: Pick<ReplacedMessages, "isOwn">;
   readonly receiver: Pick<Receiver, "messagesDeleted" | "knows">;
-  /** The first message of a thread says nothing more. */
+  /** This is called when the first message of a thread says nothing more. */
   readonly retitle: (message: MessageRef, text: string) => void;
 }
 
 /**
- * Reports a deleted message to the receiver; `false` if the event is no deletion. Slack does not delete the root of
- * a thread with replies but changes it into a tombstone. What the bot itself has replaced is not reported.
+ * Reports a deleted message to the receiver, and returns `false` if the event is no deletion. Slack does not
+ * delete the root of a thread with replies but changes it into a tombstone. What the bot itself has replaced
+ * is not reported.
  * @throws ParleyError `store-unavailable`
- * @see https://docs.slack.dev/reference/events/message/message_deleted
+ * @see https://docs.slack.dev/reference/events/message/message_deleted describes the event.
  */
 export async function reportDeletedMessage(
   event: DeletionFields,
@@ -167,10 +167,11 @@ export async function reportDeletedMessage(
   if (ts === undefined) return true;
   if (replaced.isOwn(ts)) return true;
   const thread = deleted?.thread_ts;
-  // Another process of this bot may have replaced it.
+  // Another process of this bot may have replaced the message.
   if (deleted?.user === userId && thread !== undefined && thread !== ts) {
     const isReplaced = await inLookupTime(isReplacedIn(api.messagesAfter(event.channel, thread, ts), ts));
-    // Not acknowledged: Slack delivers it again. What comes after it in the channel must not wait.
+    // The event is not acknowledged, and Slack delivers it again: what comes after it in the channel must not
+    // wait.
     if (isReplaced === undefined)
       throw new ParleyError("platform-unreachable", "Slack conversations.replies: no response in time");
     if (isReplaced) return true;
@@ -178,26 +179,26 @@ export async function reportDeletedMessage(
   const keys = [toMessageKey(teamId, event.channel, ts)];
   const conversationId = toConversationId(teamId, event.channel, deleted?.thread_ts ?? ts);
   const isRoot = deleted?.thread_ts === undefined || deleted.thread_ts === ts;
-  // Without replies the thread is gone, and its title with it.
+  // A thread without replies is gone, and its title with it.
   const isTitled = isTombstone && isRoot && (await receiver.knows(conversationId));
   await receiver.messagesDeleted(conversationId, keys);
   if (isTitled) retitle({ channel: event.channel, ts }, "");
-  // It may have been answered in the channel itself.
+  // The message may have been answered in the channel itself.
   const inChannel = toChannelConversationId(teamId, event.channel);
   const isAtTopLevel = deleted?.thread_ts === undefined && !isDirectMessages(event.channel);
   if (isAtTopLevel && (await receiver.knows(inChannel))) await receiver.messagesDeleted(inChannel, keys);
   return true;
 }
 
-/** Whether one of the messages was posted in place of that one. */
+/** Returns whether one of the messages was posted in place of that one. */
 async function isReplacedIn(messages: AsyncIterable<SlackMessageInfo>, ts: string): Promise<boolean> {
   for await (const { metadata } of messages) if (metadata?.event_payload?.replaces === ts) return true;
   return false;
 }
 
 /**
- * Reports a deleted channel to the receiver. Conversations stored without `within` (by earlier versions, or because
- * only commands ran in them) are then found by the channel in their ids.
+ * Reports a deleted channel to the receiver. Conversations that are stored without `within` are found by the
+ * channel in their ids.
  * @throws ParleyError `store-unavailable`
  */
 export async function reportDeletedChannel(
@@ -208,12 +209,12 @@ export async function reportDeletedChannel(
 ): Promise<void> {
   await receiver.placeDeleted(toChannelPlace(teamId, channel));
   await deleteConversations(toConversationPrefix(teamId, channel), receiver, history);
-  // Its settings are held under the name that access rules have for it.
+  // The settings of the channel are held under the name that access rules have for it.
   await receiver.placeDeleted(toChannelTerm(channel));
 }
 
 /**
- * Reports as deleted every conversation whose id begins with `prefix`. `before` is called with each first.
+ * Reports every conversation whose id begins with `prefix` as deleted, and calls `before` with each first.
  * @throws ParleyError `store-unavailable`
  */
 export async function deleteConversations(
@@ -236,25 +237,24 @@ export async function deleteConversations(
   }
 }
 
-/** How long the end of a reply waits for the removal of its previews. */
+/** The end of a reply waits so long for the removal of its previews. */
 const withinMs = 5000;
 const maxRemoved = 2000;
 const maxTries = 5;
 
-/** Messages of this bot in whose place others were posted. */
+/** These are messages of this bot in whose place others were posted. */
 export interface ReplacedMessages {
   /**
-   * Removes messages that no saved address contains any more. Resolves when that is done or has waited five seconds; what
-   * is left then is removed later. Never rejects.
+   * Removes messages that no saved address contains any more. It resolves when that is done or has taken five
+   * seconds; what is left then is removed later. It never rejects.
    */
   remove(refs: readonly MessageRef[]): Promise<void>;
-  /** Whether the bot has removed that message itself: no person has deleted an answer. */
+  /** Returns whether the bot has removed that message itself, so that no person has deleted an answer. */
   isOwn(ts: string): boolean;
   /** Removes nothing more. */
   close(): void;
 }
 
-/** @see {@link ReplacedMessages} */
 export function createReplacedMessages(
   calls: Pick<DeliveryCalls, "remove">,
   log: Log,

@@ -1,21 +1,20 @@
-import type { CancelTimer, Clock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import type { DeliveryScheduler, Reservation, Urgency } from "../delivery/delivery-scheduler.ts";
-import type { WorkSign, EditTarget, MessageContent } from "../delivery/message-plan.ts";
+import type { EditTarget, MessageContent } from "../delivery/message-plan.ts";
 import { isTransient } from "../delivery/receive-patiently.ts";
 import { parseMessageRef, type SlackAddress, isDirectMessages } from "./address.ts";
 import { type DeliveryCalls, isLimited, lanes, type CallTiming } from "./delivery-calls.ts";
-import { isNotMember } from "./errors.ts";
+import { type Feature, isNotMember } from "./errors.ts";
 import { areShared } from "./files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
 import { bytesOfSource, toPlainSection } from "./message-blocks.ts";
 import type { ReplacedMessages } from "./message-changes.ts";
-import { type StreamSupport, createNativeStream, streamBeginning } from "./native-stream.ts";
+import { createNativeStream, streamBeginning } from "./native-stream.ts";
 import {
   createPostedMessages,
   createReplyMessages,
@@ -26,72 +25,57 @@ import {
 import type { createSessions, ReplySession } from "./sessions.ts";
 import type { Identity, MessageRef, SlackApi } from "./web-api.ts";
 
-/** `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
+/** The method `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
 const maxMessageBytes = 3900;
 const maxMessages = 8;
 const minEditIntervalMs = 1000;
 
-/** What {@link createMessageTarget} needs. */
 interface MessageTargetOptions {
   readonly api: SlackApi;
   readonly calls: DeliveryCalls;
   readonly scheduler: DeliveryScheduler;
-  readonly streams: StreamSupport;
+  readonly streams: Feature;
   readonly replaced: ReplacedMessages;
-  readonly identity: Pick<Identity, "teamId" | "userId">;
+  readonly identity: Pick<Identity, "userId">;
   readonly address: SlackAddress;
-  /** Which of these messages show other open turns of the conversation. */
+  /** Returns those of these messages that show other open turns of the conversation. */
   readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
-  /** A stream is ended after so long, and its message edited from then on. */
+  /** A stream is ended after so long, and its message is edited from then on. */
   readonly streamLifeMs: number;
   readonly sessions: ReturnType<typeof createSessions>;
-  /** Of the session in the thread, where this reply creates it. */
+  /** The session in the thread gets this title where the reply creates it. */
   readonly title?: string | undefined;
-  /** Called once, when the reply has ended or is abandoned. */
+  /** This is called once, when the reply has ended or is abandoned. */
   readonly onClose: () => void;
-  /** Called after each post; the reply's first message can become a thread's root. */
+  /** This is called after each post, since the reply's first message can become a thread's root. */
   readonly onPost: (ref: MessageRef) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** @see {@link createMessageTarget} */
 interface MessageTarget extends EditTarget {
-  /** The reply's address is saved: messages that it does not contain any more are removed. Never rejects. */
+  /** Removes messages that the reply's saved address does not contain any more. It never rejects. */
   saved(): Promise<void>;
 }
 
 /**
- * Shows a reply in messages of a channel, thread or direct message, in one of three ways, as Slack's limits allow when its
- * first text is there: a native stream; a post that is edited; or a status line until the whole text is one post. Where an
- * edit with the final text would have to wait, the text is posted, and the message with its beginning removed.
+ * Shows a reply in messages of a channel, thread or direct message: as a native stream in direct messages,
+ * and as posts that are edited elsewhere, and where Slack has no streams. Growing text is left out where
+ * Slack's limits have no room for it. Where an edit with the final text would have to wait, the text is
+ * posted, and the message with its beginning removed.
  */
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
-  const { api, calls, scheduler, replaced, identity, address, isResumed, onPost, clock, log } = options;
+  const { api, scheduler, replaced, identity, address, isResumed, onPost, log } = options;
   const { channel, thread } = address;
   const found = createPostedMessages(api, address, {
     botUserId: identity.userId,
     otherTurnsShow: options.otherTurnsShow,
   });
-  const status = createStatus(options);
   const session = openSession(options);
-  const onPosted = (): void => status?.posted();
-  const messages = createReplyMessages({ calls, address, found, isResumed, onPosted, clock, log });
-  const { streams, streamLifeMs } = options;
-  const growing = createGrowingMessages({
-    calls,
-    scheduler,
-    streams,
-    messages,
-    address,
-    teamId: identity.teamId,
-    streamLifeMs,
-    onPosted,
-    clock,
-    log,
-  });
+  const messages = createReplyMessages({ ...options, found });
+  const growing = createGrowingMessages({ ...options, messages });
   let isInvitationRequested = false;
   const begun = new WeakSet<readonly ReplyFile[]>();
 
@@ -116,7 +100,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       : await growing.post(content, signal);
   }
 
-  /** Shows the final text of a message. Resolves to the message that shows it. */
+  /** Shows the final text of a message, and resolves to the message that shows it. */
   async function finish(
     ref: MessageRef,
     content: MessageContent,
@@ -134,7 +118,8 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       return ref;
     } catch (error) {
       if (timing.urgency !== "final" || !isBetterPosted(error)) throw error;
-      // The edit may have waited for long: what nobody's address names would stay beside the answer of the other process.
+      // The edit may have waited for long, and a post that nobody's address names would stay beside the
+      // answer of another process.
       await confirm().catch((cause: unknown) => {
         if (isParleyError(cause, "stopping")) throw cause;
       });
@@ -145,14 +130,14 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     }
   }
 
-  /** Whether a text that could not be edited is posted: people have deleted the message, or that is faster. */
+  /** Returns whether a text that could not be edited is posted: its message is gone, or a post is faster. */
   function isBetterPosted(error: unknown): boolean {
     if (!isLimited(error)) return isParleyError(error, "platform-rejected") && !isTransient(error);
-    // The root of a thread stays: the thread's conversation is named after it.
+    // The root of a thread stays, because the thread's conversation is named after it.
     return thread !== undefined && scheduler.waitMs(lanes.posts(channel), "final") < error.retryAfterMs;
   }
 
-  /** Asks a command's caller to invite the bot, through the `response_url`: it cannot post in the channel. */
+  /** Asks a command's caller to invite the bot, since the bot cannot post in the channel. */
   async function requestInvitation(error: unknown): Promise<void> {
     if (!isNotMember(error)) return;
     if (address.responseUrl === undefined || isInvitationRequested) return;
@@ -167,7 +152,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     lengthOfSource: bytesOfSource,
     maxMessages,
     minEditIntervalMs,
-    ...(status === undefined ? {} : { sign: toSign(status, session) }),
+    ...(session === undefined ? {} : { sign: { show: () => session.begin(), clear: () => undefined } }),
     async post(content, signal, urgency): Promise<Json> {
       try {
         const ref = await post(content, signal, urgency);
@@ -181,7 +166,8 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     },
     async edit(given, content, signal, urgency, confirm): Promise<Json> {
       const ref = await messages.current(parseMessageRef(given));
-      // The last preview and the final content are often equal: an edit would only count against the limit.
+      // The last preview and the final content are often equal, and an edit would only count against the
+      // limit.
       if (messages.at(ref).key === toKey(content)) return toJson(ref);
       if (isEnd(content))
         return toJson(await finish(ref, content, { urgency, withinMs: editWithinMs, signal }, confirm));
@@ -195,7 +181,8 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       await replaced.remove([ref]);
     },
     async upload(files) {
-      // An earlier process may have posted them. What this one has begun, the upload itself goes on with.
+      // An earlier process may have posted the files. An upload that this process has begun goes on by
+      // itself.
       if (isResumed && !begun.has(files) && (await wereShared(files))) return [];
       begun.add(files);
       await api.upload(channel, thread, files);
@@ -211,13 +198,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
   };
 }
 
-/** Where nothing can be shown below a thread, a command has its placeholder. */
-function createStatus({ calls, address, clock, log }: MessageTargetOptions): StatusLine | undefined {
-  const { channel, thread = messageOf(address) } = address;
-  return thread === undefined ? undefined : createStatusLine({ calls, channel, thread, clock, log });
-}
-
-/** Slack's own Stop is shown in threads; what stands in the channel itself has a button. */
+/** Opens the session of the reply's thread. What stands in the channel itself has a placeholder. */
 function openSession({
   sessions,
   address,
@@ -228,167 +209,56 @@ function openSession({
   return thread === undefined ? undefined : sessions.open({ channel, thread, title, isResumed });
 }
 
-function toSign(status: StatusLine, session: ReplySession | undefined): WorkSign {
-  return {
-    showsWords: status.showsWords,
-    show(words) {
-      session?.begin();
-      status.show(words);
-    },
-    clear: () => status.clear(),
-  };
-}
-
-/** `ts` of the message that is answered in the channel itself; a command has none. */
-function messageOf({ key }: SlackAddress): string | undefined {
-  return /:(\d{10}\.\d{6})$/.exec(key)?.[1];
-}
-
 const isEnd = ({ state }: MessageContent): boolean => state === "finished" || state === "failed";
 
 const toJson = ({ channel, ts }: MessageRef): Json => ({ channel, ts });
 
-/** A quick answer needs no status line. */
-const delayMs = 500;
-/** Slack clears it after two minutes. */
-const refreshMs = 100_000;
-
-/** The line "Parley is thinking…" below a thread. */
-interface StatusLine extends WorkSign {
-  /** Slack clears the line when the app posts in the thread. */
-  posted(): void;
-}
-
-/** Shows a status line after half a second, and until it is cleared or something is posted. */
-export function createStatusLine(options: {
-  readonly calls: Pick<DeliveryCalls, "setStatus">;
-  readonly channel: string;
-  readonly thread: string;
-  /** Default: the time of this process. */
-  readonly clock?: Clock | undefined;
-  readonly log: Log;
-}): StatusLine {
-  const { calls, channel, thread, clock = systemClock, log } = options;
-  let wanted = "";
-  let shown = "";
-  let isSending = false;
-  let cancelTimer: CancelTimer | undefined;
-
-  /** Brings what Slack shows in line with what is wanted; one call at a time. */
-  async function send(): Promise<void> {
-    if (isSending) return;
-    isSending = true;
-    while (shown !== wanted) {
-      const status = wanted;
-      try {
-        await calls.setStatus(channel, thread, status, { urgency: "preview", withinMs: 1000 });
-      } catch (error) {
-        // The next refresh tries again.
-        log.debug({ err: error }, "optional Slack call failed");
-        shown = "";
-        break;
-      }
-      shown = status;
-    }
-    isSending = false;
-  }
-
-  function refresh(): void {
-    if (wanted === "") return;
-    shown = "";
-    cancelTimer = clock.after(refreshMs, refresh, { keepsAlive: false });
-    void send();
-  }
-
-  function clear(): void {
-    wanted = "";
-    cancelTimer?.();
-    cancelTimer = undefined;
-    void send();
-  }
-
-  return {
-    showsWords: true,
-    show(status) {
-      wanted = toStatus(status);
-      if (cancelTimer === undefined) cancelTimer = clock.after(delayMs, refresh, { keepsAlive: false });
-      else if (shown !== "") void send();
-    },
-    clear,
-    posted() {
-      if (!isSending) shown = "";
-      clear();
-    },
-  };
-}
-
-/** Slack puts the app's name before it: "Parley is drawing…"; "Parley is waiting. The gateway is busy; …". */
-function toStatus(status = translate("delivery.thinking")): string {
-  // Clauses are a sentence of their own, of which the app is not the subject.
-  if (/[;；。]/.test(status)) return translate("slack.status.sentence", { status });
-  return translate("slack.status", { status: `${status.slice(0, 1).toLowerCase()}${status.slice(1)}` });
-}
-
 /** A preview that has to wait longer is outdated. */
 const previewWithinMs = 1000;
 
-/** Shows texts that are not complete yet. */
+/** This shows texts that are not complete yet. */
 interface GrowingMessages {
   /**
-   * Posts the first text of a message, in the best way there is room for.
-   * @throws ParleyError `platform-unreachable` with `retryAfterMs`: there is no room now
+   * Posts the first text of a message: as a stream where there can be one, else as a post.
+   * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room now
    */
   post(content: MessageContent, signal: AbortSignal): Promise<MessageRef>;
   /** Shows more text. Without room for its final edit the message stays as it is. */
   extend(ref: MessageRef, content: MessageContent, timing: Omit<CallTiming, "withinMs">): Promise<void>;
-  /** As {@link EditTarget.roomInMs}. */
+  /** Returns what {@link EditTarget.roomInMs} says. */
   roomInMs(kind: "first" | "preview"): number;
-  /** Gives back the room that it holds. */
+  /** Gives back the room that the messages hold. */
   close(): void;
 }
 
-/** What {@link createGrowingMessages} needs. */
-interface GrowingMessagesOptions {
-  readonly calls: DeliveryCalls;
-  readonly scheduler: DeliveryScheduler;
-  readonly streams: StreamSupport;
+interface GrowingMessagesOptions extends Pick<
+  MessageTargetOptions,
+  "calls" | "scheduler" | "streams" | "address" | "streamLifeMs" | "clock" | "log"
+> {
   readonly messages: ReturnType<typeof createReplyMessages>;
-  readonly address: SlackAddress;
-  /** The workspace of the person who is answered. */
-  readonly teamId: string;
-  readonly streamLifeMs: number;
-  /** Called after a stream was started. */
-  readonly onPosted: () => void;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 /**
- * As native streams, or as posts that are edited and for whose final edit room is kept. People in a channel see the stream
- * of somebody else's answer only when it has ended, so that edits come first there.
+ * Shows text as native streams, or as posts that are edited and for whose final edit room is kept. In a
+ * channel only the person who is answered would see a stream grow, so that messages there are edited.
  */
 function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages {
-  const { calls, scheduler, streams, messages, address, onPosted, clock, log } = options;
+  const { calls, scheduler, streams, messages, address, clock, log } = options;
   const { channel, thread } = address;
-  const kind = isDirectMessages(channel) ? "direct" : "channel";
-  /** Ends of this reply's part in the room for previews, by lane. */
-  const joined = new Map<string, () => void>();
-  /** The text has turned out not to be for a stream. */
-  let mustEdit = false;
+  /** The reply shares the room for previews in this lane. */
+  let joined: { readonly lane: string; readonly leave: () => void } | undefined;
 
-  /** From now on it shares the room of that lane, and of no other. */
+  /** Makes the reply share the room of that lane, and of no other. */
   function join(lane: string): void {
-    if (joined.has(lane)) return;
-    leave();
-    joined.set(lane, scheduler.join(lane));
+    if (joined?.lane === lane) return;
+    joined?.leave();
+    joined = { lane, leave: scheduler.join(lane) };
   }
 
-  function leave(): void {
-    for (const end of joined.values()) end();
-    joined.clear();
-  }
+  const streamThread = (): string | undefined =>
+    isDirectMessages(channel) && streams.isOn() ? thread : undefined;
 
-  /** Room for one more call, not only later but now: a limited method is not counted on. */
+  /** Reserves room for one more call. A method that is limited now is not counted on. */
   function reserve(lane: string): Reservation | undefined {
     return scheduler.waitMs([lane], "final") > 0 ? undefined : scheduler.reserve(lane);
   }
@@ -413,26 +283,26 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
     }
   }
 
-  /** `undefined`: there is no room for a stream now, or there are none here. */
-  async function startStream(beginning: string, timing: CallTiming): Promise<MessageRef | undefined> {
-    if (thread === undefined || beginning === "") return undefined;
+  /** Starts a stream. The result is `undefined` where there is none, or no room for one. */
+  async function startStream(text: string, timing: CallTiming): Promise<MessageRef | undefined> {
+    const root = streamThread();
+    const beginning = streamBeginning(text);
+    if (root === undefined || beginning === "") return undefined;
     if (scheduler.waitMs([lanes.startStream], "first") > 0) return undefined;
     const reservation = reserve(lanes.stopStream);
     if (reservation === undefined) return undefined;
-    const recipient = { user: address.user, team: options.teamId };
     let ref: MessageRef;
     try {
-      ref = await calls.startStream({ channel, thread, recipient }, escapeMarkdown(beginning), timing);
+      ref = await calls.startStream(channel, root, escapeMarkdown(beginning), timing);
     } catch (error) {
       reservation.release();
-      if (isLimited(error) || streams.note(kind, error)) return undefined;
+      if (isLimited(error) || streams.note(error)) return undefined;
       messages.failed(error);
       throw error;
     }
-    onPosted();
     const index = messages.refs.length;
     const mark = { mark: messages.markOf(index) };
-    const { streamLifeMs: lifeMs } = options;
+    const lifeMs = options.streamLifeMs;
     const stream = createNativeStream({
       calls,
       ref,
@@ -451,15 +321,10 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
   return {
     async post(content, signal) {
       const timing: CallTiming = { urgency: "first", withinMs: previewWithinMs, signal };
-      const beginning = thread !== undefined && streams.isOn(kind) ? streamBeginning(content.text) : "";
-      const ways = [() => startStream(beginning, timing), () => postEditable(content, timing)];
-      for (const post of kind === "direct" ? ways : ways.toReversed()) {
-        const ref = await post();
-        if (ref !== undefined) return ref;
-      }
-      // A command's placeholder: the only sign of work that it has.
+      const ref = (await startStream(content.text, timing)) ?? (await postEditable(content, timing));
+      if (ref !== undefined) return ref;
+      // A command's placeholder is the only sign of work that it has.
       if (content.text === "") return await messages.post(content, { ...timing, withinMs: postWithinMs });
-      mustEdit ||= beginning === "";
       throw new ParleyError("platform-unreachable", "Slack has no room for streaming text", {
         retryAfterMs: 1000,
       });
@@ -484,12 +349,10 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
     roomInMs(urgency) {
       const last = messages.refs.at(-1);
       if (last === undefined) {
-        const canStream = !mustEdit && thread !== undefined && streams.isOn(kind);
+        const canStream = streamThread() !== undefined && canReserve(lanes.stopStream);
         return Math.min(
           canReserve(lanes.update) ? scheduler.waitMs(lanes.posts(channel), "first") : Infinity,
-          canStream && canReserve(lanes.stopStream)
-            ? scheduler.waitMs([lanes.startStream], "first")
-            : Infinity,
+          canStream ? scheduler.waitMs([lanes.startStream], "first") : Infinity,
         );
       }
       const its = messages.at(last);
@@ -504,7 +367,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
         stream?.close();
         reservation?.release();
       }
-      leave();
+      joined?.leave();
     },
   };
 }

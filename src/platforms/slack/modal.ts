@@ -1,4 +1,4 @@
-import type { App, Context } from "@slack/bolt";
+import type { App, Context, types } from "@slack/bolt";
 import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../core/command-input.ts";
 import { type Command, type Option, freeTextOption } from "../../core/command.ts";
 import type { RawOption } from "../../core/events.ts";
@@ -7,39 +7,36 @@ import { translate } from "../../words/translate.ts";
 import type { SlackFileInfo } from "./address.ts";
 import { toCallerText } from "./notices.ts";
 import { toAttachment } from "./files.ts";
-import { noModel, toModelSelect } from "./form-modal.ts";
-import { escapeText, cutText } from "./escape-markdown.ts";
+import { inputAction, noModel, toModelSelect, toPlain } from "./form-modal.ts";
+import { escapeText } from "./escape-markdown.ts";
 import { toPlainSection } from "./message-blocks.ts";
 import type { SlackApi } from "./web-api.ts";
 import { createRecent } from "../../support/recent.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** Kept in a modal's `private_metadata` until it is submitted; at most 3,000 characters of JSON. */
+/** A modal's `private_metadata` keeps this, as at most 3,000 characters of JSON. */
 export interface ModalMemory {
   readonly channel: string;
   readonly responseUrl?: string | undefined;
-  /** The message that a shortcut was used on. */
+  /** A shortcut was used on this message. */
   readonly subject?: { readonly ts: string; readonly thread?: string | undefined } | undefined;
 }
 
 const callbackPrefix = "parley_command:";
-/** @see https://docs.slack.dev/reference/block-kit/block-elements/plain-text-input-element */
+/**
+ * Slack limits the text of an input.
+ * @see https://docs.slack.dev/reference/block-kit/block-elements/plain-text-input-element names the limit.
+ */
 const maxInputChars = 3000;
-const actionId = "value";
 
-const toPlain = (text: string, maxChars: number) => ({ type: "plain_text", text: cutText(text, maxChars) });
-
-/** What a modal shows at first. */
 interface ModalContent {
-  /** Prefills inputs, by option. */
+  /** These values prefill inputs, by option. */
   readonly initial?: Readonly<Record<string, RawOption>>;
-  /** Models are known, and can be searched. Default: their names are typed. */
+  /** Models are known, and can be searched. By default their names are typed. */
   readonly searchesModels?: boolean;
 }
 
-/** The modal of a command: one input for each option, or for a message command those it asks for. */
-export function toModal(command: Command, memory: ModalMemory, content: ModalContent = {}): Fields {
+/** Returns the modal of a command, with an input for each option, or for those that a shortcut asks for. */
+export function toModal(command: Command, memory: ModalMemory, content: ModalContent = {}): types.ModalView {
   const asks = memory.subject === undefined ? undefined : command.messageCommand?.asks;
   const options = Object.entries(command.options).filter(([name]) => asks?.includes(name) !== false);
   return {
@@ -53,12 +50,12 @@ export function toModal(command: Command, memory: ModalMemory, content: ModalCon
   };
 }
 
-/** The name of the command a modal belongs to; `undefined` if it is not one of {@link toModal}. */
+/** Returns the name of the command that a modal of {@link toModal} belongs to, else `undefined`. */
 export function commandOfModal(callbackId: string): string | undefined {
   return callbackId.startsWith(callbackPrefix) ? callbackId.slice(callbackPrefix.length) : undefined;
 }
 
-/** Matches the `callback_id` of every modal of {@link toModal}. */
+/** This matches the `callback_id` of every modal of {@link toModal}. */
 export const modalCallbacks = new RegExp(`^${callbackPrefix}`);
 
 /** Parses a modal's `private_metadata`. */
@@ -66,14 +63,14 @@ export function parseMemory(metadata: string): ModalMemory {
   return JSON.parse(metadata) as ModalMemory;
 }
 
-function toInput(command: Command, name: string, option: Option, content: ModalContent): Fields {
+function toInput(command: Command, name: string, option: Option, content: ModalContent): types.InputBlock {
   return {
     type: "input",
     block_id: name,
     label: toPlain(optionTitle(name), 2000),
     hint: toPlain(optionDescription(command, name), 2000),
     optional: option.required !== true,
-    element: { action_id: actionId, ...toElement(command, name, option, content) },
+    element: toElement(command, name, option, content),
   };
 }
 
@@ -82,7 +79,7 @@ function toElement(
   name: string,
   option: Option,
   { initial = {}, searchesModels = false }: ModalContent,
-): Fields {
+): types.InputBlockElement {
   const raw = initial[name];
   const given = typeof raw === "object" ? raw.linkUrl : raw?.toString();
   switch (option.kind) {
@@ -94,6 +91,7 @@ function toElement(
       }
       return {
         type: "plain_text_input",
+        action_id: inputAction,
         multiline: name === freeTextOption(command),
         max_length: Math.min(option.maxChars ?? maxInputChars, maxInputChars),
         ...(given === undefined || given === "" ? {} : { initial_value: given.slice(0, maxInputChars) }),
@@ -102,6 +100,7 @@ function toElement(
     case "integer":
       return {
         type: "number_input",
+        action_id: inputAction,
         is_decimal_allowed: false,
         min_value: String(option.min),
         max_value: String(option.max),
@@ -110,8 +109,8 @@ function toElement(
     case "boolean":
       return toSelect(["yes", "no"], given, (value) => translate(`form.${value}`));
     case "attachment":
-      // No list of file types: Slack checks names only. The bytes are sniffed later.
-      return { type: "file_input", max_files: 1 };
+      // There is no list of file types, because Slack checks names only. The bytes are sniffed later.
+      return { type: "file_input", action_id: inputAction, max_files: 1 };
   }
 }
 
@@ -119,15 +118,20 @@ function toSelect<V extends string>(
   choices: readonly V[],
   initial: string | undefined,
   labelOf: (value: V) => string,
-): Fields {
+): types.StaticSelect {
   const options = choices.map((choice) => ({ text: toPlain(labelOf(choice), 75), value: choice }));
   const chosen = options.find(({ value }) => value === initial);
-  return { type: "static_select", options, ...(chosen === undefined ? {} : { initial_option: chosen }) };
+  return {
+    type: "static_select",
+    action_id: inputAction,
+    options,
+    ...(chosen === undefined ? {} : { initial_option: chosen }),
+  };
 }
 
-/** The raw options of a submission in a workspace, by option name; empty inputs are left out. */
+/** Returns the raw options of a submission in a workspace, by option name. Empty inputs are left out. */
 export function parseModal(
-  values: Readonly<Record<string, Fields>>,
+  values: Readonly<Record<string, object>>,
   teamId: string,
 ): Record<string, RawOption> {
   const options: Record<string, RawOption> = {};
@@ -150,24 +154,23 @@ function titleOf(name: string): string {
   return title.charAt(0).toUpperCase() + title.slice(1);
 }
 
-/** The global shortcut in the manifest: from everywhere in Slack, without a message. At most 24 characters. */
+/** People use this global shortcut from everywhere in Slack. Its name has at most 24 characters. */
 export const askShortcut = { callbackId: "parley_ask", name: "Ask Parley", command: "ask" } as const;
 
-/** What {@link registerAskShortcut} needs of a workspace. */
 export interface AskShortcutHandlers {
   readonly teamId: string;
   readonly api: Pick<SlackApi, "openModal" | "openDirectMessages" | "post">;
-  /** Whether models are known, so that a form can search them. */
+  /** Returns whether models are known, so that a form can search them. */
   readonly searchesModels: () => boolean;
   readonly log: Log;
 }
 
-/** Channels of people who have used it. */
+/** The direct messages of so many people who have used the shortcut are remembered. */
 const maxKnown = 2000;
 
 /**
- * Registers the global shortcut: the form of `/ask`, answered in the person's direct messages with the bot, as if the
- * command was used there.
+ * Registers the global shortcut: the form of `/ask`, answered in the person's direct messages with the bot,
+ * as if the command was used there.
  */
 export function registerAskShortcut(
   app: App,
@@ -185,7 +188,7 @@ export function registerAskShortcut(
     return channel;
   }
 
-  /** The shortcut has no place of its own to answer in. */
+  /** Tells the person in direct messages, since the shortcut has no place of its own to answer in. */
   async function tell(user: string, error: unknown, { api, log }: AskShortcutHandlers): Promise<void> {
     const text = toCallerText(error);
     try {
@@ -203,7 +206,7 @@ export function registerAskShortcut(
     try {
       const channel = await directMessagesOf(user, handlers);
       const modal = toModal(command, { channel }, { searchesModels: searchesModels() });
-      const blocks = [toPlainSection(translate("slack.shortcut.where")), ...(modal["blocks"] as object[])];
+      const blocks = [toPlainSection(translate("slack.shortcut.where")), ...modal.blocks];
       await api.openModal(shortcut.trigger_id, { ...modal, blocks });
     } catch (error) {
       log.warn({ err: error }, "form of the global shortcut not opened");

@@ -1,5 +1,4 @@
 import type { Clock } from "../../core/clock.ts";
-import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { readFenceLine, type Fence } from "../../support/markdown-fences.ts";
 import type { Reservation } from "../delivery/delivery-scheduler.ts";
@@ -8,50 +7,52 @@ import type { CallTiming, DeliveryCalls } from "./delivery-calls.ts";
 import { isContentError, slackErrorCode } from "./errors.ts";
 import { escapeMarkdown } from "./escape-markdown.ts";
 import { toSlackContent } from "./message-blocks.ts";
-import type { MessageMark, MessageRef } from "./web-api.ts";
+import type { MessageMark, MessageRef, StreamEnd } from "./web-api.ts";
 
 /** Slack ends a stream about five minutes after its start. */
 export const defaultStreamLifeMs = 4 * 60_000;
 
-/** A message that Slack shows as growing. It is ended by exactly one of `finish` and `stop`, or left to Slack. */
+/** Slack shows this message as growing. Exactly one of `finish` and `stop` ends it, or Slack does. */
 interface NativeStream {
   readonly ref: MessageRef;
-  /** False: it takes no more text, and its message is edited from now on. */
+  /** Returns false where the stream takes no more text, and its message is edited from now on. */
   isOpen(): boolean;
-  /** Whether the text continues what was sent, without a link. */
+  /** Returns whether the text continues what was sent, without a link. */
   takes(markdown: string): boolean;
   /** Appends what later text does not change. A stream that Slack has ended is closed without an error. */
   append(markdown: string, timing: CallTiming): Promise<void>;
-  /** Ends it with the rest of the text, notices and buttons. False: the message has to be edited. */
+  /** Ends the stream with the rest of the content. The result is false where the message must be edited. */
   finish(content: MessageContent, timing: CallTiming): Promise<boolean>;
-  /** Ends it as it is. A stream that cannot be ended is left to Slack. */
+  /** Ends the stream as it is. A stream that cannot be ended is left to Slack. */
   stop(timing: CallTiming): Promise<void>;
-  /** Gives back what it holds, and sends nothing more. */
+  /** Gives back what the stream holds, and sends nothing more. */
   close(): void;
 }
 
-/** What {@link createNativeStream} needs. */
+/** The message is edited after such an end. */
+const asItIs: Omit<StreamEnd, "mark"> = { goesOn: true, markdown: "", blocks: [] };
+
 interface NativeStreamOptions {
   readonly calls: Pick<DeliveryCalls, "appendStream" | "stopStream">;
   readonly ref: MessageRef;
-  /** The Markdown that it was started with. */
+  /** The stream was started with this Markdown. */
   readonly started: string;
   readonly mark: MessageMark;
-  /** Room for its end. */
+  /** This is room for the end of the stream. */
   readonly reservation: Reservation;
-  /** It is ended after so long. */
+  /** The stream is ended after so long. */
   readonly lifeMs: number;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The beginning of a text that a stream can be started with. Empty: there is none yet. */
+/** Returns the beginning of a text that a stream can be started with. It is empty where there is none yet. */
 export function streamBeginning(markdown: string): string {
   const prefix = hasLink(markdown) ? "" : committablePrefix(markdown);
   return prefix.trim() === "" ? "" : prefix;
 }
 
-/** A stream that was just started. */
+/** Returns a stream that was just started. */
 export function createNativeStream(options: NativeStreamOptions): NativeStream {
   const { calls, ref, mark, reservation, lifeMs, clock, log } = options;
   let sent = options.started;
@@ -61,7 +62,7 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     keepsAlive: false,
   });
 
-  /** The timer must not end it during another call. */
+  /** Runs calls one after the other, because the timer must not end the stream during another call. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = last.then(work);
     last = Promise.allSettled([result]);
@@ -74,13 +75,13 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     reservation.release();
   }
 
-  /** What follows the text sent so far, escaped. */
+  /** Returns what follows the text sent so far, escaped. */
   function restOf(markdown: string): string {
     return escapeMarkdown(markdown).slice(escapeMarkdown(sent).length);
   }
 
-  async function end(markdown: string, blocks: readonly object[], timing: CallTiming): Promise<void> {
-    await calls.stopStream(ref, { markdown, blocks: [...blocks] as never, mark }, { ...timing, reservation });
+  async function end(content: Omit<StreamEnd, "mark">, timing: CallTiming): Promise<void> {
+    await calls.stopStream(ref, { ...content, mark }, { ...timing, reservation });
     close();
   }
 
@@ -88,7 +89,7 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     return inTurn(async () => {
       if (!isOpen) return;
       try {
-        await end("", [], timing);
+        await end(asItIs, timing);
       } catch (error) {
         log.info({ err: error }, "Slack stream not ended");
         close();
@@ -114,7 +115,7 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
         } catch (error) {
           if (!isEnded(error) && !isContentError(error)) throw error;
           log.info({ err: error }, "Slack stream ended early: going on by edits");
-          // Refused content leaves it open; the edit that follows ends it.
+          // Refused content leaves the stream open, and the edit that follows ends it.
           close();
         }
       }),
@@ -125,8 +126,9 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
         const isRest = takes(content.text) && content.sources === undefined;
         const { blocks } = toSlackContent(content);
         try {
-          if (isRest) await end(restOf(content.text), blocks.filter(isNoMarkdown), timing);
-          else await end("", [], timing);
+          const others = blocks.filter(({ type }) => type !== "markdown");
+          const rest = { goesOn: false, markdown: restOf(content.text), blocks: others };
+          await end(isRest ? rest : asItIs, timing);
           return isRest;
         } catch (error) {
           if (!isEnded(error) && !isContentError(error)) throw error;
@@ -139,55 +141,16 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
   };
 }
 
-const isNoMarkdown = (block: Readonly<Record<string, unknown>>): boolean => block["type"] !== "markdown";
-
-/** Slack, or the reader by Slack's own Stop button, has ended the stream. */
+/** Returns whether Slack has ended the stream, or the reader has by Slack's own Stop button. */
 function isEnded(error: unknown): boolean {
   const code = slackErrorCode(error) ?? "";
   return ["message_not_in_streaming_state", "stopped_by_user", "message_not_found"].includes(code);
 }
 
-const noStreams = new Set([
-  "channel_type_not_supported",
-  "feature_not_enabled",
-  "invalid_arguments",
-  "method_deprecated",
-  "missing_recipient_team_id",
-  "missing_recipient_user_id",
-  "missing_scope",
-  "not_allowed_token_type",
-  "team_not_found",
-  "unknown_method",
-  "user_not_found",
-]);
-
-/** Where Slack has refused streams: it is not asked again for an hour. */
-export interface StreamSupport {
-  isOn(kind: "direct" | "channel"): boolean;
-  /** Notes why a stream was not started. True: Slack has no streams there, and another way must be taken. */
-  note(kind: "direct" | "channel", error: unknown): boolean;
-}
-
-const offMs = 60 * 60_000;
-
-/** @see {@link StreamSupport} */
-export function createStreamSupport(log: Log, clock: Clock): StreamSupport {
-  const offUntil = { direct: Number.NEGATIVE_INFINITY, channel: Number.NEGATIVE_INFINITY };
-  return {
-    isOn: (kind) => clock.monotonic() >= offUntil[kind],
-    note(kind, error) {
-      if (!(error instanceof ParleyError) || !noStreams.has(slackErrorCode(error) ?? "")) return false;
-      offUntil[kind] = clock.monotonic() + offMs;
-      log.info({ kind, err: error }, "Slack has no streams here: replies are edited");
-      return true;
-    },
-  };
-}
-
 /**
- * The part of a growing Markdown text that later text does not change: a stream can only be appended to. Held back are,
- * at the end: a code block, a table, and the text from an unclosed emphasis, code span or bracket on. Linear in the
- * length of the text.
+ * Returns the part of a growing Markdown text that later text does not change, since a stream can only be
+ * appended to. At the end a code block, a table, and the text from an unclosed emphasis, code span or bracket
+ * on are held back. The time is linear in the length of the text.
  */
 export function committablePrefix(markdown: string): string {
   const blockStart = heldBlockStart(markdown);
@@ -197,12 +160,12 @@ export function committablePrefix(markdown: string): string {
   return heldAt === undefined ? markdown : markdown.slice(0, paragraphStart + heldAt);
 }
 
-/** Whether a text has something that Slack would make a link of; its streams unfurl links. */
+/** Returns whether a text has something that Slack would make a link of, because its streams unfurl links. */
 export function hasLink(markdown: string): boolean {
   return /:\/\/|\]\(|\]:|www\.|mailto:|[a-z\d-]\.[a-z]{2,}[/?]/i.test(markdown);
 }
 
-/** Where a code block or table begins that is the end of the text. `undefined`: the text ends otherwise. */
+/** Returns where a code block or table begins that the text ends with, else `undefined`. */
 function heldBlockStart(markdown: string): number | undefined {
   let at = 0;
   let fence: Fence | undefined;
@@ -225,10 +188,10 @@ function lastParagraphStart(markdown: string): number {
   return start === -1 ? 0 : start + 2;
 }
 
-/** Backticks, emphasis and brackets; list markers and lone stars are no emphasis, nor are underscores inside words. */
+/** This matches backticks, emphasis and brackets, but no list markers, lone stars or inner underscores. */
 const delimiter = /`+|\*+|~~|(?<![\p{L}\p{N}])_+|_+(?![\p{L}\p{N}])|[[\]]/gu;
 
-/** Where the first delimiter stands that is not closed. */
+/** Returns where the first delimiter stands that is not closed. */
 function unclosedStart(paragraph: string): number | undefined {
   const open: { readonly mark: string; readonly at: number }[] = [];
   for (const { 0: mark, index: at } of paragraph.matchAll(delimiter)) {
@@ -240,7 +203,7 @@ function unclosedStart(paragraph: string): number | undefined {
     }
     if (mark === "]") {
       const bracket = open.findLastIndex((one) => one.mark === "[");
-      // What follows makes it a link, or not.
+      // The character after it decides whether it is a link.
       const isDecided = at + 1 < paragraph.length;
       if (bracket !== -1 && isDecided) open.splice(bracket);
       continue;

@@ -19,7 +19,7 @@ export type ToldInMarkdown = Extract<PressResult, { readonly kind: "told" }>;
 
 /** Tells the caller of a command, or the person who pressed a button, why it did not run. */
 export interface CallerNotices {
-  /** Sends an ephemeral text, in a thread where one is given. Without a `response_url` it does nothing. Never throws. */
+  /** Sends an ephemeral text, in a thread where one is given, if there is a URL. It never throws. */
   send(responseUrl: string | undefined, text: string, thread?: string): Promise<void>;
   /** The same for Markdown. */
   sendMarkdown(responseUrl: string | undefined, told: ToldInMarkdown, thread?: string): Promise<void>;
@@ -27,9 +27,9 @@ export interface CallerNotices {
   logFailure(error: unknown, source: string): void;
 }
 
-/** Notices through a `response_url`. */
+/** Returns notices through a `response_url`. */
 export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): CallerNotices {
-  /** Never throws. */
+  /** Sends something, and never throws. */
   async function tryTo(send: () => Promise<void>): Promise<void> {
     try {
       await send();
@@ -59,7 +59,7 @@ export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): C
   };
 }
 
-/** The text of an error for the caller of a command, unescaped. */
+/** Returns the text of an error for the caller of a command, unescaped. */
 export function toCallerText(error: unknown): string {
   const slackError = isParleyError(error) ? error.detail["slackError"] : undefined;
   if (slackError === "expired_trigger_id") return translate("slack.too-long");
@@ -67,8 +67,8 @@ export function toCallerText(error: unknown): string {
 }
 
 /**
- * Handles commands, buttons, shortcuts and forms in the language of the person who uses them. Messages are not among
- * them: most are for nobody, and Slack must not be asked about each of their authors.
+ * Makes commands, buttons, shortcuts and forms speak the language of the person who uses them. Messages are
+ * not among them: most are for nobody, and Slack must not be asked about each of their authors.
  */
 export function speakToCallers(
   app: App,
@@ -81,16 +81,16 @@ export function speakToCallers(
   });
 }
 
-/** Where Slack's payloads say who uses something. */
+/** Slack's payloads say here who uses something. */
 interface Payload {
-  /** Of a slash command. */
+  /** A slash command has this field. */
   readonly user_id?: string;
-  /** Of a button, shortcut or form. */
+  /** A button, shortcut or form has this field. */
   readonly user?: { readonly id?: string };
   readonly event?: { readonly type?: string; readonly user?: string };
 }
 
-/** Events that people cause by what they do with the bot alone. */
+/** People cause these events by what they do with the bot alone. */
 const personal: ReadonlySet<string | undefined> = new Set(["app_home_opened", "agent_session_stopped"]);
 
 function callerOf({ user_id: caller, user, event }: Payload): string | undefined {
@@ -98,26 +98,24 @@ function callerOf({ user_id: caller, user, event }: Payload): string | undefined
   return caller ?? user?.id;
 }
 
-/** How often a person is told in one place that the rules refuse them. */
+/** A person is told once in this time and place that the rules refuse them. */
 const accessMs = 10 * 60_000;
 
-/** A message, or a press of Stop, that is refused. */
+/** This is a message, or a press of Stop, that is refused. */
 interface Refused {
   readonly channel: string;
   readonly user: string;
-  /** Of a message; absent for Stop. */
+  /** A message has a `ts`, and Stop has none. */
   readonly ts?: string;
-  /** A thread that has replies. */
+  /** This is a thread that has replies. */
   readonly thread: string | undefined;
 }
 
-/** Tells people that they are refused. */
 export interface RefusalNotices {
-  /** Shows it to the person alone, in a direct message as an answer; not again for a while. Never throws. */
+  /** Shows the refusal to the person alone, and not again for a while. It never throws. */
   tell(refused: Refused, error: ParleyError): Promise<void>;
 }
 
-/** @see {@link RefusalNotices} */
 export function createRefusalNotices(
   api: Pick<SlackApi, "post" | "postEphemeral">,
   log: Log,
@@ -127,13 +125,13 @@ export function createRefusalNotices(
 
   return {
     async tell({ channel, thread, ts, user }, error) {
-      // Of other errors each message is told: others of the same person are answered.
+      // Each message with another error is told, because other messages of the same person are answered.
       if (isRefusal(error) && !schedule.isDue(error, `${channel} ${user}`, accessMs)) return;
       const isUnknown = isParleyError(error, "store-unavailable");
       const notice = isUnknown ? acceptingNotice() : toNotice(error);
       const content = { text: escapeText(notice), blocks: [toPlainSection(notice)] };
       try {
-        // A refusal stays readable in direct messages; what passes, like an outage, need not.
+        // A refusal stays readable in direct messages. What passes, like an outage, need not.
         if (isRefusal(error) && isDirectMessages(channel))
           await api.post(channel, thread ?? ts, content, { mark: `refusal/${ts ?? thread}` });
         else await api.postEphemeral(channel, thread, user, content);

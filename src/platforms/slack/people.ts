@@ -17,25 +17,22 @@ import {
 import { inLookupTime } from "./errors.ts";
 import type { SlackUserInfo } from "./web-api.ts";
 
-/** What {@link createPeople} needs. */
 interface PeopleOptions {
   readonly lookUp: (userId: string) => Promise<SlackUserInfo>;
   readonly log: Log;
-  /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
-  /** How long an event may wait for a lookup, in milliseconds: it must be acknowledged within 3 s. Default 800. */
+  /** An event may wait so many milliseconds for a lookup. The default is 800. */
   readonly maxWaitMs?: number;
-  /** How many people are remembered. Default 5,000. */
+  /** So many people are remembered. The default is 5,000. */
   readonly maxPeople?: number | undefined;
 }
 
-/** Display names of people. */
 export interface Names {
-  /** The person's display name, or their id if Slack does not return it in time. Never throws. */
+  /** Resolves to the person's display name, or in time to their id. It never throws. */
   nameOf(userId: string): Promise<string>;
 }
 
-/** What Slack says of people. */
+/** This is what Slack says of people. */
 export interface People extends Names {
   /**
    * `undefined`: Slack does not return it in time. Never throws.
@@ -48,7 +45,7 @@ const defaultMaxPeople = 5000;
 /** Somebody who is no admin any more counts as one for so long. */
 const ttlMs = 15 * 60_000;
 
-/** Lookups in flight; past them people keep their id. A message can mention thousands who do not exist. */
+/** So many lookups may be in flight, since a message can mention thousands who do not exist. */
 const maxLookUps = 100;
 
 /** Looks people up and caches them for 15 minutes. */
@@ -103,33 +100,33 @@ export async function languageOf(
   return toLanguage((await people.find(userId, maxMs))?.locale);
 }
 
-/** Who did something, as Slack's payload has it. */
+/** This is who did something, as Slack's payload names them. */
 interface SlackActor {
   readonly user: string;
-  /** Empty: outside of channels and conversations. */
+  /** The channel is empty outside of channels and conversations. */
   readonly channel: string;
-  /** The workspace of the user, where the payload has it. */
+  /** This is the workspace of the user, where the payload names it. */
   readonly team: string | undefined;
 }
 
-/** Who asks and from where, in the terms of the access rules. */
+/** This says who asks and from where, in the terms of the access rules. */
 export interface Origins {
   /**
-   * Somebody of another workspace, in a shared channel, is a stranger; guests are members. Where Slack does not describe
-   * the user in time, the payload decides, and without a workspace there it is a stranger. Never throws.
+   * Resolves to the origin of a person. Somebody of another workspace, in a shared channel, is a stranger;
+   * guests are members. Where Slack does not describe the user in time, the payload decides, and a person
+   * without a workspace there is a stranger. It never throws.
    */
   originOf(actor: SlackActor): Promise<Origin>;
-  /** The same with the name, for buttons. Never throws. */
+  /** Resolves to the same with the name, for buttons. It never throws. */
   actorOf(actor: SlackActor): Promise<Actor>;
 }
 
-/** What may differ from one deployment to another. */
 export interface OriginOptions {
-  /** In channels, strangers count as members, though not as members of the workspace. Default false. */
+  /** In channels, strangers count as members, though not of the workspace. The default is false. */
   readonly admitsStrangers?: boolean | undefined;
 }
 
-/** For the workspace with this id. @see {@link Origins} */
+/** Returns the origins for the workspace with this id. */
 export function createOrigins(
   people: People,
   teamId: string,
@@ -165,7 +162,7 @@ export function createOrigins(
   };
 }
 
-/** Also somebody of another workspace of the same organisation who is in this one. */
+/** Returns whether a person is in the workspace, maybe as a member of another one of the organisation. */
 function isInTeam({ teamId: home, teams, isStranger }: SlackUserInfo, teamId: string): boolean {
   return !isStranger && (home === undefined || home === teamId || teams.includes(teamId));
 }

@@ -24,46 +24,44 @@ import { createReplyMemory, type TeamSurroundings } from "./team.ts";
 import { deliveryOf, openSingleTeam, type Teams } from "./teams.ts";
 import { translate } from "../../words/translate.ts";
 
-/** Settings of {@link createSlackPlatform}. */
 interface SlackPlatformOptions {
-  /** `xoxb-…`, of one workspace. */
+  /** This is the bot token, `xoxb-…`, of one workspace. */
   readonly botToken?: string;
-  /** `xapp-…`, for Socket Mode. */
+  /** This is the app-level token, `xapp-…`, for Socket Mode. */
   readonly appToken?: string;
-  /** For HTTP mode, which is on without an app token. */
+  /** HTTP mode needs the signing secret, and is on without an app token. */
   readonly signingSecret?: string;
-  /** HTTP mode: any workspace may install the app. */
+  /** Any workspace may install the app, in HTTP mode. */
   readonly installations?: Omit<Parameters<typeof openInstalledTeams>[0], "own">;
-  /** Where it is kept which channels were welcomed. Default: nobody is welcomed. */
+  /** The store keeps here which channels were welcomed. By default nobody is welcomed. */
   readonly kept?: TeamSurroundings["kept"];
-  /** @see OriginOptions.admitsStrangers */
+  /** This is {@link OriginOptions.admitsStrangers}. */
   readonly admitsStrangers?: boolean;
-  /** Default `https://slack.com/api/`. */
+  /** The default is `https://slack.com/api/`. */
   readonly apiUrl?: string;
-  /** Put before each command's name. Default none. */
+  /** The prefix stands before each command's name. By default there is none. */
   readonly commandPrefix?: string;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
-  /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
   readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
-  /** How long a native stream may live; Slack ends it after five minutes. Default four. */
+  /** A native stream may live so long. The default is four minutes; Slack ends it after five. */
   readonly streamLifeMs?: number;
 }
 
-/** Slack with its part of the HTTP server. */
+/** This is Slack with its part of the HTTP server. */
 interface SlackPlatform extends Platform {
-  /** Over Socket Mode it handles nothing. */
+  /** The handler handles nothing over Socket Mode. */
   readonly handler: HttpHandler;
 }
 
-/** Slack, over Socket Mode or over HTTP. */
+/** Returns Slack, over Socket Mode or over HTTP. */
 export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatform {
   const { botToken, appToken, signingSecret, commandPrefix = "", clock = systemClock, log } = options;
   const apiUrl = options.apiUrl ?? "https://slack.com/api/";
   let connection: Connection | undefined;
   let isClosed = false;
-  /** Of HTTP mode; also before and after the connection is open. */
+  /** HTTP mode has this connection, also before and after it is open. */
   let http: HttpConnection | undefined;
   let teams: Teams | undefined;
   let installHandler: HttpHandler | undefined;

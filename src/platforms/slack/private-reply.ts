@@ -10,27 +10,27 @@ import { escapedBytes } from "./escape-markdown.ts";
 import { bytesOfSource, sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi } from "./web-api.ts";
 
-/** Markdown blocks of a message hold 12,000 characters together. */
+/** The markdown blocks of a message hold 12,000 characters together. */
 const maxPostBytes = 11_000;
-/** A `response_url` accepts five posts; one is reserved for "Working on it". */
+/** A `response_url` accepts five posts, of which one is reserved for "Working on it". */
 const maxPosts = 4;
 const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
-/** What {@link createPrivateReply} needs. */
 interface PrivateReplyOptions {
   readonly api: SlackApi;
   readonly address: SlackAddress;
-  /** `response_url` of a pressed button; the first post replaces the button's message. */
+  /** This is the `response_url` of a pressed button. The first post replaces the button's message. */
   readonly replaceUrl: string | undefined;
   readonly hooks: ReplyHooks;
   readonly log: Log;
 }
 
 /**
- * A reply through a `response_url`: only the caller of a command sees it, or all do where the bot is not in the channel. Slack cannot edit ephemeral messages, so the text is shown when it
- * is complete, and each piece is posted at most once: where it is not known whether one was shown, a note says so.
- * Without a `response_url`, beyond its posts or its 30 minutes, and for all files, the person's direct
- * messages are used.
+ * Shows a reply through a `response_url`: only the caller of a command sees it, or all do where the bot is
+ * not in the channel. Slack cannot edit ephemeral messages, so that the text is shown when it is complete,
+ * and each piece is posted at most once: where it is not known whether one was shown, a note says so. The
+ * person's direct messages are used without a `response_url`, beyond its posts or its 30 minutes, and for all
+ * files.
  */
 export function createPrivateReply(options: PrivateReplyOptions): Reply {
   const { api, address, hooks, log } = options;
@@ -38,7 +38,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
   let { replaceUrl } = options;
   let text = "";
   let filesSent = false;
-  /** Saved before and after each piece of the text. A pressed button, and Retry, begin a new reply. */
+  /** The mark is saved before and after each piece. A pressed button, and Retry, begin a new reply. */
   let posting: PostingMark = { tried: 0, shown: 0, isFailed: false };
   if (hooks.isResumed === true && replaceUrl === undefined && address.posting?.isFailed === false)
     posting = address.posting;
@@ -185,7 +185,7 @@ function mayBeShown(error: unknown): boolean {
   return isParleyError(error, "platform-unreachable") && !isLimited(error) && !wasNeverSent(error);
 }
 
-/** Whether there was no connection to send it on. */
+/** Returns whether there was no connection to send the post on. */
 function wasNeverSent(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code } = error as NodeJS.ErrnoException;
@@ -193,8 +193,9 @@ function wasNeverSent(error: unknown): boolean {
 }
 
 /**
- * A reply that goes on as another one where the first cannot show anything. `isUseless` says so of the error of a call,
- * which is then made on the other reply. Only for a reply that has shown nothing yet.
+ * Returns a reply that goes on as another one where the first cannot show anything. The function `isUseless`
+ * says so of the error of a call, which is then made on the other reply. The first reply must have shown
+ * nothing yet.
  */
 export function createFallbackReply(
   first: Reply,
@@ -229,7 +230,7 @@ export function createFallbackReply(
   }
 
   return {
-    // The other one is shown when it takes over.
+    // The other reply is shown when it takes over.
     show: () => attempt(async (reply) => await (reply === first ? reply.show() : undefined)),
     status: (text, options) => current.status(text, options),
     write(content) {
@@ -246,7 +247,7 @@ export function createFallbackReply(
   };
 }
 
-/** A reply that is opened when its workspace is loaded. What is written before is shown then. */
+/** Returns a reply that is opened when its workspace is loaded. What is written before is shown then. */
 export function createLateReply(open: () => Promise<Reply>): Reply {
   let reply: Reply | undefined;
   let opening: Promise<Reply> | undefined;
@@ -254,7 +255,7 @@ export function createLateReply(open: () => Promise<Reply>): Reply {
   let status: string | undefined;
   let isAbandoned = false;
 
-  /** Opened once. A failure is that of the call that needs it; the next call tries again. */
+  /** Opens the reply once. A failure is that of the call that needs it, and the next call tries again. */
   function opened(): Promise<Reply> {
     opening ??= open().then(
       (found) => {

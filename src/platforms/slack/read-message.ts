@@ -8,16 +8,15 @@ import { sourcesBlock } from "./message-blocks.ts";
 import type { Names } from "./people.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 
-/** What a message says, and its files. */
+/** This is what a message says, with its files. */
 export interface ReadMessage {
   readonly text: string;
   readonly attachments: readonly Attachment[];
 }
 
-/** Reads messages: the words, what is forwarded, previewed or posted in blocks, and the files. */
+/** The reader reads messages: the words, what is forwarded, previewed or posted in blocks, and the files. */
 export type MessageReader = (message: SlackMessageInfo) => Promise<ReadMessage>;
 
-/** @see {@link MessageReader} */
 export function createMessageReader(options: {
   readonly api: Pick<SlackApi, "fileInfo">;
   readonly identity: Pick<Identity, "teamId" | "userId">;
@@ -34,7 +33,7 @@ export function createMessageReader(options: {
     try {
       return (await inLookupTime(api.fileInfo(file.id))) ?? file;
     } catch (error) {
-      // The download looks it up again and shows a failure to the person.
+      // The download looks the file up again and shows a failure to the person.
       log.warn({ file: file.id, err: error }, "file lookup failed");
       return file;
     }
@@ -56,10 +55,10 @@ export function createMessageReader(options: {
 /** A label may hold `>` as it was typed, between spaces; elsewhere it is an entity. */
 const control = /<((?:https?:|mailto:)[^<>|\s]*\|[^<>\n]*(?: > [^<>\n]*)+|[^<>]+)>/g;
 
-/** Mentions of one message whose names are looked up; each may be a request. */
+/** The names of so many mentions in one message are looked up, since each may be a request. */
 const maxNames = 20;
 
-/** How {@link toPlainText} shows mentions. */
+/** These options say how {@link toPlainText} shows mentions. */
 interface PlainTextOptions {
   /** Mentions of this user are removed. */
   readonly botUserId: string;
@@ -67,9 +66,10 @@ interface PlainTextOptions {
 }
 
 /**
- * Slack's markup as a person reads it: the bot's mention is removed, `<@U1>` becomes `@Ana`, `<#C1|ideas>` becomes
- * `#ideas`, links become their address, and finally entities are decoded. Past the first 20 people mentions show ids.
- * @see https://docs.slack.dev/messaging/formatting-message-text#retrieving-messages
+ * Returns Slack's markup as a person reads it: the bot's mention is removed, `<@U1>` becomes `@Ana`,
+ * `<#C1|ideas>` becomes `#ideas`, links become their address, and finally entities are decoded. Past the
+ * first 20 people mentions show ids.
+ * @see https://docs.slack.dev/messaging/formatting-message-text#retrieving-messages describes the markup.
  */
 export async function toPlainText(text: string, options: PlainTextOptions): Promise<string> {
   const ids = new Set<string>();
@@ -89,7 +89,7 @@ export async function toPlainText(text: string, options: PlainTextOptions): Prom
     .trim();
 }
 
-/** Whether the text mentions that user. */
+/** Returns whether the text mentions that user. */
 export function mentions(text: string, userId: string): boolean {
   return text.includes(`<@${userId}>`) || text.includes(`<@${userId}|`);
 }
@@ -108,29 +108,30 @@ function toWords(inside: string, name: string | undefined): string {
   if (target.startsWith("!subteam^")) return label ?? "@group";
   if (target.startsWith("!")) return `@${target.slice(1)}`;
   const address = target.replace(/^mailto:|^tel:/, "");
-  // Slack links addresses by itself; then the label is the address and is dropped.
+  // Slack links addresses by itself. Then the label is the address, and is dropped.
   if (label === undefined || label === address || address.replace(/^https?:\/\//, "") === label)
     return address;
   return `${label} (${address})`;
 }
 
-/** What is read of the blocks and attachments of one message, in characters of markup. */
+/** So many characters of markup are read of the blocks and attachments of one message. */
 const maxRichChars = 6000;
 /** Elements inside of elements are read so deep. Slack's own nesting is less. */
 const maxDepth = 8;
 
-/** A message's words with everything else that it says, in Slack's markup, and the files of forwarded messages. */
+/** This is all that a message says, in Slack's markup, with the files of forwarded messages. */
 interface RichContent {
   readonly markup: string;
   readonly files: readonly SlackFileInfo[];
 }
 
-/** A JSON object of Slack's. All fields depend on its type, and Slack adds types. */
+/** This is a JSON object of Slack's. All fields depend on its type, and Slack adds types. */
 type Node = Readonly<Record<string, unknown>>;
 
 /**
- * Reads a message's text, forwarded messages, previews of links, and the blocks and attachments of apps. What is not the
- * author's own words is a marked quote. More than 6,000 characters beside the text are cut, and end with "(cut)".
+ * Reads a message's text, forwarded messages, previews of links, and the blocks and attachments of apps. What
+ * is not the author's own words is a marked quote. More than 6,000 characters beside the text are cut, and
+ * end with "(cut)".
  */
 export function readRichContent(message: SlackMessageInfo): RichContent {
   const isApp = message.bot_id !== undefined || message.subtype === "bot_message";
@@ -212,7 +213,7 @@ function toAttachmentText(attachment: Node): string {
   return lines.length === 0 ? field(attachment, "fallback") : lines.join("\n");
 }
 
-/** The text of Block Kit blocks, one line for each piece. */
+/** Returns the text of Block Kit blocks, with one line for each piece. */
 function textOfBlocks(blocks: unknown): string {
   return toNodes(blocks)
     .map((block) => toBlockText(block).trim())
@@ -234,7 +235,7 @@ function toBlockText(block: Node): string {
     case "video":
       return pictureText(block);
     default:
-      // Sections, headers, Markdown, and what Slack adds.
+      // Sections, headers, Markdown, and what Slack adds have these fields.
       return [
         toTextField(block["text"]),
         ...toNodes(block["fields"]).map(toTextField),
@@ -245,7 +246,7 @@ function toBlockText(block: Node): string {
   }
 }
 
-/** A text object, or the text itself. Plain text is no markup: it is escaped. */
+/** Returns the text of a text object, or the text itself. Plain text is no markup, and is escaped. */
 function toTextField(value: unknown): string {
   if (typeof value === "string") return value;
   if (!isNode(value)) return "";
@@ -285,7 +286,7 @@ function toTableText(rows: unknown): string {
     .join("\n");
 }
 
-/** The text of rich text elements as markup, with mentions as `toPlainText` reads them. */
+/** Returns the text of rich text elements as markup, with mentions as `toPlainText` reads them. */
 function inlineText(elements: unknown, separator: string, depth: number): string {
   if (depth > maxDepth) return "";
   return toNodes(elements)
@@ -322,7 +323,7 @@ function inlineText(elements: unknown, separator: string, depth: number): string
     .join(separator);
 }
 
-/** Slack writes a nested list as one of its own, with an indent, and what follows it as a list that begins later. */
+/** Returns the text of a list. Slack writes nested lists as lists of their own, with an indent. */
 function listText(list: Node, depth: number): string {
   const [indent, offset] = [toCount(list["indent"]), toCount(list["offset"])];
   return toNodes(list["elements"])

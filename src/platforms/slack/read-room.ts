@@ -19,14 +19,14 @@ import type { Names } from "./people.ts";
 import type { MessageReader } from "./read-message.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
 
-/** As Slack recommends. Apps that are sold outside of its Marketplace get 15 at most. */
+/** Slack recommends this page size. Apps that are sold outside of its Marketplace get 15 messages at most. */
 const pageSize = 200;
-/** Pages of one reading: up to 2,000 messages. */
+/** One reading has so many pages, which is up to 2,000 messages. */
 const maxPages = 10;
 /** A longer Retry-After is not waited for. */
 const maxWaitMs = 5000;
 
-/** Messages with content; all others are Slack's own notes. */
+/** Messages of these subtypes have content; all others are Slack's own notes. */
 const contentSubtypes = new Set([undefined, "file_share", "thread_broadcast", "bot_message", "me_message"]);
 
 interface RoomReaderOptions {
@@ -37,7 +37,7 @@ interface RoomReaderOptions {
   readonly clock: Clock;
 }
 
-/** Messages of one reading, oldest first. */
+/** These are the messages of one reading, oldest first. */
 interface Collected {
   readonly messages: readonly SlackMessageInfo[];
   readonly hasOlder: boolean;
@@ -45,8 +45,9 @@ interface Collected {
 }
 
 /**
- * Returns {@link Platform.readRoom} for Slack's threads and channels. Slack reads a thread from its beginning: of a long
- * one that cannot be read to its end in time, the first messages are returned, with a failure.
+ * Returns {@link Platform.readRoom} for Slack's threads and channels. Slack reads a thread from its
+ * beginning: of a long one that cannot be read to its end in time, the first messages are returned, with a
+ * failure.
  */
 export function createRoomReader(options: RoomReaderOptions): Platform["readRoom"] {
   const { api, identity, names } = options;
@@ -75,7 +76,7 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
     return query.includesOwn === true || message.user !== identity.userId || message.ts === at.thread;
   }
 
-  /** Of a thread the pages come oldest first, of a channel newest first. */
+  /** Collects messages. The pages of a thread come oldest first, those of a channel newest first. */
   async function collect(at: SlackAddress, query: RoomQuery): Promise<Collected> {
     const isThread = threadOf(at) !== undefined;
     const oldest = tsOf(query.after) ?? (query.since === undefined ? undefined : `${query.since / 1000}`);
@@ -141,7 +142,7 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
   };
 }
 
-/** The thread of an address. A mention at the top level of a channel is the root of its own, and is in the channel. */
+/** Returns the thread of an address. A mention at the top level of a channel is in the channel. */
 function threadOf({ thread, key }: SlackAddress): string | undefined {
   return thread === undefined || key.endsWith(`:${thread}`) ? undefined : thread;
 }
@@ -150,7 +151,7 @@ function tsOf(key: string | undefined): string | undefined {
   return key === undefined ? undefined : parseMessageKey(key)?.ts;
 }
 
-/** A rate limit passes; Slack's refusals do not. */
+/** Returns the failure of a reading. A rate limit passes; Slack's refusals do not. */
 function toFailure(error: unknown): ParleyError {
   const failure = toParleyError(error, "conversations.replies");
   if (failure.retryAfterMs === undefined) return failure;

@@ -4,37 +4,41 @@ import type { Log } from "../../core/telemetry.ts";
 import type { Reservation } from "../delivery/delivery-scheduler.ts";
 import type { MessageContent } from "../delivery/message-plan.ts";
 import { isTransient } from "../delivery/receive-patiently.ts";
-import { isCommandKey, type SlackAddress, type SlackMessageInfo, parseMessageRef } from "./address.ts";
+import {
+  isCommandKey,
+  isDirectMessages,
+  type SlackAddress,
+  type SlackMessageInfo,
+  parseMessageRef,
+} from "./address.ts";
 import { isLimited, type CallTiming, type DeliveryCalls } from "./delivery-calls.ts";
 import { slackErrorCode } from "./errors.ts";
 import { sendInForm, toSlackContent, type ContentForm } from "./message-blocks.ts";
 import type { createNativeStream } from "./native-stream.ts";
 import type { MessageRef, SlackApi } from "./web-api.ts";
 
-/** How long an edit that people wait for may wait for room. */
+/** An edit that people wait for may wait so long for room. */
 export const editWithinMs = 2000;
-/** How long a post with a whole text may. */
+/** A post with a whole text may wait so long for room. */
 export const postWithinMs = 100_000;
 
-/** A message of a reply. */
 interface ReplyMessage {
-  /** Its place in the reply, from 0. */
+  /** The index is the message's place in the reply, from 0. */
   readonly index: number;
-  /** What it shows, as {@link toKey} says; `undefined` where that is not known. */
+  /** The key is what {@link toKey} makes of the shown content. It is `undefined` where that is not known. */
   key?: string | undefined;
-  /** The form that Slack accepted last. */
+  /** Slack accepted this form last. */
   form?: ContentForm;
-  /** It began as a stream. */
+  /** The message began as this stream. */
   stream?: ReturnType<typeof createNativeStream>;
-  /** Room for its final edit. */
+  /** This is room for the final edit of the message. */
   reservation?: Reservation | undefined;
-  /** By {@link Clock.monotonic}. */
+  /** This is a time of {@link Clock.monotonic}. */
   lastPreviewAt: number;
 }
 
-/** The messages of one reply: posts and edits them whole, and finds those whose address was not saved. */
+/** These are the messages of one reply, also those whose address was not saved. */
 interface ReplyMessages {
-  /** In order. */
   readonly refs: MessageRef[];
   at(ref: MessageRef): ReplyMessage;
   add(ref: MessageRef, message: ReplyMessage): void;
@@ -43,40 +47,36 @@ interface ReplyMessages {
   /** Posts the next message, or one in place of `replaces`. */
   post(content: MessageContent, timing: CallTiming, replaces?: MessageRef): Promise<MessageRef>;
   update(ref: MessageRef, content: MessageContent, timing: CallTiming): Promise<void>;
-  /** What an earlier call, maybe of an earlier process, has posted as the next message. */
+  /** Finds what an earlier call, maybe of an earlier process, has posted as the next message. */
   findNext(): Promise<MessageRef | undefined>;
-  /** The message that counts: it or one that a call before, maybe of an earlier process, has posted in its place. */
+  /** Returns the message that counts: this one, or one that was posted in its place. */
   current(ref: MessageRef): Promise<MessageRef>;
-  /** Notes a failed post: without a response it may have been made. */
+  /** Notes a failed post, which may have been made where there was no response. */
   failed(error: unknown): void;
-  /** `posted` stands in its place from now on. */
+  /** Notes that `posted` stands in its place from now on. */
   replace(ref: MessageRef, posted: MessageRef): void;
   /** Takes the messages that were replaced since the last call. */
   takeReplaced(): readonly MessageRef[];
 }
 
-/** What {@link createReplyMessages} needs. */
 interface ReplyMessagesOptions {
   readonly calls: DeliveryCalls;
   readonly address: SlackAddress;
   readonly found: PostedMessages;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
-  /** Called after each post. */
-  readonly onPosted: () => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** @see {@link ReplyMessages} */
 export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessages {
-  const { calls, address, found, isResumed, onPosted, clock, log } = options;
+  const { calls, address, found, isResumed, clock, log } = options;
   const { channel, thread } = address;
   const refs = (address.refs ?? []).map(parseMessageRef);
   const messages = new Map<string, ReplyMessage>(
     refs.map(({ ts }, index) => [ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY }]),
   );
-  /** Messages that may have been replaced without the address being saved. */
+  /** These messages may have been replaced without the address being saved. */
   const unchecked = new Set(isResumed ? refs.map(({ ts }) => ts) : []);
   let replaced: MessageRef[] = [];
   let mayBePosted = isResumed;
@@ -87,7 +87,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     return known;
   }
 
-  /** The history may be closed to the bot: then nothing is found. */
+  /** Finds messages. The history may be closed to the bot, and then nothing is found. */
   async function find(index: number): Promise<readonly MessageRef[]> {
     try {
       return await found.find(index, refs);
@@ -125,7 +125,6 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
       try {
         return await sendInForm(content, async (wanted, form) => {
           const ref = await calls.post({ channel, thread }, wanted, { ...timing, mark });
-          onPosted();
           messages.set(ref.ts, { index, key: toKey(content), form, lastPreviewAt: clock.monotonic() });
           return ref;
         });
@@ -146,8 +145,8 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
             await calls.update(ref, wanted, { ...timing, mark });
           } catch (error) {
             if (slackErrorCode(error) !== "streaming_state_conflict") throw error;
-            // An earlier process has started it.
-            const end = { markdown: "", blocks: [], mark };
+            // An earlier process has started the stream.
+            const end = { goesOn: true, markdown: "", blocks: [], mark };
             await calls.stopStream(ref, end, { ...timing, withinMs: editWithinMs });
             await calls.update(ref, wanted, { ...timing, mark });
           }
@@ -173,7 +172,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
       const [newest, ...others] = await find(index);
       unchecked.delete(ref.ts);
       if (newest === undefined || Number(newest.ts) <= Number(ref.ts)) return ref;
-      // Of runs that could not save the address either.
+      // Runs that could not save the address have posted these too.
       replaced.push(...others.filter(({ ts }) => ts !== ref.ts));
       messages.set(newest.ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY });
       replace(ref, newest);
@@ -189,38 +188,38 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
   };
 }
 
-/** Equal for contents that look the same. */
+/** Returns a key that is equal for contents that look the same. */
 export function toKey(content: MessageContent): string {
   return JSON.stringify(toSlackContent(content));
 }
 
-/** A message's time comes from Slack. */
+/** The time of a message comes from Slack. */
 const marginMs = 60_000;
-/** A command's time comes from the clock of a machine, which may be wrong. */
+/** The time of a command comes from the clock of a machine, which may be wrong. */
 const wrongClockMs = 60 * 60_000;
 
-/** Finds what was posted for a reply without a response, by this process or an earlier one. */
+/** This finds what was posted for a reply without a response, by this process or an earlier one. */
 interface PostedMessages {
-  /** The mark of the reply's message number `index`, from 0. */
+  /** Returns the mark of the reply's message number `index`, from 0. */
   markOf(index: number): string;
   /**
-   * The messages with that mark, newest first: the first one counts, and it was posted in place of the others. `known`
-   * are messages of the reply whose address is saved.
+   * Finds the messages with that mark, newest first. The first one counts, and was posted in place of the
+   * others. The messages `known` are those of the reply whose address is saved.
    */
   find(index: number, known: readonly MessageRef[]): Promise<readonly MessageRef[]>;
 }
 
-/** What {@link createPostedMessages} needs to know besides. */
 interface PostedMessagesOptions {
   readonly botUserId: string;
-  /** Which of these messages show other turns. */
+  /** Returns those of these messages that show other turns. */
   readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
 }
 
 /**
- * Slack has no idempotency key for posts, but keeps metadata (markdown blocks lose their block ids). A stream gets its
- * mark only when it ends: until then it is known by its saved address, and between its start and that by being the one
- * message of the bot in the thread without a mark that no other open turn shows.
+ * Finds posts by their metadata, because Slack has no idempotency key for posts, and markdown blocks lose
+ * their block ids. A stream gets its mark only when it ends. Until then it is known by its saved address, and
+ * between its start and that by being the one message of the bot in the thread without a mark that no other
+ * open turn shows.
  */
 export function createPostedMessages(
   api: Pick<SlackApi, "messagesAfter">,
@@ -230,7 +229,7 @@ export function createPostedMessages(
   const markOf = (index: number): string => `${key}/${index}`;
 
   function isLostStream({ user, metadata, files = [], ts }: SlackMessageInfo): boolean {
-    const isOwn = user === botUserId && thread !== undefined && ts !== thread;
+    const isOwn = user === botUserId && isDirectMessages(channel) && thread !== undefined && ts !== thread;
     return isOwn && metadata === undefined && files.length === 0 && Number(ts) * 1000 > since;
   }
 
@@ -245,7 +244,7 @@ export function createPostedMessages(
     markOf,
     async find(index, known) {
       const sinceMs = since - (isCommandKey(key) ? wrongClockMs : marginMs);
-      // What was posted in the place of a known one is newer.
+      // What was posted in the place of a known message is newer than it.
       const after = known[index]?.ts ?? (sinceMs / 1000).toFixed(6);
       const recent: SlackMessageInfo[] = [];
       for await (const message of api.messagesAfter(channel, thread, after)) recent.push(message);

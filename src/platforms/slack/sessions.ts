@@ -3,38 +3,35 @@ import type { Log } from "../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../delivery/delivery-scheduler.ts";
 import { retryPlatformCall } from "../delivery/receive-patiently.ts";
 import { lanes, type DeliveryCalls } from "./delivery-calls.ts";
-import { slackErrorCode } from "./errors.ts";
+import { createFeature } from "./errors.ts";
 
-/** A quick answer needs no session. */
+/** A quick answer needs no session, unless it begins a thread: a stream would leave the session untitled. */
 const delayMs = 500;
 const endWithinMs = 61_000;
-/** How long Slack is not asked again after it said that the app has no sessions. */
-const offMs = 60 * 60_000;
 
-/** The part of one reply in the session of its thread. */
+/** This is the part of one reply in the session of its thread. */
 export interface ReplySession {
-  /** The reply is coming: after half a second Slack shows the session as at work, with its own Stop. Idempotent. */
+  /** Shows the session as at work, with Slack's Stop. A second call does nothing. */
   begin(): void;
-  /** It has ended. `isAbandoned`: another process goes on with it, and sets the status then. */
+  /** Ends the work of the reply. An abandoned reply goes on in another process, which sets the status. */
   end(isAbandoned: boolean): void;
 }
 
-/** What {@link Sessions.open} needs. */
 interface ReplySessionOptions {
   readonly channel: string;
   readonly thread: string;
-  /** Of the session, where this reply creates it. */
+  /** The session gets this title where the reply creates it. */
   readonly title: string | undefined;
   /** An earlier process may have shown the session as at work. */
   readonly isResumed: boolean;
 }
 
-/** The agent's sessions in the threads of one workspace. Slack changes their status only when it is told to. */
+/** The threads of one workspace have these sessions. */
 interface Sessions {
-  open(options: ReplySessionOptions): ReplySession;
+  /** Opens a reply's part in a session, and returns `undefined` where Slack has no sessions for this app. */
+  open(options: ReplySessionOptions): ReplySession | undefined;
 }
 
-/** What {@link createSessions} needs. */
 interface SessionsOptions {
   readonly calls: Pick<DeliveryCalls, "setSessionStatus">;
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
@@ -47,35 +44,24 @@ interface Thread {
   readonly channel: string;
   readonly ts: string;
   title: string | undefined;
-  /** Replies that are at work. */
+  /** So many replies are at work. */
   replies: number;
   shown: "processing" | "active" | undefined;
   mayBeProcessing: boolean;
   isLeft: boolean;
   isSending: boolean;
-  /** Room for the end: a session that stays at work looks like an answer that never comes. */
+  /** This is room for the end, because a session that stays at work looks like an answer that never comes. */
   reservation: Reservation | undefined;
 }
 
-/** Slack has no sessions for this app. */
-const noSessions = new Set([
-  "access_denied",
-  "feature_not_enabled",
-  "method_deprecated",
-  "missing_scope",
-  "not_agent_app",
-  "not_allowed_token_type",
-  "unknown_method",
-]);
-
 /**
- * Sets each thread's session to `processing` while a reply is at work there, and to `active` after it. Where the limit has
- * no room for both calls, the session stays as it is.
- * @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus
+ * Sets each thread's session to `processing` while a reply is at work there, and to `active` after it. Where
+ * the limit has no room for both calls, the session stays as it is.
+ * @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus describes the call.
  */
 export function createSessions({ calls, scheduler, clock, log }: SessionsOptions): Sessions {
   const threads = new Map<string, Thread>();
-  let offUntil = Number.NEGATIVE_INFINITY;
+  const feature = createFeature("sessions", log, clock);
 
   function threadAt(channel: string, ts: string): Thread {
     const key = `${channel} ${ts}`;
@@ -97,9 +83,9 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
     return thread;
   }
 
-  /** `undefined`: as it is. */
+  /** Returns the status to set, and `undefined` where it stays as it is. */
   function wantedOf(thread: Thread): "processing" | "active" | undefined {
-    if (thread.isLeft || clock.monotonic() < offUntil) return undefined;
+    if (thread.isLeft || !feature.isOn()) return undefined;
     const wanted = thread.replies > 0 ? "processing" : "active";
     if (wanted === "active" && !thread.mayBeProcessing) return undefined;
     return wanted === thread.shown ? undefined : wanted;
@@ -125,7 +111,7 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
     );
   }
 
-  /** Brings what Slack shows in line with what is wanted; one call at a time. */
+  /** Brings what Slack shows in line with what is wanted, with one call at a time. */
   async function send(thread: Thread): Promise<void> {
     if (thread.isSending) return;
     thread.isSending = true;
@@ -135,7 +121,8 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
         thread.shown = status;
         if (status === "active") thread.mayBeProcessing = false;
       } catch (error) {
-        note(error, status);
+        if (!feature.note(error))
+          log[status === "active" ? "warn" : "debug"]({ err: error, status }, "Slack session status not set");
         if (status === "processing") thread.shown = status;
         else break;
       }
@@ -146,15 +133,9 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
     threads.delete(thread.key);
   }
 
-  function note(error: unknown, status: string): void {
-    const isOff = noSessions.has(slackErrorCode(error) ?? "");
-    if (isOff) offUntil = clock.monotonic() + offMs;
-    const level = isOff ? "info" : status === "active" ? "warn" : "debug";
-    log[level]({ err: error, status }, "Slack session status not set");
-  }
-
   return {
     open({ channel, thread: ts, title, isResumed }) {
+      if (!feature.isOn()) return undefined;
       let state: "new" | "waiting" | "begun" | "ended" = "new";
       let cancelTimer: CancelTimer | undefined;
 
@@ -172,7 +153,8 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
         begin() {
           if (state !== "new") return;
           state = "waiting";
-          cancelTimer = clock.after(delayMs, start, { keepsAlive: false });
+          if (title !== undefined) start();
+          else cancelTimer = clock.after(delayMs, start, { keepsAlive: false });
         },
         end(isAbandoned) {
           cancelTimer?.();

@@ -43,7 +43,7 @@ const settings = {
   },
 } as const satisfies Settings;
 
-/** Slack for the registry. */
+/** This is Slack for the registry. */
 export const slack = definePlatform({
   id: "slack",
   title: "Slack",
@@ -135,7 +135,7 @@ export const slack = definePlatform({
 
 type Values = SettingValues<typeof settings>;
 
-/** One sentence for each thing that is wrong between the settings. */
+/** Returns one sentence for each thing that is wrong between the settings. */
 function findProblems(values: Partial<Values>): string[] {
   const { SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_SIGNING_SECRET, SLACK_CLIENT_ID, SLACK_CLIENT_SECRET } =
     values;
@@ -162,18 +162,21 @@ function findProblems(values: Partial<Values>): string[] {
   return problems;
 }
 
-/** Whether people of any workspace may install the app. */
+/** Returns whether people of any workspace may install the app. */
 function isForAnyWorkspace(values: Partial<Values>): boolean {
   const { SLACK_CLIENT_ID, SLACK_CLIENT_SECRET } = values;
   return isHttpMode(values) && SLACK_CLIENT_ID !== undefined && SLACK_CLIENT_SECRET !== undefined;
 }
 
-/** Whether Slack sends requests, rather than using a socket that Parley opens. */
+/** Returns whether Slack sends requests, rather than using a socket that Parley opens. */
 function isHttpMode({ SLACK_APP_TOKEN, SLACK_SIGNING_SECRET }: Partial<Values>): boolean {
   return SLACK_APP_TOKEN === undefined && SLACK_SIGNING_SECRET !== undefined;
 }
 
-/** @throws ParleyError `config` where HTTP mode has no address */
+/**
+ * Returns the options of the manifest.
+ * @throws ParleyError `config` where HTTP mode has no address
+ */
 function manifestOptions(values: Values): Parameters<typeof createManifest>[1] {
   const { SLACK_COMMAND_PREFIX: commandPrefix, SLACK_APP_TOKEN, SLACK_PUBLIC_URL: publicUrl } = values;
   // The address is known before there is an app, and so before there is its signing secret.

@@ -10,9 +10,8 @@ import { toFailedHealth, type Connection, type ConnectionOptions } from "./conne
 import type { DurableApp } from "./durable-app.ts";
 import { toParleyError } from "./errors.ts";
 
-/** @see {@link createSocketConnection} */
 interface SocketConnectionOptions extends ConnectionOptions {
-  /** `xapp-…` */
+  /** This is the app-level token, `xapp-…`. */
   readonly appToken: string;
 }
 
@@ -26,17 +25,17 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
   let state: PlatformHealth = { state: "connecting" };
   const closing = new AbortController();
   const sockets = new Set<Socket>();
-  /** Those that Slack will close. */
+  /** Slack will close these sockets. */
   const ending = new WeakSet<Socket>();
-  /** The newest open socket. */
+  /** This is the newest open socket. */
   let current: Socket | undefined;
   let replacing: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
   let app: DurableApp | undefined;
 
   /**
-   * Opens a socket beside the current one, which Slack is going to close, or after it: without a connection Slack tells
-   * people at once that commands and buttons do not work. Never rejects.
+   * Opens a socket beside the current one, which Slack is going to close, or after it. Without a connection
+   * Slack tells people at once that commands and buttons do not work. It never rejects.
    */
   async function replace(): Promise<void> {
     const delayMs = (error: unknown, attempt: number): number => {
@@ -45,12 +44,12 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
       return backoffMs(attempt, reconnectDelay);
     };
     try {
-      // Not inside the handler of the client's event.
+      // A socket must not be opened inside of the handler of the client's event.
       await clock.sleep(0, closing.signal);
       const old = current;
       await retry(() => openSocket(), { delayMs, signal: closing.signal, clock });
       log.info({}, "reconnected to Slack");
-      // Slack ends it. Whoever closes it first may lose what the other one is just sending.
+      // Slack ends the old socket. Whoever closes it first may lose what the other side is just sending.
       if (old !== undefined) clock.after(maxEndingMs, () => void old.close(), { keepsAlive: false });
     } catch (error) {
       log.debug({ err: error }, "Slack reconnection aborted");
@@ -61,7 +60,7 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
     if (closing.signal.aborted) return;
     replacing ??= replace().finally(() => {
       replacing = undefined;
-      // Meanwhile the new one may be lost already.
+      // The new socket may be lost already.
       if (current === undefined || ending.has(current)) startReplacing();
     });
   }
@@ -129,7 +128,8 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
 
   async function close(): Promise<void> {
     closing.abort(new ParleyError("stopping", "the connection to Slack is closing"));
-    // Only what Slack delivers once needs its acknowledgement. Events that are in flight are known when they come again.
+    // Only what Slack delivers once needs its acknowledgement. Events that are in flight are known when they
+    // come again.
     app?.refuseEvents();
     await app?.whenCallsHandled();
     await Promise.all([...sockets].map((socket) => socket.close()));
@@ -137,7 +137,7 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
     if (state.state === "ready") state = { state: "connecting", detail: "stopping" };
   }
 
-  /** Bolt's own makes its one client itself. */
+  /** This receiver stands in for Bolt's own, which makes its one client itself. */
   const receiver: Receiver = {
     init() {},
     async start() {
@@ -159,39 +159,40 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
     },
     health: () => state,
     close() {
-      // Once: the client does not resolve a second disconnection.
+      // The client does not resolve a second disconnection, so that it is closed once.
       closed ??= close();
       return closed;
     },
   };
 }
 
-/** One connection of Socket Mode. */
+/** This is one connection of Socket Mode. */
 interface Socket {
-  /** Resolves when Slack has greeted it. @throws ParleyError `platform-unauthorized`, `platform-unreachable` */
+  /**
+   * Resolves when Slack has greeted the socket.
+   * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
+   */
   open(): Promise<void>;
-  /** Resolves when it is closed. */
   close(): Promise<void>;
 }
 
-/** What happens to an open socket. */
 interface SocketEvents {
-  /** Slack will close it in some seconds. Until then it delivers, and takes acknowledgements. */
+  /** Slack will close the socket in some seconds. Until then it delivers, and takes acknowledgements. */
   ending(): void;
-  /** Its pings are not answered; it is being closed. */
+  /** The socket's pings are not answered, and it is being closed. */
   silent(): void;
-  /** It was closed, whoever closed it. */
+  /** The socket was closed, whoever closed it. */
   ended(): void;
 }
 
 /**
- * Options for the client of a socket: its own checks of pings never end one. That of its own pings compares wall-clock
- * times, that of Slack's pings fires when a paused process wakes, before it has read anything.
- * They are timers: 2^31 - 1 milliseconds is the longest.
+ * These options keep the client's own checks of pings from ending a socket. The check of its own pings
+ * compares wall-clock times, and the check of Slack's pings fires when a paused process wakes, before it has
+ * read anything. Both are timers, whose longest time is 2^31 - 1 milliseconds.
  */
 const withoutPingChecks = { clientPingTimeout: 2 ** 31 - 1, serverPingTimeout: 2 ** 31 - 1 };
 
-/** What Slack's client emits for everything that Slack delivers. */
+/** Slack's client emits this for everything that Slack delivers. */
 interface Envelope {
   readonly body: ReceiverEvent["body"];
   readonly ack: ReceiverEvent["ack"];
@@ -200,8 +201,8 @@ interface Envelope {
 }
 
 /**
- * Slack's client, which emits `ending` when Slack announces the end of the connection. By itself it would close the socket
- * then, with acknowledgements in flight.
+ * This client emits `ending` when Slack announces the end of the connection. Slack's own client would close
+ * the socket then, with acknowledgements in flight.
  */
 class ReplaceableClient extends SocketModeClient {
   protected override async onWebSocketMessage(data: string | ArrayBuffer, isBinary: boolean): Promise<void> {
@@ -214,7 +215,7 @@ const helloTimeoutMs = 20_000;
 /** Slack leaves TCP open for seconds after the close handshake, and the client waits for its end. */
 const closeHandshakeMs = 100;
 
-/** A socket that is used once: a new one replaces it. */
+/** Returns a socket that is used once, since a new one replaces it. */
 function createSocket(client: ReplaceableClient, events: SocketEvents, clock: Clock): Socket {
   let isOpen = false;
   let closed: Promise<void> | undefined;
@@ -273,23 +274,26 @@ function createSocket(client: ReplaceableClient, events: SocketEvents, clock: Cl
   };
 }
 
-/** A message of Slack's in which it announces the end of the connection. */
+/** Returns whether this is a message in which Slack announces the end of the connection. */
 function isDisconnect(data: unknown): boolean {
   if (typeof data !== "string" || data.length > 2000 || !data.includes("disconnect")) return false;
   try {
     return (JSON.parse(data) as { readonly type?: unknown }).type === "disconnect";
   } catch {
-    // Not one of Slack's messages: its client reports it.
+    // Slack's client reports what is not one of Slack's messages.
     return false;
   }
 }
 
-/** What undici publishes of each WebSocket that opens. @see https://undici.nodejs.org/#/docs/api/DiagnosticsChannel */
+/**
+ * The package undici publishes each WebSocket that opens here.
+ * @see https://undici.nodejs.org/#/docs/api/DiagnosticsChannel lists the channels.
+ */
 const openChannel = "undici:websocket:open";
 
 /**
- * Finds the WebSocket that a client opens next: its pings cannot be told from others without it.
- * @returns ends the search; the result is that WebSocket
+ * Finds the WebSocket that a client opens next, without which its pings cannot be told from others.
+ * @returns a function that ends the search and returns that WebSocket
  */
 function watchForWebSocket(client: SocketModeClient): () => WebSocket | undefined {
   let url: string | undefined;
@@ -311,17 +315,18 @@ function watchForWebSocket(client: SocketModeClient): () => WebSocket | undefine
   };
 }
 
-/** Time between two pings, in milliseconds. */
+/** This is the time between two pings, in milliseconds. */
 const intervalMs = 1667;
-/** Unanswered pings after which nothing is expected any more: 5 to 7 seconds. */
+/** After so many unanswered pings, which is 5 to 7 seconds, nothing is expected any more. */
 const maxUnanswered = 3;
-/** The same of each pong. */
+/** The package publishes each pong here. */
 const pongChannel = "undici:websocket:pong";
 
 /**
- * Pings a WebSocket, and calls `onSilent` once when its pings are not answered. Unanswered pings are counted, and no clock
- * is read: neither a step of the wall clock nor a pause of this process ends a socket, as the check of Slack's client would.
- * @returns ends the watch
+ * Pings a WebSocket, and calls `onSilent` once when its pings are not answered. Unanswered pings are counted,
+ * and no clock is read: neither a step of the wall clock nor a pause of this process ends a socket, as the
+ * check of Slack's client would.
+ * @returns a function that ends the watch
  */
 function watchPings(webSocket: WebSocket, onSilent: () => void, clock: Clock): () => void {
   let unanswered = 0;

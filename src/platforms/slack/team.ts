@@ -31,14 +31,14 @@ import type { Bolt } from "./bolt.ts";
 import { createCallIntake } from "./call-intake.ts";
 import { createCommandCalls } from "./commands.ts";
 import { createDeliveryCalls, createScheduledApi, lanes, limitOfLane } from "./delivery-calls.ts";
-import { isNotMember, withoutLookupTime } from "./errors.ts";
+import { createFeature, isNotMember, withoutLookupTime } from "./errors.ts";
 import { cutText } from "./escape-markdown.ts";
 import { createFiles } from "./files.ts";
 import { createIncoming } from "./incoming.ts";
 import { createApiAccess, type TeamToken } from "./installations.ts";
 import { createReplacedMessages } from "./message-changes.ts";
 import { createMessageTarget } from "./message-target.ts";
-import { createStreamSupport, defaultStreamLifeMs } from "./native-stream.ts";
+import { defaultStreamLifeMs } from "./native-stream.ts";
 import type { TeamHandlers } from "./listeners.ts";
 import { createCallerNotices, createRefusalNotices } from "./notices.ts";
 import { createOrigins, type OriginOptions, createPeople, languageOf } from "./people.ts";
@@ -49,39 +49,37 @@ import { createSessions } from "./sessions.ts";
 import { createSlackApi, type Identity, type MessageRef } from "./web-api.ts";
 import { createRecent, type Recent } from "../../support/recent.ts";
 
-/** What all workspaces share. */
 export interface TeamSurroundings extends OriginOptions {
   readonly bolt: Bolt;
   readonly apiUrl: string;
   readonly commands: ReadonlyMap<string, Command>;
-  /** Put before each command's name. */
+  /** The prefix stands before each command's name. */
   readonly commandPrefix: string;
   readonly receiver: Receiver;
   readonly history: ConversationHistory;
   readonly log: Log;
   readonly meter?: Pick<Meter, "delivery" | "platformLimited"> | undefined;
-  /** How long a native stream may live; Slack ends it after five minutes. Default four. */
+  /** A native stream may live so long. The default is four minutes; Slack ends it after five. */
   readonly streamLifeMs?: number | undefined;
-  /** How many people are remembered for each workspace. Default 5,000. */
+  /** So many people are remembered for each workspace. The default is 5,000. */
   readonly maxPeople?: number | undefined;
   readonly memory: ReplyMemory;
   readonly clock: Clock;
-  /** What must outlast the process. */
+  /** This must outlast the process. */
   readonly kept?: Parameters<typeof createWelcome>[0]["kept"];
 }
 
-/** What is known of replies, by event keys, which name their workspace. */
+/** This is known of replies by their event keys, which name their workspace. */
 interface ReplyMemory {
   readonly roots: ThreadRoots;
-  /** `response_url` of the last pressed confirm button. */
+  /** These are the `response_url`s of the last pressed confirm buttons. */
   readonly replaceUrls: Recent<string>;
-  /** Keys of replies that another process may have begun. */
+  /** Another process may have begun the replies with these keys. */
   readonly resumed: Recent<true>;
-  /** Titles of the sessions that the first answers in threads create. */
+  /** The first answers in threads create sessions with these titles. */
   readonly titles: Recent<string>;
 }
 
-/** An empty memory. */
 export function createReplyMemory(): ReplyMemory {
   return {
     roots: createThreadRoots(),
@@ -91,16 +89,15 @@ export function createReplyMemory(): ReplyMemory {
   };
 }
 
-/** The bot in one workspace: its identity, its token, its limits, and what it shows there. */
+/** This is the bot in one workspace: its identity, its token, its limits, and what it shows there. */
 export interface Team {
   readonly id: string;
-  /** The user that the bot is there. */
   readonly botUserId: string;
-  /** The bot itself, which posts its messages. */
+  /** The bot posts its messages under this id. */
   readonly botId: string;
-  /** Handle what Slack delivers about this workspace. */
+  /** These handle what Slack delivers about this workspace. */
   readonly handlers: TeamHandlers;
-  /** Calls that wait for room under the limits of this workspace. */
+  /** Calls wait here for room under the limits of this workspace. */
   readonly delivery: DeliveryScheduler;
   readonly download: ReturnType<typeof createFiles>["download"];
   readonly readRoom: NonNullable<Platform["readRoom"]>;
@@ -108,11 +105,11 @@ export interface Team {
   isCrowded(channel: string): boolean;
   openReply(address: SlackAddress, hooks: ReplyHooks): Reply;
   openThread(address: SlackAddress, title: string): Promise<OpenedThread>;
-  /** Name of a channel. `undefined`: a direct message. */
+  /** Resolves to the name of a channel, and to `undefined` for direct messages. */
   channelName(channel: string): Promise<string | undefined>;
-  /** Never throws. */
+  /** Resolves to the name of a user. It never throws. */
   userName(user: string): Promise<string | undefined>;
-  /** It is not in memory any more. Replies that are open go on. */
+  /** Is called when the workspace is not in memory any more. Replies that are open go on. */
   release(): void;
   /** Removes no messages any more. */
   stop(): void;
@@ -127,7 +124,7 @@ const welcomeLookupMs = 2000;
 const maxRepliesInChannel = 80;
 const maxResumed = 2000;
 
-/** The bot in the workspace of `identity`. Makes no call. */
+/** Returns the bot in the workspace of `identity`. It makes no call. */
 export function createTeam(identity: Identity, token: TeamToken, around: TeamSurroundings): Team {
   const { bolt, apiUrl, commands, commandPrefix, receiver, history, clock, log, meter } = around;
   const { teamId } = identity;
@@ -147,7 +144,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   const read = createMessageReader({ api, identity, names: people, log });
   const readRoom = createRoomReader({ api, identity, names: people, read, clock });
   const files = createFiles({ api, token: () => token.current(), apiUrl });
-  const streams = createStreamSupport(log, clock);
+  const streams = createFeature("streams", log, clock);
   const load = createChannelLoad(maxRepliesInChannel);
   const { roots, replaceUrls, resumed, titles } = around.memory;
   const sessions = createSessions({ calls: shownCalls, scheduler: delivery, clock, log });
@@ -308,13 +305,13 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   };
 }
 
-/** Root messages of the threads that commands open. */
+/** These are the root messages of the threads that commands open. */
 interface ThreadRoots {
-  /** Records that the reply with this key has its first message at `ts`; later calls change nothing. */
+  /** Records that the reply with this key has its first message at `ts`. Later calls change nothing. */
   remember(key: string, ts: string): void;
   /**
-   * The root for `key`: the reply's first message, otherwise the one that `post` creates. Concurrent calls share
-   * one `post`; a failed one is called again next time.
+   * Returns the root for `key`: the reply's first message, otherwise the one that `post` creates. Concurrent
+   * calls share one `post`, and a failed one is called again next time.
    */
   open(key: string, post: () => Promise<string>): Promise<string>;
 }
@@ -322,8 +319,8 @@ interface ThreadRoots {
 const maxRoots = 2000;
 
 /**
- * Keeps the roots of the last 2,000 replies, so that the same command never opens two threads. A reply resumed after
- * a restart calls `remember` again with its saved address.
+ * Keeps the roots of the last 2,000 replies, so that the same command never opens two threads. A reply that
+ * is resumed after a restart calls `remember` again with its saved address.
  */
 function createThreadRoots(): ThreadRoots {
   const roots = createRecent<Promise<string>>(maxRoots);
@@ -346,15 +343,18 @@ function createThreadRoots(): ThreadRoots {
   };
 }
 
-/** How many replies are being shown in each channel. */
+/** This counts how many replies are being shown in each channel. */
 interface ChannelLoad {
-  /** Returns what ends the reply's part in it; further calls have no effect. */
+  /** Counts a reply, and returns a function that ends its part. Further calls of that have no effect. */
   enter(channel: string): () => void;
-  /** So many that one post a second in a channel is not enough for their final texts. */
+  /** Returns whether a post a second in a channel is too little for all their final texts. */
   isFull(channel: string): boolean;
 }
 
-/** @param most replies at the same time in one channel */
+/**
+ * Counts replies.
+ * @param most is the number of replies at the same time in one channel
+ */
 function createChannelLoad(most: number): ChannelLoad {
   const counts = new Map<string, number>();
   return {

@@ -6,24 +6,30 @@ import { createTeam, type Team, type TeamSurroundings } from "./team.ts";
 import { isEnd } from "./uninstall.ts";
 import { createSlackApi, type Identity } from "./web-api.ts";
 
-/** The workspaces that the bot is in. */
+/** These are the workspaces that the bot is in. */
 export interface Teams {
-  /** The workspace of that id, where it is in memory. */
+  /** Returns the workspace with that id, where it is in memory. */
   loaded(teamId: string): Team | undefined;
-  /** The workspace where a channel was last seen. */
+  /** Returns the workspace where a channel was last seen. */
   withChannel(channel: string): Team | undefined;
-  /** @throws ParleyError `platform-unauthorized`: the app is not installed there */
+  /**
+   * Finds a workspace.
+   * @throws ParleyError `platform-unauthorized` where the app is not installed there
+   */
   find(teamId: string): Promise<Team>;
-  /** The workspace whose app handles a payload. `undefined`: nobody's. */
+  /** Resolves to the workspace whose app handles a payload, and to `undefined` where it is nobody's. */
   handling(body: Record<string, unknown>): Promise<Team | undefined>;
   all(): readonly Team[];
-  /** Whether the payload ends an installation, and what follows from it then. */
+  /** Returns what follows where the payload ends an installation, and otherwise `undefined`. */
   ending(body: Record<string, unknown>): (() => Promise<void>) | undefined;
-  /** Why Slack refuses the bot token of the settings, as its last call showed. */
+  /** Returns why Slack refuses the bot token of the settings, as its last call showed. */
   refusal(): string | undefined;
 }
 
-/** The one workspace of `SLACK_BOT_TOKEN`. @throws ParleyError `platform-unauthorized`, `platform-unreachable` */
+/**
+ * Opens the one workspace of `SLACK_BOT_TOKEN`.
+ * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
+ */
 export async function openSingleTeam(botToken: string, around: TeamSurroundings): Promise<Teams> {
   const { bolt, clock, log } = around;
   let refusal: string | undefined;
@@ -47,7 +53,7 @@ export async function openSingleTeam(botToken: string, around: TeamSurroundings)
     find: () => Promise.resolve(team),
     handling: (body) => Promise.resolve(isOfOthers(body, team.id) ? undefined : team),
     all: () => [team],
-    // What is stored stays: a new token is for the same people.
+    // What is stored stays, because a new token is for the same people.
     ending: (body) =>
       isEnd(body["event"]) && body["team_id"] === team.id
         ? async () => token.used("token_revoked")
@@ -56,7 +62,7 @@ export async function openSingleTeam(botToken: string, around: TeamSurroundings)
   };
 }
 
-/** Whether an event is about other workspaces alone, where a distributed app is installed too. */
+/** Returns whether an event is about other workspaces alone, where a distributed app is installed too. */
 function isOfOthers({ authorizations }: Record<string, unknown>, teamId: string): boolean {
   if (!Array.isArray(authorizations) || authorizations.length === 0) return false;
   return (authorizations as readonly { readonly team_id?: unknown }[]).every(
@@ -74,7 +80,7 @@ export function warnOfMissingScopes({ scopes, teamId }: Identity, { log }: TeamS
   );
 }
 
-/** All that wait in the workspaces. The bound of one workspace holds for all of them together. */
+/** Returns what waits in all workspaces. The bound of one workspace holds for all of them together. */
 export function deliveryOf(teams: () => readonly Team[]): DeliveryState {
   return {
     isFull(address) {

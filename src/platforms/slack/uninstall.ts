@@ -4,27 +4,25 @@ import { toAuthorId, toChannelPlace, toChannelTerm, toTeamTerm } from "./address
 import { deleteConversations } from "./message-changes.ts";
 import { type createSharedChannels, type Installations, teamsOfPayload } from "./installations.ts";
 
-/** What {@link createUninstaller} needs. */
 interface UninstallerOptions {
   readonly installations: Installations;
   readonly receiver: Pick<Receiver, "placeDeleted" | "peopleDeleted" | "conversationDeleted">;
   readonly history: Pick<ConversationHistory, "conversations" | "history">;
   readonly shared: Pick<ReturnType<typeof createSharedChannels>, "leave">;
-  /** Called for each workspace before anything of it is erased. */
+  /** This is called for each workspace before anything of it is erased. */
   readonly forget: (teamId: string) => void;
   readonly log: Log;
 }
 
-/** Ends installations. */
 interface Uninstaller {
   /**
-   * What a payload's end of an installation leads to. `undefined`: the payload is about something else. The work may be
-   * repeated, and rejects where the store fails.
+   * Returns the work that a payload's end of an installation leads to, and `undefined` for other payloads.
+   * The work may be repeated, and rejects where the store fails.
    */
   ending(body: Readonly<Record<string, unknown>>): (() => Promise<void>) | undefined;
 }
 
-/** People whose settings are looked for in one conversation. */
+/** People whose settings are looked for are found in so many messages of one conversation. */
 const maxMessagesRead = 1000;
 
 /** Takes everything of a workspace out when people remove the app there, or revoke its token. */
@@ -36,7 +34,7 @@ export function createUninstaller(options: UninstallerOptions): Uninstaller {
     forget(teamId);
     const people = new Set<string>();
     const channels = new Set<string>();
-    // First: what they say about channels and people is needed below.
+    // Conversations come first: what they say about channels and people is needed below.
     await deleteConversations(`slack:${teamId}:`, receiver, history, async (conversationId) => {
       channels.add(conversationId.split(":")[2] ?? "");
       const messages = await history.history(conversationId, { maxMessages: maxMessagesRead });
@@ -46,12 +44,12 @@ export function createUninstaller(options: UninstallerOptions): Uninstaller {
     // Settings are held under these names.
     for (const channel of channels) {
       await receiver.placeDeleted(toChannelPlace(teamId, channel));
-      // Of an earlier version.
+      // Settings may also be held under the name that access rules have for the channel.
       await receiver.placeDeleted(toChannelTerm(channel));
       await shared.leave(channel, teamId);
     }
     for (const person of people) await receiver.placeDeleted(person);
-    // Also those who are in no conversation.
+    // This includes people who are in no conversation.
     await receiver.peopleDeleted(toAuthorId(teamId, ""));
     log.info({ team: teamId }, "Slack app removed: everything of the workspace is erased");
   }
@@ -61,10 +59,10 @@ export function createUninstaller(options: UninstallerOptions): Uninstaller {
     const ofOrganisation =
       own === undefined && enterpriseId !== undefined ? await installations.read(enterpriseId) : undefined;
     const stored = own ?? ofOrganisation;
-    // Slack may deliver it late, after people have installed the app anew.
+    // Slack may deliver the event late, after people have installed the app anew.
     if (stored !== undefined && stored.installedAt > at) return;
     for (const id of new Set([teamId, ...(ofOrganisation?.teams ?? [])])) await eraseTeam(id);
-    // Last: until then a redelivery finds out which workspaces are meant.
+    // The installation goes last: until then a redelivery finds out which workspaces are meant.
     if (stored !== undefined) await installations.delete(stored.id);
   }
 
@@ -75,7 +73,7 @@ export function createUninstaller(options: UninstallerOptions): Uninstaller {
       if (team === undefined) return undefined;
       const at = Number(body["event_time"] ?? 0) * 1000 + 999;
       return async () => {
-        // Two events tell of it, and Slack sends each again where this takes long.
+        // Two events tell of the end, and Slack sends each again where this takes long.
         const work = running.get(team.teamId) ?? end(team.teamId, team.enterpriseId, at);
         running.set(team.teamId, work);
         try {
@@ -88,7 +86,7 @@ export function createUninstaller(options: UninstallerOptions): Uninstaller {
   };
 }
 
-/** Whether an event says that the bot has no token any more. Tokens of people are not used. */
+/** Returns whether an event says that the bot has no token any more. Tokens of people are not used. */
 export function isEnd(event: unknown): boolean {
   const { type, tokens } = (event ?? {}) as {
     readonly type?: unknown;

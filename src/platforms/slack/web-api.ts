@@ -1,78 +1,67 @@
-import type { WebClient } from "@slack/web-api";
+import type { types } from "@slack/bolt";
+import type { ChatPostMessageArguments, WebClient } from "@slack/web-api";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { MessagePage, MessageWindow, SlackFileInfo, SlackMessageInfo } from "./address.ts";
 import { isTokenRefusal, slackErrorCode, toParleyError } from "./errors.ts";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
+import { createFileUpload, type ResponseOptions, respondAt, type UploadFile } from "./url-requests.ts";
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** The bot, as `auth.test` describes it. */
+/** This is the bot, as `auth.test` describes it. */
 export interface Identity {
   readonly teamId: string;
   readonly userId: string;
   readonly botId: string;
-  /** Scopes of the token; empty if Slack did not list them. */
+  /** The token has these scopes. They are empty if Slack did not list them. */
   readonly scopes: readonly string[];
 }
 
-/** A person as Slack describes them. */
 export interface SlackUserInfo {
-  /** The display name. */
   readonly name: string;
-  /** The workspace that they belong to. */
+  /** This is the workspace that the person belongs to. */
   readonly teamId: string | undefined;
-  /** In an organisation of several workspaces: all that they are in. */
+  /** In an organisation of several workspaces these are all that the person is in. */
   readonly teams: readonly string[];
-  /** Admins and owners of the workspace. */
+  /** The person is an admin or an owner of the workspace. */
   readonly isAdmin: boolean;
-  /** From another workspace, and in no channel that the app sees. */
+  /** The person is from another workspace, and in no channel that the app sees. */
   readonly isStranger: boolean;
-  /** Of the person's client: `de-DE`. */
+  /** This is the locale of the person's client, such as `de-DE`. */
   readonly locale?: string;
 }
 
-/** Hidden metadata of an own message, by which it is found. */
+/** A message of the bot has this hidden metadata, by which it is found. */
 export interface MessageMark {
-  /** Names the reply and the message's place in it. */
+  /** The mark names the reply and the message's place in it. */
   readonly mark: string;
-  /** `ts` of the message that it was posted in place of. */
+  /** The message was posted in place of the one with this `ts`. */
   readonly replaces?: string;
 }
 
-/** Where a stream begins. */
-export interface StreamStart {
-  readonly channel: string;
-  readonly thread: string;
-  /** The person who is answered; required outside of direct messages. */
-  readonly recipient: { readonly user: string; readonly team: string };
-}
-
-/** A message's channel and `ts`. */
 export interface MessageRef {
   readonly channel: string;
   readonly ts: string;
 }
 
-/** Content of a message. */
 export interface SlackContent {
-  /** Fallback for notifications and screen readers; escaped. */
+  /** The text is escaped, and is the fallback for notifications and screen readers. */
   readonly text: string;
-  readonly blocks: readonly Fields[];
+  readonly blocks: types.KnownBlock[];
 }
 
-/** What {@link SlackApi.stopStream} adds. */
+/** {@link SlackApi.stopStream} adds this. */
 export interface StreamEnd {
-  /** Empty: no more text. */
+  /** The answer goes on in the message, so that its session stays at work. */
+  readonly goesOn: boolean;
+  /** The Markdown is empty where there is no more text. */
   readonly markdown: string;
-  readonly blocks: readonly Fields[];
+  readonly blocks: types.KnownBlock[];
   readonly mark: MessageMark;
 }
 
-/** The part of Slack's Web API that Parley uses. Failures are ParleyErrors; no call is retried. */
-export interface SlackApi extends AgentApi {
+/** Parley uses this part of Slack's Web API. Failures are ParleyErrors, and no call is retried. */
+export interface SlackApi {
   identify(): Promise<Identity>;
-  /** A user id as `channel` means that person's direct messages. */
+  /** Posts a message. A user id as `channel` means that person's direct messages. */
   post(
     channel: string,
     thread: string | undefined,
@@ -81,12 +70,12 @@ export interface SlackApi extends AgentApi {
   ): Promise<MessageRef>;
   /** Replaces a message's content, and its metadata where a `mark` is given. */
   update(ref: MessageRef, content: SlackContent, mark?: MessageMark): Promise<void>;
-  /** Deletes an own message. */
+  /** Deletes a message of the bot's own. */
   remove(ref: MessageRef): Promise<void>;
-  /** Posts an empty message that grows. It takes no metadata, and links in its text are unfurled. */
-  startStream(start: StreamStart, markdown: string): Promise<MessageRef>;
+  /** Posts a message that grows, in direct messages. It takes no metadata, and its links are unfurled. */
+  startStream(channel: string, thread: string, markdown: string): Promise<MessageRef>;
   appendStream(ref: MessageRef, markdown: string): Promise<void>;
-  /** Ends a stream with the rest of its text; `blocks` stand below it. */
+  /** Ends a stream with the rest of its text. The blocks stand below it. */
   stopStream(ref: MessageRef, end: StreamEnd): Promise<void>;
   /** Posts a message that only `user` sees, in a channel or in a thread with replies. */
   postEphemeral(
@@ -95,71 +84,64 @@ export interface SlackApi extends AgentApi {
     user: string,
     content: SlackContent,
   ): Promise<void>;
-  /**
-   * Posts an ephemeral message through a command's or button's `response_url`: at most five times within 30 minutes.
-   * `isReplacing` replaces the message that has the button; `thread` posts into that thread; `isPublic`: everybody in the
-   * channel sees it, also where the bot is not a member.
-   */
-  respond(
-    responseUrl: string,
-    content: SlackContent,
-    options?: { readonly isReplacing?: true; readonly thread?: string; readonly isPublic?: boolean },
-  ): Promise<void>;
-  /** The message with that `ts`, if it exists. */
+  /** Posts through a command's or button's `response_url`, at most five times within 30 minutes. */
+  respond(responseUrl: string, content: SlackContent, options?: ResponseOptions): Promise<void>;
+  /** Returns the message with that `ts`, if it exists. */
   message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
-  /** One page of a channel's or thread's messages. */
+  /** Reads one page of a channel's or thread's messages. */
   page(channel: string, thread: string | undefined, window: MessageWindow): Promise<MessagePage>;
   /**
-   * The messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the earliest, oldest
-   * first. They are read page by page, as they are used.
+   * Yields the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
+   * earliest, oldest first. They are read page by page, as they are used.
    */
   messagesAfter(channel: string, thread: string | undefined, ts: string): AsyncIterable<SlackMessageInfo>;
   userInfo(userId: string): Promise<SlackUserInfo>;
-  /** Name of a channel. `undefined`: a direct message. */
+  /** Resolves to the name of a channel, and to `undefined` for direct messages. */
   channelName(channel: string): Promise<string | undefined>;
   fileInfo(fileId: string): Promise<SlackFileInfo>;
   /** Posts files in one message. Called again with the same array, it goes on where it failed. */
   upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void>;
-  openModal(triggerId: string, view: Fields): Promise<void>;
+  openModal(triggerId: string, view: types.ModalView): Promise<void>;
+  /** Sets the status of a session, and creates the session where there is none. */
+  setSessionStatus(channel: string, thread: string, session: SessionState): Promise<void>;
+  renameSession(channel: string, thread: string, title: string): Promise<void>;
+  suggestPrompts(channel: string, prompts: { title: string; message: string }[]): Promise<void>;
+  /** Resolves to the channel of a person's direct messages with the bot. */
+  openDirectMessages(userId: string): Promise<string>;
+  /** Replaces a person's Home tab. */
+  publishHome(userId: string, view: types.HomeView): Promise<void>;
 }
 
-/** The part of `users.info` that is read. Fields about rights are absent for users of other workspaces. */
-interface UserResponse {
-  readonly name?: string;
-  readonly real_name?: string;
-  readonly locale?: string;
-  readonly profile?: { readonly display_name?: string; readonly real_name?: string };
-  readonly team_id?: string;
-  readonly enterprise_user?: { readonly teams?: readonly string[] };
-  readonly is_admin?: boolean;
-  readonly is_owner?: boolean;
-  readonly is_primary_owner?: boolean;
-  readonly is_stranger?: boolean;
+/** This is the state of the agent's session in a thread. */
+export interface SessionState {
+  readonly status: "active" | "processing";
+  /** The title counts where the session is created, and has at most 200 characters. */
+  readonly title?: string | undefined;
 }
 
 const pageSize = 100;
 const maxPages = 10;
-const uploadTimeoutMs = 120_000;
-const respondTimeoutMs = 10_000;
 
-/** How calls reach Slack. */
 export interface ApiAccess {
-  /** What is to be checked where Slack refuses the token. */
+  /** This is to be checked where Slack refuses the token. */
   readonly tokenSource: string;
-  /** With the current token. @throws ParleyError `platform-unauthorized` where there is none any more */
+  /**
+   * Returns the client with the current token.
+   * @throws ParleyError `platform-unauthorized` where there is none any more
+   */
   client(): Promise<WebClient>;
-  /** Called with Slack's error code when it refuses the token, and with `undefined` when it accepts it. */
+  /** This is called with Slack's error code, or with `undefined` where Slack accepts the token. */
   used(refusal: string | undefined): void;
 }
 
-/** Slack's Web API over the official client. */
+/** Returns Slack's Web API over the official client. */
 export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): SlackApi {
-  async function call(method: string, args: Record<string, unknown>): Promise<Fields> {
+  async function call<T>(method: string, send: (client: WebClient) => Promise<T>): Promise<T> {
     const client = await access.client();
     try {
-      const response = await client.apiCall(method, args);
+      const response = await send(client);
       access.used(undefined);
-      return { ...response };
+      return response;
     } catch (error) {
       const failure = toParleyError(error, method, access.tokenSource);
       const code = slackErrorCode(failure);
@@ -169,145 +151,89 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
     }
   }
 
-  /** A POST outside the client. It is not retried and follows no redirect; the URL is a secret and is not logged. */
-  async function send(name: string, url: string, init: RequestInit): Promise<string> {
-    let response: Response;
-    try {
-      response = await fetch(url, { method: "POST", redirect: "error", ...init });
-    } catch (error) {
-      throw toParleyError(error, name);
-    }
-    const body = (await response.text()).slice(0, 2000);
-    if (response.status === 429) {
-      throw toParleyError({ retryAfter: Number(response.headers.get("retry-after") ?? 1) }, name);
-    }
-    if (response.ok) return body;
-    throw toParleyError(parseErrorBody(body) ?? { statusCode: response.status }, name);
-  }
-
   async function read(
     channel: string,
     thread: string | undefined,
-    window: Record<string, unknown>,
+    window: Omit<Parameters<WebClient["conversations"]["history"]>[0], "channel">,
   ): Promise<MessagePage> {
-    const response =
+    const { messages = [], response_metadata: metadata } =
       thread === undefined
-        ? await call("conversations.history", { channel, ...window })
-        : await call("conversations.replies", { channel, ts: thread, ...window });
-    const metadata = response["response_metadata"] as { next_cursor?: string } | undefined;
-    return {
-      messages: (response["messages"] ?? []) as readonly SlackMessageInfo[],
-      cursor: metadata?.next_cursor ?? "",
-    };
+        ? await call("conversations.history", (client) =>
+            client.conversations.history({ channel, ...window }),
+          )
+        : await call("conversations.replies", (client) =>
+            client.conversations.replies({ channel, ts: thread, ...window }),
+          );
+    // The package declares every field of a message as optional.
+    return { messages: messages as readonly SlackMessageInfo[], cursor: metadata?.next_cursor ?? "" };
   }
 
   const fileInfo = async (fileId: string): Promise<SlackFileInfo> =>
-    (await call("files.info", { file: fileId }))["file"] as SlackFileInfo;
-
-  const upload = createFileUpload({
-    async slot({ name, altText, bytes }) {
-      // `alt_txt` is the API's name; the client's own upload helper sends `alt_text`, which Slack ignores.
-      const slot = await call("files.getUploadURLExternal", {
-        filename: name,
-        length: bytes.length,
-        ...(altText === "" ? {} : { alt_txt: altText }),
-      });
-      return { id: String(slot["file_id"]), url: String(slot["upload_url"]) };
-    },
-    async send(url, bytes) {
-      await send("file upload", url, {
-        headers: { "content-type": "application/octet-stream" },
-        body: new Uint8Array(bytes),
-        signal: clock.timeout(uploadTimeoutMs),
-      });
-    },
-    async complete({ channel, thread }, files) {
-      await call("files.completeUploadExternal", {
-        files,
-        channel_id: channel,
-        ...(thread === undefined ? {} : { thread_ts: thread }),
-      });
-    },
-    info: fileInfo,
-  });
+    (await call("files.info", (client) => client.files.info({ file: fileId }))).file as SlackFileInfo;
 
   return {
     async identify() {
-      const response = await call("auth.test", {});
-      const metadata = response["response_metadata"] as { scopes?: readonly string[] } | undefined;
+      const response = await call("auth.test", (client) => client.auth.test());
       return {
-        teamId: String(response["team_id"]),
-        userId: String(response["user_id"]),
-        botId: String(response["bot_id"]),
-        scopes: metadata?.scopes ?? [],
+        teamId: String(response.team_id),
+        userId: String(response.user_id),
+        botId: String(response.bot_id),
+        scopes: response.response_metadata?.scopes ?? [],
       };
     },
     async post(channel, thread, { text, blocks }, mark) {
-      const response = await call("chat.postMessage", {
+      const message: ChatPostMessageArguments = {
         channel,
         text,
         blocks,
-        ...(thread === undefined ? {} : { thread_ts: thread }),
+        ...inThread(thread),
         ...toMetadata(mark),
         unfurl_links: false,
         unfurl_media: false,
-      });
-      return { channel: String(response["channel"]), ts: String(response["ts"]) };
+      };
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- it is no window's
+      const response = await call("chat.postMessage", (client) => client.chat.postMessage(message));
+      return { channel: String(response.channel), ts: String(response.ts) };
     },
     async postEphemeral(channel, thread, user, { text, blocks }) {
-      await call("chat.postEphemeral", {
-        channel,
-        user,
-        text,
-        blocks,
-        ...(thread === undefined ? {} : { thread_ts: thread }),
-      });
+      await call("chat.postEphemeral", (client) =>
+        client.chat.postEphemeral({ channel, user, text, blocks, ...inThread(thread) }),
+      );
     },
-    async update(ref, { text, blocks }, mark) {
-      await call("chat.update", { channel: ref.channel, ts: ref.ts, text, blocks, ...toMetadata(mark) });
+    async update({ channel, ts }, { text, blocks }, mark) {
+      await call("chat.update", (client) =>
+        client.chat.update({ channel, ts, text, blocks, ...toMetadata(mark) }),
+      );
     },
     async remove({ channel, ts }) {
-      await call("chat.delete", { channel, ts });
+      await call("chat.delete", (client) => client.chat.delete({ channel, ts }));
     },
-    async startStream({ channel, thread, recipient }, markdown) {
-      const response = await call("chat.startStream", {
-        channel,
-        thread_ts: thread,
-        recipient_user_id: recipient.user,
-        recipient_team_id: recipient.team,
-        ...(markdown === "" ? {} : { markdown_text: markdown }),
-      });
-      return { channel: String(response["channel"]), ts: String(response["ts"]) };
+    async startStream(channel, thread, markdown) {
+      const response = await call("chat.startStream", (client) =>
+        client.chat.startStream({ channel, thread_ts: thread, markdown_text: markdown }),
+      );
+      return { channel: String(response.channel), ts: String(response.ts) };
     },
     async appendStream({ channel, ts }, markdown) {
-      await call("chat.appendStream", { channel, ts, markdown_text: markdown });
+      await call("chat.appendStream", (client) =>
+        client.chat.appendStream({ channel, ts, markdown_text: markdown }),
+      );
     },
-    async stopStream({ channel, ts }, { markdown, blocks, mark }) {
-      await call("chat.stopStream", {
-        channel,
-        ts,
-        ...(markdown === "" ? {} : { markdown_text: markdown }),
-        ...(blocks.length === 0 ? {} : { blocks }),
-        ...toMetadata(mark),
-      });
-    },
-    async respond(responseUrl, { text, blocks }, options) {
-      await send("response_url", responseUrl, {
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({
-          response_type: options?.isPublic === true ? "in_channel" : "ephemeral",
-          replace_original: options?.isReplacing === true,
-          text,
-          blocks,
-          ...(options?.thread === undefined ? {} : { thread_ts: options.thread }),
-          unfurl_links: false,
-          unfurl_media: false,
+    async stopStream({ channel, ts }, { goesOn, markdown, blocks, mark }) {
+      await call("chat.stopStream", (client) =>
+        client.chat.stopStream({
+          channel,
+          ts,
+          ...(markdown === "" ? {} : { markdown_text: markdown }),
+          ...(blocks.length === 0 ? {} : { blocks }),
+          ...(goesOn ? { session_status: "processing" } : {}),
+          ...toMetadata(mark),
         }),
-        signal: clock.timeout(respondTimeoutMs),
-      });
+      );
     },
+    respond: (responseUrl, content, options) => respondAt(responseUrl, content, clock, options),
     async message(channel, thread, ts) {
-      // `conversations.replies` always includes the root.
+      // The method `conversations.replies` always includes the root.
       const { messages } = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
       return messages.find((message) => message.ts === ts);
     },
@@ -333,9 +259,9 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
       }
     },
     async userInfo(userId) {
-      const { user = {} } = (await call("users.info", { user: userId, include_locale: true })) as {
-        user?: UserResponse;
-      };
+      const { user = {} } = await call("users.info", (client) =>
+        client.users.info({ user: userId, include_locale: true }),
+      );
       const names = [user.profile?.display_name, user.profile?.real_name, user.real_name, user.name];
       return {
         name: names.find((name) => name !== undefined && name !== "") ?? userId,
@@ -347,172 +273,51 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
       };
     },
     async channelName(channel) {
-      const info = (await call("conversations.info", { channel }))["channel"] as
-        | { name?: string }
-        | undefined;
-      return info?.name;
+      const info = await call("conversations.info", (client) => client.conversations.info({ channel }));
+      return info.channel?.name;
     },
     fileInfo,
-    upload: (channel, thread, files) => upload({ channel, thread }, files),
+    upload: createFileUpload({ call, info: fileInfo, clock }),
     async openModal(triggerId, view) {
-      await call("views.open", { trigger_id: triggerId, view });
-    },
-    ...createAgentApi(call),
-  };
-}
-
-function toMetadata(mark: MessageMark | undefined): Fields {
-  return mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: mark } };
-}
-
-function parseErrorBody(body: string): { data: { error: string } } | undefined {
-  try {
-    const parsed = JSON.parse(body) as { error?: unknown };
-    return typeof parsed.error === "string" ? { data: { error: parsed.error } } : undefined;
-  } catch {
-    // A proxy's web page; the status is enough.
-    return undefined;
-  }
-}
-
-/** The state of the agent's session in a thread. */
-export interface SessionState {
-  readonly status: "active" | "processing";
-  /** Where the session is created: at most 200 characters. */
-  readonly title?: string | undefined;
-}
-
-/** The part of Slack's Web API that shows the bot as an agent. Failures are ParleyErrors; no call is retried. */
-interface AgentApi {
-  /** The line below a thread; empty: none. */
-  setStatus(channel: string, thread: string, status: string): Promise<void>;
-  /** Creates the session where there is none. */
-  setSessionStatus(channel: string, thread: string, session: SessionState): Promise<void>;
-  renameSession(channel: string, thread: string, title: string): Promise<void>;
-  suggestPrompts(channel: string, prompts: readonly { title: string; message: string }[]): Promise<void>;
-  /** The channel of a person's direct messages with the bot. */
-  openDirectMessages(userId: string): Promise<string>;
-  /** Replaces a person's Home tab. */
-  publishHome(userId: string, view: Fields): Promise<void>;
-}
-
-/** @see {@link AgentApi} */
-function createAgentApi(call: (method: string, args: Record<string, unknown>) => Promise<Fields>): AgentApi {
-  return {
-    async setStatus(channel, thread, status) {
-      await call("assistant.threads.setStatus", { channel_id: channel, thread_ts: thread, status });
+      await call("views.open", (client) => client.views.open({ trigger_id: triggerId, view }));
     },
     async setSessionStatus(channel, thread, { status, title }) {
-      await call("agents.sessions.setStatus", {
-        channel_id: channel,
-        thread_ts: thread,
-        status,
-        ...(title === undefined || title === "" ? {} : { title }),
-      });
+      await call("agents.sessions.setStatus", (client) =>
+        client.agents.sessions.setStatus({
+          channel_id: channel,
+          thread_ts: thread,
+          status,
+          ...(title === undefined || title === "" ? {} : { title }),
+        }),
+      );
     },
     async renameSession(channel, thread, title) {
-      await call("agents.sessions.rename", { channel_id: channel, thread_ts: thread, title });
+      await call("agents.sessions.rename", (client) =>
+        client.agents.sessions.rename({ channel_id: channel, thread_ts: thread, title }),
+      );
     },
     async suggestPrompts(channel, prompts) {
       // With a `thread_ts` the call returns ok and does nothing.
-      await call("assistant.threads.setSuggestedPrompts", { channel_id: channel, prompts });
+      await call("assistant.threads.setSuggestedPrompts", (client) =>
+        client.assistant.threads.setSuggestedPrompts({ channel_id: channel, prompts }),
+      );
     },
     async openDirectMessages(userId) {
-      const { channel } = (await call("conversations.open", { users: userId })) as {
-        channel: { id: string };
-      };
-      return channel.id;
+      const { channel } = await call("conversations.open", (client) =>
+        client.conversations.open({ users: userId }),
+      );
+      return String(channel?.id);
     },
     async publishHome(userId, view) {
-      await call("views.publish", { user_id: userId, view });
+      await call("views.publish", (client) => client.views.publish({ user_id: userId, view }));
     },
   };
 }
 
-/** A file to upload. */
-interface UploadFile {
-  readonly name: string;
-  /** Empty: none. */
-  readonly altText: string;
-  readonly bytes: Uint8Array;
+function inThread(thread: string | undefined) {
+  return thread === undefined ? {} : { thread_ts: thread };
 }
 
-/** Where uploaded files are shown. */
-interface UploadPlace {
-  readonly channel: string;
-  readonly thread: string | undefined;
-}
-
-/** The calls that an upload consists of. */
-interface UploadCalls {
-  /** A URL that takes the bytes of one file, and the file's id. */
-  slot(file: UploadFile): Promise<{ readonly id: string; readonly url: string }>;
-  send(url: string, bytes: Uint8Array): Promise<void>;
-  /** Shows files in one message. Slack does so some time after its response. */
-  complete(
-    place: UploadPlace,
-    files: readonly { readonly id: string; readonly title: string }[],
-  ): Promise<void>;
-  info(fileId: string): Promise<SlackFileInfo>;
-}
-
-/** What is known of an upload whose last attempt failed. */
-interface Begun {
-  /** Ids of the files whose bytes Slack has. */
-  readonly sent: Map<UploadFile, string>;
-  /** Slack may have got the call that shows them. */
-  mayBeShown: boolean;
-}
-
-/**
- * Uploads files in one message. Called again with the same array, it goes on where the last attempt failed: bytes that
- * Slack has are not sent again, and files that it shows by now, though its response was lost, are not shown twice.
- */
-function createFileUpload(
-  calls: UploadCalls,
-): (place: UploadPlace, files: readonly UploadFile[]) => Promise<void> {
-  const attempts = new WeakMap<readonly UploadFile[], Begun>();
-
-  async function send(file: UploadFile): Promise<string> {
-    const { id, url } = await calls.slot(file);
-    await calls.send(url, file.bytes);
-    return id;
-  }
-
-  async function show(place: UploadPlace, files: readonly UploadFile[], begun: Begun): Promise<void> {
-    const wasTried = begun.mayBeShown;
-    begun.mayBeShown = true;
-    try {
-      await calls.complete(
-        place,
-        files.map((file) => ({ id: begun.sent.get(file) ?? "", title: file.name })),
-      );
-    } catch (error) {
-      const isRefused = isParleyError(error) && error.code !== "platform-unreachable";
-      // What was accepted before may be refused as known already.
-      if (isRefused && wasTried && error.code === "platform-rejected" && error.retryAfterMs === undefined)
-        throw new ParleyError("platform-unreachable", "Slack still processes an upload", { cause: error });
-      begun.mayBeShown = wasTried || !isRefused;
-      throw error;
-    }
-  }
-
-  return async (place, files) => {
-    const begun = attempts.get(files) ?? { sent: new Map<UploadFile, string>(), mayBeShown: false };
-    attempts.set(files, begun);
-    for (const file of files) if (!begun.sent.has(file)) begun.sent.set(file, await send(file));
-    const [first] = begun.sent.values();
-    const isShown =
-      begun.mayBeShown && first !== undefined && isSharedIn(await calls.info(first), place.channel);
-    if (!isShown) await show(place, files, begun);
-  };
-}
-
-/** @see https://docs.slack.dev/reference/objects/file-object */
-function isSharedIn(
-  { channels = [], groups = [], ims = [], shares }: SlackFileInfo,
-  channel: string,
-): boolean {
-  if ([...channels, ...groups, ...ims].includes(channel)) return true;
-  return [shares?.public, shares?.private].some((all) => all?.[channel] !== undefined);
+function toMetadata(mark: MessageMark | undefined) {
+  return mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: { ...mark } } };
 }

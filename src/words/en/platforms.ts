@@ -57,8 +57,6 @@ export const platformMessages = {
   "slack.files-outside":
     "The files are in my direct messages with the person who asked: I am not in this channel. Add me with /invite.",
   "slack.refused-text": "Slack refuses to show the text of this answer.",
-  "slack.status": "is {status}…",
-  "slack.status.sentence": "is waiting. {status}…",
   "slack.lacks-scope": "a scope",
   "slack.lacks-scope.named": "the scope {scope}",
   "slack.lacks-invitation": "an invitation to this channel",

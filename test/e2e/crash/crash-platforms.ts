@@ -6,6 +6,7 @@ import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
 import { firstEvent } from "../../unit/platforms/web/page-server.ts";
+import type { Step } from "./steps.ts";
 
 /** The file that people speak into. */
 const recording = "voice.ogg";
@@ -35,7 +36,9 @@ export interface Surface {
   chooses(model: string): Promise<void>;
   /** Changes the text of the last message. The edit may be lost if no process is connected. */
   edit(text: string): Promise<void>;
-  /** Returns the bot's messages so far. */
+  /** What the first answer of a conversation ends with, after its turn is closed. */
+  readonly lastStep?: Step;
+  /** The bot's messages so far. */
   seen(): Promise<readonly SeenAnswer[]>;
   /** Lets the platform redeliver what was not acknowledged. The page resends what it shows as failed. */
   redeliver(): Promise<void>;
@@ -194,6 +197,8 @@ export async function createSlackSurface(
         buttons: buttons.map(({ label }) => label),
       }));
     },
+    // The session that its beginning has set to work is active again.
+    lastStep: "POST /agents.sessions.setStatus 2" as Step,
     // Slack redelivers an unacknowledged event after a minute.
     redeliver: async () => slack.clock.advance(61_000),
     close: () => slack.close(),

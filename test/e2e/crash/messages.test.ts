@@ -39,6 +39,7 @@ await crashTable({
     await story.surface.say("one");
     const seen = await answered(story, "Answer to one");
     await life.done("close 1");
+    if (story.surface.lastStep !== undefined) await life.done(story.surface.lastStep);
     return seen;
   },
   act: (story) => story.surface.say("two"),

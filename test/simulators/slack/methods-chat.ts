@@ -1,7 +1,7 @@
 import { toThreadFields } from "./parent-user.ts";
 import { checkMessageBlocks } from "./blocks.ts";
 import { deleteMessage } from "./deletions.ts";
-import { clearStatus } from "./statuses.ts";
+import { changeByStream } from "./sessions.ts";
 import { isStreaming } from "./streams.ts";
 import { checkTotal } from "./tables.ts";
 import {
@@ -121,7 +121,6 @@ const postMessage: Method = (args, context) => {
     previewsLinks: previews(args),
     metadata: readMetadata(args),
   });
-  clearStatus(context, message);
   announce(context, message);
   return { channel: channel.id, ts: message.ts, message: toMessageJson(context, message) };
 };
@@ -199,7 +198,7 @@ const startStream: Method = (args, context) => {
     previewsLinks: true,
     stream: { startedAt: context.clock.now(), open: true },
   });
-  clearStatus(context, message);
+  changeByStream(context, message, "processing");
   announce(context, message);
   return { channel: channel.id, ts: message.ts };
 };
@@ -228,6 +227,7 @@ const stopStream: Method = (args, context) => {
   checkMessageBlocks(blocks);
   checkTotal(blocks);
   const metadata = readMetadata(args);
+  changeByStream(context, message, toText(args["session_status"] ?? "active"));
   message.text += text;
   message.stream = { startedAt: message.stream?.startedAt ?? 0, open: false };
   if (message.text !== "") message.blocks = [{ type: "markdown", text: message.text }];

@@ -1,6 +1,6 @@
 import { toThreadFields } from "./parent-user.ts";
 import { checkModal } from "./blocks.ts";
-import { checkThread, json, memberChannel, need, type Method, type MethodContext } from "./methods.ts";
+import { json, memberChannel, need, type Method, type MethodContext } from "./methods.ts";
 import {
   SlackApiError,
   toFileJson,
@@ -189,21 +189,7 @@ const viewsOpen: Method = (args, context) => {
   return { view: { ...view, id: modal.id } };
 };
 
-const setStatus: Method = (args, context) => {
-  const channel = memberChannel(context, need(args, "channel_id"));
-  const thread = checkThread(context, channel, need(args, "thread_ts")) ?? "";
-  if (args["status"] === undefined) throw new SlackApiError("invalid_arguments");
-  const loading = json(args, "loading_messages");
-  if (Array.isArray(loading) && loading.length > 10) throw new SlackApiError("invalid_arguments");
-  const status = toText(args["status"]);
-  context.statuses.push({ channel: channel.id, thread, status, at: context.clock.now(), bySlack: false });
-  return {};
-};
-
-/**
- * Sets the prompts that an agent suggests. Other apps may not do this.
- * @see https://docs.slack.dev/reference/methods/assistant.threads.setSuggestedPrompts
- */
+/** For apps that are declared as agents. @see https://docs.slack.dev/reference/methods/assistant.threads.setSuggestedPrompts */
 const setSuggestedPrompts: Method = (args, context) => {
   if (!context.installation.isAgent) throw new SlackApiError("not_allowed");
   const channel = memberChannel(context, need(args, "channel_id"));
@@ -217,7 +203,6 @@ const setSuggestedPrompts: Method = (args, context) => {
 
 /** All other methods with the scope that each needs. */
 export const otherMethods: Readonly<Record<string, { readonly scope?: string; readonly run: Method }>> = {
-  "assistant.threads.setStatus": { scope: "chat:write", run: setStatus },
   "assistant.threads.setSuggestedPrompts": { scope: "assistant:write", run: setSuggestedPrompts },
   "auth.test": { run: authTest },
   "bots.info": { scope: "users:read", run: botInfo },

@@ -17,10 +17,8 @@ export interface MethodContext {
   readonly homes: Map<string, Omit<OpenModal, "loaded">>;
   readonly triggers: Map<string, { readonly user: string; readonly at: number; used: boolean }>;
   readonly suggestedPrompts: Map<string, readonly Fields[]>;
-  /** The most messages of a page, whatever is asked for. Apps sold outside of the Marketplace have 15. */
+  /** Most messages of one page, whatever is asked for: 15 for apps that are sold outside of the Marketplace. */
   readonly historyCap: { messages: number };
-  /** The changes of status lines, oldest first. */
-  readonly statuses: ThreadStatus[];
   /** How long after the end of an upload its file appears in the channel. */
   readonly shareDelay: { ms: number };
   /** The words that a markdown block must not contain. */
@@ -29,17 +27,7 @@ export interface MethodContext {
   readonly sessions: SessionChange[];
 }
 
-/** A change of a thread's status line. An empty `status` clears it. */
-export interface ThreadStatus {
-  readonly channel: string;
-  readonly thread: string;
-  readonly status: string;
-  readonly at: number;
-  /** Whether Slack cleared it because the app has posted in the thread. */
-  readonly bySlack: boolean;
-}
-
-/** A modal that a person has open. */
+/** A modal in front of a person. */
 export interface OpenModal {
   readonly id: string;
   readonly view: Fields;

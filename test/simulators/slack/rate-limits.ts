@@ -10,7 +10,6 @@ const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
   "agents.sessions.rename": 3,
   "agents.sessions.setStatus": 3,
   "apps.connections.open": 2,
-  "assistant.threads.setStatus": 4,
   "assistant.threads.setSuggestedPrompts": 3,
   // Slack says "several hundred a minute".
   "auth.test": 4,

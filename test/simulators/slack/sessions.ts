@@ -1,6 +1,6 @@
-import { isStreaming } from "./streams.ts";
+import { isStreaming, streamLifeMs } from "./streams.ts";
 import { checkThread, memberChannel, need, type Method, type MethodContext } from "./methods.ts";
-import { SlackApiError, toText } from "./workspace.ts";
+import { SlackApiError, type SlackMessage, toText } from "./workspace.ts";
 
 /** A change of an agent's session in a thread. */
 export interface SessionChange {
@@ -8,6 +8,8 @@ export interface SessionChange {
   readonly thread: string;
   readonly status: string;
   readonly title: string;
+  /** From then on `processing` counts as `active`. */
+  readonly endsAt: number;
 }
 
 /** The session of a thread as people see it. */
@@ -21,26 +23,44 @@ export interface SeenSession {
 const statuses = new Set(["processing", "active", "suspended", "closed"]);
 const maxTitleChars = 200;
 const stopEvent = "agent_session_stopped";
+const processingMs = 60 * 60_000;
 
 /**
- * Returns the session of a thread. Its status changes only when the app sets it. Stop is shown while it is
- * `processing`, but only for apps that subscribe to its event. Others get a loading indicator.
+ * The session of a thread. The app sets its status, and so do the app's streams; `processing` ends after an hour. Stop is
+ * shown while it is `processing`, and only for apps that subscribe to its event; others get a loading indicator.
  * @see https://docs.slack.dev/reference/events/agent_session_stopped
  */
 export function sessionIn(
-  { sessions, installation }: MethodContext,
+  { sessions, installation, clock }: MethodContext,
   channel: string,
   thread: string,
 ): SeenSession | undefined {
   const last = sessions.findLast((session) => session.channel === channel && session.thread === thread);
   if (last === undefined) return undefined;
-  const { status, title } = last;
+  const { title } = last;
+  const status = last.status === "processing" && clock.now() >= last.endsAt ? "active" : last.status;
   return { status, title, hasStop: status === "processing" && installation.subscribesTo(stopEvent) };
 }
 
 /**
- * Presses Slack's Stop as a person does. Slack ends the app's streams in the thread and tells the app.
- * @throws Error if no Stop is shown
+ * A stream's start creates a session without a title where there is none, and makes it `processing`; its end, also that
+ * by its age, makes it `active` or what the app says.
+ * @see https://docs.slack.dev/ai/agent-sessions
+ */
+export function changeByStream(
+  context: MethodContext,
+  { channel, threadTs: thread }: SlackMessage,
+  status: string,
+): void {
+  if (!statuses.has(status)) throw new SlackApiError("invalid_arguments");
+  if (!context.installation.isAgent || thread === undefined) return;
+  const title = sessionIn(context, channel, thread)?.title ?? "";
+  context.sessions.push({ channel, thread, status, title, endsAt: context.clock.now() + streamLifeMs });
+}
+
+/**
+ * A person presses Slack's Stop: Slack ends the app's streams in the thread and tells the app.
+ * @throws Error where no Stop is shown
  */
 export function pressStop(context: MethodContext, user: string, channel: string, thread: string): void {
   if (sessionIn(context, channel, thread)?.hasStop !== true)
@@ -75,7 +95,8 @@ const setStatus: Method = (args, context) => {
   if (toText(args["title"]).length > maxTitleChars) throw new SlackApiError("invalid_arguments");
   // The title is used only if this call creates the session.
   const title = sessionIn(context, at.channel, at.thread)?.title ?? toText(args["title"]);
-  context.sessions.push({ ...at, status, title });
+  const endsAt = context.clock.now() + processingMs;
+  context.sessions.push({ ...at, status, title, endsAt });
   return {
     status,
     agent_status: status,
@@ -93,7 +114,8 @@ const rename: Method = (args, context) => {
   if (title.length > maxTitleChars) throw new SlackApiError("invalid_arguments");
   const session = sessionIn(context, at.channel, at.thread);
   if (session === undefined) throw new SlackApiError("not_authorized");
-  context.sessions.push({ ...at, status: session.status, title });
+  const endsAt = context.clock.now() + processingMs;
+  context.sessions.push({ ...at, status: session.status, title, endsAt });
   return { title };
 };
 

@@ -6,7 +6,6 @@ import { createPerson, type Person } from "./person.ts";
 import type { ResponseUrl } from "./server.ts";
 import { sessionIn, type SeenSession } from "./sessions.ts";
 import type { Delivery } from "./socket.ts";
-import { statusIn } from "./statuses.ts";
 import { toTranscript, type SeenMessage } from "./transcript.ts";
 import type { Fields, SlackChannel, SlackUser } from "./workspace.ts";
 
@@ -42,9 +41,6 @@ export interface SimulatedWorkspace {
   /** Events that were dropped after their last redelivery. */
   readonly lost: readonly Fields[];
   readonly suggestedPrompts: ReadonlyMap<string, readonly Fields[]>;
-  readonly statuses: MethodContext["statuses"];
-  /** Returns the status line that people see below a thread now, or an empty string. */
-  statusIn(channelId: string, thread: string): string;
   readonly sessions: MethodContext["sessions"];
   /** Returns the app's session in a thread, or `undefined` if it has none. */
   sessionIn(channelId: string, thread: string): SeenSession | undefined;
@@ -130,8 +126,6 @@ export function createSimulatedWorkspace(
     badAcks: hub.badAcks,
     lost: hub.lost,
     suggestedPrompts: context.suggestedPrompts,
-    statuses: context.statuses,
-    statusIn: (channelId, thread) => statusIn(context, channelId, thread),
     sessions: context.sessions,
     sessionIn: (channelId, thread) => sessionIn(context, channelId, thread),
     person: (name, more) => createPerson(name, { context, installation, responseUrls }, more),

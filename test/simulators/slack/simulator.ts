@@ -125,7 +125,6 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
       triggers: new Map(),
       suggestedPrompts: new Map(),
       historyCap: { messages: 999 },
-      statuses: [],
       shareDelay: { ms: 5 },
       sessions: [],
       refusedMarkdown: [],

@@ -7,7 +7,7 @@ const stage = createSlackStage();
 let story: SlackStory;
 
 describe.each<SlackMode>(["socket", "http"])("Slack's view of an agent, over %s", (mode) => {
-  test("suggests prompts in the person's language, and a chosen one is answered with a status line first", async () => {
+  test("suggests prompts in the person's language, and a chosen one is answered at work first", async () => {
     // The model thinks for more than a second before its first word.
     const body = `${": thinking\n\n".repeat(3)}${toStream("gladly", 2).body as string}`;
     story = await stage.begin({ chat: () => ({ body, eventEveryMs: 100 }) }, mode);
@@ -25,9 +25,9 @@ describe.each<SlackMode>(["socket", "http"])("Slack's view of an agent, over %s"
     expect(titles[1]?.[0]).toBe("Was kannst du?");
     const [prompt] = slack.suggestedPrompts.get(uwe.directMessages) ?? [];
     const thread = uwe.sends({ channel: uwe.directMessages, text: prompt?.["message"] as string });
-    await slack.waitFor("a status line", () => slack.statusIn(uwe.directMessages, thread) !== "");
+    await slack.waitFor("a sign of work", () => slack.sessionIn(uwe.directMessages, thread)?.hasStop);
     expect((await story.answerTo(uwe.directMessages, thread)).body).toBe("gladly");
-    expect(slack.statusIn(uwe.directMessages, thread)).toBe("");
+    await slack.waitFor("its end", () => slack.sessionIn(uwe.directMessages, thread)?.status === "active");
     expect(slack.sessionIn(uwe.directMessages, thread)?.title).toBe(prompt?.["message"]);
   });
 });

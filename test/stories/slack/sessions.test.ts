@@ -57,12 +57,19 @@ describe.each<SlackMode>(["socket", "http"])("the session of a thread, over %s",
 });
 
 describe("the session of a thread", () => {
-  test("is not begun for an answer that comes at once", async () => {
+  test("is begun with its title by the first answer, and not by later ones that come at once", async () => {
     story = await stage.start({ haste: 1 });
-    const ana = story.slack.person("Ana");
-    const thread = ana.sends({ channel: ana.directMessages, text: "hello" });
-    await story.answerTo(ana.directMessages, thread);
-    expect(statuses()).toEqual([]);
+    const { slack } = story;
+    const ana = slack.person("Ana");
+    const ideas = slack.channel("ideas", [ana]);
+    const thread = ana.sends({ channel: ideas.id, text: "hello", mentionBot: true });
+    await story.answerTo(ideas.id, thread);
+    await slack.waitFor("its end", () => slack.sessionIn(ideas.id, thread)?.status === "active");
+    expect(slack.sessionIn(ideas.id, thread)?.title).toBe("hello");
+    const before = statuses().length;
+    ana.sends({ channel: ideas.id, thread, text: "again" });
+    await slack.waitFor("the second answer", () => ideas.saidByBot(thread).length === 2);
+    expect(statuses()).toHaveLength(before);
   });
 
   test("ends with a failure too", async () => {

@@ -12,12 +12,11 @@ describe("signs of work", () => {
 
   /** Makes a reply whose platform shows a sign of work. `signs` lists what it showed, in order. */
   function setUp(more: Partial<EditTarget> = {}, savedRefs: readonly Json[] = []) {
-    const signs: (string | undefined)[] = [];
+    const signs: string[] = [];
     const saved: (readonly Json[])[] = [];
     const target = createFakeTarget({
       sign: {
-        showsWords: false,
-        show: (status) => void signs.push(`shown ${status ?? ""}`),
+        show: () => void signs.push("shown"),
         clear: () => void signs.push("cleared"),
       },
       ...more,
@@ -36,12 +35,12 @@ describe("signs of work", () => {
     it("posts no placeholder: the first text is the first post", async () => {
       const { target, reply, signs, saved } = setUp();
       await reply.show();
-      expect(signs).toEqual(["shown Thinking"]);
+      expect(signs).toEqual(["shown"]);
       expect(saved).toEqual([[]]);
       reply.status("Transcribing");
       await vi.advanceTimersByTimeAsync(5000);
       expect(target.calls).toEqual([]);
-      expect(signs).toEqual(["shown Thinking", "shown Transcribing"]);
+      expect(signs).toEqual(["shown", "shown"]);
       reply.write({ text: "Hello" });
       await vi.advanceTimersByTimeAsync(0);
       expect(target.calls.map(({ kind, content }) => [kind, content?.text])).toEqual([["post", "Hello"]]);
@@ -50,7 +49,7 @@ describe("signs of work", () => {
       await reply.finish();
     });
 
-    it("posts the words of a long step where the sign shows none, and the text takes their place", async () => {
+    it("posts the words of a long step, and the text takes their place", async () => {
       const { target, reply } = setUp();
       await reply.show();
       reply.status("Transcribing part 1 of 2", { isLong: true });
@@ -66,17 +65,6 @@ describe("signs of work", () => {
         ["edit", "Hello", undefined],
         ["edit", "Hello", undefined],
       ]);
-    });
-
-    it("leaves them to a sign that shows words", async () => {
-      const { target, reply } = setUp({
-        sign: { showsWords: true, show: () => undefined, clear: () => undefined },
-      });
-      await reply.show();
-      reply.status("Transcribing part 1 of 2", { isLong: true });
-      await vi.advanceTimersByTimeAsync(5000);
-      expect(target.calls).toEqual([]);
-      reply.abandon();
     });
 
     it("clears it when it fails or is abandoned without text", async () => {

@@ -155,8 +155,12 @@ describe("posted messages", () => {
   const own: Partial<SlackMessageInfo> = { user: "UBOT" };
   const refOf = (ts: string): MessageRef => ({ channel, ts });
 
-  /** Looks for a reply's first message in a thread. `others` are what other turns show. */
-  async function findIn(messages: readonly SlackMessageInfo[], others: readonly string[] = []) {
+  /** Looks for the first message of a reply in a thread with these messages. `others`: what other turns show. */
+  async function findIn(
+    messages: readonly SlackMessageInfo[],
+    others: readonly string[] = [],
+    where = channel,
+  ) {
     const posted = createPostedMessages(
       {
         // eslint-disable-next-line typescript/require-await -- pages in memory
@@ -164,7 +168,7 @@ describe("posted messages", () => {
           yield* messages;
         },
       },
-      { key: "slack:T1:D1:100.0", channel, thread: "100.0", user: "U1", since: 100_000 },
+      { key: `slack:T1:${where}:100.0`, channel: where, thread: "100.0", user: "U1", since: 100_000 },
       {
         botUserId: "UBOT",
         otherTurnsShow: (refs) => Promise.resolve(refs.filter(({ ts }) => others.includes(ts))),
@@ -174,6 +178,12 @@ describe("posted messages", () => {
   }
 
   const marked = (mark: string) => ({ metadata: { event_payload: { mark } } });
+
+  test("a message without a mark is no stream of a reply in a channel, where there are no streams", async () => {
+    const messages = [{ ...own, ts: "103.0" }];
+    expect(await findIn(messages)).toEqual([refOf("103.0")]);
+    expect(await findIn(messages, [], "C1")).toEqual([]);
+  });
 
   test("a reply's message is known by its mark", async () => {
     const messages = [

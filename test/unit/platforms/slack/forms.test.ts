@@ -32,8 +32,9 @@ describe("form modals", () => {
       const value = `${index}`.padStart(chars, "m");
       return { value, label: value };
     });
-  const toView = (...fields: FormField[]) =>
-    toFormModal({ key: "k", title: "Models", introduction: "Settings of this channel.", fields }, memory);
+  const toView = (...fields: FormField[]) => ({
+    ...toFormModal({ key: "k", title: "Models", introduction: "Settings of this channel.", fields }, memory),
+  });
 
   describe("a form as a modal", () => {
     test("has a select while the values fit into one, and a text otherwise; both can be emptied", () => {
@@ -67,7 +68,7 @@ describe("form modals", () => {
       const offers = [
         { key: "k".repeat(100), ...named, layer: "channel" as const, group: "models" as const },
       ];
-      expect(() => checkMessageBlocks(toFormSelect(offers))).not.toThrow();
+      expect(() => checkMessageBlocks(toFormSelect(offers).map((block) => ({ ...block })))).not.toThrow();
     });
 
     test.each([

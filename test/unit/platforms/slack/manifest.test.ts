@@ -94,7 +94,6 @@ describe("what the manifest declares", () => {
     "agents.sessions.setStatus": ["chat:write"],
     "agents.sessions.rename": ["chat:write"],
     "apps.connections.open": [],
-    "assistant.threads.setStatus": ["chat:write", "assistant:write"],
     "assistant.threads.setSuggestedPrompts": ["assistant:write"],
     "auth.test": [],
     "bots.info": ["users:read"],

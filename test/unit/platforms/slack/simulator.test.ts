@@ -330,19 +330,31 @@ test("the transcript says what the notification of a post showed", async () => {
   expect(channel.saidByBot()[0]).toMatchObject({ text: "later", notification: "The first & best" });
 });
 
-test("a status line is cleared by a post in its thread, and after two minutes", async () => {
-  const root = ana.sends({ channel: channel.id, text: "x" });
-  const setStatus = () =>
-    call("assistant.threads.setStatus", { channel_id: channel.id, thread_ts: root, status: "is thinking…" });
-  expect(await setStatus()).toBe("ok");
-  expect(slack.statusIn(channel.id, root)).toBe("is thinking…");
-  await post({ text: "elsewhere" });
-  expect(slack.statusIn(channel.id, root)).toBe("is thinking…");
-  await post({ text: "here", thread_ts: root });
-  expect(slack.statusIn(channel.id, root)).toBe("");
-  await setStatus();
-  slack.clock.advance(2 * 60_000 + 1);
-  expect(slack.statusIn(channel.id, root)).toBe("");
+test("a stream makes its thread's session at work, and its end makes it active", async () => {
+  const root = ana.sends({ channel: ana.directMessages, text: "x" });
+  const session = () => slack.sessionIn(ana.directMessages, root);
+  const at = { channel: ana.directMessages, thread_ts: root };
+  const start = async () => String((await client.chat.startStream({ ...at, markdown_text: "one" })).ts);
+  const stop = (ts: string, more = {}) =>
+    call("chat.stopStream", { channel: ana.directMessages, ts, ...more });
+  const first = await start();
+  expect(session()).toMatchObject({ status: "processing", title: "" });
+  const titled = { channel_id: ana.directMessages, thread_ts: root, status: "processing", title: "late" };
+  expect(await call("agents.sessions.setStatus", titled)).toBe("ok");
+  expect(session()?.title).toBe("");
+  expect(await stop(first, { session_status: "paused" })).toBe("invalid_arguments");
+  expect(await stop(first, { session_status: "processing" })).toBe("ok");
+  expect(session()?.status).toBe("processing");
+  expect(await stop(await start())).toBe("ok");
+  expect(session()?.status).toBe("active");
+  await start();
+  slack.clock.advance(5 * 60_000);
+  expect(session()?.status).toBe("active");
+  await call("agents.sessions.setStatus", titled);
+  slack.clock.advance(59 * 60_000);
+  expect(session()?.status).toBe("processing");
+  slack.clock.advance(60_000);
+  expect(session()?.status).toBe("active");
 });
 
 test("alt text is read from alt_txt, not from the alt_text that the client's helper sends", async () => {

@@ -75,7 +75,7 @@ describe("a native stream", () => {
     expect(callsOf("chat.stopStream")[0]?.args["metadata"]).toContain("/0");
   });
 
-  test("is not used in a channel while edits have room: others see a stream only at its end", async () => {
+  test("is not used in a channel: others see a stream only at its end", async () => {
     const reply = await replyIn("channel");
     reply.write({ text: "The meeting" });
     await shows(() => channel.saidByBot(), "The meeting");
@@ -90,6 +90,7 @@ describe("a native stream", () => {
     const text = "See [this](https://e.example/?a=1&b=2) now";
     reply.write({ text });
     await shows(direct, text);
+    expect(harness.slack.sessionIn(ana.directMessages, saved["thread"] as string)?.hasStop).toBe(true);
     await reply.finish({ actions: [details] });
     expect(direct()).toMatchObject([{ text, previewsLinks: false, stream: undefined }]);
     const streamed = harness.slack.calls.filter(({ method }) => method.endsWith("Stream"));
@@ -348,7 +349,7 @@ describe("when edits are short", () => {
     expect(channel.saidByBot()).toMatchObject([{ text: "The first and the second" }]);
   });
 
-  test("and streams too: nothing is shown but the status line, until the whole text is one post", async () => {
+  test("and streams too: growing text is left out, and the whole text is one post", async () => {
     harness.slack.limit("chat.update", 0);
     const first = await replyIn("channel");
     first.write({ text: "one" });
@@ -363,13 +364,16 @@ describe("when edits are short", () => {
 
     const reply = await replyIn("channel");
     const thread = saved["thread"] as string;
-    await harness.slack.waitFor("the status line", () => harness.slack.statusIn(channel.id, thread) !== "");
+    await harness.slack.waitFor("a sign of work", () => harness.slack.sessionIn(channel.id, thread)?.hasStop);
     reply.write({ text: "The first" });
     reply.write({ text: "The first and the second" });
     await reply.finish();
     expect(callsOf("chat.postMessage")).toHaveLength(posts + 1);
     expect(channel.saidByBot(thread)).toMatchObject([{ text: "The first and the second", edits: 0 }]);
-    await harness.slack.waitFor("no status", () => harness.slack.statusIn(channel.id, thread) === "");
+    await harness.slack.waitFor(
+      "its end",
+      () => harness.slack.sessionIn(channel.id, thread)?.hasStop === false,
+    );
   });
 });
 
