@@ -67,7 +67,7 @@ export function describeReply(
         return Promise.resolve();
       },
     };
-    const open = (at?: ReplyAddress) => subject.open(hooks, at);
+    const open = (at?: ReplyAddress) => subject.open({ ...hooks, isResumed: at !== undefined }, at);
     const textSeen = async () => (await subject.seen()).text;
     const eventually = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 10_000, interval: 20 });
 
