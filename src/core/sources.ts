@@ -63,7 +63,9 @@ export function toShownSources(sources: readonly AnswerSource[] = []): readonly 
   return joinSources(sources).map(({ url, title = "" }, index) => {
     const { host, pathname, search } = new URL(url);
     // A label that looks like an address would name another page than the one it leads to.
-    const words = toLine(title.replaceAll(/\b[a-z][a-z\d+.-]{0,40}:\/{1,8}/gi, "").replaceAll(/:\/{1,8}/g, " "));
+    const words = toLine(
+      title.replaceAll(/\b[a-z][a-z\d+.-]{0,40}:\/{1,8}/gi, "").replaceAll(/:\/{1,8}/g, " "),
+    );
     const isTitle = /[\p{L}\p{N}]/u.test(words);
     const address = `${host}${pathname === "/" ? "" : pathname}${search}`;
     return {

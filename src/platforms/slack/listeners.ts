@@ -1,7 +1,10 @@
-import type { App, AuthorizeResult, Context } from "@slack/bolt";
 import type { Command } from "../../core/command.ts";
-import type { Receiver } from "../../core/platform.ts";
-import type { AppHome } from "./app-home.ts";
+import { goneNotice } from "../../core/error-messages.ts";
+import { isRefusal, ParleyError } from "../../core/errors.ts";
+import type { Receiver, ConversationHistory } from "../../core/platform.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { toConversationId } from "./address.ts";
+import type { AppHome, createWelcome } from "./app-home.ts";
 import {
   registerActionForms,
   registerButtons,
@@ -10,14 +13,24 @@ import {
   type FeedbackHandlers,
 } from "./buttons.ts";
 import { registerCommands, type CommandHandlers } from "./commands.ts";
-import { registerEvents, type EventHandlers } from "./events.ts";
-import { registerModelSelects } from "./form-modal.ts";
-import { registerForms, type FormHandlers } from "./forms.ts";
+import {
+  registerModelSelects,
+  formAction,
+  formCallback,
+  parseFormMemory,
+  readFormModal,
+  toFormModal,
+  type FormMemory,
+} from "./form-modal.ts";
+import type { createIncoming, MessageEvent } from "./incoming.ts";
+import { suggestedPrompts } from "./manifest.ts";
+import { reportDeletedChannel } from "./message-changes.ts";
 import { registerAskShortcut, type AskShortcutHandlers } from "./modal.ts";
-import { speakToCallers } from "./notices.ts";
+import { speakToCallers, type RefusalNotices, toCallerText, type CallerNotices } from "./notices.ts";
 import type { Origins, People } from "./people.ts";
 import type { Teams } from "./teams.ts";
 import type { SlackApi } from "./web-api.ts";
+import type { App, AuthorizeResult, Context } from "@slack/bolt";
 
 /** These handle the payloads of one workspace. */
 export interface TeamHandlers
@@ -73,4 +86,129 @@ export function registerListeners(
   registerActionForms(app, of);
   registerFeedback(app, of);
   registerButtons(app, of);
+}
+
+export interface EventHandlers {
+  readonly api: Pick<SlackApi, "suggestPrompts" | "setSessionStatus">;
+  readonly teamId: string;
+  readonly home: Pick<AppHome, "opened">;
+  readonly welcome: ReturnType<typeof createWelcome>;
+  readonly incoming: ReturnType<typeof createIncoming>;
+  readonly origins: Pick<Origins, "actorOf">;
+  readonly refusals: RefusalNotices;
+  readonly receiver: Receiver;
+  readonly history: ConversationHistory;
+  readonly log: Log;
+}
+
+interface StopEvent {
+  readonly channel: string;
+  readonly thread_ts: string;
+  readonly user: string;
+  readonly team?: string;
+}
+
+/** Registers the handlers of Slack's events. Slack delivers an event again whose handler rejects. */
+export function registerEvents(app: App, of: (context: Context) => EventHandlers): void {
+  /** Makes a call that apps without the agent features work without, and that nobody awaits. */
+  async function optional(call: Promise<void>, log: Log): Promise<void> {
+    try {
+      await call;
+    } catch (error) {
+      log.debug({ err: error }, "optional Slack call failed");
+    }
+  }
+
+  app.event("message", ({ event, context }) =>
+    of(context).incoming.onMessage(event as MessageEvent, context.retryNum ?? 0),
+  );
+  app.event("app_mention", ({ event, context }) =>
+    of(context).incoming.onMention(event as unknown as MessageEvent, context.retryNum ?? 0),
+  );
+  for (const name of ["channel_deleted", "group_deleted"]) {
+    app.event(name, async ({ event, context }) => {
+      const { teamId, receiver, history } = of(context);
+      const { channel } = event as unknown as { channel: string };
+      await reportDeletedChannel(channel, teamId, receiver, history);
+    });
+  }
+  app.event("member_joined_channel", ({ event, context }) => of(context).welcome.joined(event));
+  app.event("app_home_opened", async ({ event, context }) => {
+    const { api, home, log } = of(context);
+    if (event.tab === "home") void home.opened(event.user);
+    if (event.tab === "messages") void optional(api.suggestPrompts(event.channel, suggestedPrompts()), log);
+  });
+  app.event("agent_session_stopped", async ({ event, context }) => {
+    const { api, teamId, origins, refusals, receiver, log } = of(context);
+    const { channel, thread_ts: thread, user, team } = event as unknown as StopEvent;
+    const by = await origins.actorOf({ user, channel, team });
+    try {
+      await receiver.press({ kind: "stop", key: toConversationId(teamId, channel, thread) }, by);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      log.info({ channel, code: error.code }, "Stop refused");
+      await refusals.tell({ channel, user, thread }, error);
+      // Slack has not changed the session's status.
+      return;
+    }
+    void optional(api.setSessionStatus(channel, thread, { status: "active" }), log);
+  });
+}
+
+export interface FormHandlers {
+  readonly api: Pick<SlackApi, "openModal">;
+  readonly origins: Pick<Origins, "actorOf">;
+  readonly receiver: Pick<Receiver, "press">;
+  readonly notices: CallerNotices;
+  readonly home: Pick<AppHome, "changed">;
+}
+
+/** Registers the select that opens forms, and their modals. An error is shown at its field. */
+function registerForms(app: App, of: (context: Context) => FormHandlers): void {
+  app.action(formAction, async ({ action, body, context, ack }) => {
+    const { api, origins, receiver, notices, home } = of(context);
+    const key = action.type === "static_select" ? action.selected_option.value : "";
+    const channel = "channel" in body ? (body.channel?.id ?? "") : "";
+    const triggerId = "trigger_id" in body ? body.trigger_id : "";
+    const responseUrl = "response_url" in body ? body.response_url : undefined;
+    let notice: string | undefined;
+    try {
+      const by = await origins.actorOf({ user: body.user.id, channel, team: body.user.team_id });
+      const result = await receiver.press({ kind: "settings", key }, by);
+      if (result.kind !== "form") throw new ParleyError("internal", "settings without a form");
+      const { form } = result;
+      await api.openModal(triggerId, toFormModal(form, { key, channel, responseUrl } satisfies FormMemory));
+    } catch (error) {
+      notices.logFailure(error, formAction);
+      notice = toCallerText(error);
+    }
+    await ack();
+    if (notice === undefined) return;
+    // In the Home tab there is no response_url.
+    if (responseUrl === undefined) await home.changed(body.user.id, notice);
+    else await notices.send(responseUrl, notice);
+  });
+
+  app.view(formCallback, async ({ body, view, context, ack }) => {
+    const { origins, receiver, notices, home } = of(context);
+    const { key, channel, responseUrl }: FormMemory = parseFormMemory(view.private_metadata);
+    const values = readFormModal(view.state.values);
+    try {
+      const by = await origins.actorOf({ user: body.user.id, channel, team: body.user.team_id });
+      const result = await receiver.press({ kind: "settings", key, values }, by);
+      if (result.kind === "problems") {
+        await ack({ response_action: "errors", errors: { ...result.problems } });
+        return;
+      }
+      await ack();
+      await Promise.all([
+        notices.send(responseUrl, result.kind === "told" ? result.markdown : goneNotice()),
+        home.changed(body.user.id),
+      ]);
+    } catch (error) {
+      notices.logFailure(error, formCallback);
+      const [field = ""] = Object.keys(values);
+      await ack({ response_action: "errors", errors: { [field]: toCallerText(error) } });
+    }
+  });
 }
