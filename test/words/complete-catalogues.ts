@@ -14,15 +14,17 @@ import { declaredTexts } from "../support/declared-texts.ts";
 const folder = path.resolve(import.meta.dirname, "../../src/words");
 const all = { ...english, ...declaredTexts([...(await loadCommands()).values()]) };
 
+const report: string[] = [];
 for (const language of languages) {
   if (language === defaultLanguage) continue;
   const { messages, added, removed } = completeCatalogue(all, messagesOf(language));
-  const changes = [...added.map((key) => `+ ${key}`), ...removed.map((key) => `- ${key}`)];
-  process.stdout.write(
-    changes.length === 0
-      ? `${language}.json has every key.\n`
-      : `${language}.json (+ is to be translated):\n${changes.map((line) => `  ${line}\n`).join("")}`,
-  );
-  if (changes.length > 0)
-    await writeFile(path.join(folder, `${language}.json`), `${JSON.stringify(messages, null, 2)}\n`);
+  const changes = [...added.map((key) => `  + ${key}\n`), ...removed.map((key) => `  - ${key}\n`)];
+  if (changes.length === 0) {
+    report.push(`${language}.json has every key.\n`);
+    continue;
+  }
+  report.push(`${language}.json (+ is to be translated):\n`, ...changes);
+  await writeFile(path.join(folder, `${language}.json`), `${JSON.stringify(messages, null, 2)}\n`);
 }
+// A reader that goes away ends the process, which must not be in the middle of a file.
+process.stdout.write(report.join(""));
