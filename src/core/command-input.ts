@@ -33,18 +33,13 @@ export interface ResolvedInput {
 }
 
 /**
- * Decides a call's options and privacy for every platform. `isPersonal` says that only one person sees the
- * conversation (the page). Only an explicit `private` option then hides the reply.
+ * Decides a call's options and privacy for every platform.
  * @throws ParleyError `invalid-option` for an unknown, missing or wrong option, or a file that fits none
  */
-export function resolveInput(
-  command: Command,
-  input: CommandInput,
-  surface: { readonly isPersonal?: boolean } = {},
-): ResolvedInput {
+export function resolveInput(command: Command, input: CommandInput): ResolvedInput {
   const options = collectOptions(command, input);
   const values = parseOptions(command, options);
-  return { options, isPrivate: isPrivate(command, values, surface.isPersonal === true) };
+  return { options, isPrivate: isPrivate(command, values) };
 }
 
 /**
@@ -68,13 +63,9 @@ export function missingOptions(command: Command, options: Readonly<Record<string
   );
 }
 
-function isPrivate(
-  command: Command,
-  values: Readonly<Record<string, unknown>>,
-  isPersonal: boolean,
-): boolean {
+function isPrivate(command: Command, values: Readonly<Record<string, unknown>>): boolean {
   const asked = values["private"];
-  return typeof asked === "boolean" ? asked : command.visibility === "private" && !isPersonal;
+  return typeof asked === "boolean" ? asked : command.visibility === "private";
 }
 
 function optionForFile(
@@ -151,13 +142,20 @@ function quoteIfNeeded(text: string): string {
   return /\s/.test(text) ? `"${text}"` : text;
 }
 
-/** Writes a call as a person would type it. Files appear by their names. */
-export function toCommandLine(call: CommandCall): string {
+/**
+ * Writes a call as its person has typed it, except for the order of its options. Where it was text, its free
+ * text has no name. Files appear by their names. `command` is the call's, if it is known.
+ */
+export function toCommandLine(call: CommandCall, command?: Command): string {
   if (call.problem !== undefined) return call.problem.written;
-  const options = Object.entries(call.options).map(
-    ([name, value]) => `${name}:${quoteIfNeeded(typeof value === "object" ? value.name : toText(value))}`,
-  );
-  return [`/${call.name}`, ...options].join(" ");
+  const free = call.isInputVisible === true && command !== undefined ? freeTextOption(command) : undefined;
+  let freeText: string | undefined;
+  const named: Record<string, string | number | boolean> = {};
+  for (const [name, value] of Object.entries(call.options)) {
+    if (name === free && typeof value === "string") freeText = value;
+    else named[name] = typeof value === "object" ? value.name : value;
+  }
+  return toWrittenCall(call.name, freeText, named);
 }
 
 type Named = Pick<Command, "name">;

@@ -71,7 +71,10 @@ export interface Command<O extends Readonly<Record<string, Option>> = Readonly<R
   readonly description: string;
   /** Required options come first. On platforms with text only, free text is the first required string. */
   readonly options: O;
-  /** `private` shows the reply to the caller only. The boolean option `private` overrides it for one call. */
+  /**
+   * `private` shows the reply to the caller only, and the conversation keeps neither the call nor its reply.
+   * This holds on the page too. The boolean option `private` overrides it for one call.
+   */
   readonly visibility: "public" | "private";
   readonly messageCommand?: MessageCommand;
   /**

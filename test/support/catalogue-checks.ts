@@ -81,3 +81,40 @@ export function emojiOnlyMessages(messages: Readonly<Record<string, string>>): s
     .filter(([, text]) => !/[\p{L}{]/u.test(text) && !/^[\s,;、]+$/u.test(text))
     .map(([key]) => key);
 }
+
+/** A catalogue of another language, brought to the keys of the English one. */
+interface CompletedCatalogue {
+  readonly messages: Readonly<Record<string, string>>;
+  /** The keys that the language lacked. They have the English text, which is to be translated. */
+  readonly added: readonly string[];
+  /** The keys that English does not have. */
+  readonly removed: readonly string[];
+}
+
+/** Gives a catalogue the keys that it lacks, each behind the one that it follows in English. */
+export function completeCatalogue(
+  english: Readonly<Record<string, string>>,
+  messages: Readonly<Record<string, string>>,
+): CompletedCatalogue {
+  const removed = Object.keys(messages).filter((key) => !Object.hasOwn(english, key));
+  const added = Object.keys(english).filter((key) => !Object.hasOwn(messages, key));
+  const keys = Object.keys(messages).filter((key) => Object.hasOwn(english, key));
+  const order = Object.keys(english);
+  for (const key of added) {
+    const before = order[order.indexOf(key) - 1];
+    keys.splice(before === undefined ? 0 : keys.indexOf(before) + 1, 0, key);
+  }
+  const texts = { ...english, ...messages };
+  return { messages: Object.fromEntries(keys.map((key) => [key, texts[key] ?? ""])), added, removed };
+}
+
+/** Returns the texts of commands that people of a language read in English. A name may be the same in both. */
+export function untranslatedCommandTexts(
+  commandTexts: Readonly<Record<string, string>>,
+  messages: Readonly<Record<string, string>>,
+): string[] {
+  const isSentence = (key: string): boolean => key.startsWith("command.") && !key.endsWith(".name");
+  return Object.entries(commandTexts)
+    .filter(([key, text]) => messages[key] === undefined || (isSentence(key) && messages[key] === text))
+    .map(([key]) => key);
+}

@@ -27,7 +27,8 @@ function settingTexts(): Record<string, string> {
   return texts;
 }
 
-function commandTexts(commands: readonly Command[]): Record<string, string> {
+/** Returns the texts of commands, with their options and choices, likewise. */
+export function commandTexts(commands: readonly Command[]): Record<string, string> {
   const texts: Record<string, string> = {};
   for (const command of commands) {
     texts[`command.${command.name}.name`] = command.name;

@@ -11,6 +11,8 @@ import type { Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 /** One run of a command, with its call, its place in the store and its reply. */
 export interface CommandRun {
   readonly call: CommandCall;
+  /** The call as its person has typed it. */
+  readonly written: string;
   /** The number of the run, from 1. */
   readonly attempt: number;
   readonly platform: Platform;

@@ -1,6 +1,5 @@
 import { buffer } from "node:stream/consumers";
 import type { CommandServices } from "../../core/command-services.ts";
-import { toCommandLine } from "../../core/command-input.ts";
 import { endedEarlyNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingMessage } from "../../core/events.ts";
@@ -95,7 +94,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
       // Outside of conversations it is stored separately. A second run then shows it and does nothing twice.
       if (isStored && confirm === undefined && !call.isPrivate) {
         const parts = [{ kind: "text", text: markdown }] as const;
-        await storeQuestion(dependencies, run, [{ kind: "text", text: toCommandLine(call) }], {
+        await storeQuestion(dependencies, run, [{ kind: "text", text: run.written }], {
           inContext: false,
         });
         await storeResult(dependencies, run, { parts, notices: [...notices], inContext: false });

@@ -19,7 +19,7 @@ import { createCommandServices } from "./command-services.ts";
 import { unknownCommand } from "../../support/text.ts";
 
 type Failed = CommandRun & { readonly commands: ReadonlyMap<string, Command> };
-type NewRun = Omit<CommandRun, "ended"> & { readonly isConfirmed: boolean };
+type NewRun = Omit<CommandRun, "ended" | "written"> & { readonly isConfirmed: boolean };
 
 /**
  * Runs a command's call until its reply has ended. The reply shows failures, and a conversation stores them.
@@ -31,6 +31,7 @@ export async function runCommand(
   run: NewRun,
 ): Promise<TurnOutcome> {
   const { call } = run;
+  const written = toCommandLine(call, commands.get(call.name));
   let outcome: TurnOutcome = "complete";
   try {
     const command = findCommand(commands, call);
@@ -38,11 +39,11 @@ export async function runCommand(
     const ended = (how: TurnOutcome): void => {
       outcome = how;
     };
-    const services = createCommandServices(dependencies, { ...run, ended });
+    const services = createCommandServices(dependencies, { ...run, written, ended });
     await command.run({ call, options, services, commands, isConfirmed: run.isConfirmed });
     return outcome;
   } catch (error) {
-    return await concludeFailure(dependencies, { ...run, ended: () => {}, commands }, error);
+    return await concludeFailure(dependencies, { ...run, written, ended: () => {}, commands }, error);
   }
 }
 
@@ -93,7 +94,7 @@ async function concludeFailure(
   if (call.inConversation && !call.isPrivate && !isParleyError(error, "store-unavailable")) {
     // This changes nothing if the command has stored its question. A Retry stores it in a better form.
     if (!isWorthRetrying(error))
-      await storeQuestion(dependencies, run, [{ kind: "text", text: toCommandLine(call) }], {
+      await storeQuestion(dependencies, run, [{ kind: "text", text: run.written }], {
         inContext: false,
       });
     await storeResult(dependencies, run, { parts: [], outcome: "failed", failure: text });

@@ -1,6 +1,6 @@
-import { toWrittenCall } from "../../core/command-input.ts";
-import { freeTextOption, type Command } from "../../core/command.ts";
-import type { Attachment, CommandCall, IncomingEvent } from "../../core/events.ts";
+import { toCommandLine } from "../../core/command-input.ts";
+import type { Command } from "../../core/command.ts";
+import type { Attachment, IncomingEvent } from "../../core/events.ts";
 import type { OpenQuestion, ConversationHistory } from "../../core/platform.ts";
 import { ratingBy } from "../../core/raters.ts";
 import type { StoredMessage } from "../../core/storage.ts";
@@ -224,22 +224,12 @@ function contentOf(
 ): Pick<ItemView, "text" | "files"> {
   if (event.kind === "message") return { text: event.text, files: event.attachments.map(toAttachedView) };
   const options = Object.entries(event.options);
+  // Files are shown beside the text.
+  const words = options.filter(([, value]) => typeof value !== "object");
   return {
-    text: toTypedCall(event, commands.get(event.name)),
+    text: toCommandLine({ ...event, options: Object.fromEntries(words) }, commands.get(event.name)),
     files: options.flatMap(([, value]) => (typeof value === "object" ? [toAttachedView(value)] : [])),
   };
-}
-
-/** Returns a call as its person has typed it, except for the order of its options. */
-function toTypedCall({ name, options }: CommandCall, command: Command | undefined): string {
-  const free = command === undefined ? undefined : freeTextOption(command);
-  const freeText = free === undefined ? undefined : options[free];
-  const others = Object.fromEntries(
-    Object.entries(options).flatMap(([option, value]) =>
-      option === free || typeof value === "object" ? [] : [[option, value]],
-    ),
-  );
-  return toWrittenCall(name, typeof freeText === "string" ? freeText : undefined, others);
 }
 
 function toAttachedView({ id, name, mediaType = "", linkUrl }: Attachment): FileView {

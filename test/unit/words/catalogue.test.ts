@@ -6,18 +6,21 @@ import { loadCommands } from "../../../src/load-commands.ts";
 import { english } from "../../../src/words/english.ts";
 import { languages } from "../../../src/words/languages.ts";
 import { messagesOf } from "../../../src/words/translate.ts";
-import { declaredTexts } from "../../support/declared-texts.ts";
+import { commandTexts, declaredTexts } from "../../support/declared-texts.ts";
 import {
   argumentsOf,
+  completeCatalogue,
   emojiOnlyMessages,
   missingBranches,
+  untranslatedCommandTexts,
   unusedKeys,
 } from "../../support/catalogue-checks.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
-const declared = declaredTexts([...(await loadCommands()).values()]);
+const commands = [...(await loadCommands()).values()];
+const ofCommands = commandTexts(commands);
 const others = languages.filter((language) => language !== "en");
-const all = { ...english, ...declared };
+const all = { ...english, ...declaredTexts(commands) };
 
 /** Returns the sources that may use a message: TypeScript, and the page's JavaScript. */
 function sources(): string[] {
@@ -31,8 +34,14 @@ function sources(): string[] {
 }
 
 describe("the catalogue", () => {
-  test.each(others)("has every message in %s, and no other", (language) => {
-    expect(Object.keys(messagesOf(language)).sort()).toEqual(Object.keys(all).sort());
+  // A command costs one file: without translations it is shown in English, which is no mistake.
+  test.each(others)("has every message in %s but texts of commands, and no other", (language) => {
+    const { added, removed } = completeCatalogue(all, messagesOf(language));
+    const missing = added.filter((key) => !Object.hasOwn(ofCommands, key));
+    expect({ missing, removed }, "npm run words adds and removes keys").toEqual({ missing: [], removed: [] });
+    const untranslated = untranslatedCommandTexts(ofCommands, messagesOf(language));
+    if (untranslated.length > 0)
+      console.warn(`Texts of commands are not translated in ${language}.json: ${untranslated.join(", ")}`);
   });
 
   test.each(languages)("has a text for every key in %s", (language) => {
@@ -109,6 +118,30 @@ describe("the checks of the catalogue", () => {
     expect(
       emojiOnlyMessages({ a: "⚠️", b: "⚠️ {failure}", c: "…", d: "Stopped.", e: "{name}: {text}" }),
     ).toEqual(["a", "c"]);
+  });
+
+  test("find what a language lacks or has too many, and put it where English has it", () => {
+    const english = { a: "A", b: "B", c: "C", d: "D" };
+    const { messages, ...changes } = completeCatalogue(english, { c: "Ce", old: "Alt", d: "De" });
+    expect(changes).toEqual({ added: ["a", "b"], removed: ["old"] });
+    expect(Object.entries(messages)).toEqual(Object.entries({ a: "A", b: "B", c: "Ce", d: "De" }));
+    const inOwnOrder = completeCatalogue(english, { d: "De", a: "A", c: "Ce" }).messages;
+    expect(Object.keys(inOwnOrder)).toEqual(["d", "a", "b", "c"]);
+  });
+
+  test("find the texts of a command that are English in another language", () => {
+    const texts = {
+      "command.chat.name": "chat",
+      "command.chat.description": "Talk",
+      "command.chat.option.to": "To whom",
+      "option-name.to": "to",
+    };
+    const german = { "command.chat.name": "chat", "command.chat.description": "Talk" };
+    expect(untranslatedCommandTexts(texts, german)).toEqual([
+      "command.chat.description",
+      "command.chat.option.to",
+      "option-name.to",
+    ]);
   });
 
   test("format as the library does", () => {

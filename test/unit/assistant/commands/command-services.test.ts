@@ -1,6 +1,7 @@
 import { unzipSync } from "fflate";
 import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
-import { defineCommand } from "../../../../src/core/command.ts";
+import { defineCommand, type Command } from "../../../../src/core/command.ts";
+import type { Completion } from "../../../../src/core/command-services.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { createWorld, type World } from "../../../support/assistant-world.ts";
@@ -25,9 +26,26 @@ const translate = defineCommand({
   },
 });
 
+const { messageCommand: _menu, ...inPrivate } = translate;
+/** The same for all to see. */
+const interpret: Command = { ...inPrivate, name: "interpret", visibility: "public" };
+
+let completion: Completion | undefined;
+/** Keeps what it is told of its completion. */
+const listen = defineCommand({
+  name: "listen",
+  description: "Listen to the model",
+  options: {},
+  visibility: "public",
+  async run({ services }) {
+    completion = await services.complete({ instructions: "Listen.", text: "hello" });
+    await services.say("heard");
+  },
+});
+
 beforeEach(async () => {
   world = await createWorld({
-    commands: [translate],
+    commands: [translate, interpret, listen],
     files: { png: await fixture("picture.png"), voice: await fixture("voice.ogg") },
   });
 });
@@ -92,6 +110,35 @@ describe("a command", () => {
     const [asked, shown] = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(asked?.parts).toEqual([{ kind: "text", text: '/translate text:"Guten Tag" language:English' }]);
     expect(shown).toMatchObject({ parts: [{ text: "Good d" }], notices });
+  });
+
+  it("learns why a completion ended, what it left out and which other model answered", async () => {
+    world.gateway.answerWith(async function* cut() {
+      yield { kind: "notice", text: "Another model answered." };
+      yield { kind: "text", text: "Hel" };
+      yield { kind: "finish", reason: "length", model: "b", fallback: "b", usage: { isEstimated: true } };
+    });
+    await world.answered(call("listen", {}));
+    expect(completion).toEqual({
+      text: "Hel",
+      reason: "length",
+      notices: ["Another model answered.", "The answer reached its length limit and may be unfinished."],
+      fallback: "b",
+    });
+  });
+
+  it("that says something is kept as it was typed, for people only", async () => {
+    const kept = async () => {
+      const [asked] = (await world.history.history("fake:c1", { maxMessages: 10 })).slice(-2);
+      expect(asked).toMatchObject({ role: "user", inContext: false });
+      return asked?.parts;
+    };
+    await world.ask("/interpret Guten Tag, Ada language:English");
+    expect(await kept()).toEqual([{ kind: "text", text: "/interpret Guten Tag, Ada language:English" }]);
+    await world.ask('/interpret Hallo! language:"plain English"');
+    expect(await kept()).toEqual([{ kind: "text", text: '/interpret Hallo! language:"plain English"' }]);
+    await world.ask("/interpret Hallo!");
+    expect(await kept()).toEqual([{ kind: "text", text: "/interpret Hallo!" }]);
   });
 
   it("/imagine shows as many pictures as asked, with alt text", async () => {
