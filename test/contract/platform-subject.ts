@@ -68,6 +68,8 @@ export interface PlatformTraits {
   readonly keepsConversations?: boolean;
   /** It cannot answer a message in a channel privately. */
   readonly hasNoPrivateReplies?: boolean;
+  /** A reply is seen only at its end, as where messages cannot be edited. */
+  readonly isNotStreamed?: boolean;
   /** `openThread` returns the conversation itself. */
   readonly hasNoThreads?: boolean;
   /** Messages and replies have no files. */

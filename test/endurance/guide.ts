@@ -119,8 +119,9 @@ export async function copyProject(): Promise<ProjectCopy> {
       return stdout;
     },
     async failuresOf(testFile) {
-      const args = ["run", testFile, "--root", root, "--testTimeout", "60000", "--reporter", "json"];
-      const report = JSON.parse(await tool("vitest", args)) as {
+      const file = path.join(root, "report.json");
+      await tool("vitest", ["run", testFile, "--testTimeout=60000", "--reporter=json", `--outputFile=${file}`]);
+      const report = JSON.parse(await readFile(file, "utf8")) as {
         numPassedTests: number;
         testResults: {
           assertionResults: { status: string; fullName: string; failureMessages: string[] }[];
