@@ -18,7 +18,8 @@ export default defineCommand({
   spends: "chat",
   examples: ["/chat Help me to plan a trip to Oslo"],
   run: async ({ options, services }) => {
-    await services.openConversation({ message: options.message, model: options.model });
-    await services.say(translate(options.message === undefined ? "chat.opened" : "chat.opened.go-on"));
+    const { message, model } = options;
+    const { notices } = await services.openConversation({ message, model });
+    await services.say(translate(message === undefined ? "chat.opened" : "chat.opened.go-on"), { notices });
   },
 });

@@ -3,7 +3,7 @@ import type { Attachment } from "./events.ts";
 import type { FinishReason, Model } from "./gateway.ts";
 import type { FormOffer } from "./forms.ts";
 import type { Layer, SettingGroup, SettingName } from "./layered-settings.ts";
-import type { OpenedThread, ReplyFile } from "./platform.ts";
+import type { ReplyFile } from "./platform.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import type { ErasureReport } from "./storage.ts";
 
@@ -104,12 +104,13 @@ export interface CommandServices {
   }): Promise<void>;
   /**
    * Opens a thread for a new conversation and, given a message, starts it in the caller's name. Inside a
-   * thread it uses that thread, in which every message is answered from then on.
+   * thread it uses that thread, in which every message is answered from then on. `notices` say what was said
+   * there before and could not be read.
    */
   openConversation(request: {
     readonly message?: string | undefined;
     readonly model?: string | undefined;
-  }): Promise<OpenedThread>;
+  }): Promise<{ readonly notices: readonly string[] }>;
   /**
    * Makes the bot answer only mentions in this thread, even if the bot opened the thread.
    * @throws ParleyError `invalid-option` outside of threads

@@ -5,7 +5,7 @@ import type { ReplyAddress, Attachment, EditedContent, IncomingEvent, Origin } f
 import type { FormOffer } from "./forms.ts";
 import type { AnswerSource, ModelOperation } from "./gateway.ts";
 import type { Press, PressResult, ReplyAction } from "./press.ts";
-import type { RoomQuery, RoomReading } from "./room.ts";
+import type { RoomQuery, RoomResult } from "./room.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import type {
   ConversationLabels,
@@ -205,10 +205,10 @@ export interface Platform {
    */
   download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
   /**
-   * Reads what people and apps said in the thread or channel of an address. It is `undefined` where only the
-   * bot and one person write, because the stored conversation is complete there. It must not throw.
+   * Reads what people and apps said in the thread or channel of an address. It must not throw: what fails is
+   * the `failure` of a {@link RoomReading}.
    */
-  readRoom(address: ReplyAddress, query: RoomQuery): Promise<RoomReading | undefined>;
+  readRoom(address: ReplyAddress, query: RoomQuery): Promise<RoomResult>;
   /**
    * The name of a person (`Author.id`) or channel (`Origin.channel`) of this platform, if it is known. It
    * must not throw, and takes a few seconds at most.

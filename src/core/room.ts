@@ -31,7 +31,14 @@ export interface RoomQuery {
   readonly signal: AbortSignal;
 }
 
-/** The result of reading a room. */
+/**
+ * What reading a room results in.
+ * - `alone`: only the bot and one person write there, so that the stored conversation is complete.
+ * - `unreadable`: others may write there, and the platform shows the bot nothing of it. People are told.
+ */
+export type RoomResult = RoomReading | "alone" | "unreadable";
+
+/** What was read of a room. */
 export interface RoomReading {
   /** Oldest first. */
   readonly messages: readonly RoomMessage[];
@@ -50,6 +57,9 @@ export interface RoomState {
   readonly isPeoples?: true;
   /** The key of the last message that was read. */
   readonly readUpTo?: string;
-  /** The missing permission that people were told about, and the turn that told them. */
+  /**
+   * The missing permission that people were told about, and the turn that told them. It is empty where no
+   * permission would help.
+   */
   readonly told?: { readonly permission: string; readonly turnKey: string };
 }

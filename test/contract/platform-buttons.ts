@@ -25,7 +25,7 @@ export function describeAnswerButtons(open: () => Promise<OpenedReply>): void {
     reply.write({ text: "Oslo" });
     const key = `${event.conversationId} a-message/assistant/1`;
     await reply.finish({ actions: [{ kind: "details", key }] });
-    await subject.presses("Details", key);
+    await subject.presses!("Details", key);
     const shows = (words: string) =>
       vi.waitFor(async () => expect(await subject.seen()).toContain(words), {
         timeout: 10_000,

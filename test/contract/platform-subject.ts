@@ -33,25 +33,25 @@ export interface PlatformSubject {
     readonly file?: PersonFile;
   }): Promise<SentMessage> | SentMessage;
   /** Uses the command `/models`. */
-  usesCommand(): Promise<void> | void;
+  usesCommand?(): Promise<void> | void;
   /** Writes in a thread that the platform opened, without mentioning the bot. */
-  sendsInThread(address: ReplyAddress, text: string): Promise<void> | void;
+  sendsInThread?(address: ReplyAddress, text: string): Promise<void> | void;
   /** Presses the button with this label on what the bot has shown. `key` is what it was made with. */
-  presses(label: string, key: string): Promise<void> | void;
+  presses?(label: string, key: string): Promise<void> | void;
   /** Returns what the bot shows to the person, or with `others` to everyone else. */
   seen(by?: "others"): Promise<string> | string;
   /** Makes the service give up on acknowledgements that are still missing. */
   expireAcknowledgements(): void;
   /** Deletes the file of the last message, so that its address is invalid. */
-  deleteFile(): Promise<void> | void;
+  deleteFile?(): Promise<void> | void;
   /** Returns the same attachment at an address that is not the platform's. */
-  toForeign(attachment: Attachment): Attachment;
+  toForeign?(attachment: Attachment): Attachment;
   /** Deletes the person's last message. */
   deleteMessage?(): void;
   /** Deletes all messages of the bot. */
   deleteReplies?(): void;
   /** Deletes the channel or page conversation that the last message was sent in. */
-  deleteConversation(): Promise<void> | void;
+  deleteConversation?(): Promise<void> | void;
   /** Ends the service. Platforms are stopped before. */
   close(): Promise<void>;
 }
@@ -62,8 +62,22 @@ export interface PlatformTraits {
   readonly isLocal?: boolean;
   /** Its service does not wait for an acknowledgement of messages. */
   readonly acknowledgesNothing?: boolean;
-  /** People can remove only whole conversations. */
+  /** People cannot remove single messages. */
   readonly keepsMessages?: boolean;
+  /** People cannot remove conversations. */
+  readonly keepsConversations?: boolean;
   /** It cannot answer a message in a channel privately. */
   readonly hasNoPrivateReplies?: boolean;
+  /** A reply is seen only at its end, as where messages cannot be edited. */
+  readonly isNotStreamed?: boolean;
+  /** `openThread` returns the conversation itself. */
+  readonly hasNoThreads?: boolean;
+  /** Messages and replies have no files. */
+  readonly hasNoFiles?: boolean;
+  /** Replies have no buttons. */
+  readonly hasNoButtons?: boolean;
+  /** A command is a message as any other. */
+  readonly hasNoCommands?: boolean;
+  /** What `readRoom` returns for a channel that it does not read. */
+  readonly roomIs?: "alone" | "unreadable";
 }

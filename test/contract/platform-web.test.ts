@@ -128,4 +128,4 @@ async function open(): Promise<PlatformSubject> {
   };
 }
 
-describePlatform("page", open, { isLocal: true, keepsMessages: true });
+describePlatform("page", open, { isLocal: true, keepsMessages: true, roomIs: "alone" });

@@ -147,9 +147,9 @@ export function describePlatform(
         expect(Math.abs(event.sentAt - Date.now())).toBeLessThan(60_000);
       });
 
-      it("a command is a call", async () => {
+      it.skipIf(traits.hasNoCommands)("a command is a call", async () => {
         const platform = await start();
-        await subject.usesCommand();
+        await subject.usesCommand!();
         const event = await nextEvent();
         expect(event).toMatchObject({ kind: "call", name: "models", platform: platform.id });
         expect(JSON.parse(JSON.stringify(event))).toEqual(event);
@@ -215,7 +215,8 @@ export function describePlatform(
         const reply = openReply(before, address);
         await reply.show();
         reply.write({ text: "words of the first run" });
-        await eventually(async () => expect(await subject.seen()).toContain("words of the first run"));
+        if (traits.isNotStreamed !== true)
+          await eventually(async () => expect(await subject.seen()).toContain("words of the first run"));
         reply.abandon();
         await stop(before);
         const after = await start();
@@ -247,37 +248,45 @@ export function describePlatform(
         expect(platform.toPrivateAddress(address)).toBeUndefined();
       });
 
-      it("that failed offer Retry, which calls the receiver with its key", async () => {
-        const platform = await start();
-        const reply = openReply(platform, (await receiveMessage("direct")).address);
-        await reply.show();
-        await reply.fail({ text: "The gateway is away.", retryKey: "retry-key-1" });
-        await subject.presses("Retry", "retry-key-1");
-        await eventually(() => expect(receiver.retried).toEqual(["retry-key-1"]));
-      });
+      it.skipIf(traits.hasNoButtons)(
+        "that failed offer Retry, which calls the receiver with its key",
+        async () => {
+          const platform = await start();
+          const reply = openReply(platform, (await receiveMessage("direct")).address);
+          await reply.show();
+          await reply.fail({ text: "The gateway is away.", retryKey: "retry-key-1" });
+          await subject.presses!("Retry", "retry-key-1");
+          await eventually(() => expect(receiver.retried).toEqual(["retry-key-1"]));
+        },
+      );
 
-      it("that ask for confirmation call the receiver with their key and the person", async () => {
-        const platform = await start();
-        const { address, author } = await receiveMessage("direct");
-        const reply = openReply(platform, address);
-        await reply.show();
-        reply.write({ text: "Remove everything?" });
-        await reply.finish({ confirm: { label: "Remove", key: "confirm-key-1" } });
-        await subject.presses("Remove", "confirm-key-1");
-        await eventually(() =>
-          expect(receiver.confirmed).toEqual([{ key: "confirm-key-1", authorId: author.id }]),
-        );
-      });
+      it.skipIf(traits.hasNoButtons)(
+        "that ask for confirmation call the receiver with their key and the person",
+        async () => {
+          const platform = await start();
+          const { address, author } = await receiveMessage("direct");
+          const reply = openReply(platform, address);
+          await reply.show();
+          reply.write({ text: "Remove everything?" });
+          await reply.finish({ confirm: { label: "Remove", key: "confirm-key-1" } });
+          await subject.presses!("Remove", "confirm-key-1");
+          await eventually(() =>
+            expect(receiver.confirmed).toEqual([{ key: "confirm-key-1", authorId: author.id }]),
+          );
+        },
+      );
     });
 
-    describeAnswerButtons(async () => {
-      const platform = await start();
-      const event = await receiveMessage("direct");
-      return { subject, receiver, platform, event, reply: openReply(platform, event.address) };
-    });
+    describe.skipIf(traits.hasNoButtons)("with buttons", () =>
+      describeAnswerButtons(async () => {
+        const platform = await start();
+        const event = await receiveMessage("direct");
+        return { subject, receiver, platform, event, reply: openReply(platform, event.address) };
+      }),
+    );
 
     describe("threads", () => {
-      it("opened twice for one address are the same", async () => {
+      it.skipIf(traits.hasNoThreads)("opened twice for one address are the same", async () => {
         const platform = await start();
         const { address } = await receiveMessage("channel");
         const thread = await platform.openThread(address, { title: "Otters" });
@@ -286,17 +295,41 @@ export function describePlatform(
         await showReply(platform, thread.address, "words in the thread");
       });
 
-      it("take messages of their conversation without a mention", async () => {
+      it.skipIf(traits.hasNoThreads)("take messages of their conversation without a mention", async () => {
         const platform = await start();
         const { address } = await receiveMessage("channel");
         const thread = await platform.openThread(address, { title: "Otters" });
         receiver.known.add(thread.conversationId);
         await showReply(platform, thread.address, "words in the thread");
-        await subject.sendsInThread(saved!, "and then?");
+        await subject.sendsInThread!(saved!, "and then?");
         expect(await nextEvent(1)).toMatchObject({
           text: "and then?",
           conversationId: thread.conversationId,
         });
+      });
+    });
+
+    describe("threads where there are none", () => {
+      it.runIf(traits.hasNoThreads)("are the conversation itself, where replies are shown", async () => {
+        const platform = await start();
+        const { address, conversationId } = await receiveMessage("channel");
+        const thread = await platform.openThread(address, { title: "Otters" });
+        expect(thread.conversationId).toBe(conversationId);
+        await showReply(platform, thread.address, "words in the conversation");
+        expect(await subject.seen()).toContain("words in the conversation");
+      });
+    });
+
+    describe("rooms", () => {
+      it("are read, or it is said why not", async () => {
+        const platform = await start();
+        const { address } = await receiveMessage("channel", "we meet on Monday");
+        const signal = AbortSignal.timeout(10_000);
+        const read = () => platform.readRoom(address, { maxMessages: 10, includesOwn: true, signal });
+        if (traits.roomIs !== undefined) return expect(await read()).toBe(traits.roomIs);
+        await eventually(async () =>
+          expect(await read()).toMatchObject({ messages: [{ text: "we meet on Monday" }], hasOlder: false }),
+        );
       });
     });
 
@@ -330,20 +363,29 @@ export function describePlatform(
         },
       );
 
-      it("of a conversation name it, or a place that its events lie within", async () => {
-        await start();
-        const { conversationId, within = [] } = await receiveMessage("channel");
-        await subject.deleteConversation();
-        await eventually(() => {
-          const isDeleted =
-            receiver.deletedConversations.includes(conversationId) ||
-            receiver.deletedPlaces.some((place) => within.includes(place));
-          expect(isDeleted).toBe(true);
-        });
-      });
+      it.skipIf(traits.keepsConversations)(
+        "of a conversation name it, or a place that its events lie within",
+        async () => {
+          await start();
+          const { conversationId, within = [] } = await receiveMessage("channel");
+          await subject.deleteConversation!();
+          await eventually(() => {
+            const isDeleted =
+              receiver.deletedConversations.includes(conversationId) ||
+              receiver.deletedPlaces.some((place) => within.includes(place));
+            expect(isDeleted).toBe(true);
+          });
+        },
+      );
     });
 
-    describe("download", () => {
+    it.runIf(traits.hasNoFiles)("refuses to download what it cannot have sent", async () => {
+      const platform = await start();
+      const attachment: Attachment = { id: "1", name: file.name, source: {} };
+      await expect(platform.download(attachment, downloadLimits())).rejects.toBeInstanceOf(ParleyError);
+    });
+
+    describe.skipIf(traits.hasNoFiles)("download", () => {
       it("returns the bytes of a file, also after a restart", async () => {
         const platform = await start();
         const attachment = await receiveFile();
@@ -370,7 +412,7 @@ export function describePlatform(
       it("refuses a deleted file with attachment-gone", async () => {
         const platform = await start();
         const attachment = await receiveFile();
-        await subject.deleteFile();
+        await subject.deleteFile!();
         await expect(platform.download(attachment, downloadLimits())).rejects.toMatchObject({
           code: "attachment-gone",
         });
@@ -378,7 +420,7 @@ export function describePlatform(
 
       it("reads from the platform's own hosts only", async () => {
         const platform = await start();
-        const foreign = subject.toForeign(await receiveFile());
+        const foreign = subject.toForeign!(await receiveFile());
         const error: unknown = await platform
           .download(foreign, downloadLimits())
           .catch((reason: unknown) => reason);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ParleyError } from "../../src/core/errors.ts";
 import type { Reply, ReplyFile, ReplyHooks } from "../../src/core/platform.ts";
 import type { ReplyAction } from "../../src/core/press.ts";
 import type { ReplyAddress } from "../../src/core/events.ts";
@@ -34,6 +35,10 @@ export interface ReplyTraits {
   readonly isNotEditable?: boolean;
   /** Its sign of work has no words. */
   readonly hasWordlessSign?: boolean;
+  /** It shows no buttons. */
+  readonly hasNoButtons?: boolean;
+  /** It shows no files. */
+  readonly hasNoFiles?: boolean;
 }
 
 const file: ReplyFile = {
@@ -55,7 +60,13 @@ const lines = (count: number) => Array.from({ length: count }, (_, index) => `li
 export function describeReply(
   name: string,
   setUp: () => ReplySubject | Promise<ReplySubject>,
-  { isNotStreamed = false, isNotEditable = false, hasWordlessSign = false }: ReplyTraits = {},
+  {
+    isNotStreamed = false,
+    isNotEditable = false,
+    hasWordlessSign = false,
+    hasNoButtons = false,
+    hasNoFiles = false,
+  }: ReplyTraits = {},
 ): void {
   describe(`${name}: reply contract`, () => {
     let subject: ReplySubject;
@@ -145,7 +156,7 @@ export function describeReply(
       for (const words of ["As far as it came", "The gateway went away.", "It was cut."]) {
         expect(text).toContain(words);
       }
-      expect(retryKeys).toEqual(["retry-key-1"]);
+      expect(retryKeys).toEqual(hasNoButtons ? [] : ["retry-key-1"]);
     });
 
     it("offers no Retry without a retry key", async () => {
@@ -155,7 +166,7 @@ export function describeReply(
       expect((await subject.seen()).retryKeys).toEqual([]);
     });
 
-    it("asks for confirmation with a button", async () => {
+    it.skipIf(hasNoButtons)("asks for confirmation with a button", async () => {
       const before = open();
       await before.show();
       before.write({ text: "This would go for good." });
@@ -166,23 +177,26 @@ export function describeReply(
       expect(asked.retryKeys).toEqual([]);
     });
 
-    it.skipIf(isNotEditable)("removes the button when the same reply is resumed", async () => {
-      const before = open();
-      await before.show();
-      before.write({ text: "This would go for good." });
-      await before.finish({ confirm: { label: "Remove 3 messages", key: "confirm-key-1" } });
-      const after = open(saved);
-      await after.show();
-      after.write({ text: "It is gone." });
-      await after.finish();
-      const done = await subject.seen();
-      expect(done.text).toContain("It is gone.");
-      expect(done.confirms).toEqual([]);
-    });
+    it.skipIf(isNotEditable || hasNoButtons)(
+      "removes the button when the same reply is resumed",
+      async () => {
+        const before = open();
+        await before.show();
+        before.write({ text: "This would go for good." });
+        await before.finish({ confirm: { label: "Remove 3 messages", key: "confirm-key-1" } });
+        const after = open(saved);
+        await after.show();
+        after.write({ text: "It is gone." });
+        await after.finish();
+        const done = await subject.seen();
+        expect(done.text).toContain("It is gone.");
+        expect(done.confirms).toEqual([]);
+      },
+    );
 
     const details = { kind: "details", key: "fake:conversation fake:1/assistant/1" } as const;
 
-    it("shows a finished answer's buttons once, below its last message", async () => {
+    it.skipIf(hasNoButtons)("shows a finished answer's buttons once, below its last message", async () => {
       const reply = open();
       await reply.show();
       reply.write({ text: lines(150).join("\n\n") });
@@ -190,17 +204,20 @@ export function describeReply(
       expect((await subject.seen()).actions).toEqual([details]);
     });
 
-    it.skipIf(isNotEditable)("removes the buttons while the same reply is answered again", async () => {
-      const before = open();
-      await before.show();
-      before.write({ text: "The first answer." });
-      await before.finish({ actions: [details] });
-      const after = open(saved);
-      await after.show();
-      after.write({ text: "The second answer." });
-      await after.fail({ text: "It broke off." });
-      expect((await subject.seen()).actions).toEqual([]);
-    });
+    it.skipIf(isNotEditable || hasNoButtons)(
+      "removes the buttons while the same reply is answered again",
+      async () => {
+        const before = open();
+        await before.show();
+        before.write({ text: "The first answer." });
+        await before.finish({ actions: [details] });
+        const after = open(saved);
+        await after.show();
+        after.write({ text: "The second answer." });
+        await after.fail({ text: "It broke off." });
+        expect((await subject.seen()).actions).toEqual([]);
+      },
+    );
 
     it("shows an answer of 9,000 characters whole and in order", async () => {
       const prose = lines(150).join("\n\n");
@@ -220,7 +237,7 @@ export function describeReply(
       }
     });
 
-    it("shows files with their alt texts", async () => {
+    it.skipIf(hasNoFiles)("shows files with their alt texts", async () => {
       const reply = open();
       await reply.show();
       await reply.attach(file);
@@ -229,6 +246,15 @@ export function describeReply(
       const { files, text } = await subject.seen();
       expect(files).toEqual([{ name: "picture.png", altText: "one black pixel" }]);
       expect(text).toContain("Here it is");
+    });
+
+    it.runIf(hasNoFiles)("rejects a file, and shows the text all the same", async () => {
+      const reply = open();
+      await reply.show();
+      reply.write({ text: "Here it is" });
+      await expect(reply.attach(file)).rejects.toBeInstanceOf(ParleyError);
+      await reply.finish();
+      expect(await textSeen()).toContain("Here it is");
     });
 
     it("is resumed at its saved address", async () => {

@@ -44,7 +44,7 @@ export interface SeenReply {
 /** Creates a platform that only remembers what it was asked to show. */
 export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> = {}) {
   const replies: SeenReply[] = [];
-  const room: { read: Platform["readRoom"] } = { read: () => Promise.resolve(undefined) };
+  const room: { read: Platform["readRoom"] } = { read: () => Promise.resolve("alone") };
   let posted = 0;
   let showError: unknown;
   const platform: Platform = {

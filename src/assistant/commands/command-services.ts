@@ -170,13 +170,14 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
   const { archive, conversations, models, queue } = dependencies;
   const { call, reply } = run;
 
-  /** Stores what people said in their thread before the bot was given the thread. */
-  async function keepRoom({ conversationId, address }: OpenedThread): Promise<void> {
+  /** Stores what people said in their thread before the bot was given the thread. Resolves to notices. */
+  async function keepRoom({ conversationId, address }: OpenedThread): Promise<readonly string[]> {
     const { platform, signal } = run;
     const { key } = call;
     const room = await readRoom(dependencies, { key, platform, conversationId, address, reply, signal });
     for (const one of room.messages) await conversations.append(conversationId, one);
     if (room.state !== undefined) await changeRoomState(conversations, conversationId, room.state);
+    return room.notices;
   }
 
   return {
@@ -186,16 +187,16 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
       const firstKey = `${call.key}/first`;
       // After a restart the platform may not know the thread that it opened. The first message does.
       const [first] = message === undefined ? [] : await run.inbox.lookUp([firstKey]);
-      if (first !== undefined)
-        return { conversationId: first.event.conversationId, address: first.event.address };
+      if (first !== undefined) return { notices: [] };
       const title = toTitle(message ?? "") || translate("chat.untitled");
       const thread = await run.platform.openThread(call.address, { title });
+      const isGiven = isThread(call) && thread.isPeoples === true;
       await conversations.saveSettings(thread.conversationId, {
         ...(message === undefined ? {} : { title }),
         ...(model === undefined ? {} : { model }),
-        ...(isThread(call) && thread.isPeoples === true ? { answerTo: "every-message" } : {}),
+        ...(isGiven ? { answerTo: "every-message" } : {}),
       });
-      if (isThread(call) && thread.isPeoples === true) await keepRoom(thread);
+      const notices = isGiven ? await keepRoom(thread) : [];
       if (message !== undefined) {
         await run.receive({
           kind: "message",
@@ -211,7 +212,7 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
           ...(call.origin === undefined ? {} : { origin: call.origin }),
         });
       }
-      return thread;
+      return { notices };
     },
 
     async leaveThread() {

@@ -112,7 +112,7 @@ export async function summarize(
   await reply.finish(toEnding(run.conversationId, stored, answer.notices));
 }
 
-/** Reads what people said here, or the conversation where only the bot and one person talk. */
+/** Reads what people said here, or the stored conversation where that is all there is or all that is known. */
 async function readSaid(
   dependencies: TurnDependencies,
   run: CommandRun,
@@ -128,7 +128,11 @@ async function readSaid(
     signal: AbortSignal.any([signal, AbortSignal.timeout(readForMs)]),
   });
   signal.throwIfAborted();
-  if (reading === undefined) return await readConversation(dependencies, run, since);
+  if (reading === "alone") return await readConversation(dependencies, run, since);
+  if (reading === "unreadable") {
+    const stored = await readConversation(dependencies, run, since);
+    return { ...stored, notices: [translate("room.unreadable")] };
+  }
   const { failure, hasOlder } = reading;
   if (failure !== undefined && reading.messages.length === 0) throw failure;
   // The call itself and the beginning of its answer are left out.

@@ -4,7 +4,7 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment, ReplyAddress } from "../../core/events.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
-import type { RoomMessage, RoomReading, RoomState } from "../../core/room.ts";
+import type { RoomMessage, RoomReading, RoomResult, RoomState } from "../../core/room.ts";
 import { roomFailureNotice, roomFilesNotice } from "../../core/room-words.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { cutText } from "../../support/text.ts";
@@ -21,6 +21,8 @@ const graceMs = 1000;
 const filesForMs = 20_000;
 /** How many files are read, newest first. */
 const maxFiles = 8;
+/** What {@link RoomState.told} names where the platform cannot read rooms. */
+const noPermissionHelps = "";
 /** How many stored messages are compared with what is read. */
 const maxCompared = 200;
 
@@ -50,7 +52,7 @@ interface ReadRoom {
 
 /**
  * Reads what people and apps said in a thread since the last reading. `notices` tell what cannot be read or
- * is withheld from the asker.
+ * is withheld from the asker. What no permission would change is told once in a conversation.
  * @throws ParleyError `store-unavailable`, or the signal's reason
  */
 export async function readRoom(dependencies: TurnDependencies, target: RoomTarget): Promise<ReadRoom> {
@@ -63,7 +65,12 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
       ? await readInTime(dependencies.clock, target, bounds, room.readUpTo)
       : { messages: [], hasOlder: false, failure: historyWithheld() };
   target.signal.throwIfAborted();
-  if (reading === undefined) return nothing;
+  if (reading === "alone") return nothing;
+  if (reading === "unreadable") {
+    if (wasTold(room, noPermissionHelps, target.key)) return nothing;
+    const told = { permission: noPermissionHelps, turnKey: target.key };
+    return { ...nothing, notices: [translate("room.unreadable")], state: { told } };
+  }
   // Usually nobody said anything, so there is nothing to compare.
   const recent =
     reading.messages.length === 0
@@ -103,7 +110,7 @@ async function readInTime(
   { platform, address, before, signal }: RoomTarget,
   { maxMessages }: RoomBounds,
   after: string | undefined,
-): Promise<RoomReading | undefined> {
+): Promise<RoomResult> {
   const { promise: givenUp, resolve } = Promise.withResolvers<RoomReading>();
   // The error is made only when needed, because it needs a stack and this runs with every turn in a thread.
   const toFailure = () => new ParleyError("platform-unreachable", "the room could not be read in time");

@@ -109,7 +109,9 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
 
   return async (given, query) => {
     const address = fromReplyAddress(given);
-    if (isDirectType(address.channelType)) return undefined;
+    // In direct messages of other people the bot is a guest, and Discord shows it nothing.
+    if (isDirectType(address.channelType))
+      return address.interaction?.isGuest === true ? "unreadable" : "alone";
     if (isQuiet(address.channelId, query)) return { messages: [], hasOlder: false };
     try {
       return await read(address, query);

@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
-import type { RoomMessage, RoomQuery, RoomReading } from "../../core/room.ts";
+import type { RoomMessage, RoomQuery, RoomResult } from "../../core/room.ts";
 import { sleepUnlessAborted } from "../../support/clock.ts";
 import {
   isDirectMessages,
@@ -14,7 +14,7 @@ import {
   type MessageWindow,
   type SlackMessageInfo,
 } from "./address.ts";
-import { slackErrorCode, toParleyError } from "./errors.ts";
+import { isNotMember, slackErrorCode, toParleyError } from "./errors.ts";
 import type { Names } from "./people.ts";
 import type { MessageReader } from "./read-message.ts";
 import type { Identity, SlackApi } from "./web-api.ts";
@@ -125,9 +125,20 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
     };
   }
 
-  return async (given, query): Promise<RoomReading | undefined> => {
+  /** Whether direct messages are those of other people, who can use commands there. */
+  async function isForeign(channel: string): Promise<boolean> {
+    try {
+      await api.page(channel, undefined, { limit: 1, cursor: "" });
+      return false;
+    } catch (error) {
+      // Slack says of these that they do not exist. What else fails says nothing of who writes there.
+      return isNotMember(error);
+    }
+  }
+
+  return async (given, query): Promise<RoomResult> => {
     const at = parseAddress(given);
-    if (isDirectMessages(at.channel)) return undefined;
+    if (isDirectMessages(at.channel)) return (await isForeign(at.channel)) ? "unreadable" : "alone";
     const { messages, hasOlder, failure } = await collect(at, query);
     try {
       const read = await Promise.all(messages.map((message) => toRoomMessage(message, at.channel)));

@@ -285,7 +285,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     },
 
     // Nobody else writes in a chat of the page.
-    readRoom: () => Promise.resolve(undefined),
+    readRoom: () => Promise.resolve("alone"),
 
     async nameOf(id) {
       if (id === sharedPerson.author.id || id === "web") return translate("web.page");

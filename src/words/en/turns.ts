@@ -16,6 +16,7 @@ export const turnMessages = {
   "room.forbidden": "What was said here before could not be read: I lack {permission}. Ask your admin.",
   "room.forbidden.part":
     "Part of what was said here before could not be read: I lack {permission}. Ask your admin.",
+  "room.unreadable": "I cannot read what is said here without me; I know only what was said to me.",
   "room.failed": "What was said here before could not be read. {why}",
   "room.late": "What was said here before could not be read in time; this answer does without it.",
   "room.late.part":

@@ -4,7 +4,7 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import type { RoomMessage, RoomQuery } from "../../../../src/core/room.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { createWorld, type World } from "../../../support/assistant-world.ts";
-import { message, said } from "../../../support/fakes.ts";
+import { call, message, said } from "../../../support/fakes.ts";
 
 let world: World;
 afterEach(() => world.close());
@@ -109,6 +109,44 @@ describe("a question in people's thread", () => {
     await world.answered(ask("three?"));
     expect(world.platform.replies.map(({ notices }) => notices.length)).toEqual([1, 0, 0]);
     expect(queries.map(({ after }) => after)).toEqual([undefined, undefined, undefined]);
+  });
+});
+
+describe("a room that the platform cannot read", () => {
+  const notice = "I cannot read what is said here without me; I know only what was said to me.";
+
+  it("is answered from what was said to the bot, and people read so once", async () => {
+    world = await createWorld();
+    world.platform.room.read = () => Promise.resolve("unreadable");
+    for (const text of ["we meet on Monday", "when?"]) await world.answered(ask(text));
+    expect(world.platform.replies.map(({ notices }) => notices)).toEqual([[notice], []]);
+    expect(said(world.gateway.requests.at(-1)).join("\n")).toContain("we meet on Monday");
+  });
+
+  it("is summed up from what was said to the bot, and each summary says so", async () => {
+    world = await createWorld();
+    world.platform.room.read = () => Promise.resolve("unreadable");
+    await world.answered(ask("we meet on Monday"));
+    for (const key of ["fake:s1", "fake:s2"])
+      await world.answered(call("summarize", {}, { key, inConversation: true }));
+    expect(said(world.gateway.requests.at(-1)).join("\n")).toContain("we meet on Monday");
+    for (const { notices } of world.platform.replies.slice(1)) expect(notices).toContain(notice);
+    await world.answered(call("summarize", {}, { conversationId: "fake:empty" }));
+    expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished", notices: [notice] });
+  });
+
+  it("is said by /chat, which is given the thread", async () => {
+    world = await createWorld();
+    world.platform.room.read = () => Promise.resolve("unreadable");
+    const { platform } = world.platform;
+    vi.spyOn(platform, "openThread").mockResolvedValue({
+      conversationId: "fake:c1",
+      address: { at: "thread" },
+      isPeoples: true,
+    });
+    const origin = { user: "fake:user:1", channel: "fake:channel:1", isMember: true, isManager: false };
+    await world.answered(call("chat", {}, { inConversation: true, origin }));
+    expect(world.platform.replies[0]?.notices).toEqual([notice]);
   });
 });
 

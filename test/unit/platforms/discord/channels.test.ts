@@ -2,7 +2,6 @@ import { type APIMessage, ChannelType, MessageType } from "discord.js";
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { RoomQuery } from "../../../../src/core/room.ts";
-import type { DiscordAddress } from "../../../../src/platforms/discord/address.ts";
 import { createHeardMessages } from "../../../../src/platforms/discord/gateway-events.ts";
 import { createRoomReader } from "../../../../src/platforms/discord/read-room.ts";
 import { createReplyChains } from "../../../../src/platforms/discord/message-events.ts";
@@ -238,13 +237,15 @@ describe("reading a room", () => {
       readsContents: () => true,
       heard: { isQuietBetween: (...between) => isQuiet && between.join() === `${threadId},1000,1002` },
     });
-    const address = {
-      channelId: threadId,
-      channelType: ChannelType.PublicThread,
-    } as unknown as DiscordAddress;
-    const read = async (query: Partial<RoomQuery>) =>
-      readRoom(address as never, { maxMessages: 50, signal: new AbortController().signal, ...query });
-    return { asked, read };
+    const readAt = async (at: object, query: Partial<RoomQuery> = {}) =>
+      readRoom(at as never, { maxMessages: 50, signal: new AbortController().signal, ...query });
+    const read = async (query: Partial<RoomQuery>) => {
+      const at = { channelId: threadId, channelType: ChannelType.PublicThread };
+      const reading = await readAt(at, query);
+      if (typeof reading === "string") throw new Error(`a thread is ${reading}`);
+      return reading;
+    };
+    return { asked, read, readAt };
   }
 
   const range = (from: number, to: number) =>
@@ -254,16 +255,16 @@ describe("reading a room", () => {
     it("is asked only for what came after, in one request", async () => {
       const { asked, read } = setUp(range(1000, 1090));
       const reading = await read({ after: keyOf(1085), before: keyOf(1089) });
-      expect(reading?.messages.map(({ key }) => key)).toEqual([1086, 1087, 1088].map(keyOf));
+      expect(reading.messages.map(({ key }) => key)).toEqual([1086, 1087, 1088].map(keyOf));
       expect(reading).toMatchObject({ hasOlder: false });
-      expect(reading?.failure).toBeUndefined();
+      expect(reading.failure).toBeUndefined();
       expect(asked).toEqual([{ after: "1085", limit: 100 }]);
     });
 
     it("is read from its end where more came after than one page has", async () => {
       const { asked, read } = setUp(range(1000, 1400));
       const reading = await read({ after: keyOf(1050), before: keyOf(1390) });
-      expect(reading?.messages.map(({ key }) => key)).toEqual(range(1340, 1389).map(keyOf));
+      expect(reading.messages.map(({ key }) => key)).toEqual(range(1340, 1389).map(keyOf));
       expect(reading).toMatchObject({ hasOlder: true });
       expect(asked).toEqual([
         { after: "1050", limit: 100 },
@@ -274,14 +275,14 @@ describe("reading a room", () => {
     it("keeps the newest where more came after than are wanted", async () => {
       const { read } = setUp(range(1000, 1090));
       const reading = await read({ after: keyOf(1020), before: keyOf(1090), maxMessages: 5 });
-      expect(reading?.messages.map(({ key }) => key)).toEqual(range(1085, 1089).map(keyOf));
+      expect(reading.messages.map(({ key }) => key)).toEqual(range(1085, 1089).map(keyOf));
       expect(reading).toMatchObject({ hasOlder: true });
     });
 
     it("says which permission is missing where nothing comes back, not even the question", async () => {
       const { read } = setUp(range(1000, 1010), { mayRead: false });
       const reading = await read({ after: keyOf(1005), before: keyOf(1010) });
-      expect(reading?.failure).toMatchObject({
+      expect(reading.failure).toMatchObject({
         code: "platform-forbidden",
         detail: { permission: "Read Message History" },
       });
@@ -292,6 +293,16 @@ describe("reading a room", () => {
       const reading = await read({ after: keyOf(1005), before: keyOf(1010) });
       expect(reading).toEqual({ messages: [], hasOlder: false });
     });
+  });
+
+  it("tells the bot's direct messages from those of other people, in which it is a guest", async () => {
+    const { asked, readAt } = setUp([1000]);
+    const direct = { channelId: "700", channelType: ChannelType.DM };
+    expect(await readAt(direct)).toBe("alone");
+    expect(await readAt({ ...direct, interaction: { isGuest: false } })).toBe("alone");
+    for (const channelType of [ChannelType.DM, ChannelType.GroupDM])
+      expect(await readAt({ ...direct, channelType, interaction: { isGuest: true } })).toBe("unreadable");
+    expect(asked).toEqual([]);
   });
 
   describe("a thread in which nobody said anything", () => {
