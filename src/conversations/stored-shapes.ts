@@ -179,9 +179,11 @@ export const isStored: Readonly<Record<Space, Check>> = {
     room: optional(
       fields({
         readUpTo: optional(isText),
+        readAt: optional(isTime),
         told: optional(fields({ permission: isText, turnKey: isText })),
       }),
     ),
+    aside: optional(fields({ from: isTime, to: isTime })),
   }),
   blob: fields({ mediaType: isText, base64: optional(isText), sizeBytes: optional(isNumber) }),
   inbox: fields({

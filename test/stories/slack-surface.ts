@@ -87,7 +87,7 @@ export async function startSlackSurface(
         const { channel, thread } = whereOf(place);
         const ts = person.sends({
           channel,
-          text,
+          ...(/<@[UW][A-Z0-9]+>/.test(text) ? { markup: text } : { text }),
           mentionBot: mention,
           files: files.map(toFile),
           ...(thread === undefined ? {} : { thread }),

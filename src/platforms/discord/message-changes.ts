@@ -16,7 +16,7 @@ import {
 import type { DiscordApi } from "./api.ts";
 import type { Directory } from "./directory.ts";
 import { mentionsBot, toPlainText, type Names } from "./incoming.ts";
-import { type ReplyChains, isFromPerson, type MessageEvents } from "./message-events.ts";
+import { type ReplyChains, isFromApp, isFromPerson, type MessageEvents } from "./message-events.ts";
 
 /** After this time, a mention that is edited into a message makes no question, in milliseconds. */
 const maxForgottenMs = 10 * 60_000;
@@ -102,11 +102,6 @@ export function createEditEvents(options: {
 /** Whether a message of a history was edited by the person or the other app that wrote it. */
 export function isEdited({ author, edited_timestamp: editedAt }: APIMessage, botId: string): boolean {
   return author.id !== botId && toTime(editedAt) !== undefined;
-}
-
-/** Whether another bot or a webhook posted it. */
-function isFromApp({ author, webhook_id: webhookId }: APIMessage, botId: string): boolean {
-  return (author.bot === true || webhookId !== undefined) && author.id !== botId;
 }
 
 function toTime(timestamp: string | null | undefined): number | undefined {

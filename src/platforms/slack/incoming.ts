@@ -1,3 +1,4 @@
+import { isAnswered, type AnswerRule } from "../../core/addressee.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../core/events.ts";
@@ -33,7 +34,7 @@ import {
 } from "./message-changes.ts";
 import { inLookupTime, withLookupTime, withoutLookupTime } from "./errors.ts";
 import type { Origins, People } from "./people.ts";
-import { mentions, type MessageReader, type ReadMessage } from "./read-message.ts";
+import { mentions, toSpoken, type MessageReader, type ReadMessage } from "./read-message.ts";
 import type { RefusalNotices } from "./notices.ts";
 import type { SlackApi, Identity, MessageRef } from "./web-api.ts";
 import { createRecent } from "../../support/recent.ts";
@@ -120,9 +121,14 @@ export function createIncoming(options: IncomingOptions): Incoming {
     isDirectMessages(event.channel) || mentions(event.text ?? "", identity.userId);
 
   async function isForBot(event: MessageEvent): Promise<boolean> {
-    if (event.channel_type === "im" || isAddressed(event)) return true;
-    if (event.thread_ts !== undefined) return isReplyForBot(event);
-    return (await settingsOf(event)).answerTo === "every-message";
+    const spoken = toSpoken(event.text ?? "", {
+      author: isByPerson(event) ? "person" : "app",
+      isDirect: event.channel_type === "im" || isDirectMessages(event.channel),
+      botUserId: identity.userId,
+    });
+    // What calls the bot is answered whatever is set.
+    const rule: AnswerRule = spoken.isCall === true ? { answerTo: "mentions" } : await ruleOf(event);
+    return isAnswered(spoken, rule);
   }
 
   const placeOf = (event: MessageEvent) => ({
@@ -131,21 +137,31 @@ export function createIncoming(options: IncomingOptions): Incoming {
     channelPlace: toChannelPlace(identity.teamId, event.channel),
   });
 
-  /** What is said below the bot's own message is said to the bot, unless it was sent away. */
-  async function isReplyForBot(event: MessageEvent): Promise<boolean> {
-    const answerTo = await receiver.answersTo(conversationOf(event), placeOf(event));
-    return answerTo === undefined ? event.parent_user_id === identity.userId : answerTo === "every-message";
+  /** By default what is said below the bot's own message is said to the bot, unless it was sent away. */
+  async function ruleOf(event: MessageEvent): Promise<AnswerRule> {
+    if (event.thread_ts === undefined) return settingsOf(event);
+    const isBelowOwn = event.parent_user_id === identity.userId;
+    const rule = await receiver.answersTo(conversationOf(event), placeOf(event));
+    return rule ?? { answerTo: isBelowOwn ? "addressed" : "mentions", isDefault: true };
   }
 
-  /** Whether every message in the thread is for the bot. */
-  async function isAnsweredWhole(event: MessageEvent): Promise<boolean> {
-    return (await receiver.answersTo(conversationOf(event), placeOf(event))) === "every-message";
+  /** Whether the thread of a reply is the bot's, so that what is said in it is stored. */
+  async function isInOwnThread(event: MessageEvent): Promise<boolean> {
+    const rule = await receiver.answersTo(conversationOf(event), placeOf(event));
+    return rule !== undefined && rule.answerTo !== "mentions";
   }
+
+  const isReply = ({ channel, ts, thread_ts: thread }: MessageEvent): boolean =>
+    thread !== undefined && thread !== ts && !isDirectMessages(channel);
 
   /** Whether it is in a thread in which people talk with each other. */
-  async function isInRoom(event: MessageEvent): Promise<boolean> {
-    const isReply = event.thread_ts !== undefined && event.thread_ts !== event.ts;
-    return isReply && !isDirectMessages(event.channel) && !(await isAnsweredWhole(event));
+  const isInRoom = async (event: MessageEvent): Promise<boolean> =>
+    isReply(event) && !(await isInOwnThread(event));
+
+  /** Has what is said to others in the bot's thread read with the next question. */
+  async function hearAside(event: MessageEvent): Promise<void> {
+    if (isReply(event) && (await isInOwnThread(event)))
+      await receiver.heardAside(conversationOf(event), toUnixMs(event.ts));
   }
 
   /** How the channel of a message is answered; mostly in memory. */
@@ -315,6 +331,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
         await retry(
           async () => {
             if (await isForBot(missed)) await accept(missed, redelivery);
+            else await hearAside(missed);
           },
           { ...lookUpPolicy, clock },
         );
@@ -336,7 +353,9 @@ export function createIncoming(options: IncomingOptions): Incoming {
           );
         const how = { teamId, isByPerson, isByApp, read, receiver, clock, onUnknown, retitle };
         if (await reportEditedMessage(event, how)) return;
-        if (isByPerson(event) && (await isForBot(event))) await acceptWithThread(event, redelivery);
+        if (!isByPerson(event) && !isByApp(event)) return;
+        if (await isForBot(event)) await acceptWithThread(event, redelivery);
+        else await hearAside(event);
       });
     },
     async onMention(event, redelivery) {

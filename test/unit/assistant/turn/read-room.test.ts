@@ -133,13 +133,13 @@ describe("which messages of a thread are answered", () => {
     await world.answered(ask("hello", { conversationId: "fake:room" }));
     expect(await answersTo("fake:room")).toBeUndefined();
     await world.ask("hello", { conversationId: "fake:own" });
-    expect(await answersTo("fake:own")).toBe("every-message");
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "every-message", isDefault: true });
     await conversations.saveSettings("fake:own", { answerTo: "mentions" });
-    expect(await answersTo("fake:own")).toBe("mentions");
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "mentions" });
     await settings.change(place.channel, { "answer-to": "every-message" });
     await world.clock.advance(10_000);
-    expect(await answersTo("fake:room")).toBe("every-message");
-    expect(await answersTo("fake:own")).toBe("mentions");
+    expect(await answersTo("fake:room")).toEqual({ answerTo: "every-message" });
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "mentions" });
   });
 
   it("is every message of conversations that were stored before people's threads were marked", async () => {
@@ -152,10 +152,10 @@ describe("which messages of a thread are answered", () => {
       createdAt: 0,
       estimatedTokens: 2,
     });
-    expect(await answersTo("fake:old")).toBe("every-message");
+    expect(await answersTo("fake:old")).toEqual({ answerTo: "every-message", isDefault: true });
     // A command called it, as on Discord, where each command in a thread may be in people's thread.
     await world.answered(ask("hello", { conversationId: "fake:old" }));
-    expect(await answersTo("fake:old")).toBe("every-message");
+    expect(await answersTo("fake:old")).toEqual({ answerTo: "every-message", isDefault: true });
   });
 
   it("is known as soon as a message is accepted, before its turn runs", async () => {
@@ -163,6 +163,6 @@ describe("which messages of a thread are answered", () => {
     await world.store.inbox.accept(ask("first", { conversationId: "fake:room" }));
     await world.store.inbox.accept(message("first", { conversationId: "fake:own" }));
     expect(await answersTo("fake:room")).toBeUndefined();
-    expect(await answersTo("fake:own")).toBe("every-message");
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "every-message", isDefault: true });
   });
 });
