@@ -145,6 +145,7 @@ const isIncomingMessage = fields({
   fixedWords: optional(listOf(fields({ name: isText, position: isNumber, text: isText }))),
   pictures: optional(isPictures),
   repliesTo: optional(fields({ key: isText, attachments: isAttachments })),
+  isAside: optional(isFlag),
 });
 const isCommandCall = fields({
   ...incoming,

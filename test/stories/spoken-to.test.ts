@@ -52,6 +52,23 @@ tell(eachPlatform, ({ begin }) => {
     expect(model.said(1).at(-1)).toContain("@Rasha says it is a tree. Is it?");
   });
 
+  it("an edit decides anew: to somebody else it is not answered again, with a mention of the bot it is a question", async () => {
+    const surface = await begin();
+    const { model, settled, isKept } = surface;
+    const { ada, rasha, place, to } = await talk(surface);
+    const { said } = await ada.asks(place, "who waters it?");
+    ada.edits(said, `${to(rasha)} who waters it now?`);
+    await expect.poll(() => isKept("@Rasha who waters it now?"), { timeout: 10_000 }).toBe(true);
+    await surface.idle();
+    expect(model.chats()).toHaveLength(3);
+    const aside = ada.writes(place, `${to(rasha)} is it dry?`);
+    ada.edits(aside, `is it dry, ${to(rasha)} asks`, { adds: true });
+    await settled(place, 4);
+    expect(model.chats()).toHaveLength(4);
+    expect(model.said(3).join("\n")).toContain("@Rasha who waters it now?");
+    expect(model.said(3).at(-1)).toContain("is it dry, @Rasha asks");
+  });
+
   it("what was said to others before a restart is read after it", async () => {
     const surface = await begin();
     const { model, settled, restart } = surface;

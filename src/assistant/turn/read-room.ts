@@ -155,11 +155,11 @@ export function createHeardAside(
 ): Receiver["heardAside"] {
   return async (conversationId, sentAt) => {
     const { aside, room } = await conversations.settings(conversationId);
-    if (sentAt <= Math.max(aside?.to ?? 0, room?.readAt ?? 0)) return;
-    const isRead = aside === undefined || aside.to <= (room?.readAt ?? 0);
-    await conversations.saveSettings(conversationId, {
-      aside: { from: isRead ? sentAt : aside.from, to: sentAt },
-    });
+    const readAt = room?.readAt ?? 0;
+    const { from, to } = aside === undefined || aside.to <= readAt ? { from: sentAt, to: sentAt } : aside;
+    const all = { from: Math.min(from, sentAt), to: Math.max(to, sentAt) };
+    if (sentAt <= readAt || (all.from === aside?.from && all.to === aside.to)) return;
+    await conversations.saveSettings(conversationId, { aside: all });
   };
 }
 

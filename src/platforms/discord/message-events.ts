@@ -1,6 +1,7 @@
 import { MessageType, type APIMessage, type GatewayMessageCreateDispatchData } from "discord.js";
 import { isAnswered, toPieces, type AnswerRule, type SpokenMessage } from "../../core/addressee.ts";
 import { hiddenContentNotice } from "../../core/error-messages.ts";
+import { isParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { MessageContent, PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -40,6 +41,9 @@ import { createRecent } from "../../support/recent.ts";
 /** These are ordinary messages and replies. All other types are system messages. */
 const personalTypes: ReadonlySet<number> = new Set([MessageType.Default, MessageType.Reply]);
 
+/** Where a message is. */
+type PlacedMessage = Pick<GatewayMessageCreateDispatchData, "channel_id" | "guild_id">;
+
 /** Decides which messages are for the bot, and turns those into events. */
 export interface MessageEvents {
   /**
@@ -52,6 +56,13 @@ export interface MessageEvents {
    * which decides whether the message that it replies to is part of it.
    */
   contentOf(message: APIMessage, names: Names, before: MessageContent): MessageContent | undefined;
+  /**
+   * Whether a message that was edited is not for the bot as it is now. `false` where that cannot be known.
+   * @throws ParleyError `store-unavailable`
+   */
+  isToOthers(message: APIMessage & PlacedMessage, names: Names): Promise<boolean>;
+  /** Has what is said to others in a thread read with the next question, if the thread is the bot's. */
+  hearAside(message: APIMessage & PlacedMessage): Promise<void>;
   /** Whether the bot opened a thread. */
   isOwnThread(channelId: string): Promise<boolean>;
 }
@@ -120,8 +131,35 @@ export function createMessageEvents(options: {
     );
   }
 
+  /** How a message is answered by where it is. */
+  async function ruleOf(message: PlacedMessage, channelType: number, isCall: boolean): Promise<AnswerRule> {
+    if (!isThreadType(channelType) && !isDirectType(channelType)) return settingsOf(message);
+    const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
+    return ruleInThread(message, parent, channelType, isCall);
+  }
+
+  async function isToOthers(message: APIMessage & PlacedMessage, names: Names): Promise<boolean> {
+    if (!isFromPerson(message)) return false;
+    try {
+      const channelType = await channels.typeOf(message);
+      const spoken = toSpoken(message, names, isDirectType(channelType));
+      return spoken.isCall !== true && !isAnswered(spoken, await ruleOf(message, channelType, false));
+    } catch (error) {
+      if (isParleyError(error, "store-unavailable")) throw error;
+      return false;
+    }
+  }
+
+  async function hearAside(message: APIMessage & PlacedMessage): Promise<void> {
+    const channelType = await channels.typeOf(message);
+    if (!isThreadType(channelType)) return;
+    const { answerTo } = await ruleOf(message, channelType, true);
+    if (answerTo !== "mentions")
+      await receiver.heardAside(toConversationId(message.channel_id), Date.parse(message.timestamp));
+  }
+
   /** Returns how the channel of a message is answered. That is mostly in memory, as most messages need it. */
-  async function settingsOf(message: GatewayMessageCreateDispatchData): Promise<PlaceSettings> {
+  async function settingsOf(message: PlacedMessage): Promise<PlaceSettings> {
     const { guild_id: guildId, channel_id: channelId } = message;
     return receiver.placeSettings({
       ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
@@ -153,7 +191,7 @@ export function createMessageEvents(options: {
 
   /** How a thread is answered. By default people talk to the bot in a thread that it was given, or opened. */
   async function ruleInThread(
-    { channel_id: channelId, guild_id: guildId }: GatewayMessageCreateDispatchData,
+    { channel_id: channelId, guild_id: guildId }: PlacedMessage,
     parent: string | undefined,
     channelType: number,
     isCall: boolean,
@@ -245,7 +283,7 @@ export function createMessageEvents(options: {
     return mentionsBot(message, names) ? { ...content, text: `@${names.botName}` } : undefined;
   }
 
-  return { toEvent, contentOf, isOwnThread };
+  return { toEvent, contentOf, isToOthers, hearAside, isOwnThread };
 }
 
 /** Returns the words and files of a message. `isQuoting` adds those of the message that it replies to. */

@@ -139,7 +139,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
 
   /** By default what is said below the bot's own message is said to the bot, unless it was sent away. */
   async function ruleOf(event: MessageEvent): Promise<AnswerRule> {
-    if (event.thread_ts === undefined) return settingsOf(event);
+    if (isThreadRoot(event)) return settingsOf(event);
     const isBelowOwn = event.parent_user_id === identity.userId;
     const rule = await receiver.answersTo(conversationOf(event), placeOf(event));
     return rule ?? { answerTo: isBelowOwn ? "addressed" : "mentions", isDefault: true };
@@ -346,12 +346,17 @@ export function createIncoming(options: IncomingOptions): Incoming {
         if (await reportDeletedMessage(event, { identity, api, replaced, receiver, retitle })) return;
         const { teamId } = identity;
         const { channel, channel_type } = event;
-        const onUnknown = (message: SlackMessageInfo, editedAt: number) =>
-          acceptEdited(
-            { ...message, channel, ...(channel_type === undefined ? {} : { channel_type }) },
-            editedAt,
-          );
-        const how = { teamId, isByPerson, isByApp, read, receiver, clock, onUnknown, retitle };
+        const placed = (message: SlackMessageInfo): MessageEvent => ({
+          ...message,
+          channel,
+          ...(channel_type === undefined ? {} : { channel_type }),
+        });
+        const how = {
+          ...{ teamId, isByPerson, isByApp, read, receiver, clock, retitle },
+          onUnknown: (message: SlackMessageInfo, at: number) => acceptEdited(placed(message), at),
+          isToOthers: async (message: SlackMessageInfo) => !(await isForBot(placed(message))),
+          hearAside: (message: SlackMessageInfo) => hearAside(placed(message)),
+        };
         if (await reportEditedMessage(event, how)) return;
         if (!isByPerson(event) && !isByApp(event)) return;
         if (await isForBot(event)) await acceptWithThread(event, redelivery);
