@@ -44,7 +44,7 @@ export function isAnswered(message: SpokenMessage, { answerTo, isDefault }: Answ
 }
 
 /** What is typed before the name of the one it is said to: spaces, marks, emoji. A backtick begins code. */
-const openings = /^(?:\s|:[\w+-]+:|(?!`)\p{P}|(?!`)\p{S}|[\u200d\ufe0f])*/u;
+const openings = /^(?:\s|:[\w+-]+:|(?!`)\p{P}|(?!`)\p{S}|\u{200d}|\u{fe0f})*/u;
 
 function beginsWithOthers({ pieces }: SpokenMessage): boolean {
   const first = pieces.find((piece) => typeof piece !== "string" || piece.replace(openings, "") !== "");

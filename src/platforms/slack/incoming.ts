@@ -352,7 +352,13 @@ export function createIncoming(options: IncomingOptions): Incoming {
           ...(channel_type === undefined ? {} : { channel_type }),
         });
         const how = {
-          ...{ teamId, isByPerson, isByApp, read, receiver, clock, retitle },
+          teamId,
+          isByPerson,
+          isByApp,
+          read,
+          receiver,
+          clock,
+          retitle,
           onUnknown: (message: SlackMessageInfo, at: number) => acceptEdited(placed(message), at),
           isToOthers: async (message: SlackMessageInfo) => !(await isForBot(placed(message))),
           hearAside: (message: SlackMessageInfo) => hearAside(placed(message)),
