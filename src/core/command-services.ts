@@ -104,7 +104,7 @@ export interface CommandServices {
   }): Promise<void>;
   /**
    * Opens a thread for a new conversation and, given a message, starts it in the caller's name. Inside a
-   * thread it uses that thread, in which every message is answered from then on.
+   * thread it uses that thread, in which no mention is needed from then on.
    */
   openConversation(request: {
     readonly message?: string | undefined;

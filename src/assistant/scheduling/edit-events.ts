@@ -42,7 +42,8 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     if (content === undefined) return "unchanged";
     const wasAnswered = entry.isClosed === true || entry.wasAnswered === true;
     // Nobody asks the bot any more. What the message says is read from its thread.
-    if (content.isAside === true && !wasAnswered) return await empty(event.conversationId, edited);
+    const isLater = edited.editedAt > (event.edit?.at ?? -Infinity);
+    if (content.isAside === true && !wasAnswered && isLater) return await empty(event.conversationId, edited);
     if (isSame(event, content)) return "unchanged";
     if (isEmpty({ ...event, ...content })) return await empty(event.conversationId, edited);
     const toAddress = (address: typeof event.address) => edited.toAddress?.(address, content) ?? address;
