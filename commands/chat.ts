@@ -3,7 +3,7 @@ import { translate } from "../src/words/translate.ts";
 
 export default defineCommand({
   name: "chat",
-  description: "Open a thread to talk with the model; every message in it is answered",
+  description: "Open a thread to talk with the model, no mention needed",
   options: {
     message: { kind: "string", description: "What you want to begin with" },
     model: {

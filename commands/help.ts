@@ -15,7 +15,7 @@ interface Facts extends HelpFacts {
 }
 
 /** The settings whose values the overview shows. */
-const shownInForce: ReadonlySet<string> = new Set(["chat-model", "language", "calm"]);
+const shownInForce: ReadonlySet<string> = new Set(["chat-model", "language", "calm", "answer-to"]);
 
 /** How many models and admins are named. */
 const maxNamed = 8;

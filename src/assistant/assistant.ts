@@ -34,7 +34,6 @@ import { createStopTurn, withStopWatch } from "./scheduling/stop-turn.ts";
 import { withTurnScope, createTurnTraces } from "./scheduling/turn-traces.ts";
 import { createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
 import { createLayeredSettings } from "./settings/layered-settings.ts";
-import { createThreadRules } from "./settings/place-rules.ts";
 import type { DeploymentChat } from "./settings/turn-settings.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
 import {
@@ -43,6 +42,7 @@ import {
   type ModelSettings,
   createModelTolerance,
 } from "./turn/model-choice.ts";
+import { createHeardAside } from "./turn/read-room.ts";
 import { toShownMessages } from "./turn/stored-messages.ts";
 import type { RoomBounds } from "./turn/turn.ts";
 import { createRecent } from "../support/recent.ts";
@@ -149,6 +149,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   const settings = createLayeredSettings({
     store: options.settings,
     conversations,
+    inbox,
     access,
     gateway,
     models,
@@ -315,7 +316,8 @@ export function createAssistant(options: AssistantOptions): Assistant {
     // A conversation whose first message was just accepted has no messages until its turn stores them.
     knows: async (conversationId) =>
       (await conversations.exists(conversationId)) || (await inbox.listOpenIn(conversationId)).length > 0,
-    answersTo: createThreadRules({ conversations, inbox, rules: settings.rules }),
+    answersTo: settings.answersTo,
+    heardAside: createHeardAside(conversations),
     async conversationOf(key) {
       const [entry] = await inbox.lookUp([key]);
       return entry?.event.conversationId;

@@ -145,6 +145,7 @@ const isIncomingMessage = fields({
   fixedWords: optional(listOf(fields({ name: isText, position: isNumber, text: isText }))),
   pictures: optional(isPictures),
   repliesTo: optional(fields({ key: isText, attachments: isAttachments })),
+  isAside: optional(isFlag),
 });
 const isCommandCall = fields({
   ...incoming,
@@ -179,9 +180,11 @@ export const isStored: Readonly<Record<Space, Check>> = {
     room: optional(
       fields({
         readUpTo: optional(isText),
+        readAt: optional(isTime),
         told: optional(fields({ permission: isText, turnKey: isText })),
       }),
     ),
+    aside: optional(fields({ from: isTime, to: isTime })),
   }),
   blob: fields({ mediaType: isText, base64: optional(isText), sizeBytes: optional(isNumber) }),
   inbox: fields({

@@ -104,8 +104,8 @@ export interface CommandServices {
   }): Promise<void>;
   /**
    * Opens a thread for a new conversation and, given a message, starts it in the caller's name. Inside a
-   * thread it uses that thread, in which every message is answered from then on. `notices` say what was said
-   * there before and could not be read.
+   * thread it uses that thread, in which no mention is needed from then on. `notices` say what was said there
+   * before and could not be read.
    */
   openConversation(request: {
     readonly message?: string | undefined;

@@ -131,12 +131,16 @@ export interface IncomingMessage extends IncomingBase {
   readonly pictures?: readonly PictureRef[];
   /** The message of the bot that it replies to. A picture in that message is the one that is meant. */
   readonly repliesTo?: RepliedTo;
+  /** Its author has edited it after the answer so that it is to somebody else. It is not answered anew. */
+  readonly isAside?: true;
 }
 
 /** What a message says after an edit. Without `attachments` they are the same as before. */
 export interface EditedContent {
   readonly text: string;
   readonly attachments?: readonly Attachment[];
+  /** It is to somebody else now: it is not answered, or not anew. */
+  readonly isAside?: true;
 }
 
 /** The last edit of an accepted message. */

@@ -141,6 +141,7 @@ export const layeredSettings = {
     kind: "choice",
     choices: [
       { value: "mentions", label: "Messages that mention it" },
+      { value: "addressed", label: "Messages that are not to somebody else" },
       { value: "every-message", label: "Every message" },
     ],
     description: "Which messages of a channel are answered",

@@ -1,3 +1,4 @@
+import type { AnswerRule, AnswerTo } from "./addressee.ts";
 import type { Language } from "../words/languages.ts";
 import type { Actor } from "./access.ts";
 import type { SettingFacts } from "./command-services.ts";
@@ -231,7 +232,7 @@ export interface Platform {
 
 /** Where and when the bot answers in a channel, as the channel's managers have set it. */
 export interface PlaceSettings {
-  readonly answerTo: "mentions" | "every-message";
+  readonly answerTo: AnswerTo;
   /** `channel` puts answers into the channel itself, which is then one conversation. */
   readonly answerIn: "thread" | "channel";
 }
@@ -281,15 +282,22 @@ export interface Receiver {
   /** Whether the conversation exists: it was opened, or a message of it was accepted. */
   knows(conversationId: string): Promise<boolean>;
   /**
-   * Says which messages of a thread the bot answers. `/chat` and `/dismiss` in the thread decide first, then
-   * the setting of its channel. All messages of a stored conversation are answered unless the thread is
-   * people's own. It is `undefined` if nothing decides.
+   * Says which messages of a thread the bot answers: after `/dismiss` its mentions, then what is set for its
+   * channel. By default those of a stored conversation, unless the thread is people's own and was not given to
+   * the bot with `/chat`. It is `undefined` if nothing decides.
    * @throws ParleyError `store-unavailable`
    */
   answersTo(
     conversationId: string,
     place: Pick<Origin, "server" | "channel" | "channelPlace">,
-  ): Promise<PlaceSettings["answerTo"] | undefined>;
+  ): Promise<AnswerRule | undefined>;
+  /**
+   * Somebody said something to others in a thread that the bot answers. The next turn there reads it. Nothing is
+   * asked of a model. It is idempotent.
+   * @param sentAt Unix milliseconds
+   * @throws ParleyError `store-unavailable`
+   */
+  heardAside(conversationId: string, sentAt: number): Promise<void>;
   /** The conversation of an event, or `undefined` if it was not accepted or was answered long ago. */
   conversationOf(key: string): Promise<string | undefined>;
   /**

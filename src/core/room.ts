@@ -57,6 +57,8 @@ export interface RoomState {
   readonly isPeoples?: true;
   /** The key of the last message that was read. */
   readonly readUpTo?: string;
+  /** When that message was sent, in Unix milliseconds. */
+  readonly readAt?: number;
   /**
    * The missing permission that people were told about, and the turn that told them. It is empty where no
    * permission would help.

@@ -119,10 +119,12 @@ export interface ConversationSettings {
   readonly lastPicture?: string | undefined;
   /** The same as {@link IncomingEvent.within}. */
   readonly within?: readonly string[];
-  /** Which messages of the thread are answered, as `/chat` and `/dismiss` have set it. */
+  /** `/chat` gave the thread to the bot, so that all of it is said to the bot, or `/dismiss` sent it away. */
   readonly answerTo?: "mentions" | "every-message";
   /** The state of a thread in which people talk with each other. */
   readonly room?: RoomState;
+  /** When people last talked to others in the bot's thread, in Unix milliseconds: its beginning and its end. */
+  readonly aside?: { readonly from: number; readonly to: number } | undefined;
 }
 
 /** Settings of a conversation that are saved together with a message. */

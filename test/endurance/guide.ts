@@ -120,7 +120,13 @@ export async function copyProject(): Promise<ProjectCopy> {
     },
     async failuresOf(testFile) {
       const file = path.join(root, "report.json");
-      await tool("vitest", ["run", testFile, "--testTimeout=60000", "--reporter=json", `--outputFile=${file}`]);
+      await tool("vitest", [
+        "run",
+        testFile,
+        "--testTimeout=60000",
+        "--reporter=json",
+        `--outputFile=${file}`,
+      ]);
       const report = JSON.parse(await readFile(file, "utf8")) as {
         numPassedTests: number;
         testResults: {

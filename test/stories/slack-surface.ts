@@ -19,6 +19,9 @@ interface SlackPlace extends Place {
   readonly thread: string | undefined;
 }
 
+/** Whether a text holds mentions of people as Slack's markup has them. */
+const hasMention = (text: string): boolean => /<@[UW][A-Z0-9]+>/.test(text);
+
 /** Starts a {@link SlackSurface}. */
 export async function startSlackSurface(
   mode: SlackMode,
@@ -87,7 +90,7 @@ export async function startSlackSurface(
         const { channel, thread } = whereOf(place);
         const ts = person.sends({
           channel,
-          text,
+          ...(hasMention(text) ? { markup: text } : { text }),
           mentionBot: mention,
           files: files.map(toFile),
           ...(thread === undefined ? {} : { thread }),
@@ -105,7 +108,11 @@ export async function startSlackSurface(
         return { said, place: thread, answer: shown.at(-1)! };
       },
       edits({ id, place }, text, { adds = false } = {}) {
-        person.edits(id, text, { channel: whereOf(place).channel, mentionBot: adds || mentions.has(id) });
+        person.edits(id, text, {
+          channel: whereOf(place).channel,
+          mentionBot: adds || mentions.has(id),
+          isMarkup: hasMention(text),
+        });
       },
       deletes: ({ id, place }) => removes(place, id),
       getsPreview: ({ id, place }) => person.getsPreview(id, { channel: whereOf(place).channel }),

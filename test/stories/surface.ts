@@ -76,6 +76,7 @@ export interface Writing {
 export interface Somebody {
   readonly id: string;
   readonly name: string;
+  /** `<@id>` in the text is a mention of that person. */
   writes(place: Place, text: string, how?: Writing): Said;
   /** Writes to the bot, with a mention where it needs one, and waits for the end of the answer. */
   asks(place: Place, text: string, files?: readonly SentFile[]): Promise<Talk>;

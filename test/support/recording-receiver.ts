@@ -13,6 +13,10 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   readonly acceptedBefore: Set<string>;
   /** What `placeSettings` returns. */
   place: PlaceSettings;
+  /** Whether more than one person has written in each known conversation. */
+  isShared: boolean;
+  /** The conversations in which something was said to others, once for each message. */
+  readonly asides: string[];
   forms: FakeForms;
   /** The keys of every call to `receive`, duplicates and refused events included. */
   readonly offeredKeys: string[];
@@ -55,6 +59,8 @@ export function createRecordingReceiver(): RecordingReceiver {
     events: [],
     acceptedBefore: new Set(),
     place: { answerTo: "mentions", answerIn: "thread" },
+    isShared: false,
+    asides: [],
     forms: noForms,
     offeredKeys: [],
     refusal: undefined,
@@ -92,9 +98,15 @@ export function createRecordingReceiver(): RecordingReceiver {
     },
     async answersTo(conversationId) {
       if (receiver.outage !== undefined) throw receiver.outage;
-      if (receiver.place.answerTo === "every-message") return "every-message";
+      const { answerTo } = receiver.place;
+      if (answerTo !== "mentions") return { answerTo };
       const isOpen = receiver.events.some((one) => one.conversationId === conversationId && !one.inRoom);
-      return isOpen || receiver.known.has(conversationId) ? "every-message" : undefined;
+      return isOpen || receiver.known.has(conversationId)
+        ? { answerTo: receiver.isShared ? "addressed" : "every-message", isDefault: true }
+        : undefined;
+    },
+    async heardAside(conversationId) {
+      receiver.asides.push(conversationId);
     },
     async conversationOf(key) {
       if (receiver.outage !== undefined) throw receiver.outage;

@@ -12,6 +12,10 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   readonly events: IncomingEvent[];
   /** `placeSettings` returns this. */
   place: PlaceSettings;
+  /** Whether more than one person has written in each known conversation. */
+  isShared: boolean;
+  /** The conversations in which something was said to others, once for each message. */
+  readonly asides: string[];
   forms: FakeForms;
   /** `knows` returns true for these ids of conversations. */
   readonly known: Set<string>;
@@ -49,6 +53,8 @@ export function createSlackReceiver(): SlackReceiver {
   const receiver: SlackReceiver = {
     events: [],
     place: { answerTo: "mentions", answerIn: "thread" },
+    isShared: false,
+    asides: [],
     forms: noForms,
     known: new Set(),
     stored: new Set(),
@@ -82,9 +88,15 @@ export function createSlackReceiver(): SlackReceiver {
     keep: (event) => receiver.receive(event),
     knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
     async answersTo(conversationId) {
-      if (receiver.place.answerTo === "every-message") return "every-message";
+      const { answerTo } = receiver.place;
+      if (answerTo !== "mentions") return { answerTo };
       const isOpen = receiver.events.some((one) => one.conversationId === conversationId && !one.inRoom);
-      return isOpen || receiver.known.has(conversationId) ? "every-message" : undefined;
+      return isOpen || receiver.known.has(conversationId)
+        ? { answerTo: receiver.isShared ? "addressed" : "every-message", isDefault: true }
+        : undefined;
+    },
+    async heardAside(conversationId) {
+      receiver.asides.push(conversationId);
     },
     formOffers: (_, conversationId) => receiver.forms.offers(conversationId),
     async press(press, by) {

@@ -1,9 +1,10 @@
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { parseCommandLine, type Command } from "../../src/core/command.ts";
+import { isAnswered } from "../../src/core/addressee.ts";
 import { toRoomText } from "../../src/assistant/turn/context-window.ts";
 import { parseSince } from "../../commands/summarize.ts";
-import { readRichContent, mentions, toPlainText } from "../../src/platforms/slack/read-message.ts";
+import { readRichContent, mentions, toPlainText, toSpoken } from "../../src/platforms/slack/read-message.ts";
 import { parseCommandText } from "../../src/core/command-input.ts";
 import { checkImageUrl, parseDataUri } from "../../src/embedded-gateway/load-image.ts";
 import { openForm } from "../../src/embedded-gateway/upload.ts";
@@ -150,6 +151,15 @@ const parsers: readonly Parser[] = [
     maxChars: 40_000,
   },
   { name: "parseSince", parse: (text) => parseSince(text, 0), maxChars: 40_000 },
+  {
+    name: "toSpoken (Slack)",
+    parse: (text) => {
+      const spoken = toSpoken(text, { author: "person", isDirect: false, botUserId: "U1" });
+      return isAnswered(spoken, { answerTo: "addressed" });
+    },
+    maxChars: 40_000,
+    parts: ["<@U1", "<@U1|", "<@U1> ", "<!subteam^S1|", "&gt;", ":-", ":+:"],
+  },
   { name: "mentions (Slack)", parse: (text) => mentions(text, "U1"), maxChars: 40_000 },
   { name: "escapeMarkdown (Slack)", parse: escapeMarkdown, maxChars: answerChars },
   {

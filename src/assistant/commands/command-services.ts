@@ -231,7 +231,11 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
       assertInConversation(call);
       const [last] = await conversations.recent(call.conversationId, { maxMessages: 1 });
       if (last === undefined) return false;
-      await conversations.saveSettings(call.conversationId, { resetAfter: last.id, lastPicture: undefined });
+      await conversations.saveSettings(call.conversationId, {
+        resetAfter: last.id,
+        lastPicture: undefined,
+        aside: undefined,
+      });
       return true;
     },
 

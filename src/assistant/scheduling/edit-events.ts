@@ -39,10 +39,15 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     edited: EditedMessage,
   ): Promise<Outcome> {
     const content = await edited.read(event);
-    if (content === undefined || isSame(event, content)) return "unchanged";
+    if (content === undefined) return "unchanged";
+    const wasAnswered = entry.isClosed === true || entry.wasAnswered === true;
+    // Nobody asks the bot any more. What the message says is read from its thread.
+    const isLater = edited.editedAt > (event.edit?.at ?? -Infinity);
+    if (content.isAside === true && !wasAnswered && isLater) return await empty(event.conversationId, edited);
+    if (isSame(event, content)) return "unchanged";
     if (isEmpty({ ...event, ...content })) return await empty(event.conversationId, edited);
     const toAddress = (address: typeof event.address) => edited.toAddress?.(address, content) ?? address;
-    const { fixedWords, ...before } = event;
+    const { fixedWords, isAside: _isAside, ...before } = event;
     const { attachments = event.attachments } = content;
     // Corrections of a recording that the edit removed are dropped.
     const left = fixedWords?.filter((fixed) => attachments.some(({ name }) => name === fixed.name));
@@ -207,7 +212,11 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
     const after = await applyEdit(options, conversationId, event);
     const isChanged = JSON.stringify(before?.parts) !== JSON.stringify(after?.parts);
     const isApplied = before?.editedAt === event.edit?.at;
-    const isLast = answered?.isLast === true && (isChanged || isApplied) && (await isAllowed(event));
+    const isLast =
+      answered?.isLast === true &&
+      (isChanged || isApplied) &&
+      event.isAside !== true &&
+      (await isAllowed(event));
     const attempts = answered?.progress.attempts ?? 0;
     // The process that answered it anew has died, and its reply may show half of the new answer.
     const hasBegun = attempts > (event.edit?.attemptsBefore ?? attempts);

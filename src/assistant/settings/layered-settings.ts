@@ -1,4 +1,5 @@
 import type { Access, Actor } from "../../core/access.ts";
+import type { AnswerRule } from "../../core/addressee.ts";
 import type { CommandServices } from "../../core/command-services.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent } from "../../core/events.ts";
@@ -19,7 +20,9 @@ import {
   type LayeredValues,
   type SettingGroup,
 } from "../../core/layered-settings.ts";
-import type { PersonOverview } from "../../core/platform.ts";
+import type { Inbox } from "../../core/inbox.ts";
+import type { PersonOverview, Receiver } from "../../core/platform.ts";
+import type { Conversations } from "../../core/storage.ts";
 import { type LayeredModelChoice, type ModelChoice, canDo } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
 import {
@@ -40,7 +43,7 @@ import {
   type SettingsReaderOptions,
   type SettingsReader,
 } from "./settings-reader.ts";
-import { createPlaceRules } from "./place-rules.ts";
+import { createPlaceRules, createThreadRules } from "./place-rules.ts";
 import {
   layerModels,
   toChatSettings,
@@ -62,6 +65,8 @@ import {
 import { toFenced } from "../../support/markdown-fences.ts";
 
 interface LayeredSettingsOptions extends SettingsReaderOptions {
+  readonly conversations: SettingsReaderOptions["conversations"] & Pick<Conversations, "exists" | "recent">;
+  readonly inbox: Pick<Inbox, "listOpenIn">;
   readonly access: Access;
   readonly gateway: Pick<Gateway, "knownModels">;
   readonly models: ModelChoice;
@@ -85,6 +90,7 @@ type SettingServices = Pick<CommandServices, "describeSettings" | "changeSetting
 /** Everything behind `/settings`. Failures of the store are `store-unavailable`. */
 export interface LayeredSettings {
   readonly rules: ReturnType<typeof createPlaceRules>;
+  readonly answersTo: Receiver["answersTo"];
   readonly forms: SettingsForms;
   /** The settings in force for an event. If the store is unavailable, choosing a model fails. */
   forTurn(event: IncomingEvent): Promise<TurnSettings>;
@@ -107,10 +113,17 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
   const { access, chat, gateway, models, isModelAllowed } = options;
   const reader = createSettingsReader(options);
   const changer = createSettingsChanger({ ...options, reader });
+  const rules = createPlaceRules(reader, access);
+  const answersTo = createThreadRules({ ...options, rules });
   const forms = createSettingsDesk({ reader, changer, access, gateway, isModelAllowed, defaults });
 
-  async function defaults(): Promise<Defaults> {
+  /** Which messages are answered in the thread of a scene. It is `undefined` outside of the bot's threads. */
+  const ruleIn = async ({ conversationId, origin }: Scene): Promise<AnswerRule | undefined> =>
+    conversationId === undefined || origin === undefined ? undefined : answersTo(conversationId, origin);
+
+  async function defaults(scene: Scene): Promise<Defaults> {
     const signal = AbortSignal.timeout(modelListMs);
+    const rule = await ruleIn(scene);
     const found = await Promise.allSettled(
       (["chat", "image", "transcription"] as const).map((operation) =>
         models.choose(operation, undefined, signal),
@@ -128,7 +141,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
       "answer-length": "`normal`",
       temperature: `\`${chat.temperature}\``,
       calm: "`off`",
-      "answer-to": "`mentions`",
+      "answer-to": `\`${rule?.isDefault === true ? rule.answerTo : "mentions"}\``,
       "answer-in": "`thread`",
       "who-may-use": translate("settings.everybody"),
     };
@@ -144,7 +157,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
     const scene = toScene(call);
     return {
       async describeSettings(name) {
-        const [all, known] = await Promise.all([reader.read(scene), defaults()]);
+        const [all, known] = await Promise.all([reader.read(scene), defaults(scene)]);
         return {
           markdown:
             name === undefined
@@ -154,8 +167,11 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
         };
       },
       async explainSettings() {
-        const [all, known] = await Promise.all([reader.read(scene), defaults()]);
-        return explainSettings(all, known, scene);
+        const [all, known, rule] = await Promise.all([reader.read(scene), defaults(scene), ruleIn(scene)]);
+        const { "answer-to": ofChannel, ...others } = all.channel ?? {};
+        // `/dismiss` in a thread counts for more than its channel.
+        const isSentAway = ofChannel !== undefined && rule?.answerTo === "mentions";
+        return explainSettings(isSentAway ? { ...all, channel: others } : all, known, scene);
       },
       async changeSetting({ name, value, layer = usualLayer(scene, name) }) {
         const problems = await changer(layer, scene, { [name]: value });
@@ -169,7 +185,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
             },
           });
         }
-        const [all, known] = await Promise.all([reader.read(scene), defaults()]);
+        const [all, known] = await Promise.all([reader.read(scene), defaults(scene)]);
         const inForce = describeInForce(name, all, known, scene);
         return translate("settings.saved", { place: wordsOf(layer, scene), name, value: inForce });
       },
@@ -185,7 +201,8 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
   }
 
   return {
-    rules: createPlaceRules(reader, access),
+    rules,
+    answersTo,
     forms,
     servicesFor,
     async forTurn(event) {
@@ -208,7 +225,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
       const scene: Scene = { platform, author, origin };
       const all = await reader.read(scene);
       const language = toSpokenLanguage(resolveLayers(all)) ?? toLanguage(author.locale);
-      const explain = async () => explainSettings(all, await defaults(), scene);
+      const explain = async () => explainSettings(all, await defaults(scene), scene);
       return { language, settings: await inLanguage(language, explain) };
     },
     erase: (holder) => reader.erase(holder),
@@ -228,7 +245,7 @@ interface SettingsDeskOptions {
   readonly access: Pick<Access, "isAdmin" | "expectAllowed">;
   readonly gateway: Pick<Gateway, "knownModels">;
   readonly isModelAllowed: (model: string) => boolean;
-  readonly defaults: () => Promise<Defaults>;
+  readonly defaults: (scene: Scene) => Promise<Defaults>;
 }
 
 /** The layers are in the order in which people want them. */
@@ -326,7 +343,7 @@ function createSettingsDesk(options: SettingsDeskOptions): SettingsForms {
       const target = parseKey(key);
       const scene = toScene(caller, target.conversationId);
       expectMayChange(target.layer, scene, access);
-      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults()]);
+      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults(scene)]);
       const form = {
         key,
         title: settingGroupTitle(target.group),
@@ -350,7 +367,7 @@ function createSettingsDesk(options: SettingsDeskOptions): SettingsForms {
       });
       const problems = await changer(layer, scene, Object.fromEntries(typed));
       if (problems !== undefined) return { kind: "problems", problems: toSentences(problems) };
-      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults()]);
+      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults(scene)]);
       const lines = namesIn(layer, group, scene).map(
         (name) =>
           `- ${translate("settings.form.line", {

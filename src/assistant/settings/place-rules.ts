@@ -1,6 +1,6 @@
 import type { Access, Asker } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Origin } from "../../core/events.ts";
+import type { Author, Origin } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import { resolveLayers } from "../../core/layered-settings.ts";
 import type { Receiver, PlaceSettings } from "../../core/platform.ts";
@@ -67,26 +67,44 @@ function termsOf({ user, server, channel, roles = [] }: Origin): ReadonlySet<str
   return new Set([user, server, channel, ...roles]);
 }
 
+/** In so many of the last messages it is looked for more than one person. */
+const maxLooked = 50;
+const maxLookedChars = 100_000;
+
 /**
  * Creates {@link Receiver.answersTo}. Earlier versions did not mark people's threads, so their conversations
  * have no mark. Those are still answered whole until `/dismiss`.
  */
 export function createThreadRules(options: {
-  readonly conversations: Pick<Conversations, "settings" | "exists">;
+  readonly conversations: Pick<Conversations, "settings" | "exists" | "recent">;
   readonly inbox: Pick<Inbox, "listOpenIn">;
   readonly rules: Pick<PlaceRules, "settingsOf">;
 }): Receiver["answersTo"] {
   const { conversations, inbox, rules } = options;
-  return async (conversationId, place) => {
-    const stored = await conversations.settings(conversationId);
-    const { answerTo, room } = stored;
-    if (answerTo !== undefined) return answerTo;
-    if ((await rules.settingsOf(place)).answerTo === "every-message") return "every-message";
-    if (room?.isPeoples === true) return undefined;
-    const isStored = Object.keys(stored).length > 0 || (await conversations.exists(conversationId));
-    if (isStored) return "every-message";
+
+  /** Who has written in a conversation, or `undefined` where nothing of it is known. */
+  async function writersIn(conversationId: string): Promise<readonly Author[] | undefined> {
+    const bounds = { maxMessages: maxLooked, maxChars: maxLookedChars };
+    const recent = await conversations.recent(conversationId, bounds);
+    if (recent.length > 0)
+      return recent.flatMap(({ author, room }) =>
+        author === undefined || room?.isApp === true ? [] : [author],
+      );
+    if (await conversations.exists(conversationId)) return [];
     // Its first message is accepted, but its turn has stored nothing yet.
-    const open = await inbox.listOpenIn(conversationId);
-    return open.some(({ event }) => event.inRoom !== true) ? "every-message" : undefined;
+    const open = (await inbox.listOpenIn(conversationId)).filter(({ event }) => event.inRoom !== true);
+    return open.length === 0 ? undefined : open.map(({ event }) => event.author);
+  }
+
+  return async (conversationId, place) => {
+    const { answerTo: given, room } = await conversations.settings(conversationId);
+    if (given === "mentions") return { answerTo: given };
+    const { answerTo } = await rules.settingsOf(place);
+    if (answerTo !== "mentions") return { answerTo };
+    if (given === undefined && room?.isPeoples === true) return undefined;
+    const writers = await writersIn(conversationId);
+    if (writers === undefined) return undefined;
+    const isShared = new Set(writers.map(({ id }) => id)).size > 1;
+    return { answerTo: isShared ? "addressed" : "every-message", isDefault: true };
   };
 }

@@ -5,7 +5,7 @@ import type { ReplyFile } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { MessagePart, StoredMessage, NotedWithMessage } from "../../core/storage.ts";
 import { type readAttachments, readFiles } from "./attachments.ts";
-import { readRoom } from "./read-room.ts";
+import { readRoom, unreadSince } from "./read-room.ts";
 import { estimatePartsTokens, messageIds, withFixedWords } from "./stored-messages.ts";
 import { noteLastPicture, picturePartsOf, takePicture } from "./stored-pictures.ts";
 import { toQuotedTranscript, toShownTranscript } from "./transcribe-recording.ts";
@@ -89,21 +89,30 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
 }
 
 /**
- * Reads what was said in people's thread before the turn's messages. If all of them are stored, it reads
- * nothing, because an earlier attempt did.
+ * Reads what was said in people's thread before the turn's messages, and in the bot's own thread what was said to
+ * others since it was read. If all of the messages are stored, it reads nothing, because an earlier attempt did.
  */
 async function readRoomBefore(
   dependencies: TurnDependencies,
   turn: Turn,
 ): Promise<Awaited<ReturnType<typeof readRoom>> | undefined> {
-  const last =
+  const { conversations } = dependencies;
+  const whole =
     turn.messages.findLast(({ inRoom }) => inRoom === true) ??
     ((await dependencies.withheld?.hasAny(turn.conversationId)) === true ? turn.messages.at(-1) : undefined);
+  const since =
+    whole === undefined ? unreadSince(await conversations.settings(turn.conversationId)) : undefined;
+  const last = whole ?? (since === undefined ? undefined : turn.messages.at(-1));
   if (last === undefined) return undefined;
-  const { conversations } = dependencies;
   const id = messageIds.user(turn.messages.at(-1)?.key ?? last.key);
   if (turn.attempt > 1 && (await conversations.find(turn.conversationId, id)) !== undefined) return undefined;
-  return await readRoom(dependencies, { ...turn, address: last.address, before: last.key });
+  return await readRoom(dependencies, {
+    ...turn,
+    address: last.address,
+    before: last.key,
+    beforeAt: last.sentAt,
+    since,
+  });
 }
 
 async function readMessage(

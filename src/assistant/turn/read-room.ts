@@ -2,11 +2,11 @@ import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment, ReplyAddress } from "../../core/events.ts";
-import type { Platform, Reply } from "../../core/platform.ts";
+import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { RoomMessage, RoomReading, RoomResult, RoomState } from "../../core/room.ts";
 import { roomFailureNotice, roomFilesNotice } from "../../core/room-words.ts";
-import type { MessagePart, StoredMessage } from "../../core/storage.ts";
+import type { Conversations, ConversationSettings, MessagePart, StoredMessage } from "../../core/storage.ts";
 import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";
@@ -35,6 +35,10 @@ export interface RoomTarget {
   readonly address: ReplyAddress;
   /** The key of the message that is answered. Without it everything until now is read. */
   readonly before?: string;
+  /** When that message was sent. */
+  readonly beforeAt?: number;
+  /** Only what was said since this time is read, in Unix milliseconds. */
+  readonly since?: number | undefined;
   readonly reply: Pick<Reply, "status">;
   readonly signal: AbortSignal;
 }
@@ -87,7 +91,7 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
   const isTold = permission !== undefined && wasTold(room, permission, target.key);
   const change: RoomState = {
     ...(isTold || permission === undefined ? {} : { told: { permission, turnKey: target.key } }),
-    ...readUpTo(reading, target.before),
+    ...readUpTo(reading, target),
   };
   return {
     messages,
@@ -107,7 +111,7 @@ const nothing: ReadRoom = { messages: [], notices: [], calls: [], state: undefin
 
 async function readInTime(
   clock: Clock,
-  { platform, address, before, signal }: RoomTarget,
+  { platform, address, before, since, signal }: RoomTarget,
   { maxMessages }: RoomBounds,
   after: string | undefined,
 ): Promise<RoomResult> {
@@ -127,7 +131,7 @@ async function readInTime(
   if (signal.aborted) abort();
   else signal.addEventListener("abort", abort, { once: true });
   try {
-    const query = { after, before, maxMessages, signal: reading.signal };
+    const query = { after, before, since, maxMessages, signal: reading.signal };
     return await Promise.race([platform.readRoom(address, query), givenUp]);
   } finally {
     for (const cancel of timers) cancel();
@@ -140,13 +144,36 @@ function wasTold({ told }: RoomState, permission: string, turnKey: string): bool
 }
 
 /** How far the room counts as read. What was not read now is read with the next question. */
-function readUpTo({ messages, failure }: RoomReading, before: string | undefined): RoomState {
-  const last = messages.at(-1)?.key;
-  if (failure === undefined) {
-    const upTo = before ?? last;
-    return upTo === undefined ? {} : { readUpTo: upTo };
-  }
-  return failure.code === "platform-forbidden" || last === undefined ? {} : { readUpTo: last };
+function readUpTo({ messages, failure }: RoomReading, { before, beforeAt }: RoomTarget): RoomState {
+  if (failure === undefined && before !== undefined && beforeAt !== undefined)
+    return { readUpTo: before, readAt: beforeAt };
+  const last = messages.at(-1);
+  return failure?.code === "platform-forbidden" || last === undefined
+    ? {}
+    : { readUpTo: last.key, readAt: last.sentAt };
+}
+
+/**
+ * Creates {@link Receiver.heardAside}. The times are kept, so that a turn reads the thread only where there is
+ * something to read, and nothing from before.
+ */
+export function createHeardAside(
+  conversations: Pick<Conversations, "settings" | "saveSettings">,
+): Receiver["heardAside"] {
+  return async (conversationId, sentAt) => {
+    const { aside, room } = await conversations.settings(conversationId);
+    const readAt = room?.readAt ?? 0;
+    const { from, to } = aside === undefined || aside.to <= readAt ? { from: sentAt, to: sentAt } : aside;
+    const all = { from: Math.min(from, sentAt), to: Math.max(to, sentAt) };
+    if (sentAt <= readAt || (all.from === aside?.from && all.to === aside.to)) return;
+    await conversations.saveSettings(conversationId, { aside: all });
+  };
+}
+
+/** Since when people talked to others in the bot's thread, in Unix milliseconds. `undefined`: all of it was read. */
+export function unreadSince({ aside, room }: ConversationSettings): number | undefined {
+  const readAt = room?.readAt ?? 0;
+  return aside === undefined || aside.to <= readAt ? undefined : Math.max(aside.from, readAt);
 }
 
 /** The newest messages whose texts fit. A single message that is too long is cut. */

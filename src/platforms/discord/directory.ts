@@ -54,7 +54,7 @@ export interface Directory {
   nameOf(channelId: string): Promise<string | undefined>;
   /** Returns what contains a channel. @throws ParleyError where it cannot be read */
   placeOf(channelId: string): Promise<{ readonly guildId?: string; readonly parentId?: string }>;
-  /** Notes that a conversation in which every message is answered was accepted, before the store knows it. */
+  /** Notes that a conversation that needs no mention was accepted, before the store knows it. */
   open(conversationId: string): void;
   isOpen(conversationId: string): boolean;
   /** Drops what was read of a channel that was changed or deleted. */

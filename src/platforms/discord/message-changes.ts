@@ -16,7 +16,7 @@ import {
 import type { DiscordApi } from "./api.ts";
 import type { Directory } from "./directory.ts";
 import { mentionsBot, toPlainText, type Names } from "./incoming.ts";
-import { type ReplyChains, isFromPerson, type MessageEvents } from "./message-events.ts";
+import { type ReplyChains, isFromApp, isFromPerson, type MessageEvents } from "./message-events.ts";
 
 /** After this time, a mention that is edited into a message makes no question, in milliseconds. */
 const maxForgottenMs = 10 * 60_000;
@@ -43,7 +43,7 @@ export function createEditEvents(options: {
   readonly api: Pick<DiscordApi, "getMessage">;
   readonly receiver: Pick<Receiver, "messageEdited">;
   readonly chains: Pick<ReplyChains, "conversationOf">;
-  readonly events: Pick<MessageEvents, "contentOf">;
+  readonly events: Pick<MessageEvents, "contentOf" | "isToOthers" | "hearAside">;
   readonly names: (guildId: string | undefined) => Names;
   readonly changes: OrderedChanges;
   /** Takes a message as if it had been sent now. */
@@ -55,11 +55,16 @@ export function createEditEvents(options: {
     const { id, channel_id: channelId } = message;
     const names = options.names(message.guild_id);
     const conversations = [toConversationId(channelId), toConversationId(id), chains.conversationOf(id)];
+    let isAside = false;
     const edited: EditedMessage = {
       key: toEventKey(id),
       editedAt,
       conversationIds: [...new Set(conversations.filter((one) => one !== undefined))],
-      read: async (before) => events.contentOf(message, names, before),
+      async read(before) {
+        const content = events.contentOf(message, names, before);
+        isAside = content !== undefined && (await events.isToOthers(message, names));
+        return content === undefined || !isAside ? content : { ...content, isAside };
+      },
       toAddress(address, { text }) {
         const { thread, ...rest } = fromReplyAddress(address);
         const title = toPlainText(message, names) || text;
@@ -67,6 +72,7 @@ export function createEditEvents(options: {
       },
     };
     const outcome = await receiver.messageEdited(edited);
+    if (outcome === "edited" && isAside) await events.hearAside(message);
     const isFresh = editedAt - Date.parse(message.timestamp) <= maxForgottenMs;
     if (outcome === "unknown" && isFresh && isFromPerson(message) && mentionsBot(message, names))
       options.takeNew(message);
@@ -102,11 +108,6 @@ export function createEditEvents(options: {
 /** Whether a message of a history was edited by the person or the other app that wrote it. */
 export function isEdited({ author, edited_timestamp: editedAt }: APIMessage, botId: string): boolean {
   return author.id !== botId && toTime(editedAt) !== undefined;
-}
-
-/** Whether another bot or a webhook posted it. */
-function isFromApp({ author, webhook_id: webhookId }: APIMessage, botId: string): boolean {
-  return (author.bot === true || webhookId !== undefined) && author.id !== botId;
 }
 
 function toTime(timestamp: string | null | undefined): number | undefined {

@@ -1,5 +1,7 @@
-import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
+import { MessageType, type APIMessage, type GatewayMessageCreateDispatchData } from "discord.js";
+import { isAnswered, toPieces, type AnswerRule, type SpokenMessage } from "../../core/addressee.ts";
 import { hiddenContentNotice } from "../../core/error-messages.ts";
+import { isParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { MessageContent, PlaceSettings, Receiver } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -37,7 +39,10 @@ import type { Origins } from "./origin.ts";
 import { createRecent } from "../../support/recent.ts";
 
 /** These are ordinary messages and replies. All other types are system messages. */
-const personalTypes: ReadonlySet<number> = new Set([0, 19]);
+const personalTypes: ReadonlySet<number> = new Set([MessageType.Default, MessageType.Reply]);
+
+/** Where a message is. */
+type PlacedMessage = Pick<GatewayMessageCreateDispatchData, "channel_id" | "guild_id">;
 
 /** Decides which messages are for the bot, and turns those into events. */
 export interface MessageEvents {
@@ -51,12 +56,19 @@ export interface MessageEvents {
    * which decides whether the message that it replies to is part of it.
    */
   contentOf(message: APIMessage, names: Names, before: MessageContent): MessageContent | undefined;
+  /**
+   * Whether a message that was edited is not for the bot as it is now. `false` where that cannot be known.
+   * @throws ParleyError `store-unavailable`
+   */
+  isToOthers(message: APIMessage & PlacedMessage, names: Names): Promise<boolean>;
+  /** Has what is said to others in a thread read with the next question, if the thread is the bot's. */
+  hearAside(message: APIMessage & PlacedMessage): Promise<void>;
   /** Whether the bot opened a thread. */
   isOwnThread(channelId: string): Promise<boolean>;
 }
 
 export function createMessageEvents(options: {
-  readonly receiver: Pick<Receiver, "answersTo" | "knows" | "placeSettings">;
+  readonly receiver: Pick<Receiver, "answersTo" | "heardAside" | "knows" | "placeSettings">;
   readonly channels: Directory;
   readonly origins: Pick<Origins, "ofMessage">;
   readonly chains: ReplyChains;
@@ -72,9 +84,10 @@ export function createMessageEvents(options: {
     message: GatewayMessageCreateDispatchData,
     names: Names,
   ): Promise<IncomingMessage | undefined> {
-    if (!isFromPerson(message)) return undefined;
+    if (!isFromPerson(message) && !isFromApp(message, names.botId)) return undefined;
     const channelType = await channels.typeOf(message);
-    const isAddressed = isDirectType(channelType) || mentionsBot(message, names);
+    const spoken = toSpoken(message, names, isDirectType(channelType));
+    if (spoken.author === "app" && !isThreadType(channelType)) return undefined;
     const address = { channelId: message.channel_id, channelType, eventId: message.id };
     const withOrigin = async (event: IncomingMessage): Promise<IncomingMessage> => ({
       ...event,
@@ -84,12 +97,19 @@ export function createMessageEvents(options: {
       const conversationId = toConversationId(message.channel_id);
       // A known conversation needs this too, since the run that was to store its places may have been killed.
       const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
-      const isOurs = isDirectType(channelType) || (await isAnsweredWhole(message, parent, isAddressed));
-      if (!isAddressed && !isOurs) return undefined;
+      const rule = await ruleInThread(message, parent, channelType, spoken.isCall === true);
+      const isOurs = rule.answerTo !== "mentions";
+      if (!isAnswered(spoken, rule)) {
+        if (isOurs) await receiver.heardAside(conversationId, Date.parse(message.timestamp));
+        return undefined;
+      }
       await options.locales.load(message.author.id);
       if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
-      // A reply in people's thread quotes what it means. Only the bot's answers are surely stored.
-      const isKnown = isOurs ? await receiver.knows(conversationId) : repliesToBot(message, names);
+      // A reply quotes what it means, unless that is surely stored: in the bot's thread what was said to the bot.
+      const isToOthers = spoken.repliesTo === "person" || spoken.repliesTo === "app";
+      const isKnown = isOurs
+        ? !isToOthers && (await receiver.knows(conversationId))
+        : repliesToBot(message, names);
       const event = toMessage(message, names, conversationId, address, isKnown);
       const title = isFirstOfPost(message) ? await channels.nameOf(message.id) : undefined;
       return withOrigin({
@@ -100,7 +120,7 @@ export function createMessageEvents(options: {
       });
     }
     const place = await settingsOf(message);
-    if (!isAddressed && place.answerTo === "mentions") return undefined;
+    if (!isAnswered(spoken, place)) return undefined;
     await options.locales.load(message.author.id);
     if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
     const isInChannel = place.answerIn === "channel";
@@ -111,8 +131,35 @@ export function createMessageEvents(options: {
     );
   }
 
+  /** How a message is answered by where it is. */
+  async function ruleOf(message: PlacedMessage, channelType: number, isCall: boolean): Promise<AnswerRule> {
+    if (!isThreadType(channelType) && !isDirectType(channelType)) return settingsOf(message);
+    const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
+    return ruleInThread(message, parent, channelType, isCall);
+  }
+
+  async function isToOthers(message: APIMessage & PlacedMessage, names: Names): Promise<boolean> {
+    if (!isFromPerson(message)) return false;
+    try {
+      const channelType = await channels.typeOf(message);
+      const spoken = toSpoken(message, names, isDirectType(channelType));
+      return spoken.isCall !== true && !isAnswered(spoken, await ruleOf(message, channelType, false));
+    } catch (error) {
+      if (isParleyError(error, "store-unavailable")) throw error;
+      return false;
+    }
+  }
+
+  async function hearAside(message: APIMessage & PlacedMessage): Promise<void> {
+    const channelType = await channels.typeOf(message);
+    if (!isThreadType(channelType)) return;
+    const { answerTo } = await ruleOf(message, channelType, true);
+    if (answerTo !== "mentions")
+      await receiver.heardAside(toConversationId(message.channel_id), Date.parse(message.timestamp));
+  }
+
   /** Returns how the channel of a message is answered. That is mostly in memory, as most messages need it. */
-  async function settingsOf(message: GatewayMessageCreateDispatchData): Promise<PlaceSettings> {
+  async function settingsOf(message: PlacedMessage): Promise<PlaceSettings> {
     const { guild_id: guildId, channel_id: channelId } = message;
     return receiver.placeSettings({
       ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
@@ -142,22 +189,24 @@ export function createMessageEvents(options: {
     return toMessage(message, names, conversationId, { ...address, replyTo: message.id }, isKnown);
   }
 
-  /** Whether every message in a thread is for the bot: it was given the thread, or opened it. */
-  async function isAnsweredWhole(
-    { channel_id: channelId, guild_id: guildId }: GatewayMessageCreateDispatchData,
+  /** How a thread is answered. By default people talk to the bot in a thread that it was given, or opened. */
+  async function ruleInThread(
+    { channel_id: channelId, guild_id: guildId }: PlacedMessage,
     parent: string | undefined,
-    isAddressed: boolean,
-  ): Promise<boolean> {
-    const answerTo = await receiver.answersTo(toConversationId(channelId), {
+    channelType: number,
+    isCall: boolean,
+  ): Promise<AnswerRule> {
+    if (isDirectType(channelType)) return { answerTo: "every-message" };
+    const rule = await receiver.answersTo(toConversationId(channelId), {
       ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
       ...(parent === undefined ? {} : { channel: toChannelPlace(parent) }),
     });
-    if (answerTo !== undefined) return answerTo === "every-message";
+    if (rule !== undefined) return rule;
     const [isOwn] = await Promise.allSettled([isOwnThread(channelId)]);
-    if (isOwn.status === "fulfilled") return isOwn.value;
     // Whoever calls the bot is answered, whoever opened the thread.
-    if (!isAddressed) throw isOwn.reason;
-    return false;
+    if (isOwn.status === "rejected" && !isCall) throw isOwn.reason;
+    const isOurs = isOwn.status === "fulfilled" && isOwn.value;
+    return { answerTo: isOurs ? "addressed" : "mentions", isDefault: true };
   }
 
   /**
@@ -234,7 +283,7 @@ export function createMessageEvents(options: {
     return mentionsBot(message, names) ? { ...content, text: `@${names.botName}` } : undefined;
   }
 
-  return { toEvent, contentOf, isOwnThread };
+  return { toEvent, contentOf, isToOthers, hearAside, isOwnThread };
 }
 
 /** Returns the words and files of a message. `isQuoting` adds those of the message that it replies to. */
@@ -251,6 +300,37 @@ function toContent(message: APIMessage, names: Names, isQuoting: boolean): Messa
 /** Whether a person wrote it, and not a bot, a webhook or Discord itself. */
 export function isFromPerson({ author, type, webhook_id: webhookId }: APIMessage): boolean {
   return author.bot !== true && author.system !== true && webhookId === undefined && personalTypes.has(type);
+}
+
+/** Whether another bot or a webhook posted it. */
+export function isFromApp({ author, webhook_id: webhookId }: APIMessage, botId: string): boolean {
+  return (author.bot === true || webhookId !== undefined) && author.id !== botId;
+}
+
+/** Mentions of people, roles and everybody. */
+const anyMention = /<@[!&]?\d+>|@(?:everyone|here)\b/g;
+
+/** Returns what decides whether a message is for the bot. */
+export function toSpoken(message: APIMessage, names: Names, isDirect: boolean): SpokenMessage {
+  const ofBot = new Set([`<@${names.botId}>`, `<@!${names.botId}>`, `<@&${names.botRoleId}>`]);
+  return {
+    author: isFromPerson(message) ? "person" : "app",
+    pieces: toPieces(message.content.replaceAll(/<a?(:\w+:)\d+>/g, "$1"), anyMention, (one) =>
+      ofBot.has(one),
+    ),
+    isCall: isDirect || mentionsBot(message, names),
+    repliesTo: toWhom(message, names),
+    botName: names.botName,
+  };
+}
+
+/** Whom a message replies to. A forwarded message refers to another one too, and so do threads and pins. */
+function toWhom(message: APIMessage, names: Names): SpokenMessage["repliesTo"] {
+  const replied = message.type === MessageType.Reply ? message.referenced_message : undefined;
+  if (replied === undefined || replied === null) return undefined;
+  if (repliesToBot(message, names)) return "bot";
+  if (isFromApp(replied, names.botId)) return "app";
+  return replied.author.id === message.author.id ? "self" : "person";
 }
 
 /** Returns the bot's own message that it replies to. A picture there is the one that is meant. */

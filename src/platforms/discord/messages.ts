@@ -1,4 +1,5 @@
 import type { GatewayMessageCreateDispatchData } from "discord.js";
+import { isAnswered } from "../../core/addressee.ts";
 import type { Clock } from "../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError, isRefusal } from "../../core/errors.ts";
@@ -14,7 +15,7 @@ import type { DiscordApi } from "./api.ts";
 import type { Directory } from "./directory.ts";
 import { toSentence } from "./content.ts";
 import { mentionsBot, type Names } from "./incoming.ts";
-import { isFromPerson, type MessageEvents } from "./message-events.ts";
+import { isFromPerson, toSpoken, type MessageEvents } from "./message-events.ts";
 import { createRecent } from "../../support/recent.ts";
 
 /** The options of {@link createMessageIntake}. */
@@ -217,15 +218,18 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return isFirst;
   }
 
-  /** Whether it is for the bot, as far as is known without the store. `undefined`: in people's thread. */
+  /** Whether it is for the bot, as far as is known without the store. `undefined`: in people's thread, or to others. */
   async function isCertainlyForBot(
     message: GatewayMessageCreateDispatchData,
     names: Names,
   ): Promise<boolean | undefined> {
     if (!isFromPerson(message)) return false;
     const channelId = message.channel_id;
-    if (mentionsBot(message, names) || channels.isOpen(toConversationId(channelId))) return true;
+    if (mentionsBot(message, names)) return true;
     const type = await channels.typeOf(message);
+    const isForBot = isAnswered(toSpoken(message, names, isDirectType(type)), { answerTo: "addressed" });
+    if (isThreadType(type) && !isForBot) return undefined;
+    if (channels.isOpen(toConversationId(channelId))) return true;
     if (!isThreadType(type)) return isDirectType(type);
     return (await events.isOwnThread(channelId)) ? true : undefined;
   }

@@ -203,7 +203,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
           ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
           channel: toChannelPlace(channelId),
         });
-        return place.answerTo === "every-message";
+        return place.answerTo !== "mentions";
       },
       take: (message) => messages?.take(message, { isMissed: true }),
       onEdited: (message) => edits.message(message),

@@ -1,3 +1,4 @@
+import { isAnswered, type AnswerRule } from "../../core/addressee.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../core/events.ts";
@@ -33,7 +34,7 @@ import {
 } from "./message-changes.ts";
 import { inLookupTime, withLookupTime, withoutLookupTime } from "./errors.ts";
 import type { Origins, People } from "./people.ts";
-import { mentions, type MessageReader, type ReadMessage } from "./read-message.ts";
+import { mentions, toSpoken, type MessageReader, type ReadMessage } from "./read-message.ts";
 import type { RefusalNotices } from "./notices.ts";
 import type { SlackApi, Identity, MessageRef } from "./web-api.ts";
 import { createRecent } from "../../support/recent.ts";
@@ -122,9 +123,14 @@ export function createIncoming(options: IncomingOptions): Incoming {
     isDirectMessages(event.channel) || mentions(event.text ?? "", identity.userId);
 
   async function isForBot(event: MessageEvent): Promise<boolean> {
-    if (event.channel_type === "im" || isAddressed(event)) return true;
-    if (event.thread_ts !== undefined) return isReplyForBot(event);
-    return (await settingsOf(event)).answerTo === "every-message";
+    const spoken = toSpoken(event.text ?? "", {
+      author: isByPerson(event) ? "person" : "app",
+      isDirect: event.channel_type === "im" || isDirectMessages(event.channel),
+      botUserId: identity.userId,
+    });
+    // What calls the bot is answered whatever is set.
+    const rule: AnswerRule = spoken.isCall === true ? { answerTo: "mentions" } : await ruleOf(event);
+    return isAnswered(spoken, rule);
   }
 
   const placeOf = (event: MessageEvent) => ({
@@ -133,21 +139,31 @@ export function createIncoming(options: IncomingOptions): Incoming {
     channelPlace: toChannelPlace(identity.teamId, event.channel),
   });
 
-  /** Returns whether a message is below the bot's own message, and the bot was not sent away. */
-  async function isReplyForBot(event: MessageEvent): Promise<boolean> {
-    const answerTo = await receiver.answersTo(conversationOf(event), placeOf(event));
-    return answerTo === undefined ? event.parent_user_id === identity.userId : answerTo === "every-message";
+  /** By default what is said below the bot's own message is said to the bot, unless it was sent away. */
+  async function ruleOf(event: MessageEvent): Promise<AnswerRule> {
+    if (isThreadRoot(event)) return settingsOf(event);
+    const isBelowOwn = event.parent_user_id === identity.userId;
+    const rule = await receiver.answersTo(conversationOf(event), placeOf(event));
+    return rule ?? { answerTo: isBelowOwn ? "addressed" : "mentions", isDefault: true };
   }
 
-  /** Returns whether every message in the thread is for the bot. */
-  async function isAnsweredWhole(event: MessageEvent): Promise<boolean> {
-    return (await receiver.answersTo(conversationOf(event), placeOf(event))) === "every-message";
+  /** Whether the thread of a reply is the bot's, so that what is said in it is stored. */
+  async function isInOwnThread(event: MessageEvent): Promise<boolean> {
+    const rule = await receiver.answersTo(conversationOf(event), placeOf(event));
+    return rule !== undefined && rule.answerTo !== "mentions";
   }
 
-  /** Returns whether the message is in a thread in which people talk with each other. */
-  async function isInRoom(event: MessageEvent): Promise<boolean> {
-    const isReply = event.thread_ts !== undefined && event.thread_ts !== event.ts;
-    return isReply && !isDirectMessages(event.channel) && !(await isAnsweredWhole(event));
+  const isReply = ({ channel, ts, thread_ts: thread }: MessageEvent): boolean =>
+    thread !== undefined && thread !== ts && !isDirectMessages(channel);
+
+  /** Whether it is in a thread in which people talk with each other. */
+  const isInRoom = async (event: MessageEvent): Promise<boolean> =>
+    isReply(event) && !(await isInOwnThread(event));
+
+  /** Has what is said to others in the bot's thread read with the next question. */
+  async function hearAside(event: MessageEvent): Promise<void> {
+    if (isReply(event) && (await isInOwnThread(event)))
+      await receiver.heardAside(conversationOf(event), toUnixMs(event.ts));
   }
 
   /** Returns how the channel of a message is answered. That is mostly in memory. */
@@ -321,6 +337,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
         await retry(
           async () => {
             if (await isForBot(missed)) await accept(missed, redelivery);
+            else await hearAside(missed);
           },
           { ...lookUpPolicy, clock },
         );
@@ -335,14 +352,27 @@ export function createIncoming(options: IncomingOptions): Incoming {
         if (await reportDeletedMessage(event, { identity, api, replaced, receiver, retitle })) return;
         const { teamId } = identity;
         const { channel, channel_type } = event;
-        const onUnknown = (message: SlackMessageInfo, editedAt: number) =>
-          acceptEdited(
-            { ...message, channel, ...(channel_type === undefined ? {} : { channel_type }) },
-            editedAt,
-          );
-        const how = { teamId, isByPerson, isByApp, read, receiver, clock, onUnknown, retitle };
+        const placed = (message: SlackMessageInfo): MessageEvent => ({
+          ...message,
+          channel,
+          ...(channel_type === undefined ? {} : { channel_type }),
+        });
+        const how = {
+          teamId,
+          isByPerson,
+          isByApp,
+          read,
+          receiver,
+          clock,
+          retitle,
+          onUnknown: (message: SlackMessageInfo, at: number) => acceptEdited(placed(message), at),
+          isToOthers: async (message: SlackMessageInfo) => !(await isForBot(placed(message))),
+          hearAside: (message: SlackMessageInfo) => hearAside(placed(message)),
+        };
         if (await reportEditedMessage(event, how)) return;
-        if (isByPerson(event) && (await isForBot(event))) await acceptWithThread(event, redelivery);
+        if (!isByPerson(event) && !isByApp(event)) return;
+        if (await isForBot(event)) await acceptWithThread(event, redelivery);
+        else await hearAside(event);
       });
     },
     async onMention(event, redelivery) {

@@ -55,7 +55,11 @@ interface EditReport {
     editedAt: number,
   ) => Promise<"accepted" | "duplicate" | undefined>;
   readonly clock?: Clock | undefined;
-  /** This is called when the first message of a thread says something else. */
+  /** Whether a person's message is not for the bot as it is now. */
+  readonly isToOthers: (message: ChangedMessage) => Promise<boolean>;
+  /** Has it read with the next question. */
+  readonly hearAside: (message: ChangedMessage) => Promise<void>;
+  /** The first message of a thread says something else. */
   readonly retitle: (message: MessageRef, text: string) => void;
 }
 
@@ -67,10 +71,8 @@ interface EditReport {
  * @throws ParleyError `store-unavailable`
  * @see https://docs.slack.dev/reference/events/message/message_changed describes the event.
  */
-export async function reportEditedMessage(
-  event: EditFields,
-  { teamId, isByPerson, isByApp, read, receiver, onUnknown, retitle, clock = systemClock }: EditReport,
-): Promise<boolean> {
+export async function reportEditedMessage(event: EditFields, how: EditReport): Promise<boolean> {
+  const { teamId, isByPerson, isByApp, read, receiver, onUnknown, retitle, clock = systemClock } = how;
   if (event.subtype !== "message_changed") return false;
   const { channel, message, previous_message: before } = event;
   if (message === undefined || !hasTs(message)) return true;
@@ -79,6 +81,7 @@ export async function reportEditedMessage(
     : isByApp(message) && contentOf(message) !== contentOf(before ?? {});
   if (!isReported) return true;
   let text: string | undefined;
+  let isAside = false;
   // The microseconds of this time order edits.
   const editedAt = Number(event.event_ts ?? message.edited?.ts ?? message.ts) * 1000;
   const edited: EditedMessage = {
@@ -92,12 +95,14 @@ export async function reportEditedMessage(
     async read() {
       const content = await withLookupTime(clock, () => read(message));
       ({ text } = content);
-      return content;
+      isAside = isByPerson(message) && (await how.isToOthers(message));
+      return isAside ? { ...content, isAside } : content;
     },
   };
   let outcome = await receiver.messageEdited(edited);
   if (outcome === "unknown" && isByPerson(message) && (await onUnknown(message, editedAt)) === "duplicate")
     outcome = await receiver.messageEdited(edited);
+  if (outcome === "edited" && isAside) await how.hearAside(message);
   const isRoot = isByPerson(message) && (message.thread_ts ?? message.ts) === message.ts;
   if (outcome === "edited" && isRoot && text !== undefined) retitle({ channel, ts: message.ts }, text);
   return true;

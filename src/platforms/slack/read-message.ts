@@ -1,3 +1,4 @@
+import { toPieces, type SpokenMessage } from "../../core/addressee.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { cutText } from "../../support/text.ts";
@@ -92,6 +93,25 @@ export async function toPlainText(text: string, options: PlainTextOptions): Prom
 /** Returns whether the text mentions that user. */
 export function mentions(text: string, userId: string): boolean {
   return text.includes(`<@${userId}>`) || text.includes(`<@${userId}|`);
+}
+
+/** Mentions of people, groups and everybody. */
+const anyMention = /<(?:@[UW][A-Z0-9]+|!subteam\^[A-Z0-9]+|!(?:here|channel|everyone))(?:\|[^<>]*)?>/g;
+
+/** What decides whether a message is for the bot. Slack has no replies within a thread. */
+export function toSpoken(
+  text: string,
+  {
+    author,
+    isDirect,
+    botUserId,
+  }: Pick<SpokenMessage, "author"> & {
+    readonly isDirect: boolean;
+    readonly botUserId: string;
+  },
+): SpokenMessage {
+  const pieces = toPieces(text, anyMention, (found) => mentions(found, botUserId));
+  return { author, pieces, isCall: isDirect || mentions(text, botUserId) };
 }
 
 function mentionedUser(inside: string): string | undefined {

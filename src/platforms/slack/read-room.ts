@@ -79,7 +79,9 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
   /** Collects messages. The pages of a thread come oldest first, those of a channel newest first. */
   async function collect(at: SlackAddress, query: RoomQuery): Promise<Collected> {
     const isThread = threadOf(at) !== undefined;
-    const oldest = tsOf(query.after) ?? (query.since === undefined ? undefined : `${query.since / 1000}`);
+    // Slack leaves out a message of that very time.
+    const since = query.since === undefined ? undefined : `${(query.since - 1) / 1000}`;
+    const oldest = tsOf(query.after) ?? since;
     const latest = tsOf(query.before);
     const found: SlackMessageInfo[] = [];
     const seen = new Set<string>();

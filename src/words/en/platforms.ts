@@ -42,7 +42,7 @@ export const platformMessages = {
   "discord.guide.direct": "In a direct message, every message is answered.",
   "discord.guide.channel": "In a channel, mention me: the answer opens a thread.",
   "discord.guide.thread":
-    "In a thread that I opened, every message is answered. In other threads, mention me or reply to me.",
+    "In a thread that I opened, I answer what is not to somebody else. In other threads, mention me or reply to me.",
   "discord.guide.files": "Pictures, voice notes and documents can be attached to any message.",
 
   "slack.too-long": "That took too long for Slack. Please try again.",
@@ -72,7 +72,7 @@ export const platformMessages = {
   "slack.guide.direct": "In a direct message, every message is answered.",
   "slack.guide.channel": "In a channel, mention me: the answer is in the thread of your message.",
   "slack.guide.thread":
-    "In a thread that a mention began, every message is answered. In other threads, mention me. Slack has no slash commands in threads: mention me and write the command after it.",
+    "In a thread that a mention began, I answer what is not to somebody else. In other threads, mention me. Slack has no slash commands in threads: mention me and write the command after it.",
   "slack.guide.files":
     "Pictures, audio clips, text files, PDF and office documents can be attached to any message.",
   "slack.install.begin.title": "Add Parley to Slack",

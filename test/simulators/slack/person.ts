@@ -34,7 +34,11 @@ export interface Person extends HomeActs {
   /** Posts a message and returns its `ts`. */
   sends(message: SentMessage): string;
   /** Changes one of the person's own messages. If it mentions the bot, Slack sends `app_mention` again. */
-  edits(ts: string, text: string, where: { readonly channel: string; readonly mentionBot?: boolean }): void;
+  edits(
+    ts: string,
+    text: string,
+    where: { readonly channel: string; readonly mentionBot?: boolean; readonly isMarkup?: boolean },
+  ): void;
   /** Adds the preview of a link to one of the person's messages, as Slack does. This change is no edit. */
   getsPreview(ts: string, where: { readonly channel: string }): void;
   /** Uses a slash command. @throws Error if the app has no such command */
@@ -300,14 +304,14 @@ export function createPerson(
       }
       return message.ts;
     },
-    edits(ts, typed, { channel: channelId, mentionBot = false }) {
+    edits(ts, typed, { channel: channelId, mentionBot = false, isMarkup = false }) {
       const channel = channelOf(channelId);
       const message = workspace.findMessage(channel.id, ts);
       if (message?.user !== user.id) throw new Error(`${name} has not written ${ts}`);
       // Slack's client asks whether to delete the message instead.
       if (typed.trim() === "" && message.files.length === 0) throw new Error("an empty message is deleted");
       const previous = toMessageFields(message);
-      const text = `${mentionBot ? `<@${workspace.botUserId}> ` : ""}${toMarkup(typed)}`;
+      const text = `${mentionBot ? `<@${workspace.botUserId}> ` : ""}${isMarkup ? typed : toMarkup(typed)}`;
       if (text === message.text) return;
       message.text = text;
       message.edits += 1;

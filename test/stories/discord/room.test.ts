@@ -194,6 +194,33 @@ describe("knowing when not to speak", () => {
   });
 });
 
+describe("a thread of its own in which two people talk", () => {
+  it("replies to each other are not answered, those to the bot and those that name it are", async () => {
+    const { ada, ben, general } = await begin();
+    const root = ada.sends({ channel: general, text: "what is a larch?", mentionBot: true });
+    const own = () => general.threads().find(({ id }) => id === root.id);
+    await expect.poll(own, { timeout: 10_000 }).toBeDefined();
+    const thread = own()!;
+    const [answer] = await story.settled(thread);
+    const asked = ben.sends({ channel: thread, text: "is it green?" });
+    await story.settled(thread, 2);
+    const idea = ada.sends({ channel: thread, text: "we plant one", replyTo: asked });
+    ben.sends({ channel: thread, text: "where?", replyTo: idea });
+    ben.sends({ channel: thread, text: "I mean in which garden", replyTo: idea });
+    ben.sends({ channel: thread, text: "does it grow fast?", replyTo: answer!, pingsReplied: false });
+    await story.settled(thread, 3);
+    expect(story.chats()).toHaveLength(3);
+    expect(story.said(2).at(-2)).toMatch(
+      /Ada, [^\n]+:\n> we plant one\n\nBen, [^\n]+:\n> where\?\n\nBen, [^\n]+:\n> I mean in which garden/,
+    );
+    expect(story.said(2).at(-1)).toContain("does it grow fast?");
+    ben.sends({ channel: thread, text: "is that right?", replyTo: idea, mentionBot: true });
+    await story.settled(thread, 4);
+    expect(story.chats()).toHaveLength(4);
+    expect(story.said(3).at(-1)).toMatch(/Ada wrote:[^]*we plant one[^]*is that right\?$/);
+  });
+});
+
 describe("/summarize", () => {
   it("sums up a channel for its caller alone, with what apps posted, and says how much was read", async () => {
     const { discord, ada, ben, general } = await begin();

@@ -3,7 +3,7 @@ import { parseCommandText, parseOptions } from "../../../src/core/command-input.
 import { parseCommandLine } from "../../../src/core/command.ts";
 import { declarationOf, settingNames } from "../../../src/core/layered-settings.ts";
 import { allCommands } from "../../support/commands.ts";
-import { call } from "../../support/fakes.ts";
+import { call, message } from "../../support/fakes.ts";
 import { worldOfEachTest } from "../../support/world-of-each-test.ts";
 
 const origin = {
@@ -39,7 +39,9 @@ describe("/help", () => {
     expect(text).toContain("user root");
     expect(text).not.toContain("user 7");
     expect(text).toContain("`/forget`");
-    expect(text).toContain("Settings now: `chat-model` `chatty`, `language` `automatic`, `calm` `off`.");
+    expect(text).toContain(
+      "Settings now: `chat-model` `chatty`, `language` `automatic`, `calm` `off`, `answer-to` `mentions`.",
+    );
     expect(text).toContain(`\`/help settings\` explains all ${settingNames.length}.`);
     // This fits into two messages of Discord.
     expect(text.length).toBeLessThan(3400);
@@ -67,6 +69,28 @@ describe("/help", () => {
     // This fits into two messages of Discord.
     expect(text.length).toBeLessThan(3400);
     expect((await help()).text).toContain("`calm` `on` (your own)");
+  });
+
+  test("says which messages are answered where it is asked: by default, as the channel has it, after /dismiss", async () => {
+    const conversationId = "fake:own";
+    const inThread = async () => {
+      const before = world.platform.replies.length;
+      const where = { isPrivate: true, inConversation: true, conversationId, origin };
+      await world.assistant.receive(call("help", {}, where));
+      await world.store.queue.idle();
+      return world.platform.replies[before]!.text;
+    };
+    await world.answered(message("hello", { key: "fake:1", conversationId }));
+    expect(await inThread()).toContain("`answer-to` `every-message`.");
+    const bo = { id: "fake:bo", name: "Bo" };
+    await world.answered(message("hello", { key: "fake:2", conversationId, author: bo }));
+    expect(await inThread()).toContain("`answer-to` `addressed`.");
+    await world.store.settings.change(origin.channel, { "answer-to": "every-message" });
+    await world.clock.advance(10_000);
+    expect(await inThread()).toContain("`answer-to` `every-message` (");
+    await world.store.conversations.saveSettings(conversationId, { answerTo: "mentions" });
+    expect(await inThread()).toContain("`answer-to` `mentions`.");
+    expect((await help()).text).toContain("`answer-to` `every-message` (");
   });
 
   test("on the page explains the settings that exist there", async () => {

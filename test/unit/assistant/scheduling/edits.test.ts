@@ -68,6 +68,32 @@ describe("edits of questions", () => {
       expect(await world.store.inbox.listOpen()).toEqual([]);
     });
 
+    it("that is to somebody else now is not answered anew, and what it says is stored", async () => {
+      const event = await world.ask("who waters it?");
+      const aside = () => Promise.resolve({ text: "@Rasha who waters it?", isAside: true } as const);
+      expect(await edit(event, "", { read: aside })).toBe("edited");
+      await world.settled();
+      expect(replies()).toEqual(["finished: you said: who waters it?"]);
+      expect((await world.log())[0]).toBe("user: @Rasha who waters it?");
+      expect(await edit(event, "who cuts it?")).toBe("edited");
+      await world.settled();
+      expect(replies()).toEqual(["finished: you said: who cuts it?"]);
+    });
+
+    it("that is to somebody else before it is answered is taken back", async () => {
+      const { aborted } = hangOnce();
+      const event = message("who waters it?");
+      await world.assistant.receive(event);
+      await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+      const aside = () => Promise.resolve({ text: "@Rasha who waters it?", isAside: true } as const);
+      expect(await edit(event, "", { read: aside })).toBe("edited");
+      await world.settled();
+      expect(aborted()).toBe(1);
+      // As where it is deleted, what was said of the answer stays.
+      expect(await world.log()).toEqual(["assistant: half"]);
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    });
+
     it("that is being answered stops the request, and is answered in the same reply", async () => {
       const { aborted } = hangOnce();
       const event = message("my secret");

@@ -68,7 +68,10 @@ describe("open turns", () => {
     await world.assistant.recover("fake");
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
     expect(world.platform.replies.map(({ state }) => state)).toEqual(["failed"]);
-    expect(await world.assistant.answersTo(conversationId, place)).toBe("every-message");
+    expect(await world.assistant.answersTo(conversationId, place)).toEqual({
+      answerTo: "every-message",
+      isDefault: true,
+    });
   });
 
   it("a resumed reply can ask which messages show the other open turns of its conversation", async () => {

@@ -150,6 +150,36 @@ describe("a room that the platform cannot read", () => {
   });
 });
 
+describe("a thread of the bot in which people also talk to each other", () => {
+  it("is read since they began to, once, and not where nobody did", async () => {
+    world = await createWorld();
+    const queries: RoomQuery[] = [];
+    world.platform.room.read = async (_address, query) => {
+      queries.push(query);
+      return { messages: [remark("to Bo"), remark("and more")], hasOlder: false };
+    };
+    const own = { conversationId: "fake:own" };
+    const turn = (text: string, sentAt: number) =>
+      world.answered(message(text, { ...own, key: `fake:${sentAt}`, sentAt }));
+    await turn("one", 1000);
+    await world.assistant.heardAside("fake:own", 2000);
+    await world.assistant.heardAside("fake:own", 3000);
+    await turn("two", 4000);
+    await turn("three", 5000);
+    // It was said before the last question that was read, and is delivered again.
+    await world.assistant.heardAside("fake:own", 3000);
+    await turn("four", 6000);
+    await world.assistant.heardAside("fake:own", 7000);
+    await turn("five", 8000);
+    expect(queries.map(({ since, before }) => [since, before])).toEqual([
+      [2000, "fake:4000"],
+      [7000, "fake:8000"],
+    ]);
+    const first = said(world.gateway.requests[1]).join("\n");
+    expect(first).toMatch(/Cy, [^\n]+\n> to Bo\n\nCy, [^\n]+\n> and more/);
+  });
+});
+
 it("an export shows it as context", async () => {
   world = await createWorld();
   world.platform.room.read = async () => ({ messages: [remark("we ship")], hasOlder: false });
@@ -171,13 +201,26 @@ describe("which messages of a thread are answered", () => {
     await world.answered(ask("hello", { conversationId: "fake:room" }));
     expect(await answersTo("fake:room")).toBeUndefined();
     await world.ask("hello", { conversationId: "fake:own" });
-    expect(await answersTo("fake:own")).toBe("every-message");
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "every-message", isDefault: true });
     await conversations.saveSettings("fake:own", { answerTo: "mentions" });
-    expect(await answersTo("fake:own")).toBe("mentions");
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "mentions" });
     await settings.change(place.channel, { "answer-to": "every-message" });
     await world.clock.advance(10_000);
-    expect(await answersTo("fake:room")).toBe("every-message");
-    expect(await answersTo("fake:own")).toBe("mentions");
+    expect(await answersTo("fake:room")).toEqual({ answerTo: "every-message" });
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "mentions" });
+  });
+
+  it("is by default what is not to somebody else, once more than one person has written", async () => {
+    world = await createWorld();
+    const own = { conversationId: "fake:own" };
+    await world.answered(message("hello", { ...own, key: "fake:1" }));
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "every-message", isDefault: true });
+    const bo = { id: "fake:bo", name: "Bo" };
+    await world.answered(message("hello", { ...own, key: "fake:2", author: bo }));
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "addressed", isDefault: true });
+    await world.store.settings.change(place.channel, { "answer-to": "addressed" });
+    await world.clock.advance(10_000);
+    expect(await answersTo("fake:none")).toEqual({ answerTo: "addressed" });
   });
 
   it("is every message of conversations that were stored before people's threads were marked", async () => {
@@ -190,10 +233,10 @@ describe("which messages of a thread are answered", () => {
       createdAt: 0,
       estimatedTokens: 2,
     });
-    expect(await answersTo("fake:old")).toBe("every-message");
+    expect(await answersTo("fake:old")).toEqual({ answerTo: "every-message", isDefault: true });
     // A command called it, as on Discord, where each command in a thread may be in people's thread.
     await world.answered(ask("hello", { conversationId: "fake:old" }));
-    expect(await answersTo("fake:old")).toBe("every-message");
+    expect(await answersTo("fake:old")).toEqual({ answerTo: "every-message", isDefault: true });
   });
 
   it("is known as soon as a message is accepted, before its turn runs", async () => {
@@ -201,6 +244,6 @@ describe("which messages of a thread are answered", () => {
     await world.store.inbox.accept(ask("first", { conversationId: "fake:room" }));
     await world.store.inbox.accept(message("first", { conversationId: "fake:own" }));
     expect(await answersTo("fake:room")).toBeUndefined();
-    expect(await answersTo("fake:own")).toBe("every-message");
+    expect(await answersTo("fake:own")).toEqual({ answerTo: "every-message", isDefault: true });
   });
 });

@@ -76,7 +76,8 @@ export function createFakeReceiver(): FakeReceiver {
     keep(event) {
       return this.receive(event);
     },
-    answersTo: () => Promise.resolve("every-message"),
+    answersTo: () => Promise.resolve({ answerTo: "every-message" }),
+    heardAside: () => Promise.resolve(),
     async knows(conversationId) {
       return this.stored.has(conversationId);
     },

@@ -1,0 +1,88 @@
+/** Which messages are answered, as `answer-to` has it. A mention of the bot is answered with each of them. */
+export type AnswerTo = "mentions" | "addressed" | "every-message";
+
+/** How the messages of a place or thread are answered. */
+export interface AnswerRule {
+  readonly answerTo: AnswerTo;
+  /** Nobody has set it. Then a message to somebody else is left unanswered with `every-message` too. */
+  readonly isDefault?: true;
+}
+
+/** A piece of a message's text: words, or a mention of the bot, or of another person, app or group. */
+type Piece = string | { readonly mentions: "bot" | "other" };
+
+/** What is known of a message before it is decided whether it is for the bot. */
+export interface SpokenMessage {
+  readonly author: "person" | "app";
+  /** The text as {@link toPieces} makes it. */
+  readonly pieces: readonly Piece[];
+  /** It is a direct message, or the platform counts it as a mention of the bot, such as a reply that pings it. */
+  readonly isCall?: boolean;
+  /** Who wrote the message that it replies to. `self` is its own author. */
+  readonly repliesTo?: "bot" | "app" | "person" | "self" | undefined;
+  /** The name of the bot. A reply to a person that begins with it is said to the bot. */
+  readonly botName?: string | undefined;
+}
+
+/**
+ * Whether a message is answered. What an app writes never is, so that two bots do not answer each other, and what
+ * mentions the bot always is. With `addressed` a message is not answered that is for somebody else: it begins with
+ * a mention of others, or it replies to a person and does not name the bot. Where one person has written, by
+ * default, a reply to their own message is for the bot.
+ */
+export function isAnswered(message: SpokenMessage, { answerTo, isDefault }: AnswerRule): boolean {
+  if (message.author === "app") return false;
+  if (message.isCall === true || message.pieces.some((piece) => isMention(piece, "bot"))) return true;
+  switch (answerTo) {
+    case "mentions":
+      return false;
+    case "every-message":
+      return isDefault !== true || !(beginsWithOthers(message) || isReplyTo(message, ["person"]));
+    case "addressed":
+      return !(beginsWithOthers(message) || isReplyTo(message, ["person", "self"]));
+  }
+}
+
+/** What is typed before the name of the one it is said to: spaces, marks, emoji. A backtick begins code. */
+const openings = /^(?:\s|:[\w+-]+:|(?!`)\p{P}|(?!`)\p{S}|\u{200d}|\u{fe0f})*/u;
+
+function beginsWithOthers({ pieces }: SpokenMessage): boolean {
+  const first = pieces.find((piece) => typeof piece !== "string" || piece.replace(openings, "") !== "");
+  return first !== undefined && isMention(first, "other");
+}
+
+function isReplyTo(message: SpokenMessage, whom: readonly SpokenMessage["repliesTo"][]): boolean {
+  return message.repliesTo !== undefined && whom.includes(message.repliesTo) && !beginsWithName(message);
+}
+
+function beginsWithName({ pieces, botName = "" }: SpokenMessage): boolean {
+  const [first = ""] = pieces;
+  if (typeof first !== "string" || botName === "") return false;
+  const words = first.replace(openings, "").toLowerCase();
+  const after = words.slice(botName.length, botName.length + 1);
+  return words.startsWith(botName.toLowerCase()) && !/[\p{L}\p{N}]/u.test(after);
+}
+
+function isMention(piece: Piece, of: "bot" | "other"): boolean {
+  return typeof piece !== "string" && piece.mentions === of;
+}
+
+/** Lines that quote what somebody has said, as they are typed and as Slack sends them. `>>>` quotes all that follows. */
+const quotes = /^(?:>|&gt;){3}[^]*|^(?:>|&gt;)[^\n]*(?:\n|$)/gm;
+
+/**
+ * Splits the text of a message at its mentions. Quoted lines are left out, since others have said them.
+ * @param mention finds mentions and is global
+ * @param isBot whether a mention that was found is one of the bot
+ */
+export function toPieces(text: string, mention: RegExp, isBot: (found: string) => boolean): readonly Piece[] {
+  const own = text.replace(quotes, "");
+  const pieces: Piece[] = [];
+  let end = 0;
+  for (const { 0: found, index } of own.matchAll(mention)) {
+    if (index > end) pieces.push(own.slice(end, index));
+    pieces.push({ mentions: isBot(found) ? "bot" : "other" });
+    end = index + found.length;
+  }
+  return end < own.length ? [...pieces, own.slice(end)] : pieces;
+}

@@ -1,0 +1,84 @@
+import { expect, it } from "vitest";
+import type { Surface } from "./surface.ts";
+import { eachPlatform, tell } from "./tell.ts";
+
+/** Begins a thread of the bot's own in which two people have asked something. */
+async function talk({ person, channel, settled }: Surface) {
+  const [ada, rasha] = [person("Ada"), person("Rasha")];
+  const ops = channel("ops", [ada, rasha]);
+  const { place } = await ada.asks(ops, "what is a larch?");
+  rasha.writes(place, "is it green?");
+  await settled(place, 2);
+  const to = ({ id }: { readonly id: string }) => `<@${id}>`;
+  return { ada, rasha, ops, place, to };
+}
+
+tell(eachPlatform, ({ begin }) => {
+  it("what two people say to each other in its thread is not answered, and is read with the next question", async () => {
+    const surface = await begin();
+    const { model, settled, appWrites } = surface;
+    const { ada, rasha, place, to } = await talk(surface);
+    ada.writes(place, `${to(rasha)} can you take this?`);
+    rasha.writes(place, `${to(ada)} yes, on Friday`);
+    appWrites(place, "CI", "The build is red");
+    ada.writes(place, `when does ${to(rasha)} do it?`);
+    const shown = await settled(place, 3);
+    expect(shown).toHaveLength(3);
+    expect(model.chats()).toHaveLength(3);
+    const said = model.said(2);
+    expect(said.at(-2)).toMatch(
+      /^\[Said in this thread\]\nAda, [^\n]+:\n> @Rasha can you take this\?\n\nRasha, [^\n]+:\n> @Ada yes, on Friday\n\nCI \(an app\), [^\n]+:\n[^]*The build is red/,
+    );
+    expect(said.at(-1)).toBe("Ada: when does @Rasha do it?");
+
+    rasha.writes(place, "and on Saturday?");
+    await settled(place, 4);
+    const later = model.said(3).join("\n");
+    expect(later.match(/can you take this/g)).toHaveLength(1);
+    expect(model.said(3).filter((one) => one === "Rasha: is it green?")).toHaveLength(1);
+    expect(model.said(3).at(-1)).toBe("Rasha: and on Saturday?");
+  });
+
+  it("also with one person, a message to somebody else is left alone; a mention of the bot is answered", async () => {
+    const surface = await begin();
+    const { model, person, channel, settled } = surface;
+    const [ada, rasha] = [person("Ada"), person("Rasha")];
+    const { place } = await ada.asks(channel("ops", [ada, rasha]), "what is a fir?");
+    ada.writes(place, `<@${rasha.id}> look at this`);
+    ada.writes(place, `<@${rasha.id}> says it is a tree. Is it?`, { mention: true });
+    await settled(place, 2);
+    expect(model.chats()).toHaveLength(2);
+    expect(model.said(1).at(-2)).toContain("> @Rasha look at this");
+    expect(model.said(1).at(-1)).toContain("@Rasha says it is a tree. Is it?");
+  });
+
+  it("an edit decides anew: to somebody else it is not answered again, with a mention of the bot it is a question", async () => {
+    const surface = await begin();
+    const { model, settled, isKept } = surface;
+    const { ada, rasha, place, to } = await talk(surface);
+    const { said } = await ada.asks(place, "who waters it?");
+    ada.edits(said, `${to(rasha)} who waters it now?`);
+    await expect.poll(() => isKept("@Rasha who waters it now?"), { timeout: 10_000 }).toBe(true);
+    await surface.idle();
+    expect(model.chats()).toHaveLength(3);
+    const aside = ada.writes(place, `${to(rasha)} is it dry?`);
+    ada.edits(aside, `is it dry, ${to(rasha)} asks`, { adds: true });
+    await settled(place, 4);
+    expect(model.chats()).toHaveLength(4);
+    expect(model.said(3).join("\n")).toContain("@Rasha who waters it now?");
+    expect(model.said(3).at(-1)).toContain("is it dry, @Rasha asks");
+  });
+
+  it("what was said to others before a restart is read after it", async () => {
+    const surface = await begin();
+    const { model, settled, restart } = surface;
+    const { ada, rasha, ops, place, to } = await talk(surface);
+    ada.writes(place, `${to(rasha)} the key is under the mat`);
+    await rasha.asks(ops, "what is a fir?");
+    await restart();
+    ada.writes(place, "where is the key?");
+    await settled(place, 3);
+    expect(model.chats()).toHaveLength(4);
+    expect(model.said(3).at(-2)).toContain("> @Rasha the key is under the mat");
+  });
+});
