@@ -33,13 +33,18 @@ export interface ResolvedInput {
 }
 
 /**
- * Decides a call's options and privacy for every platform.
+ * Decides a call's options and privacy for every platform. `isPersonal` says that only one person sees the
+ * conversation (the page). Only an explicit `private` option then hides the reply.
  * @throws ParleyError `invalid-option` for an unknown, missing or wrong option, or a file that fits none
  */
-export function resolveInput(command: Command, input: CommandInput): ResolvedInput {
+export function resolveInput(
+  command: Command,
+  input: CommandInput,
+  surface: { readonly isPersonal?: boolean } = {},
+): ResolvedInput {
   const options = collectOptions(command, input);
   const values = parseOptions(command, options);
-  return { options, isPrivate: isPrivate(command, values) };
+  return { options, isPrivate: isPrivate(command, values, surface.isPersonal === true) };
 }
 
 /**
@@ -63,9 +68,13 @@ export function missingOptions(command: Command, options: Readonly<Record<string
   );
 }
 
-function isPrivate(command: Command, values: Readonly<Record<string, unknown>>): boolean {
+function isPrivate(
+  command: Command,
+  values: Readonly<Record<string, unknown>>,
+  isPersonal: boolean,
+): boolean {
   const asked = values["private"];
-  return typeof asked === "boolean" ? asked : command.visibility === "private";
+  return typeof asked === "boolean" ? asked : command.visibility === "private" && !isPersonal;
 }
 
 function optionForFile(

@@ -44,7 +44,7 @@ export function toEvent(
   const { name } = line;
   const command = commands.get(name);
   if (command === undefined) throw unknownCommand(name, commands.keys());
-  const resolved = resolveInput(command, { text: line.text, files: sent.attachments });
+  const resolved = resolveInput(command, { text: line.text, files: sent.attachments }, { isPersonal: true });
   return {
     ...base,
     kind: "call",

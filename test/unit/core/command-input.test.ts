@@ -93,4 +93,9 @@ describe("privacy", () => {
     expect(resolveInput(ask, { text: "hi private:yes" }).isPrivate).toBe(true);
     expect(resolveInput(exportCommand, {}).isPrivate).toBe(true);
   });
+
+  test("where one person alone reads anyway, only what they ask for is hidden", () => {
+    expect(resolveInput(exportCommand, {}, { isPersonal: true }).isPrivate).toBe(false);
+    expect(resolveInput(ask, { text: "hi private:yes" }, { isPersonal: true }).isPrivate).toBe(true);
+  });
 });
