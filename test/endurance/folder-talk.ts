@@ -6,13 +6,13 @@ import type { ProjectCopy } from "./guide.ts";
 
 /** A person who talks with the bot of a copy through the folder of docs/platform.md. */
 export interface FolderTalk {
-  /** Puts a message into `in/main`, and resolves to the answer below it. */
-  asks(name: string, text: string): Promise<string>;
+  /** Puts a message into `in/main`, and resolves to the answer below it once it has these words. */
+  readonly asks: (name: string, text: string, words: RegExp) => Promise<string>;
   /** Puts a file into `in/main` as a whole. */
-  puts(file: string, content: string): Promise<void>;
+  readonly puts: (file: string, content: string) => Promise<void>;
   /** Resolves to a file of `talk` once there is one with these words. */
-  reads(file: string, words: RegExp): Promise<string>;
-  stop(): void;
+  readonly reads: (file: string, words: RegExp) => Promise<string>;
+  readonly stop: () => void;
 }
 
 /** The steps up to which a person can talk there. */
@@ -54,9 +54,9 @@ export async function startFolderTalk(
   return {
     puts,
     reads,
-    async asks(name, text) {
+    async asks(name, text, words) {
       await puts(`${name}.txt`, text);
-      return await reads(`main/${name}.answer-0.txt`, /sandbox|\[Details\]|said/i);
+      return await reads(`main/${name}.answer-0.txt`, words);
     },
     stop: () => void parley.kill(),
   };

@@ -49,8 +49,8 @@ test("on the third rung people read answers, and the contract holds with its tra
   expect(await copy.forbiddenImports()).toBe("");
   expect(await copy.failuresOf(contract)).toBe("");
   const { asks } = await start();
-  await asks("one", "The password is swordfish.");
-  expect(await asks("two", "What did I say first?")).toContain("swordfish");
+  await asks("one", "The password is swordfish.", /swordfish/);
+  await asks("two", "What did I say first?", /swordfish/);
 });
 
 test("on each further rung the contract holds with fewer traits, and people use what there is", async () => {
@@ -62,7 +62,7 @@ test("on each further rung the contract holds with fewer traits, and people use 
   expect(await copy.forbiddenImports()).toBe("");
   const { asks, puts, reads } = await start();
   await puts("file.files/notes.txt", "The password is swordfish.");
-  expect(await asks("file", "What do my notes say?")).toContain("[Details]");
+  expect(await asks("file", "What do my notes say?", /\[Details\]/)).toContain("swordfish");
   await puts("press.press", "file.answer-0.txt Details");
   await reads("main/press.told.txt", /Model/);
   await puts("chat.txt", "/chat Otters");
