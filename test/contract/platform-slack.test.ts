@@ -1,4 +1,4 @@
-import { createManifest } from "../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../src/platforms/slack/install/manifest.ts";
 import { createSlackPlatform } from "../../src/platforms/slack/platform.ts";
 import {
   createSlackSimulator,

@@ -1,6 +1,6 @@
 import type { ReplyAction } from "../../src/core/press.ts";
 import type { ReplyAddress } from "../../src/core/events.ts";
-import { confirmPrefix, parsePress, retryPrefix } from "../../src/platforms/discord/content.ts";
+import { confirmPrefix, parsePress, retryPrefix } from "../../src/platforms/discord/reply/content.ts";
 import type { ChannelHandle, DiscordSimulator } from "../simulators/discord/simulator.ts";
 import type { SeenMessage } from "../simulators/discord/transcript.ts";
 import { until } from "../simulators/discord/until.ts";

@@ -1,5 +1,5 @@
 import type { ReplyAddress } from "../../src/core/events.ts";
-import { confirmAction, parseActionId, retryAction } from "../../src/platforms/slack/message-blocks.ts";
+import { confirmAction, parseActionId, retryAction } from "../../src/platforms/slack/reply/message-blocks.ts";
 import type { SeenMessage } from "../simulators/slack/transcript.ts";
 import { openSlackHarness, type SlackHarness } from "../support/slack-harness.ts";
 import { describeReply, type ReplySubject, type ReplyTraits } from "./reply.ts";

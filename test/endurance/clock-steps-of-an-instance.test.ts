@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createManifest } from "../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../src/platforms/slack/install/manifest.ts";
 import { runParley } from "../e2e/process/run-parley.ts";
 import { answers, startSlowGateway } from "../simulators/gateway/slow-gateway.ts";
 import { createSlackSimulator } from "../simulators/slack/simulator.ts";

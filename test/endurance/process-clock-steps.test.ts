@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { createManifest } from "../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../src/platforms/slack/install/manifest.ts";
 import { createDiscordSimulator } from "../simulators/discord/simulator.ts";
 import { answers, startSlowGateway } from "../simulators/gateway/slow-gateway.ts";
 import { createSlackSimulator } from "../simulators/slack/simulator.ts";

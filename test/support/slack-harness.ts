@@ -1,6 +1,6 @@
 import type { Command } from "../../src/core/command.ts";
 import type { Platform } from "../../src/core/platform.ts";
-import { createManifest } from "../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../src/platforms/slack/install/manifest.ts";
 import { createSlackPlatform } from "../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../simulators/slack/simulator.ts";
 import { allCommands } from "./commands.ts";

@@ -4,7 +4,12 @@ import { parseCommandLine, type Command } from "../../src/core/command.ts";
 import { isAnswered } from "../../src/core/addressee.ts";
 import { toRoomText } from "../../src/assistant/turn/context-window.ts";
 import { parseSince } from "../../commands/summarize.ts";
-import { readRichContent, mentions, toPlainText, toSpoken } from "../../src/platforms/slack/read-message.ts";
+import {
+  readRichContent,
+  mentions,
+  toPlainText,
+  toSpoken,
+} from "../../src/platforms/slack/intake/read-message.ts";
 import { parseCommandText } from "../../src/core/command-input.ts";
 import { checkImageUrl, parseDataUri } from "../../src/embedded-gateway/load-image.ts";
 import { openForm } from "../../src/embedded-gateway/upload.ts";
@@ -32,10 +37,10 @@ import {
   maxPieceChars,
   toDiscordContent,
   toDiscordMarkdown,
-} from "../../src/platforms/discord/content.ts";
-import { readMessage, readRichParts } from "../../src/platforms/discord/incoming.ts";
-import { escapeMarkdown, escapedBytes } from "../../src/platforms/slack/escape-markdown.ts";
-import { toSlackContent } from "../../src/platforms/slack/message-blocks.ts";
+} from "../../src/platforms/discord/reply/content.ts";
+import { readMessage, readRichParts } from "../../src/platforms/discord/intake/incoming.ts";
+import { escapeMarkdown, escapedBytes } from "../../src/platforms/slack/reply/escape-markdown.ts";
+import { toSlackContent } from "../../src/platforms/slack/reply/message-blocks.ts";
 import { nearestName, toTitle } from "../../src/support/text.ts";
 import imagine from "../../commands/imagine.ts";
 import { cpuMsOf, slowdown } from "../support/cpu-time.ts";

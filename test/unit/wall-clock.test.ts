@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, "..", "..");
  */
 const allowed: Readonly<Record<string, string>> = {
   "src/support/clock.ts": "compares it with the monotonic clock",
-  "src/platforms/discord/api.ts": "notices that it was set back, for a library that uses it",
+  "src/platforms/discord/transport/api.ts": "notices that it was set back, for a library that uses it",
   "src/operations/log.ts": "the time of log lines, as other programs write it",
   "src/embedded-gateway/sandbox/sandbox.ts": "`created` of an answer, which nobody compares",
   "src/embedded-gateway/upstreams/forwarder.ts":

@@ -11,11 +11,11 @@ import {
 import { wrong, type Finding, right, warning, type Check, type CheckContext } from "../../core/checks.ts";
 import type { Command } from "../../core/command.ts";
 import { isParleyError } from "../../core/errors.ts";
-import { publicApiUrl } from "./api.ts";
-import { findCommandChanges } from "./commands.ts";
+import { publicApiUrl } from "./transport/api.ts";
+import { findCommandChanges } from "./press/commands.ts";
 import { toParleyError } from "./errors.ts";
-import { withLocalizations } from "./locales.ts";
-import { automaticShards, toShardPlan, type ShardSettings } from "./shards.ts";
+import { withLocalizations } from "./intake/locales.ts";
+import { automaticShards, toShardPlan, type ShardSettings } from "./transport/shards.ts";
 
 /** The options of {@link createDiscordChecks}. */
 interface DiscordCheckOptions {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { httpUrl, list, text } from "../../core/settings.ts";
-import { shardIdsProblem, type ShardSettings } from "./shards.ts";
+import { shardIdsProblem, type ShardSettings } from "./transport/shards.ts";
 
 const snowflake = /^[1-9]\d{0,19}$/;
 
@@ -102,7 +102,7 @@ export const discord = definePlatform({
   },
   async load() {
     const { createDiscordPlatform } = await import("./platform.ts");
-    const { createLocaleErasure } = await import("./locales.ts");
+    const { createLocaleErasure } = await import("./intake/locales.ts");
     return {
       create(
         {

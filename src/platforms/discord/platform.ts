@@ -9,7 +9,7 @@ import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { parseShownFiles } from "../delivery/message-plan.ts";
-import { createAcknowledgements, withAcknowledgements, createFreshTokens } from "./acknowledgements.ts";
+import { createAcknowledgements, withAcknowledgements, createFreshTokens } from "./press/acknowledgements.ts";
 import {
   fromReplyAddress,
   toChannelPlace,
@@ -19,29 +19,33 @@ import {
   toRefKey,
   snowflakeAt,
 } from "./address.ts";
-import { type DiscordApi, createDiscordApi, publicApiUrl } from "./api.ts";
-import { createModalTargetCache } from "./call-intake.ts";
-import { registerCommands } from "./commands.ts";
-import { createConnection, type Connection } from "./connection.ts";
-import { createDiscordScheduler, createLimitReader, withDelivery } from "./delivery.ts";
-import { createOwnPosts } from "./destination.ts";
-import { createDirectory, createOwnGuilds } from "./directory.ts";
+import { type DiscordApi, createDiscordApi, publicApiUrl } from "./transport/api.ts";
+import { createModalTargetCache } from "./press/call-intake.ts";
+import { registerCommands } from "./press/commands.ts";
+import { createConnection, type Connection } from "./transport/connection.ts";
+import { createDiscordScheduler, createLimitReader, withDelivery } from "./transport/delivery.ts";
+import { createOwnPosts } from "./reply/destination.ts";
+import { createDirectory, createOwnGuilds } from "./transport/directory.ts";
 import { discordCode, errorCodes } from "./errors.ts";
-import { createAttachmentDownload } from "./files.ts";
-import { type ConnectionEvents, createHeardMessages, withHearing } from "./gateway-events.ts";
-import type { Names } from "./incoming.ts";
-import { createInteractionHandler } from "./interactions.ts";
-import { createLocales } from "./locales.ts";
-import { createDiscordClock, createInvalidRequestGuard } from "./make-request.ts";
-import { createDeletionEvents, createEditEvents, createOrderedChanges } from "./message-changes.ts";
-import { createHiddenContentNotices, createMessageEvents, createReplyChains } from "./message-events.ts";
-import { createMessageIntake, type MessageIntake } from "./messages.ts";
-import { createMissedMessages } from "./missed-messages.ts";
-import { createMemberships, createOrigins } from "./origin.ts";
-import { createRoomReader } from "./read-room.ts";
-import { createDiscordTarget } from "./reply.ts";
-import { automaticShards, isOwnGuild, type ShardSettings } from "./shards.ts";
-import { createThreads } from "./threads.ts";
+import { createAttachmentDownload } from "./intake/files.ts";
+import { type ConnectionEvents, createHeardMessages, withHearing } from "./transport/gateway-events.ts";
+import type { Names } from "./intake/incoming.ts";
+import { createInteractionHandler } from "./press/interactions.ts";
+import { createLocales } from "./intake/locales.ts";
+import { createDiscordClock, createInvalidRequestGuard } from "./transport/make-request.ts";
+import { createDeletionEvents, createEditEvents, createOrderedChanges } from "./intake/message-changes.ts";
+import {
+  createHiddenContentNotices,
+  createMessageEvents,
+  createReplyChains,
+} from "./intake/message-events.ts";
+import { createMessageIntake, type MessageIntake } from "./intake/messages.ts";
+import { createMissedMessages } from "./intake/missed-messages.ts";
+import { createMemberships, createOrigins } from "./intake/origin.ts";
+import { createRoomReader } from "./intake/read-room.ts";
+import { createDiscordTarget } from "./reply/reply.ts";
+import { automaticShards, isOwnGuild, type ShardSettings } from "./transport/shards.ts";
+import { createThreads } from "./reply/threads.ts";
 import { createRecent } from "../../support/recent.ts";
 
 /** The options of {@link createDiscordPlatform}. */

@@ -1,5 +1,5 @@
 import type { Json, ReplyAddress } from "../../core/events.ts";
-import type { MessageRef } from "./web-api.ts";
+import type { MessageRef } from "./transport/web-api.ts";
 
 /** A `SlackAddress` says where a reply on Slack is shown. */
 export interface SlackAddress {

@@ -15,7 +15,7 @@ import {
   toUserTerm,
 } from "./address.ts";
 import { inLookupTime } from "./errors.ts";
-import type { SlackUserInfo } from "./web-api.ts";
+import type { SlackUserInfo } from "./transport/web-api.ts";
 
 interface PeopleOptions {
   readonly lookUp: (userId: string) => Promise<SlackUserInfo>;

@@ -12,16 +12,16 @@ import {
   toReplyAddress,
 } from "./address.ts";
 import { systemClock } from "../../support/clock.ts";
-import type { Bolt } from "./bolt.ts";
-import type { Connection, ConnectionOptions } from "./connection.ts";
+import type { Bolt } from "./transport/bolt.ts";
+import type { Connection, ConnectionOptions } from "./transport/connection.ts";
 import { toParleyError } from "./errors.ts";
-import { teamOfFile } from "./files.ts";
-import type { HttpConnection } from "./http-connection.ts";
-import { authorizeTeam, registerListeners } from "./listeners.ts";
-import { createLateReply } from "./private-reply.ts";
-import type { openInstalledTeams } from "./installed-teams.ts";
+import { teamOfFile } from "./intake/files.ts";
+import type { HttpConnection } from "./transport/http-connection.ts";
+import { authorizeTeam, registerListeners } from "./transport/listeners.ts";
+import { createLateReply } from "./reply/private-reply.ts";
+import type { openInstalledTeams } from "./install/installed-teams.ts";
 import { createReplyMemory, type TeamSurroundings } from "./team.ts";
-import { deliveryOf, openSingleTeam, type Teams } from "./teams.ts";
+import { deliveryOf, openSingleTeam, type Teams } from "./install/teams.ts";
 import { translate } from "../../words/translate.ts";
 
 interface SlackPlatformOptions {
@@ -93,7 +93,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     };
     const own = botToken === undefined ? undefined : await openSingleTeam(botToken, shared);
     if (installations !== undefined) {
-      const { openInstalledTeams } = await import("./installed-teams.ts");
+      const { openInstalledTeams } = await import("./install/installed-teams.ts");
       const installed = openInstalledTeams({ ...installations, own }, shared);
       installHandler = installed.handler;
       teams = installed;
@@ -103,11 +103,11 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
 
   async function createConnection(common: ConnectionOptions): Promise<Connection> {
     if (appToken !== undefined) {
-      const { createSocketConnection } = await import("./socket-connection.ts");
+      const { createSocketConnection } = await import("./transport/socket-connection.ts");
       return createSocketConnection({ ...common, appToken });
     }
     if (signingSecret !== undefined) {
-      const { createHttpConnection } = await import("./http-connection.ts");
+      const { createHttpConnection } = await import("./transport/http-connection.ts");
       return (http = createHttpConnection({ ...common, signingSecret }));
     }
     throw new ParleyError(
@@ -125,8 +125,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     async start(receiver, history) {
       // A start without Slack does not load its SDK.
       const [{ createBolt }, { DurableApp }] = await Promise.all([
-        import("./bolt.ts"),
-        import("./durable-app.ts"),
+        import("./transport/bolt.ts"),
+        import("./transport/durable-app.ts"),
       ]);
       const bolt = createBolt(apiUrl, log);
       const opening = await createConnection({

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { httpUrl, text, type Settings, type SettingValues } from "../../core/settings.ts";
-import type { createManifest } from "./manifest.ts";
+import type { createManifest } from "./install/manifest.ts";
 import { eventsPath, installPath } from "./address.ts";
 
 const settings = {
@@ -69,14 +69,14 @@ export const slack = definePlatform({
     "slack-manifest": {
       description: "prints the Slack app manifest",
       async run(values, commands) {
-        const { createManifest } = await import("./manifest.ts");
+        const { createManifest } = await import("./install/manifest.ts");
         return `${JSON.stringify(createManifest(commands, manifestOptions(values)), null, 2)}\n`;
       },
     },
   },
   async checks(values) {
     if (values.SLACK_BOT_TOKEN === undefined && !isForAnyWorkspace(values)) return [];
-    const { createSlackChecks } = await import("./checks.ts");
+    const { createSlackChecks } = await import("./install/checks.ts");
     return createSlackChecks({
       botToken: values.SLACK_BOT_TOKEN,
       appToken: values.SLACK_APP_TOKEN,

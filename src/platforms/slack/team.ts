@@ -26,27 +26,27 @@ import {
   toThreadAddress,
   type SlackAddress,
 } from "./address.ts";
-import { createAppHome, createWelcome } from "./app-home.ts";
-import type { Bolt } from "./bolt.ts";
-import { createCallIntake } from "./call-intake.ts";
-import { createCommandCalls } from "./commands.ts";
-import { createDeliveryCalls, createScheduledApi, lanes, limitOfLane } from "./delivery-calls.ts";
+import { createAppHome, createWelcome } from "./press/app-home.ts";
+import type { Bolt } from "./transport/bolt.ts";
+import { createCallIntake } from "./intake/call-intake.ts";
+import { createCommandCalls } from "./intake/commands.ts";
+import { createDeliveryCalls, createScheduledApi, lanes, limitOfLane } from "./transport/delivery-calls.ts";
 import { createFeature, isNotMember, withoutLookupTime } from "./errors.ts";
-import { cutText } from "./escape-markdown.ts";
-import { createFiles } from "./files.ts";
-import { createIncoming } from "./incoming.ts";
-import { createApiAccess, type TeamToken } from "./installations.ts";
-import { createReplacedMessages } from "./message-changes.ts";
-import { createMessageTarget } from "./message-target.ts";
-import { defaultStreamLifeMs } from "./native-stream.ts";
-import type { TeamHandlers } from "./listeners.ts";
-import { createCallerNotices, createRefusalNotices } from "./notices.ts";
+import { cutText } from "./reply/escape-markdown.ts";
+import { createFiles } from "./intake/files.ts";
+import { createIncoming } from "./intake/incoming.ts";
+import { createApiAccess, type TeamToken } from "./install/installations.ts";
+import { createReplacedMessages } from "./intake/message-changes.ts";
+import { createMessageTarget } from "./reply/message-target.ts";
+import { defaultStreamLifeMs } from "./reply/native-stream.ts";
+import type { TeamHandlers } from "./transport/listeners.ts";
+import { createCallerNotices, createRefusalNotices } from "./press/notices.ts";
 import { createOrigins, type OriginOptions, createPeople, languageOf } from "./people.ts";
-import { createFallbackReply, createPrivateReply } from "./private-reply.ts";
-import { createMessageReader } from "./read-message.ts";
-import { createRoomReader } from "./read-room.ts";
-import { createSessions } from "./sessions.ts";
-import { createSlackApi, type Identity, type MessageRef } from "./web-api.ts";
+import { createFallbackReply, createPrivateReply } from "./reply/private-reply.ts";
+import { createMessageReader } from "./intake/read-message.ts";
+import { createRoomReader } from "./intake/read-room.ts";
+import { createSessions } from "./reply/sessions.ts";
+import { createSlackApi, type Identity, type MessageRef } from "./transport/web-api.ts";
 import { createRecent, type Recent } from "../../support/recent.ts";
 
 export interface TeamSurroundings extends OriginOptions {

@@ -1,5 +1,5 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import { createManifest } from "../../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../../src/platforms/slack/install/manifest.ts";
 import type { Interaction, Person } from "../../simulators/slack/person.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
 import { allCommands } from "../../support/commands.ts";

@@ -1,6 +1,6 @@
 import { fixture } from "../../fixtures/fixtures.ts";
 import { allCommands } from "../../support/commands.ts";
-import { createManifest } from "../../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../../src/platforms/slack/install/manifest.ts";
 import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";

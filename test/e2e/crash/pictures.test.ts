@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ItemView } from "../../../src/platforms/web/views.ts";
-import { createManifest } from "../../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../../src/platforms/slack/install/manifest.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { until } from "../../simulators/discord/until.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
-import { createManifest } from "../../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../../src/platforms/slack/install/manifest.ts";
 import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { answers, startSlowGateway, type SlowGateway } from "../../simulators/gateway/slow-gateway.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { createManifest } from "../../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../../src/platforms/slack/install/manifest.ts";
 import { startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
 import { allCommands } from "../../support/commands.ts";

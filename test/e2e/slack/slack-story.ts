@@ -7,7 +7,7 @@ import { systemClock } from "../../../src/support/clock.ts";
 import { createScaledClock } from "../../support/scaled-clock.ts";
 import { startParley, type Parley } from "../../../src/compose.ts";
 import { parseConfig } from "../../../src/config.ts";
-import { createManifest } from "../../../src/platforms/slack/manifest.ts";
+import { createManifest } from "../../../src/platforms/slack/install/manifest.ts";
 import { bytesOfFolder, holds } from "../../support/store-bytes.ts";
 import {
   startScriptedGateway,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { defineCommand } from "../../../src/core/command.ts";
-import { toDiscordMarkdown } from "../../../src/platforms/discord/content.ts";
+import { toDiscordMarkdown } from "../../../src/platforms/discord/reply/content.ts";
 import { type Language, languages } from "../../../src/words/languages.ts";
 import { inLanguage, translate } from "../../../src/words/translate.ts";
 import { call } from "../../support/fakes.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { APIMessage } from "discord.js";
 import { isAnswered, type AnswerRule, type SpokenMessage } from "../../../src/core/addressee.ts";
-import { toSpoken as toDiscordSpoken } from "../../../src/platforms/discord/message-events.ts";
-import { toSpoken as toSlackSpoken } from "../../../src/platforms/slack/read-message.ts";
+import { toSpoken as toDiscordSpoken } from "../../../src/platforms/discord/intake/message-events.ts";
+import { toSpoken as toSlackSpoken } from "../../../src/platforms/slack/intake/read-message.ts";
 
 const rules = {
   mentions: { answerTo: "mentions" },

@@ -16,8 +16,8 @@ import { createInlineImages } from "../../../src/gateway/images.ts";
 import { createFrameReader } from "../../../src/wire/stream-frames.ts";
 import { hasLocation, toModelImage } from "../../../src/media/image.ts";
 import { sniff } from "../../../src/media/sniff.ts";
-import { readMessage } from "../../../src/platforms/discord/incoming.ts";
-import { toPlainText } from "../../../src/platforms/slack/read-message.ts";
+import { readMessage } from "../../../src/platforms/discord/intake/incoming.ts";
+import { toPlainText } from "../../../src/platforms/slack/intake/read-message.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 
 /** The inputs are the same every time, unless `FUZZ_SEED` is set. fast-check prints the seed of a failure. */

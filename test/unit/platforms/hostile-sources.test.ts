@@ -10,9 +10,9 @@ import {
   maxPieceChars,
   toDiscordContent,
   toPrivateMessages,
-} from "../../../src/platforms/discord/content.ts";
-import { toSlackContent } from "../../../src/platforms/slack/message-blocks.ts";
-import { toMessages } from "../../../src/platforms/slack/private-reply.ts";
+} from "../../../src/platforms/discord/reply/content.ts";
+import { toSlackContent } from "../../../src/platforms/slack/reply/message-blocks.ts";
+import { toMessages } from "../../../src/platforms/slack/reply/private-reply.ts";
 import { toItem } from "../../../src/platforms/web/views.ts";
 
 /** Addresses of pages, as a gateway may write them. */

@@ -9,10 +9,10 @@ const root = path.resolve(import.meta.dirname, "../../..");
 /** In these files a sign stands beside words that say the same. No sign says something alone. */
 const decorated: readonly string[] = [
   // The sign stands before the sentence that says what went wrong.
-  "src/platforms/discord/content.ts",
-  "src/platforms/discord/clicks.ts",
-  "src/platforms/slack/app-home.ts",
-  "src/platforms/slack/message-blocks.ts",
+  "src/platforms/discord/reply/content.ts",
+  "src/platforms/discord/press/clicks.ts",
+  "src/platforms/slack/press/app-home.ts",
+  "src/platforms/slack/reply/message-blocks.ts",
   // These are boxes of a task list, as the model wrote them. Screen readers read them as boxes.
   "src/platforms/web/page/markdown-blocks.js",
 ];

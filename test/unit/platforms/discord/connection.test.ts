@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, test, vi } from "vitest";
 import type { ParleyError } from "../../../../src/core/errors.ts";
-import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/api.ts";
-import { createDiscordClock } from "../../../../src/platforms/discord/make-request.ts";
+import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
+import { createDiscordClock } from "../../../../src/platforms/discord/transport/make-request.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { setClockOff } from "../../../support/clock-off.ts";

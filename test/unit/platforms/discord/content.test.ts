@@ -5,10 +5,10 @@ import {
   maxPieceChars,
   toDiscordContent,
   toDiscordMarkdown,
-} from "../../../../src/platforms/discord/content.ts";
-import { fitFiles } from "../../../../src/platforms/discord/files.ts";
-import { readMessage, readRichParts } from "../../../../src/platforms/discord/incoming.ts";
-import { toThreadName } from "../../../../src/platforms/discord/threads.ts";
+} from "../../../../src/platforms/discord/reply/content.ts";
+import { fitFiles } from "../../../../src/platforms/discord/intake/files.ts";
+import { readMessage, readRichParts } from "../../../../src/platforms/discord/intake/incoming.ts";
+import { toThreadName } from "../../../../src/platforms/discord/reply/threads.ts";
 
 describe("content", () => {
   describe("toDiscordContent", () => {

@@ -1,6 +1,6 @@
 import { PermissionFlagsBits, PermissionsBitField } from "discord.js";
 import { expect, onTestFinished, test } from "vitest";
-import { toPermissions } from "../../../../src/platforms/discord/directory.ts";
+import { toPermissions } from "../../../../src/platforms/discord/transport/directory.ts";
 import { startHarness, until } from "./harness.ts";
 
 const history = PermissionFlagsBits.ReadMessageHistory;

@@ -4,7 +4,7 @@ import type { Command } from "../../../../src/core/command.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
-import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/shards.ts";
+import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/transport/shards.ts";
 import { soonAgain } from "../../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";

@@ -1,7 +1,7 @@
 import { parse } from "discord-markdown-parser";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { toDiscordMarkdown } from "../../../../src/platforms/discord/content.ts";
+import { toDiscordMarkdown } from "../../../../src/platforms/discord/reply/content.ts";
 
 interface Node {
   readonly type: string;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ConversationHistory } from "../../../../src/core/platform.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
-import { createMissedMessages } from "../../../../src/platforms/discord/missed-messages.ts";
+import { createMissedMessages } from "../../../../src/platforms/discord/intake/missed-messages.ts";
 import { silentLog } from "../../../support/fakes.ts";
 import { type Harness, startHarness, until } from "./harness.ts";
 

@@ -1,8 +1,8 @@
 import type { APIGuildMember } from "discord.js";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { createLocaleErasure, createLocales } from "../../../../src/platforms/discord/locales.ts";
-import { createMemberships } from "../../../../src/platforms/discord/origin.ts";
+import { createLocaleErasure, createLocales } from "../../../../src/platforms/discord/intake/locales.ts";
+import { createMemberships } from "../../../../src/platforms/discord/intake/origin.ts";
 import { managerBits } from "../../../simulators/discord/world.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
 import { silentLog } from "../../../support/silent-log.ts";

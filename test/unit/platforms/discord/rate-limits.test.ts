@@ -3,9 +3,13 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
-import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/api.ts";
-import { createDiscordScheduler, lanes, withDelivery } from "../../../../src/platforms/discord/delivery.ts";
-import { createInvalidRequestGuard } from "../../../../src/platforms/discord/make-request.ts";
+import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
+import {
+  createDiscordScheduler,
+  lanes,
+  withDelivery,
+} from "../../../../src/platforms/discord/transport/delivery.ts";
+import { createInvalidRequestGuard } from "../../../../src/platforms/discord/transport/make-request.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
 import {

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Command } from "../../../../src/core/command.ts";
-import { createDiscordApi } from "../../../../src/platforms/discord/api.ts";
+import { createDiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
 import { createDiscordChecks } from "../../../../src/platforms/discord/checks.ts";
-import { registerCommands } from "../../../../src/platforms/discord/commands.ts";
-import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/shards.ts";
+import { registerCommands } from "../../../../src/platforms/discord/press/commands.ts";
+import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/transport/shards.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { permissionBits } from "../../../simulators/discord/world.ts";
 import { allCommands } from "../../../support/commands.ts";

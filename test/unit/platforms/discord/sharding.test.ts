@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Platform } from "../../../../src/core/platform.ts";
 import type { Claims } from "../../../../src/core/storage.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
-import type { ShardSettings } from "../../../../src/platforms/discord/shards.ts";
+import type { ShardSettings } from "../../../../src/platforms/discord/transport/shards.ts";
 import { soonAgain } from "../../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { allCommands } from "../../../support/commands.ts";

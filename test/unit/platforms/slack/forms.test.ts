@@ -7,7 +7,7 @@ import {
   toFormModal,
   toFormSelect,
   toModelSelect,
-} from "../../../../src/platforms/slack/form-modal.ts";
+} from "../../../../src/platforms/slack/press/form-modal.ts";
 import { checkMessageBlocks, checkModal } from "../../../simulators/slack/blocks.ts";
 import { checkSuggestions } from "../../../simulators/slack/external-selects.ts";
 import { fillModal, toSeenModal } from "../../../simulators/slack/modal.ts";

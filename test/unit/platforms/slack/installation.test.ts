@@ -5,9 +5,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readConfig } from "../../../../src/config.ts";
-import { createClientFetch } from "../../../../src/platforms/slack/bolt.ts";
+import { createClientFetch } from "../../../../src/platforms/slack/transport/bolt.ts";
 import { toParleyError } from "../../../../src/platforms/slack/errors.ts";
-import { createInstallStates } from "../../../../src/platforms/slack/installer.ts";
+import { createInstallStates } from "../../../../src/platforms/slack/install/installer.ts";
 import {
   createInstallations,
   type Installations,
@@ -15,10 +15,10 @@ import {
   teamsOfPayload,
   createSharedChannels,
   type TeamToken,
-} from "../../../../src/platforms/slack/installations.ts";
-import { createInstalledToken } from "../../../../src/platforms/slack/installed-teams.ts";
+} from "../../../../src/platforms/slack/install/installations.ts";
+import { createInstalledToken } from "../../../../src/platforms/slack/install/installed-teams.ts";
 import { slack } from "../../../../src/platforms/slack/slack-module.ts";
-import { createUninstaller } from "../../../../src/platforms/slack/uninstall.ts";
+import { createUninstaller } from "../../../../src/platforms/slack/install/uninstall.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
 import { silentLog } from "../../../support/silent-log.ts";

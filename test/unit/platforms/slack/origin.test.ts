@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createOrigins } from "../../../../src/platforms/slack/people.ts";
-import type { SlackUserInfo } from "../../../../src/platforms/slack/web-api.ts";
+import type { SlackUserInfo } from "../../../../src/platforms/slack/transport/web-api.ts";
 import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
 let harness: SlackHarness;

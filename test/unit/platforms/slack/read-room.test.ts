@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { createRoomReader } from "../../../../src/platforms/slack/read-room.ts";
+import { createRoomReader } from "../../../../src/platforms/slack/intake/read-room.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 
 /** Reads direct messages for which Slack fails with this error, or has none. */

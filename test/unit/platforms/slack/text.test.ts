@@ -1,10 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { committablePrefix, hasLink } from "../../../../src/platforms/slack/native-stream.ts";
+import { committablePrefix, hasLink } from "../../../../src/platforms/slack/reply/native-stream.ts";
 import { toParleyError } from "../../../../src/platforms/slack/errors.ts";
-import { escapeMarkdown, cutText, escapedBytes } from "../../../../src/platforms/slack/escape-markdown.ts";
+import {
+  escapeMarkdown,
+  cutText,
+  escapedBytes,
+} from "../../../../src/platforms/slack/reply/escape-markdown.ts";
 import type { SlackMessageInfo } from "../../../../src/platforms/slack/address.ts";
-import { mentions, toPlainText, readRichContent } from "../../../../src/platforms/slack/read-message.ts";
+import {
+  mentions,
+  toPlainText,
+  readRichContent,
+} from "../../../../src/platforms/slack/intake/read-message.ts";
 
 describe("Markdown", () => {
   test("escapedBytes counts bytes after escaping", () => {

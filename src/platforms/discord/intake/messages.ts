@@ -1,0 +1,327 @@
+import type { GatewayMessageCreateDispatchData } from "discord.js";
+import { isAnswered } from "../../../core/addressee.ts";
+import type { Clock } from "../../../core/clock.ts";
+import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
+import { isParleyError, ParleyError, isRefusal } from "../../../core/errors.ts";
+import type { Receiver } from "../../../core/platform.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import { createKeyedQueue } from "../../../support/keyed-queue.ts";
+import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
+import type { Language } from "../../../words/languages.ts";
+import { translate, inLanguage } from "../../../words/translate.ts";
+import { createRefusalSchedule, isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
+import { isDirectType, isThreadType, toConversationId } from "../address.ts";
+import type { DiscordApi } from "../transport/api.ts";
+import type { Directory } from "../transport/directory.ts";
+import { toSentence } from "../reply/content.ts";
+import { mentionsBot, type Names } from "./incoming.ts";
+import { isFromPerson, toSpoken, type MessageEvents } from "./message-events.ts";
+import { createRecent } from "../../../support/recent.ts";
+
+/** The options of {@link createMessageIntake}. */
+interface MessageOptions {
+  readonly api: DiscordApi;
+  readonly receiver: Receiver;
+  readonly channels: Directory;
+  readonly names: (guildId: string | undefined) => Names;
+  readonly events: MessageEvents;
+  /** Returns the language in which the author of a message is told something. */
+  readonly languageOf: (message: GatewayMessageCreateDispatchData) => Language;
+  /** Looks for missed messages once the store is available. */
+  readonly lookUpLater: () => void;
+  /** Makes a look-up that waited for the store. Returns whether it did, and so took the earlier messages. */
+  readonly lookUpFirst: (channelId: string) => Promise<boolean>;
+  /** Aborts when the platform stops. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Handles MESSAGE_CREATE events, those of one channel one after another. */
+export interface MessageIntake {
+  /**
+   * Takes a message. `isMissed` means that it was sent while the bot was offline, or earlier. It is refused
+   * silently, since the person may have been told before. Contract: must not throw.
+   */
+  take(message: GatewayMessageCreateDispatchData, options?: { readonly isMissed?: boolean }): void;
+  /** Resolves when the receiver has all messages of the channel that were taken before. */
+  caughtUp(channelId: string): Promise<void>;
+  /** Resolves when the receiver has all messages taken so far. */
+  idle(): Promise<void>;
+}
+
+/** How long accepting a message is tried before its author is told. Discord has no deadline for it. */
+const acceptForMs = 5000;
+/** How long Discord is asked who wrote a message and where. Later messages of the channel wait. */
+const askDiscordForMs = 60_000;
+/** While this process stops, another instance has this long to take a message, and answers it sooner. */
+const keepAfterMs = 2000;
+/** How often one person is told in one channel that the bot is busy. */
+const busyNoticeIntervalMs = 30_000;
+
+export function createMessageIntake(options: MessageOptions): MessageIntake {
+  const { api, receiver, channels, events, clock, log } = options;
+  const refusals = createRefusalNotices(api, log, clock);
+  const queue = createKeyedQueue();
+  const busyNotices = createRecent(1000, busyNoticeIntervalMs, () => clock.monotonic());
+
+  /** The bot's last message that is no reply, by channel. */
+  const lastAnswers = createRecent<string>(1000);
+  let enqueued = 0;
+  /** The position in the queue at which missed messages of a channel were looked up. */
+  const lookedUpAt = createRecent<number>(1000);
+  /** The position at which a channel was left to another look-up, which takes all later messages too. */
+  const leftAt = createRecent<number>(1000);
+  /** Channels with messages that this process, which is stopping, has left to the next look-up. */
+  const left = new Set<string>();
+
+  async function handle(
+    given: GatewayMessageCreateDispatchData,
+    takenAt: number,
+    isMissed: boolean,
+  ): Promise<void> {
+    const message = isMissed ? await withServer(given) : given;
+    const names = options.names(message.guild_id);
+    const known = { isEvent: false };
+    try {
+      const isInOrder = async () => isMissed || !(await options.lookUpFirst(message.channel_id));
+      await receivePatiently(
+        async () => {
+          if (await isInOrder()) return await accept(message, names, takenAt, known);
+          noteLookUp(message.channel_id);
+          enqueue(message, takenAt, isMissed);
+          return "duplicate";
+        },
+        // A process that is stopping leaves the message to the next look-up.
+        {
+          forMs: acceptForMs,
+          whileUnreachableForMs: receiver.isStopping() ? 0 : askDiscordForMs,
+          signal: options.signal,
+          clock,
+        },
+      );
+    } catch (error) {
+      if (isRefusal(error)) return await tellPrivately(message, error, isMissed);
+      log.error({ message: message.id, err: error }, "message not accepted");
+      const isTransient = isOutage(error);
+      if ((isTransient || options.signal.aborted) && receiver.isStopping()) {
+        left.add(message.channel_id);
+        // This process cannot learn whether it was accepted. Its next start or another instance looks it up.
+        return log.info({ message: message.id }, "message left for the next look-up");
+      }
+      // Its author may have been told or answered long ago.
+      if (isTransient && isMissed) {
+        // Once a later message is stored, a look-up does not go back to this one.
+        leftAt.set(message.channel_id, enqueued);
+        return options.lookUpLater();
+      }
+      const isForBot = known.isEvent ? true : await isForBotIfKnown(message, names);
+      // Perhaps the message belongs to a conversation that only the store knows.
+      if (isForBot === undefined && isTransient) options.lookUpLater();
+      if (isForBot !== true) return;
+      // The look-up finds it when the store responds again.
+      if (isTransient) options.lookUpLater();
+      // Discord does not deliver it again, so that the person must be told, unless another instance has answered.
+      if (!isParleyError(error, "store-unavailable") || !isBeingAnswered(message)) await tell(message, error);
+    }
+  }
+
+  /** Adds the server to a message that was read later and so does not name it, where it is known. */
+  async function withServer(
+    message: GatewayMessageCreateDispatchData,
+  ): Promise<GatewayMessageCreateDispatchData> {
+    if (message.guild_id !== undefined) return message;
+    const [place] = await Promise.allSettled([channels.placeOf(message.channel_id)]);
+    const guildId = place.status === "fulfilled" ? place.value.guildId : undefined;
+    return guildId === undefined ? message : { ...message, guild_id: guildId };
+  }
+
+  /** Notes that missed messages may be queued by now. Live ones before them have to go behind. */
+  function noteLookUp(channelId: string): void {
+    lookedUpAt.set(channelId, (enqueued += 1));
+  }
+
+  function enqueue(message: GatewayMessageCreateDispatchData, takenAt: number, isMissed: boolean): void {
+    const position = (enqueued += 1);
+    const handleInOrder = async (): Promise<void> => {
+      const isBefore = position < (lookedUpAt.get(message.channel_id) ?? 0);
+      const isLeft = isMissed && position <= (leftAt.get(message.channel_id) ?? 0);
+      if (isLeft) return;
+      if (isBefore && !isMissed) enqueue(message, takenAt, isMissed);
+      else {
+        const language = options.languageOf(message);
+        await inLanguage(language, () => handle(message, takenAt, isMissed));
+      }
+    };
+    void queue
+      .run(message.channel_id, handleInOrder)
+      .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
+  }
+
+  /** Accepts a message. A process that is stopping lets another instance go first, or the next start. */
+  async function accept(
+    message: GatewayMessageCreateDispatchData,
+    names: Names,
+    takenAt: number,
+    known: { isEvent: boolean },
+  ): Promise<"accepted" | "duplicate"> {
+    const event = await events.toEvent(message, names);
+    if (event === undefined) return "duplicate";
+    known.isEvent = true;
+    // The next look-up must find it after those.
+    if (left.has(message.channel_id)) throw new ParleyError("store-unavailable", "an earlier one was left");
+    if (receiver.isStopping()) await clock.sleep(Math.max(0, takenAt + keepAfterMs - clock.monotonic()));
+    const result = await (receiver.isStopping() ? receiver.keep(event) : receiver.receive(event));
+    if (event.inRoom !== true) channels.open(event.conversationId);
+    return result;
+  }
+
+  /** Tells the person that the message is not taken, or not yet: in a reply, once for all instances. */
+  async function tell(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
+    if (isParleyError(error, "busy") && !isFirstBusyNotice(message)) return;
+    const words = isParleyError(error, "store-unavailable") ? acceptingNotice() : toNotice(error);
+    await api.createMessage(message.channel_id, {
+      ...toSentence(words),
+      message_reference: { message_id: message.id, fail_if_not_exists: false },
+      nonce: message.id,
+      enforce_nonce: true,
+    });
+  }
+
+  async function tellPrivately(
+    message: GatewayMessageCreateDispatchData,
+    error: ParleyError,
+    isMissed: boolean,
+  ): Promise<void> {
+    log.info({ message: message.id, code: error.code }, "message refused");
+    // Who did not speak to the bot is told nothing.
+    const isAddressed = (await isCertainlyForBot(message, options.names(message.guild_id))) !== false;
+    if (!isMissed && isAddressed) await refusals.tell(message, error);
+  }
+
+  /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */
+  function isBeingAnswered({ id, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
+    // The thread that is opened for a message has its id.
+    return [channelId, id].some((one) => BigInt(lastAnswers.get(one) ?? 0) > BigInt(id));
+  }
+
+  function noteAnswer(message: GatewayMessageCreateDispatchData): void {
+    const isOwn = message.author.id === options.names(message.guild_id).botId;
+    if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
+  }
+
+  /** A person who sends very many messages is told once in a while, not once a message. */
+  function isFirstBusyNotice({ author, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
+    const who = `${channelId} ${author.id}`;
+    const isFirst = !busyNotices.has(who);
+    if (isFirst) busyNotices.set(who, true);
+    return isFirst;
+  }
+
+  /** Whether it is for the bot, as far as is known without the store. `undefined`: in people's thread, or to others. */
+  async function isCertainlyForBot(
+    message: GatewayMessageCreateDispatchData,
+    names: Names,
+  ): Promise<boolean | undefined> {
+    if (!isFromPerson(message)) return false;
+    const channelId = message.channel_id;
+    if (mentionsBot(message, names)) return true;
+    const type = await channels.typeOf(message);
+    const isForBot = isAnswered(toSpoken(message, names, isDirectType(type)), { answerTo: "addressed" });
+    if (isThreadType(type) && !isForBot) return undefined;
+    if (channels.isOpen(toConversationId(channelId))) return true;
+    if (!isThreadType(type)) return isDirectType(type);
+    return (await events.isOwnThread(channelId)) ? true : undefined;
+  }
+
+  /** Answers {@link isCertainlyForBot} even while Discord is unreachable, then with `undefined`. */
+  async function isForBotIfKnown(
+    message: GatewayMessageCreateDispatchData,
+    names: Names,
+  ): Promise<boolean | undefined> {
+    const [known] = await Promise.allSettled([isCertainlyForBot(message, names)]);
+    return known.status === "fulfilled" ? known.value : undefined;
+  }
+
+  return {
+    take(message, { isMissed = false } = {}) {
+      noteAnswer(message);
+      if (isMissed) noteLookUp(message.channel_id);
+      enqueue(message, clock.monotonic(), isMissed);
+    },
+    caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),
+    idle: () => queue.idle(),
+  };
+}
+
+/** How often a person is told in direct messages that the rules refuse what they wrote in one server. */
+const accessInServerMs = 24 * 60 * 60_000;
+/** How often a person is told so about what they wrote in direct messages. */
+const accessInDirectMs = 10 * 60_000;
+/** Discord suspects bots that open many direct messages. */
+const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
+
+/** A refused message. */
+interface RefusedMessage {
+  readonly id: string;
+  readonly channel_id: string;
+  /** This is absent in direct messages. */
+  readonly guild_id?: string;
+  readonly author: { readonly id: string };
+}
+
+/** Tells people that their messages are refused. */
+interface RefusalNotices {
+  /** Answers only in direct messages, and not again for a while. Contract: must not throw. */
+  tell(message: RefusedMessage, error: ParleyError): Promise<void>;
+}
+
+/**
+ * Creates the notices. A channel is no place for a refusal, and Discord has private answers only to
+ * interactions. So the person gets a direct message. Where they take none, nothing is said.
+ */
+function createRefusalNotices(
+  api: Pick<DiscordApi, "openDirectChannel" | "createMessage">,
+  log: Log,
+  clock: Clock,
+): RefusalNotices {
+  const schedule = createRefusalSchedule(() => clock.monotonic());
+  const opened = createSlidingWindowLimiter({ ...directLimit, now: () => clock.monotonic() });
+
+  return {
+    async tell(message, error) {
+      const { id, author, channel_id: channelId, guild_id: guildId } = message;
+      const intervalMs = guildId === undefined ? accessInDirectMs : accessInServerMs;
+      const who = `${author.id} ${guildId ?? ""}`;
+      if (!schedule.isDue(error, who, intervalMs)) return;
+      const notice = toNotice(error);
+      try {
+        if (guildId === undefined) {
+          await api.createMessage(channelId, {
+            ...toSentence(notice),
+            message_reference: { message_id: id, fail_if_not_exists: false },
+            nonce: id,
+            enforce_nonce: true,
+          });
+          return;
+        }
+        if (!opened.tryTake()) {
+          schedule.untold(error, who);
+          return log.info({ message: id }, "refused without a notice: too many of them");
+        }
+        const direct = await api.openDirectChannel(author.id);
+        // Every instance that has the message tells it, and Discord takes one message with this nonce.
+        const where = `https://discord.com/channels/${guildId}/${channelId}/${id}`;
+        await api.createMessage(direct.id, {
+          ...toSentence(`${notice}\n${translate("discord.about", { address: where })}`),
+          nonce: id,
+          enforce_nonce: true,
+        });
+      } catch (tellError) {
+        // Somebody who takes no direct messages is not asked again.
+        if (isParleyError(tellError, "platform-unreachable")) schedule.untold(error, who);
+        log.debug({ message: id, err: tellError }, "refusal notice not delivered");
+      }
+    },
+  };
+}

@@ -1,0 +1,213 @@
+import { InteractionResponseType, type APIMessage, type RawFile, type APIInteraction } from "discord.js";
+import type { Clock } from "../../../core/clock.ts";
+import { toNotice } from "../../../core/error-messages.ts";
+import { isParleyError } from "../../../core/errors.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import type { InteractionAddress } from "../address.ts";
+import type { DiscordApi, PostOptions, InteractionToken } from "../transport/api.ts";
+import { type DiscordContent, toPrivateSentence } from "../reply/content.ts";
+import { errorCodes, discordCode } from "../errors.ts";
+import { createRecent } from "../../../support/recent.ts";
+
+/**
+ * How long a refusal waits. Another instance may accept the same interaction, and acknowledges it before
+ * then. Discord's deadline is three seconds.
+ */
+const refuseAfterMs = 2000;
+
+/** Acknowledges interactions. All instances with the token receive each, and Discord takes one response. */
+export interface Acknowledgements {
+  /**
+   * Sends a response. Returns whether Discord took it, which it does not where it came second or too late.
+   * Contract: must not throw.
+   * @param body the response, as Discord's API has it
+   */
+  send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
+  /**
+   * Tells only the person why the interaction is refused. Wrong input and what the rules forbid are told at
+   * once. Everything else is told after two seconds, unless another instance has responded. With `isAtOnce`
+   * there is no wait, since much of the deadline is over.
+   */
+  refuse(
+    interaction: Pick<APIInteraction, "id" | "token">,
+    error: unknown,
+    options?: { readonly isAtOnce?: boolean },
+  ): Promise<void>;
+  /** Requests with this token wait until `acknowledgement` has settled. */
+  expect(token: string, acknowledgement: Promise<unknown>): void;
+  /** Resolves when no acknowledgement with that token is expected any more. */
+  settled(token: string): Promise<void>;
+}
+
+export function createAcknowledgements(
+  api: Pick<DiscordApi, "respond">,
+  log: Log,
+  clock: Clock,
+): Acknowledgements {
+  const pending = new Map<string, Promise<unknown>>();
+
+  async function send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean> {
+    try {
+      await api.respond(interaction.id, interaction.token, body);
+      return true;
+    } catch (error) {
+      const fields = { interaction: interaction.id, err: error };
+      if (discordCode(error) === errorCodes.alreadyAcknowledged)
+        log.debug(fields, "interaction already acknowledged by another instance");
+      else log.warn(fields, "interaction not acknowledged");
+      return false;
+    }
+  }
+
+  const tell = (interaction: Pick<APIInteraction, "id" | "token">, notice: string): Promise<boolean> =>
+    send(interaction, {
+      type: InteractionResponseType.ChannelMessageWithSource,
+      data: toPrivateSentence(notice),
+    });
+
+  return {
+    send,
+    async refuse(interaction, error, { isAtOnce = false } = {}) {
+      if (!isUnanimous(error) && !isAtOnce) await clock.sleep(refuseAfterMs);
+      await tell(interaction, toNotice(error));
+    },
+    expect(token, acknowledgement) {
+      const settled = Promise.allSettled([acknowledgement]).then(() => pending.delete(token));
+      pending.set(token, settled);
+    },
+    async settled(token) {
+      await pending.get(token);
+    },
+  };
+}
+
+/** Whether every instance refuses it: each reads the same input and the same rules in the same way. */
+function isUnanimous(error: unknown): boolean {
+  return isParleyError(error, "invalid-option") || isParleyError(error, "access-denied");
+}
+
+/** Delays requests about an interaction's messages until its acknowledgement, as Discord rejects others. */
+export function withAcknowledgements(
+  api: DiscordApi,
+  { settled }: Pick<Acknowledgements, "settled">,
+): DiscordApi {
+  return {
+    ...api,
+    async followUp(interaction, body, options) {
+      await settled(interaction.token);
+      return api.followUp(interaction, body, options);
+    },
+    async editFollowUp(interaction, messageId, body, options) {
+      await settled(interaction.token);
+      return api.editFollowUp(interaction, messageId, body, options);
+    },
+    async getFollowUp(interaction, messageId) {
+      await settled(interaction.token);
+      return api.getFollowUp(interaction, messageId);
+    },
+    async deleteFollowUp(interaction, messageId) {
+      await settled(interaction.token);
+      await api.deleteFollowUp(interaction, messageId);
+    },
+  };
+}
+
+/** A click's token is valid for 15 minutes. It is not used in the last half minute. */
+const usableMs = 14.5 * 60 * 1000;
+const maxEntries = 500;
+
+/**
+ * Keeps the tokens of clicks on the buttons of replies, by message. A message that only one person sees can
+ * be edited with them after the token that it was posted with has expired.
+ */
+export interface FreshTokens {
+  add(messageId: string, token: InteractionToken): void;
+  /** Returns `undefined` where nobody clicked, or the token has expired. */
+  of(messageId: string): InteractionToken | undefined;
+}
+
+export function createFreshTokens(now: () => number): FreshTokens {
+  const tokens = createRecent<InteractionToken & { readonly expiresAt: number }>(maxEntries);
+  return {
+    add(messageId, { applicationId, token }) {
+      tokens.set(messageId, { applicationId, token, expiresAt: now() + usableMs });
+    },
+    of(messageId) {
+      const found = tokens.get(messageId);
+      return found !== undefined && found.expiresAt > now() ? found : undefined;
+    },
+  };
+}
+
+/** How many messages are searched for a lost follow-up. */
+const maxRead = 50;
+
+/** How a follow-up is posted. */
+interface FollowUpHow extends PostOptions {
+  readonly files: readonly RawFile[];
+  /** This is the same for each attempt at one message. */
+  readonly attemptKey: string;
+}
+
+/** Posts the follow-ups of one interaction. */
+export interface FollowUps {
+  /** Returns the bot's message, which is an earlier attempt's where only the response was lost. */
+  post(body: DiscordContent, how: FollowUpHow): Promise<APIMessage>;
+  /** Notes a message of the interaction that was posted elsewhere. */
+  note(messageId: string): void;
+}
+
+/**
+ * Creates the {@link FollowUps} of one interaction. Follow-ups have no nonce, so an attempt whose response
+ * was lost may have posted its message. Where the bot can read the channel, the message is searched for
+ * before the next attempt.
+ */
+export function createFollowUps(options: {
+  readonly api: Pick<DiscordApi, "followUp" | "listMessages">;
+  readonly channelId: string;
+  readonly interaction: InteractionAddress;
+  /** Whether an earlier process may have posted some follow-ups without saving them. */
+  readonly isResumed: boolean;
+}): FollowUps {
+  const { api, channelId, interaction, isResumed } = options;
+  const known = new Set<string>();
+  /** The attempts whose outcome is not known. */
+  const uncertain = new Set<string>();
+
+  async function findLost(body: DiscordContent, files: readonly RawFile[]): Promise<APIMessage | undefined> {
+    // Only its caller sees a private message, and a guest cannot read the channel.
+    if (interaction.isPrivate || interaction.isGuest) return undefined;
+    const messages = await api.listMessages(channelId, { after: interaction.id, limit: maxRead });
+    return messages.find(
+      (message) =>
+        message.interaction_metadata?.id === interaction.id &&
+        !known.has(message.id) &&
+        message.attachments.length === files.length &&
+        message.attachments.every(({ filename, size }, index) => isOf(files[index], filename, size)) &&
+        (files.length > 0 || message.content === body.content.trim()),
+    );
+  }
+
+  return {
+    async post(body, { files, attemptKey, ...how }) {
+      // The places of messages with text are in the saved address.
+      const mayBePosted = uncertain.has(attemptKey) || (isResumed && files.length > 0);
+      const found = mayBePosted ? await findLost(body, files) : undefined;
+      try {
+        const message = found ?? (await api.followUp(interaction, body, { ...how, files }));
+        known.add(message.id);
+        uncertain.delete(attemptKey);
+        return message;
+      } catch (error) {
+        const isLost = isParleyError(error, "platform-unreachable") && error.retryAfterMs === undefined;
+        if (isLost) uncertain.add(attemptKey);
+        throw error;
+      }
+    },
+    note: (messageId) => void known.add(messageId),
+  };
+}
+
+function isOf(file: RawFile | undefined, filename: string, size: number): boolean {
+  return file?.name === filename && (file.data as Uint8Array).length === size;
+}

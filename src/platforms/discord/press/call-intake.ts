@@ -1,0 +1,242 @@
+import {
+  ComponentType,
+  TextInputStyle,
+  InteractionResponseType as ResponseType,
+  MessageFlags,
+  type APILabelComponent,
+  type APIModalInteractionResponseCallbackData,
+  type APIModalSubmitInteraction,
+  type APIStringSelectComponent,
+  type APITextInputComponent,
+  type APIInteraction,
+} from "discord.js";
+import type { Clock } from "../../../core/clock.ts";
+import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../../core/command-input.ts";
+import { freeTextOption, type Command, type Option } from "../../../core/command.ts";
+import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
+import { isParleyError, isRefusal } from "../../../core/errors.ts";
+import type { RawOption, CommandCall } from "../../../core/events.ts";
+import type { Receiver } from "../../../core/platform.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import { inTime } from "../../../support/clock.ts";
+import { translate } from "../../../words/translate.ts";
+import { isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
+import type { DiscordApi } from "../transport/api.ts";
+import { privateFlags, toSentence } from "../reply/content.ts";
+import { readMessage, toAuthor, type Names } from "../intake/incoming.ts";
+import { createRecent } from "../../../support/recent.ts";
+
+/** When a call that is not accepted yet is acknowledged with words. Discord's deadline is three seconds. */
+const slowAfterMs = 2000;
+/** How long accepting a call is tried. The notice says two minutes. */
+const acceptForMs = 100_000;
+
+type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
+
+/**
+ * Returns a function that passes a call to the receiver and acknowledges it, within Discord's deadline. The response is
+ * deferred once the call is durable, so that a crash in between leaves no placeholder; requests of its reply wait for
+ * that. `spentMs`: how much of the deadline has passed before.
+ */
+export function createCallIntake(options: {
+  readonly api: Pick<DiscordApi, "editFollowUp">;
+  readonly receiver: Pick<Receiver, "receive">;
+  readonly acknowledgements: Acknowledgements;
+  readonly clock: Clock;
+  readonly log: Log;
+}): (interaction: Interaction, call: CommandCall, spentMs?: number) => Promise<void> {
+  const { api, receiver, acknowledgements, clock, log } = options;
+
+  /** Resolves to whether Discord took the notice that the call is not accepted yet. */
+  async function acknowledge(
+    interaction: Interaction,
+    isPrivate: boolean,
+    receiving: Promise<"accepted" | "duplicate">,
+    leftMs: number,
+  ): Promise<boolean> {
+    const lateAt = clock.monotonic() + leftMs;
+    const settled = Promise.allSettled([receiving]).then(([result]) => result);
+    const result = await inTime(settled, leftMs, { clock });
+    if (result === undefined) {
+      return await acknowledgements.send(interaction, {
+        type: ResponseType.ChannelMessageWithSource,
+        data: { ...toSentence(acceptingNotice()), ...(isPrivate ? { flags: privateFlags } : {}) },
+      });
+    }
+    if (result.status === "rejected") {
+      await acknowledgements.refuse(interaction, result.reason, { isAtOnce: true });
+      return false;
+    }
+    // The instance that accepted it responds, unless it has crashed in between.
+    if (result.value === "duplicate") await clock.sleep(Math.max(0, lateAt - clock.monotonic()));
+    await acknowledgements.send(interaction, {
+      type: ResponseType.DeferredChannelMessageWithSource,
+      ...(isPrivate ? { data: { flags: MessageFlags.Ephemeral } } : {}),
+    });
+    return false;
+  }
+
+  return async (interaction, call, spentMs = 0) => {
+    const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
+    const leftMs = Math.max(0, slowAfterMs - spentMs);
+    const acknowledgement = acknowledge(interaction, call.isPrivate, receiving, leftMs);
+    acknowledgements.expect(interaction.token, acknowledgement);
+    const hasNotice = await acknowledgement;
+    // Not waited for: the platform stops when the acknowledgements are sent.
+    receiving.catch(async (error: unknown) => {
+      if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
+      else log.error({ key: call.key, err: error }, "command not accepted");
+      // The notice stays true where the store was not reached.
+      if (!hasNotice || isParleyError(error, "store-unavailable")) return;
+      const token = { applicationId: interaction.application_id, token: interaction.token };
+      try {
+        await api.editFollowUp(token, "@original", toSentence(toNotice(error)));
+      } catch (failure) {
+        log.warn({ key: call.key, err: failure }, "refused command not told");
+      }
+    });
+  };
+}
+
+type Subject = NonNullable<CommandCall["subject"]>;
+
+const maxEntries = 500;
+
+/**
+ * Remembers the messages that a modal was opened for. Discord sends the message with the message command, but
+ * not with the submitted modal.
+ */
+export interface ModalTargetCache {
+  set(messageId: string, subject: Subject): void;
+  /**
+   * Returns the message from memory, else from Discord. Returns `undefined` where it was deleted, or the bot
+   * may not read it.
+   * @throws ParleyError `platform-unreachable`
+   */
+  find(target: ModalTarget, names: Names): Promise<Subject | undefined>;
+}
+
+export function createModalTargetCache(api: Pick<DiscordApi, "getMessage">): ModalTargetCache {
+  const subjects = createRecent<Subject>(maxEntries);
+  return {
+    set(messageId, subject) {
+      subjects.set(messageId, subject);
+    },
+    async find({ channelId, messageId }, names) {
+      const known = subjects.get(messageId);
+      if (known !== undefined) return known;
+      const message = await api.getMessage(channelId, messageId).catch((error: unknown) => {
+        if (isOutage(error)) throw error;
+        return undefined;
+      });
+      return message === undefined
+        ? undefined
+        : { author: toAuthor(message.author), ...readMessage(message, names) };
+    },
+  };
+}
+
+const prefix = "ask:";
+/** Discord's limit of the text in one input. */
+const maxInputChars = 4000;
+
+/** The message that a message command was used on. */
+interface ModalTarget {
+  readonly channelId: string;
+  readonly messageId: string;
+}
+
+/** What a person submitted with a modal. */
+interface ModalAnswer extends ModalTarget {
+  readonly commandName: string;
+  /** Holds values by option name. An option that was left empty is absent. */
+  readonly options: Readonly<Record<string, RawOption>>;
+}
+
+/**
+ * Returns the modal of a message command, with one input for each option that it asks for. Its custom id
+ * holds the command and the message.
+ * @see https://docs.discord.com/developers/components/using-modal-components
+ */
+export function toAskModal(
+  command: Command,
+  { channelId, messageId }: ModalTarget,
+): APIModalInteractionResponseCallbackData {
+  const { asks = [] } = command.messageCommand ?? {};
+  return {
+    custom_id: `${prefix}${command.name}:${channelId}:${messageId}`,
+    title: menuLabel(command) || command.name,
+    components: asks.flatMap((name) => {
+      const option = command.options[name];
+      return option === undefined ? [] : [toLabel(command, name, option)];
+    }),
+  };
+}
+
+/** Whether a modal with this custom id was made by {@link toAskModal}. */
+export function isAskModal(customId: string): boolean {
+  return customId.startsWith(prefix);
+}
+
+/** Reads a submitted modal. The values stay unchecked. */
+export function parseAskModal({ data }: APIModalSubmitInteraction): ModalAnswer {
+  const [, commandName = "", channelId = "", messageId = ""] = data.custom_id.split(":");
+  const options: Record<string, RawOption> = {};
+  for (const row of data.components) {
+    if (row.type !== ComponentType.Label) continue;
+    const { component } = row;
+    const value =
+      component.type === ComponentType.TextInput
+        ? component.value.trim()
+        : component.type === ComponentType.StringSelect
+          ? component.values[0]
+          : undefined;
+    if (value !== undefined && value !== "") options[component.custom_id] = value;
+  }
+  return { commandName, channelId, messageId, options };
+}
+
+function toLabel(command: Command, name: string, option: Option): APILabelComponent {
+  return {
+    type: ComponentType.Label,
+    label: optionTitle(name),
+    description: optionDescription(command, name),
+    component: toInput(command, name, option),
+  };
+}
+
+function toInput(
+  command: Command,
+  name: string,
+  option: Option,
+): APITextInputComponent | APIStringSelectComponent {
+  const base = { custom_id: name, required: option.required === true };
+  if (option.kind === "boolean")
+    return { ...base, ...toSelect(["yes", "no"], (value) => translate(`form.${value}`)) };
+  if (option.kind === "string" && option.choices !== undefined && option.choices.length > 0)
+    return { ...base, ...toSelect(option.choices, choiceLabel) };
+  const text = {
+    ...base,
+    type: ComponentType.TextInput as const,
+    style: name === freeTextOption(command) ? TextInputStyle.Paragraph : TextInputStyle.Short,
+  };
+  if (option.kind === "integer")
+    return {
+      ...text,
+      max_length: 20,
+      placeholder: translate("help.value.integer", { min: option.min, max: option.max }),
+    };
+  const maxChars = option.kind === "string" ? option.maxChars : undefined;
+  return { ...text, max_length: Math.min(maxChars ?? maxInputChars, maxInputChars) };
+}
+
+function toSelect<V extends string>(
+  values: readonly V[],
+  labelOf: (value: V) => string,
+): Pick<APIStringSelectComponent, "type" | "options"> {
+  return {
+    type: ComponentType.StringSelect,
+    options: values.map((value) => ({ label: labelOf(value), value })),
+  };
+}

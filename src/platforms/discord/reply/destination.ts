@@ -1,0 +1,282 @@
+import type { APIMessage } from "discord.js";
+import type { Clock } from "../../../core/clock.ts";
+import { isParleyError } from "../../../core/errors.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import { translate } from "../../../words/translate.ts";
+import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-scheduler.ts";
+import { type DiscordAddress, type MessageRef, isThreadType, privateThread, fromRef } from "../address.ts";
+import type { DiscordApi } from "../transport/api.ts";
+import { lanes } from "../transport/delivery.ts";
+import { discordCode, errorCodes } from "../errors.ts";
+import type { Threads } from "./threads.ts";
+import { createRecent } from "../../../support/recent.ts";
+
+/** The place where ordinary messages of a reply are posted. */
+interface Destination {
+  readonly channelId: string;
+  /** The message that they reply to. */
+  readonly replyTo?: string;
+  /** Whether all of them reply to it, so that people can go on from any. The address has the default. */
+  readonly isChain?: boolean;
+  /** Tells people why the reply is not posted elsewhere. */
+  readonly notices?: readonly string[];
+  /** Capacity for its first message there. */
+  readonly reservation?: Reservation;
+  /** The reply's first message, which an earlier run posted and did not save. */
+  readonly found?: MessageRef;
+}
+
+/** Finds out where ordinary messages of a reply are posted, and opens its thread. */
+interface DestinationFinder {
+  /** Returns `undefined` until the destination is known. */
+  known(): Destination | undefined;
+  /** Finds it, and opens the thread on the first call. @throws ParleyError; the next call tries again */
+  find(): Promise<Destination>;
+  /**
+   * Switches to the channel that contains a thread, where nothing can be shown in the thread. Resolves to
+   * whether that channel is used now. It is not used where only some people see the thread, or where posts
+   * have no channel. Contract: must not throw.
+   * @param error why the thread is not used
+   */
+  leaveThread(threadId: string, error: unknown): Promise<boolean>;
+  /** Switches to the place where a message of the reply was posted before. */
+  moveTo(channelId: string): void;
+  /** Gives back the reserved capacity. */
+  close(): void;
+}
+
+/** Options of {@link createDestinationFinder}. */
+interface DestinationOptions {
+  readonly api: DiscordApi;
+  readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
+  readonly address: DiscordAddress;
+  readonly threads: Threads;
+  /** Returns the channel that contains a thread. */
+  readonly parentOf: (threadId: string) => Promise<string | undefined>;
+  readonly ownPosts: Pick<OwnPosts, "has">;
+  /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
+  readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
+  /** Returns the bot's user id. */
+  readonly botId: () => string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Where a thread could only be opened later than this, the answer goes to the channel if that is sooner. */
+const maxThreadWaitMs = 2000;
+/** In a channel without room the answer waits about this long. */
+const channelWaitMs = 5000;
+/** Where all routes together make it wait this long, more urgent requests would overtake it repeatedly. */
+const maxGlobalWaitMs = 250;
+
+export function createDestinationFinder(options: DestinationOptions): DestinationFinder {
+  const { api, scheduler, address, threads, log } = options;
+  const { channelId, channelType, replyTo, thread, interaction } = address;
+  let destination = savedDestination();
+  let finding: Promise<Destination> | undefined;
+
+  function savedDestination(): Destination | undefined {
+    const own = address.messages?.map(fromRef).findLast((ref) => ref.isOwn);
+    return own === undefined ? undefined : toPosted(own.channelId);
+  }
+
+  /** Returns where earlier messages of the reply are. */
+  function toPosted(where: string): Destination {
+    const isInChannel = address.isChain === true && where === channelId && replyTo !== undefined;
+    return { channelId: where, ...(isInChannel ? { replyTo } : {}) };
+  }
+
+  /** Uses the channel instead of a thread. The answer replies to the question, and can be replied to. */
+  function toChannel(why: string): Destination {
+    return {
+      channelId,
+      ...(replyTo === undefined ? {} : { replyTo }),
+      isChain: true,
+      notices: [translate("discord.reply-to-go-on", { why })],
+    };
+  }
+
+  async function open(): Promise<Destination> {
+    if (interaction?.isPrivate === true || interaction?.isGuest === true) {
+      // Everyone would see an ordinary message in the channel.
+      const direct = await api.openDirectChannel(interaction.userId);
+      return { channelId: direct.id };
+    }
+    const found = await findLostMessage(api, address, {
+      isOther: ({ id, author }) => author.id !== options.botId() || options.ownPosts.has(id),
+      shownByOthers: options.shownByOthers,
+    });
+    if (found !== undefined) return { ...toPosted(found.channelId), found };
+    if (thread === undefined || replyTo === undefined)
+      return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };
+    // Discord would refuse the request for each question, and the answer would wait for that.
+    if (threads.isFull(channelId)) return toChannel(translate("discord.threads-full"));
+    const waitMs = scheduler.waitMs([lanes.threads(channelId)], "files");
+    if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "files") <= maxGlobalWaitMs)
+      return openThread(replyTo, thread.title, maxThreadWaitMs);
+    const reservation = scheduler.reserve(lanes.posts(channelId));
+    if (reservation !== undefined) return { ...toChannel(translate("discord.threads-limited")), reservation };
+    return waitMs > channelWaitMs
+      ? toChannel(translate("discord.threads-limited"))
+      : openThread(replyTo, thread.title, channelWaitMs + maxThreadWaitMs);
+  }
+
+  async function openThread(questionId: string, title: string, maxWaitMs: number): Promise<Destination> {
+    const deadline = options.clock.monotonic() + maxWaitMs;
+    try {
+      const id = await threads.fromMessage(channelId, questionId, title, { deadline });
+      return { channelId: id };
+    } catch (error) {
+      if (isParleyError(error, "platform-unreachable") && error.retryAfterMs !== undefined) {
+        log.info({ channel: channelId, err: error }, "no room for a thread: posting in the channel");
+        return toChannel(translate("discord.threads-limited"));
+      }
+      if (!isParleyError(error, "platform-forbidden") && !isParleyError(error, "platform-rejected"))
+        throw error;
+      log.warn({ channel: channelId, err: error }, "thread not opened: posting in the channel");
+      return toChannel(
+        discordCode(error) === errorCodes.tooManyThreads
+          ? translate("discord.threads-full")
+          : unusable(error.detail["permission"]),
+      );
+    }
+  }
+
+  return {
+    known: () => destination,
+    find() {
+      if (destination !== undefined) return Promise.resolve(destination);
+      finding ??= open().then(
+        (found) => (destination ??= found),
+        (error: unknown) => {
+          finding = undefined;
+          throw error;
+        },
+      );
+      return finding;
+    },
+    async leaveThread(threadId, error) {
+      if (destination !== undefined && destination.channelId !== threadId) return true;
+      const why =
+        discordCode(error) === errorCodes.threadLocked
+          ? translate("discord.thread-locked")
+          : unusable(isParleyError(error) ? error.detail["permission"] : undefined);
+      if (threadId !== channelId) {
+        if (thread === undefined) return false;
+        destination = toChannel(why);
+      } else {
+        if (!isThreadType(channelType) || channelType === privateThread) return false;
+        const parentId = await options.parentOf(threadId);
+        if (parentId === undefined) return false;
+        // A thread has the id of the message that it was opened from.
+        destination = { ...toChannel(why), channelId: parentId, replyTo: threadId };
+      }
+      log.warn(
+        { channel: threadId, to: destination.channelId, err: error },
+        "thread not usable: the answer goes to the channel",
+      );
+      return true;
+    },
+    moveTo(where) {
+      destination = toPosted(where);
+    },
+    close: () => destination?.reservation?.release(),
+  };
+}
+
+function unusable(permission: string | number | undefined): string {
+  return permission === undefined
+    ? translate("discord.no-thread")
+    : translate("discord.no-thread.permission", { permission });
+}
+
+/** How many messages of a channel are read. */
+const maxMessages = 50;
+const unreadable: ReadonlySet<number> = new Set([
+  errorCodes.unknownChannel,
+  errorCodes.missingAccess,
+  errorCodes.missingPermissions,
+]);
+
+/**
+ * Finds the first message of a reply that an earlier run posted without saving it. Nonces find it too, but
+ * only for a few minutes. In the channel it replies to the question. In a thread or direct messages, where
+ * turns run one after another, it is the bot's first message since the run began.
+ * @param isOther whether a message is not the bot's, or belongs to another reply of this process
+ * @param shownByOthers which of these messages show other turns, of whichever process
+ */
+async function findLostMessage(
+  api: Pick<DiscordApi, "listMessages">,
+  { channelId, replyTo, thread, postedAfter, messages = [], interaction }: DiscordAddress,
+  {
+    isOther,
+    shownByOthers,
+  }: {
+    readonly isOther: (message: APIMessage) => boolean;
+    readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
+  },
+): Promise<MessageRef | undefined> {
+  if (postedAfter === undefined || messages.length > 0 || interaction !== undefined) return undefined;
+
+  async function find(where: string, isOurs: (message: APIMessage) => boolean) {
+    const read = await readMessages(api, where, postedAfter ?? "0");
+    const candidates = read.filter((message) => !isOther(message) && isOurs(message)).map(({ id }) => id);
+    const others = candidates.length === 0 ? [] : await shownByOthers(candidates);
+    const found = candidates.findLast((id) => !others.includes(id));
+    return found === undefined ? undefined : { channelId: where, messageId: found, isOwn: true };
+  }
+
+  if (replyTo === undefined) return find(channelId, isPlain);
+  return (
+    (await find(channelId, (message) => message.message_reference?.message_id === replyTo)) ??
+    // The thread of a message has its id.
+    (thread === undefined ? undefined : await find(replyTo, isPlain))
+  );
+}
+
+async function readMessages(
+  api: Pick<DiscordApi, "listMessages">,
+  channelId: string,
+  after: string,
+): Promise<APIMessage[]> {
+  try {
+    return await api.listMessages(channelId, { after, limit: maxMessages });
+  } catch (error) {
+    if (unreadable.has(discordCode(error) ?? 0)) return [];
+    throw error;
+  }
+}
+
+/** Excludes a refusal, which is a reply, a command's message, and a message with files. */
+function isPlain(message: APIMessage): boolean {
+  return (
+    message.message_reference === undefined &&
+    message.webhook_id === undefined &&
+    message.attachments.length === 0
+  );
+}
+
+const maxOwnPosts = 5000;
+const maxChannels = 2000;
+
+/** The ordinary messages that this process has posted. They belong to replies whose messages are known. */
+export interface OwnPosts {
+  add(channelId: string, messageId: string): void;
+  has(messageId: string): boolean;
+  /** Returns the last one in a channel. */
+  lastIn(channelId: string): string | undefined;
+}
+
+/** Remembers the last 5,000 messages. */
+export function createOwnPosts(): OwnPosts {
+  const messages = createRecent(maxOwnPosts);
+  const channels = createRecent<string>(maxChannels);
+  return {
+    add(channelId, messageId) {
+      messages.set(messageId, true);
+      channels.set(channelId, messageId);
+    },
+    has: (messageId) => messages.has(messageId),
+    lastIn: (channelId) => channels.get(channelId),
+  };
+}

@@ -1,0 +1,216 @@
+import type { Clock } from "../../../core/clock.ts";
+import { isParleyError } from "../../../core/errors.ts";
+import type { Meter } from "../../../core/telemetry.ts";
+import { systemClock } from "../../../support/clock.ts";
+import {
+  type LaneLimit,
+  type Urgency,
+  createDeliveryScheduler,
+  type DeliveryCall,
+  type DeliveryScheduler,
+} from "../../delivery/delivery-scheduler.ts";
+import type { DiscordApi, ResponseObserver, SendOptions } from "./api.ts";
+import { globalLane } from "../errors.ts";
+import { snowflakeTime } from "../address.ts";
+
+/** The names of the limits that requests count against. */
+export const lanes = {
+  /** Covers all routes, but not interactions. */
+  global: globalLane,
+  /** Covers typing in all channels, which must not take the room of answers. */
+  allTyping: "typing",
+  /** Covers reads that nobody waits for, which must not take the room of answers either. */
+  lookUps: "look-ups",
+  posts: (channelId: string) => `posts ${channelId}`,
+  edits: (channelId: string) => `edits ${channelId}`,
+  /** Covers edits of messages older than an hour, by channel or, where that is not known, by message. */
+  oldEdits: (id: string) => `old-edits ${id}`,
+  threads: (channelId: string) => `threads ${channelId}`,
+  typing: (channelId: string) => `typing ${channelId}`,
+} as const;
+
+/** How many requests a second Discord allows a bot in total. It raises that for large bots. */
+const usualRequestsPerSecond = 50;
+
+/** Leaves some room for requests of the gateway's client, which are not scheduled. */
+function toGlobalLimit(requestsPerSecond: number): LaneLimit {
+  const perWindow = Math.max(1, Math.floor(requestsPerSecond * 0.96));
+  return { perWindow, windowMs: 1000, floor: Math.min(5, perWindow), isShared: true };
+}
+
+/** Look-ups are scheduled as previews, which use 21 of it. */
+const lookUpLimit: LaneLimit = { perWindow: 30, windowMs: 1000, floor: 1 };
+const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000, floor: 1 };
+/** These starting values match Discord's headers, which say more from the first response on. */
+const channelLimits: Readonly<Record<string, LaneLimit>> = {
+  posts: { perWindow: 5, windowMs: 5000, floor: 1 },
+  edits: { perWindow: 5, windowMs: 5000, floor: 1 },
+  // This limit is not published and in no header. It is what other bots have met.
+  "old-edits": { perWindow: 3, windowMs: 20_000, floor: 1 },
+  threads: { perWindow: 10, windowMs: 5000, floor: 1 },
+  typing: { perWindow: 5, windowMs: 5000, floor: 1 },
+};
+
+const oldMs = 3_600_000;
+
+/** Whether a message is so old that Discord takes few edits of it. @param now Discord's time, in Unix ms */
+export function isOldMessage(messageId: string, now: number): boolean {
+  return /^\d+$/.test(messageId) && now - snowflakeTime(messageId) > oldMs;
+}
+
+/** How long a request may wait without a deadline. A reply shows newer text instead of a late preview. */
+const maxWaitMs: Readonly<Record<Urgency, number>> = {
+  final: 60_000,
+  first: 5000,
+  files: 60_000,
+  preview: 1000,
+};
+
+/** Creates the scheduler of what is shown on Discord. `requestsPerSecond` is what Discord allows in total. */
+export function createDiscordScheduler(
+  meter: Pick<Meter, "delivery" | "platformLimited"> | undefined,
+  requestsPerSecond: number = usualRequestsPerSecond,
+  clock: Clock = systemClock,
+): DeliveryScheduler {
+  const globalLimit = toGlobalLimit(requestsPerSecond);
+  return createDeliveryScheduler({
+    platform: "discord",
+    limitOf(lane) {
+      if (lane === lanes.global) return globalLimit;
+      if (lane === lanes.allTyping) return typingLimit;
+      if (lane === lanes.lookUps) return lookUpLimit;
+      return channelLimits[lane.split(" ")[0] ?? ""];
+    },
+    clock,
+    ...(meter === undefined ? {} : { meter }),
+  });
+}
+
+/** Returns the limit of a request, by its route, or `undefined` where it shows nothing. */
+function laneOf(method: string, path: string): string | undefined {
+  const [, channelId = "", rest = ""] = /^\/channels\/(\d+)\/(.+)$/.exec(path) ?? [];
+  if (method === "POST" && rest === "messages") return lanes.posts(channelId);
+  if (method === "PATCH" && /^messages\/\d+$/.test(rest)) return lanes.edits(channelId);
+  if (method === "POST" && /^(messages\/\d+\/)?threads$/.test(rest)) return lanes.threads(channelId);
+  if (method === "POST" && rest === "typing") return lanes.typing(channelId);
+  return undefined;
+}
+
+/** Passes the limits in response headers to the scheduler. `offsetMs` is added to the end of a window. */
+export function createLimitReader(
+  scheduler: Pick<DeliveryScheduler, "learn">,
+  offsetMs: number,
+): ResponseObserver {
+  return ({ method, path }, { headers }) => {
+    const lane = laneOf(method, path);
+    const remaining = headers.get("x-ratelimit-remaining");
+    const resetAfter = headers.get("x-ratelimit-reset-after");
+    const limit = Number(headers.get("x-ratelimit-limit") ?? Number.NaN);
+    if (lane === undefined || remaining === null || resetAfter === null) return;
+    scheduler.learn(lane, {
+      remaining: Number(remaining),
+      resetMs: Number(resetAfter) * 1000 + offsetMs,
+      ...(limit > 0 ? { limit } : {}),
+    });
+  };
+}
+
+/**
+ * Sends the requests of the API through the scheduler. Reads count against the limit over all routes. A
+ * request that Discord refuses as too many is sent again when there is room, until its deadline, except a
+ * preview. Messages of interactions have a limit for each token and count against no other. They are not
+ * delayed, except edits of messages older than an hour.
+ * @param now Discord's time, in Unix ms
+ * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room before the deadline
+ */
+export function withDelivery(
+  api: DiscordApi,
+  scheduler: DeliveryScheduler,
+  now: () => number,
+  clock: Clock = systemClock,
+): DiscordApi {
+  /** Returns the lane of edits to an old message, which comes before all others. */
+  const oldLane = (messageId: string, id: string): string[] =>
+    isOldMessage(messageId, now()) ? [lanes.oldEdits(id)] : [];
+
+  async function deliver<T>(
+    method: string,
+    names: readonly string[],
+    {
+      signal,
+      urgency = "final",
+      deadline = clock.monotonic() + maxWaitMs[urgency],
+      reservation,
+    }: SendOptions,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const call = { lanes: names, method, urgency, deadline, signal, reservation };
+    for (;;) {
+      try {
+        return await scheduler.send(call, work);
+      } catch (error) {
+        const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
+        // The lane is closed until then, so that the next call waits there.
+        if (retryAfterMs === undefined || urgency === "preview" || names.length === 0) throw error;
+        if (clock.monotonic() + retryAfterMs > deadline) throw error;
+      }
+    }
+  }
+
+  /** Reads something. Reads have limits of their own, which the library waits for. */
+  async function read<T>(method: string, work: () => Promise<T>, isPatient = false): Promise<T> {
+    const deadline = clock.monotonic() + maxWaitMs.files;
+    const call: DeliveryCall = isPatient
+      ? { lanes: [lanes.lookUps, lanes.global], method, urgency: "preview", deadline }
+      : { lanes: [lanes.global], method, urgency: "files", deadline };
+    const result = await scheduler.send(call, async () => {
+      const [settled] = await Promise.allSettled([work()]);
+      if (settled.status === "rejected" && isGlobalLimit(settled.reason)) throw settled.reason;
+      return settled;
+    });
+    if (result.status === "rejected") throw result.reason;
+    return result.value;
+  }
+
+  return {
+    ...api,
+    deleteMessage: (channelId, messageId) => read("delete", () => api.deleteMessage(channelId, messageId)),
+    getMessage: (channelId, messageId) => read("read", () => api.getMessage(channelId, messageId)),
+    listMessages: (channelId, options) =>
+      read("read", () => api.listMessages(channelId, options), options.isPatient),
+    getChannel: (channelId) => read("read", () => api.getChannel(channelId)),
+    getMember: (guildId, userId) => read("read", () => api.getMember(guildId, userId)),
+    openDirectChannel: (userId) => read("open", () => api.openDirectChannel(userId)),
+    createMessage: (channelId, body, options = {}) =>
+      deliver("post", [lanes.posts(channelId), lanes.global], options, () =>
+        api.createMessage(channelId, body, options),
+      ),
+    editMessage: (channelId, messageId, body, options = {}) =>
+      deliver("edit", [...oldLane(messageId, channelId), lanes.edits(channelId), lanes.global], options, () =>
+        api.editMessage(channelId, messageId, body, options),
+      ),
+    unarchiveThread: (threadId) => read("thread", () => api.unarchiveThread(threadId)),
+    addToThread: (threadId, userId) => read("thread", () => api.addToThread(threadId, userId)),
+    startThread: (channelId, messageId, thread, options = {}) =>
+      deliver("thread", [lanes.threads(channelId), lanes.global], { urgency: "files", ...options }, () =>
+        api.startThread(channelId, messageId, thread, options),
+      ),
+    startTyping: (channelId, options = {}) =>
+      deliver(
+        "typing",
+        [lanes.typing(channelId), lanes.allTyping, lanes.global],
+        { urgency: "preview", ...options },
+        () => api.startTyping(channelId, options),
+      ),
+    followUp: (interaction, body, options = {}) =>
+      deliver("follow-up", [], options, () => api.followUp(interaction, body, options)),
+    editFollowUp: (interaction, messageId, body, options = {}) =>
+      deliver("follow-up edit", oldLane(messageId, messageId), options, () =>
+        api.editFollowUp(interaction, messageId, body, options),
+      ),
+  };
+}
+
+function isGlobalLimit(error: unknown): boolean {
+  return isParleyError(error) && error.detail["lane"] === lanes.global;
+}

@@ -1,0 +1,300 @@
+import {
+  PermissionFlagsBits,
+  PermissionsBitField,
+  type APIChannel,
+  type Channel,
+  type Client,
+} from "discord.js";
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../../core/clock.ts";
+import { expiringBy, inTime } from "../../../support/clock.ts";
+import { toConversationId } from "../address.ts";
+import type { DiscordApi } from "./api.ts";
+import type { ShardPlan } from "./shards.ts";
+import { createRecent } from "../../../support/recent.ts";
+
+/**
+ * Knows names, roles and permissions of the bot's servers on this process's shards, and channels of any kind.
+ * Servers are in the caches of the client. A channel that is not, such as an archived thread or direct
+ * messages, is read from Discord.
+ */
+export interface Directory {
+  /** Lists the servers of the bot, those in an outage included. */
+  guildIds(): string[];
+  hasGuild(guildId: string): boolean;
+  guildName(guildId: string): string | undefined;
+  /** Returns the locale that a server's managers have chosen. */
+  guildLocale(guildId: string): string | undefined;
+  /** Returns the role that the server has only for the bot. */
+  botRoleId(guildId: string): string | undefined;
+  roleName(roleId: string): string | undefined;
+  /** Returns the name of a channel in the client's cache. */
+  channelName(channelId: string): string | undefined;
+  /** Whether these roles, or the ownership, let a member manage the server. */
+  isManager(guildId: string, userId: string, roleIds: readonly string[]): boolean;
+  /** Whether a member may see earlier messages in a channel that is no thread. */
+  readsHistory(member: {
+    readonly guildId: string;
+    readonly channelId: string;
+    readonly userId: string;
+    readonly roleIds: readonly string[];
+  }): boolean;
+  /** Returns Discord's type of the channel that a message was sent in. */
+  typeOf(message: { readonly channel_id: string; readonly channel_type?: number }): Promise<number>;
+  /** Returns the user who opened a thread. */
+  ownerOf(channelId: string): Promise<string | undefined>;
+  /** Returns the channel that contains a thread, or `undefined` where it cannot be read. */
+  parentOf(channelId: string): Promise<string | undefined>;
+  /**
+   * Returns after how many minutes new threads of a channel are hidden, as people have set it. Returns
+   * `undefined` where nothing is set, or the channel cannot be read within a second.
+   */
+  archiveMinutesOf(channelId: string): Promise<number | undefined>;
+  /** Returns `undefined` where the channel has no name, or cannot be read. */
+  nameOf(channelId: string): Promise<string | undefined>;
+  /** Returns what contains a channel. @throws ParleyError where it cannot be read */
+  placeOf(channelId: string): Promise<{ readonly guildId?: string; readonly parentId?: string }>;
+  /** Notes that a conversation that needs no mention was accepted, before the store knows it. */
+  open(conversationId: string): void;
+  isOpen(conversationId: string): boolean;
+  /** Drops what was read of a channel that was changed or deleted. */
+  forget(channelId: string): void;
+}
+
+const maxEntries = 1000;
+/** How long a thread waits for a setting of its channel. */
+const maxLookupMs = 1000;
+
+/** The facts about a channel that are used. */
+interface KnownChannel {
+  readonly type: number;
+  readonly name: string | undefined;
+  readonly guildId: string | undefined;
+  readonly parentId: string | undefined;
+  readonly ownerId: string | undefined;
+  readonly archiveMinutes: number | undefined;
+}
+
+/**
+ * Creates the {@link Directory}.
+ * @param client the client whose session was started last
+ */
+export function createDirectory(
+  api: Pick<DiscordApi, "getChannel">,
+  client: () => Client | undefined,
+  clock: Clock,
+): Directory {
+  const channelsRead = createRecent<Promise<KnownChannel>>(maxEntries);
+  const conversations = createRecent(maxEntries);
+
+  const guildOf = (guildId: string) => client()?.guilds.cache.get(guildId);
+  const cachedChannel = (channelId: string) => client()?.channels.cache.get(channelId);
+
+  function read(channelId: string): Promise<KnownChannel> {
+    const cached = cachedChannel(channelId);
+    if (cached !== undefined) return Promise.resolve(fromClient(cached));
+    const known = channelsRead.get(channelId);
+    if (known !== undefined) return known;
+    const reading = api.getChannel(channelId).then(fromApi);
+    channelsRead.set(channelId, reading);
+    // Failures are not cached.
+    reading.catch(() => channelsRead.delete(channelId));
+    return reading;
+  }
+
+  async function readIfPossible(channelId: string): Promise<KnownChannel | undefined> {
+    const [channel] = await Promise.allSettled([read(channelId)]);
+    return channel.status === "fulfilled" ? channel.value : undefined;
+  }
+
+  return {
+    guildIds: () => [...(client()?.guilds.cache.keys() ?? [])],
+    hasGuild: (guildId) => guildOf(guildId) !== undefined,
+    guildName: (guildId) => guildOf(guildId)?.name,
+    guildLocale: (guildId) => guildOf(guildId)?.preferredLocale,
+    botRoleId(guildId) {
+      const botId = client()?.user?.id;
+      return botId === undefined ? undefined : guildOf(guildId)?.roles.botRoleFor(botId)?.id;
+    },
+    roleName: (roleId) =>
+      client()
+        ?.guilds.cache.find(({ roles }) => roles.cache.has(roleId))
+        ?.roles.cache.get(roleId)?.name,
+    channelName(channelId) {
+      const channel = cachedChannel(channelId);
+      return channel === undefined ? undefined : fromClient(channel).name;
+    },
+    isManager(guildId, userId, roleIds) {
+      const guild = guildOf(guildId);
+      return (
+        guild !== undefined &&
+        toPermissions(guild, undefined, userId, roleIds).has(PermissionFlagsBits.ManageGuild)
+      );
+    },
+    readsHistory({ guildId, channelId, userId, roleIds }) {
+      const guild = guildOf(guildId);
+      if (guild === undefined) return false;
+      const channel = guild.channels.cache.get(channelId);
+      const overwrites =
+        channel !== undefined && "permissionOverwrites" in channel
+          ? channel.permissionOverwrites.cache
+          : undefined;
+      return toPermissions(guild, overwrites, userId, roleIds).has(PermissionFlagsBits.ReadMessageHistory);
+    },
+    async typeOf({ channel_id: id, channel_type: type }) {
+      return type ?? (await read(id)).type;
+    },
+    nameOf: async (channelId) => (await readIfPossible(channelId))?.name,
+    archiveMinutesOf: (channelId) =>
+      inTime(
+        readIfPossible(channelId).then((channel) => channel?.archiveMinutes),
+        maxLookupMs,
+        { clock },
+      ),
+    ownerOf: async (channelId) => (await read(channelId)).ownerId,
+    parentOf: async (channelId) => (await readIfPossible(channelId))?.parentId,
+    async placeOf(channelId) {
+      const { guildId, parentId } = await read(channelId);
+      return {
+        ...(guildId === undefined ? {} : { guildId }),
+        ...(parentId === undefined ? {} : { parentId }),
+      };
+    },
+    open(conversationId) {
+      conversations.set(conversationId, true);
+    },
+    isOpen: (conversationId) => conversations.get(conversationId) === true,
+    forget(channelId) {
+      channelsRead.delete(channelId);
+      conversations.delete(toConversationId(channelId));
+    },
+  };
+}
+
+function fromClient(channel: Channel): KnownChannel {
+  return {
+    type: channel.type,
+    name: "name" in channel ? (channel.name ?? undefined) : undefined,
+    guildId: "guildId" in channel ? channel.guildId : undefined,
+    parentId: "parentId" in channel ? (channel.parentId ?? undefined) : undefined,
+    ownerId: "ownerId" in channel ? (channel.ownerId ?? undefined) : undefined,
+    archiveMinutes:
+      "defaultAutoArchiveDuration" in channel ? (channel.defaultAutoArchiveDuration ?? undefined) : undefined,
+  };
+}
+
+function fromApi(channel: APIChannel): KnownChannel {
+  return {
+    type: channel.type,
+    name: channel.name ?? undefined,
+    guildId: "guild_id" in channel ? channel.guild_id : undefined,
+    parentId: "parent_id" in channel ? (channel.parent_id ?? undefined) : undefined,
+    ownerId: "owner_id" in channel ? channel.owner_id : undefined,
+    archiveMinutes:
+      "default_auto_archive_duration" in channel ? channel.default_auto_archive_duration : undefined,
+  };
+}
+
+/** The part of a server that permissions are computed from. */
+interface PermissionSource {
+  /** The role of everybody has the same id. */
+  readonly id: string;
+  readonly ownerId: string;
+  readonly roles: { readonly cache: ById<{ readonly permissions: Readonly<PermissionsBitField> }> };
+}
+
+/** What a channel allows and denies, by role or member. */
+type Overwrites = ById<{
+  readonly allow: Readonly<PermissionsBitField>;
+  readonly deny: Readonly<PermissionsBitField>;
+}>;
+
+interface ById<T> {
+  get(id: string): T | undefined;
+}
+
+/**
+ * Returns a member's permissions, with the overwrites of a channel. The client could compute them only for
+ * members in its cache. That cache is empty, but messages name their author's roles.
+ * @see https://docs.discord.com/developers/topics/permissions#permission-overwrites
+ */
+export function toPermissions(
+  { id: guildId, ownerId, roles }: PermissionSource,
+  overwrites: Overwrites | undefined,
+  userId: string,
+  roleIds: readonly string[],
+): PermissionsBitField {
+  const ofRoles = [guildId, ...roleIds].flatMap((id) => roles.cache.get(id)?.permissions ?? []);
+  const permissions = new PermissionsBitField(ofRoles);
+  if (userId === ownerId || permissions.has(PermissionFlagsBits.Administrator))
+    return new PermissionsBitField(PermissionsBitField.All);
+  // Overwrites for the member win over those for roles, and these over those for everybody.
+  for (const ids of [[guildId], roleIds, [userId]]) {
+    const said = ids.flatMap((id) => overwrites?.get(id) ?? []);
+    permissions.remove(said.map(({ deny }) => deny)).add(said.map(({ allow }) => allow));
+  }
+  return permissions;
+}
+
+/**
+ * Drops servers that the bot was removed from while a shard had no session, since the client keeps them.
+ * @param present the servers that a session of the shard starts with
+ */
+export function dropLeftGuilds(
+  { guilds, channels }: Client,
+  shardId: number,
+  present: ReadonlySet<string>,
+): void {
+  for (const guild of guilds.cache.values()) {
+    if (guild.shardId !== shardId || present.has(guild.id)) continue;
+    for (const channelId of guild.channels.cache.keys()) channels.cache.delete(channelId);
+    guilds.cache.delete(guild.id);
+  }
+}
+
+/** The most servers that Discord lists at once. */
+const pageSize = 200;
+/** One page more than anybody looks at, so that it shows whether there are more. */
+const maxPages = 2;
+const ttlMs = 10 * 60_000;
+
+/**
+ * Lists the servers of the bot. Where this process runs all shards, they come from the client. Otherwise
+ * Discord lists them, at most 400, and they are read again after ten minutes.
+ * @returns a function that throws ParleyError `platform-unreachable` where Discord does not answer
+ */
+export function createOwnGuilds(
+  api: Pick<DiscordApi, "listGuilds">,
+  directory: Pick<Directory, "guildIds">,
+  plan: () => ShardPlan | undefined,
+  clock: Clock,
+): () => readonly string[] | Promise<readonly string[]> {
+  const listed = new LRUCache<"all", Promise<readonly string[]>>({
+    max: 1,
+    ttl: ttlMs,
+    ...expiringBy(clock),
+  });
+
+  async function read(): Promise<readonly string[]> {
+    const ids: string[] = [];
+    for (let page = 0; page < maxPages; page++) {
+      const found = await api.listGuilds({ after: ids.at(-1), limit: pageSize });
+      ids.push(...found.map(({ id }) => id));
+      if (found.length < pageSize) break;
+    }
+    return ids;
+  }
+
+  return () => {
+    const shards = plan();
+    if (shards === undefined) return [];
+    if (shards.ids.length === shards.count) return directory.guildIds();
+    const before = listed.get("all");
+    if (before !== undefined) return before;
+    const reading = read();
+    listed.set("all", reading);
+    // Failures are not cached.
+    reading.catch(() => listed.delete("all"));
+    return reading;
+  };
+}

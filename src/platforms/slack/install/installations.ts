@@ -1,0 +1,255 @@
+import type { Installation, InstallationQuery, InstallationStore } from "@slack/bolt";
+import type { WebClient } from "@slack/web-api";
+import type { Clock } from "../../../core/clock.ts";
+import { ParleyError } from "../../../core/errors.ts";
+import type { Json } from "../../../core/events.ts";
+import type { Records } from "../../../core/storage.ts";
+import { systemClock } from "../../../support/clock.ts";
+import type { Bolt } from "../transport/bolt.ts";
+import type { ApiAccess, Identity } from "../transport/web-api.ts";
+
+/** This is the app in one workspace, or in a whole organisation. */
+export interface StoredInstallation {
+  /** This is the id of the workspace or of the organisation. */
+  readonly id: string;
+  readonly installation: Installation;
+  /** People installed the app last at this time, in Unix milliseconds. */
+  readonly installedAt: number;
+  /** An organisation lists its workspaces where the app was used. */
+  readonly teams: readonly string[];
+}
+
+/** The app is installed in these workspaces and organisations. Failures throw `store-unavailable`. */
+export interface Installations {
+  /** Slack's SDK calls this part. */
+  readonly store: InstallationStore;
+  /** Notes that the next `storeInstallation` with this object comes from people, not from a rotation. */
+  noteNew(installation: Installation): void;
+  /** Finds the installation that covers a workspace, by its organisation where a payload names it. */
+  find(teamId: string, enterpriseId?: string): Promise<StoredInstallation | undefined>;
+  /** Reads the installation with exactly that id. */
+  read(id: string): Promise<StoredInstallation | undefined>;
+  delete(id: string): Promise<void>;
+}
+
+const recordKey = (id: string): string => `slack installation ${id}`;
+/** The record with this key says which organisation's installation covers a workspace. */
+const pointerKey = (teamId: string): string => `slack organisation ${teamId}`;
+
+/** Keeps installations in the store, which encrypts them. */
+export function createInstallations(records: Records, clock: Clock = systemClock): Installations {
+  const fresh = new WeakSet<Installation>();
+
+  async function read(id: string): Promise<StoredInstallation | undefined> {
+    const record = await records.get(recordKey(id));
+    return record === undefined ? undefined : (record as unknown as StoredInstallation);
+  }
+
+  async function write(stored: StoredInstallation): Promise<void> {
+    // JSON leaves out what is undefined.
+    await records.set(recordKey(stored.id), JSON.parse(JSON.stringify(stored)) as Json);
+  }
+
+  async function find(teamId: string, enterpriseId?: string): Promise<StoredInstallation | undefined> {
+    const own = await read(teamId);
+    if (own !== undefined) return own;
+    const pointer = enterpriseId ?? (await records.get(pointerKey(teamId)));
+    const stored = typeof pointer === "string" ? await read(pointer) : undefined;
+    if (stored === undefined || stored.teams.includes(teamId)) return stored;
+    // Saved replies, and the end of the installation, know only the workspace and the organisation.
+    const noted = { ...stored, teams: [...stored.teams, teamId] };
+    await records.set(pointerKey(teamId), stored.id);
+    await write(noted);
+    return noted;
+  }
+
+  const idOf = ({ isEnterpriseInstall, enterpriseId, teamId }: InstallationQuery<boolean>): string =>
+    (isEnterpriseInstall ? enterpriseId : teamId) ?? "";
+
+  async function save(installation: Installation): Promise<void> {
+    const { team, enterprise, isEnterpriseInstall } = installation;
+    const id = isEnterpriseInstall === true ? enterprise?.id : team?.id;
+    if (id === undefined) throw new ParleyError("internal", "Slack's installation names no workspace");
+    const before = await read(id);
+    // Only the id of the person who installed the app is kept.
+    const { id: userId } = installation.user;
+    await write({
+      id,
+      installation: { ...installation, user: { id: userId, token: undefined, scopes: undefined } },
+      installedAt: fresh.has(installation) || before === undefined ? clock.now() : before.installedAt,
+      teams: before?.teams ?? [],
+    });
+  }
+
+  return {
+    store: {
+      storeInstallation: (installation) => save(installation),
+      async fetchInstallation(query) {
+        const stored = await read(idOf(query));
+        if (stored === undefined) throw new ParleyError("platform-unauthorized", "the app is not installed");
+        return stored.installation;
+      },
+      deleteInstallation: (query) => records.delete(recordKey(idOf(query))),
+    },
+    noteNew: (installation) => void fresh.add(installation),
+    find,
+    read,
+    async delete(id) {
+      const stored = await read(id);
+      for (const teamId of stored?.teams ?? []) await records.delete(pointerKey(teamId));
+      await records.delete(recordKey(id));
+    },
+  };
+}
+
+/** Returns the bot in a workspace that an installation covers, and `undefined` where there is none. */
+export function toIdentity({ installation }: StoredInstallation, teamId: string): Identity | undefined {
+  const { bot } = installation;
+  return bot === undefined ? undefined : { teamId, userId: bot.userId, botId: bot.id, scopes: bot.scopes };
+}
+
+/** This is the workspace that a payload is about, with its organisation where the payload names it. */
+interface PayloadTeam {
+  readonly teamId: string;
+  readonly enterpriseId: string | undefined;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Returns the workspaces whose installation may be meant, the likeliest first. In a channel that two
+ * workspaces share, a payload also names the workspace of the person, where the app need not be installed.
+ * @see https://docs.slack.dev/apis/events-api#authorizations describes such payloads.
+ */
+export function teamsOfPayload(body: Fields): readonly PayloadTeam[] {
+  const [authorization] = Array.isArray(body["authorizations"]) ? (body["authorizations"] as unknown[]) : [];
+  const granted = fieldsOf(authorization);
+  const [team, user, view, enterprise] = ["team", "user", "view", "enterprise"].map((name) =>
+    fieldsOf(body[name]),
+  ) as [Fields, Fields, Fields, Fields];
+  const enterpriseId =
+    textOf(granted["enterprise_id"]) ??
+    textOf(body["enterprise_id"]) ??
+    textOf(enterprise["id"]) ??
+    textOf(team["enterprise_id"]);
+  const ids = [
+    textOf(granted["team_id"]),
+    textOf(view["app_installed_team_id"]),
+    textOf(body["team_id"]),
+    textOf(team["id"]),
+    textOf(user["team_id"]),
+  ].filter((id) => id !== undefined);
+  return [...new Set(ids)].map((teamId) => ({ teamId, enterpriseId }));
+}
+
+/** This is an event of a channel that several organisations share. */
+export interface SharedEvent {
+  readonly channel: string;
+  /** This is the `ts` of the root of the thread, or of the message itself. */
+  readonly root: string;
+  /** This is the text of the message. */
+  readonly text: string;
+}
+
+/** Returns the shared event of a payload, and `undefined` for other payloads. */
+export function sharedEventOf(body: Fields): SharedEvent | undefined {
+  if (body["is_ext_shared_channel"] !== true) return undefined;
+  const event = fieldsOf(body["event"]);
+  const channel = textOf(event["channel"]);
+  // The event of an edit or a deletion has the message inside of it.
+  const messages = [event["message"], event["previous_message"], event].map(fieldsOf);
+  const [root] = [
+    ...messages.map((message) => message["thread_ts"]),
+    ...messages.map((message) => message["ts"]),
+  ].filter((ts) => textOf(ts) !== undefined) as string[];
+  if (channel === undefined || root === undefined) return undefined;
+  return { channel, root, text: textOf(event["text"]) ?? "" };
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** This says which workspaces with the app are in channels that several organisations share. */
+interface SharedChannels {
+  /**
+   * Notes that an event of a shared channel came for this workspace.
+   * @throws ParleyError `store-unavailable`
+   */
+  note(channel: string, teamId: string): Promise<void>;
+  /**
+   * Returns the workspaces that events came for.
+   * @throws ParleyError `store-unavailable`
+   */
+  teamsIn(channel: string): Promise<readonly string[]>;
+  /**
+   * Notes that the app is no longer in the workspace.
+   * @throws ParleyError `store-unavailable`
+   */
+  leave(channel: string, teamId: string): Promise<void>;
+}
+
+const sharedRecordKey = (channel: string): string => `slack sharing ${channel}`;
+
+/** Keeps ids in the store, with a write for each workspace of a channel. */
+export function createSharedChannels(records: Records): SharedChannels {
+  async function teamsIn(channel: string): Promise<readonly string[]> {
+    return parse(await records.get(sharedRecordKey(channel)));
+  }
+
+  async function write(channel: string, teams: readonly string[]): Promise<void> {
+    if (teams.length === 0) await records.delete(sharedRecordKey(channel));
+    else await records.set(sharedRecordKey(channel), teams);
+  }
+
+  return {
+    teamsIn,
+    async note(channel, teamId) {
+      const teams = await teamsIn(channel);
+      if (!teams.includes(teamId)) await write(channel, [...teams, teamId]);
+    },
+    async leave(channel, teamId) {
+      const teams = await teamsIn(channel);
+      if (teams.includes(teamId))
+        await write(
+          channel,
+          teams.filter((id) => id !== teamId),
+        );
+    },
+  };
+}
+
+function parse(record: unknown): readonly string[] {
+  return Array.isArray(record) ? record.filter((id) => typeof id === "string") : [];
+}
+
+/** This is the bot token of one workspace. */
+export interface TeamToken {
+  /** Errors name this source of the token: the name of a setting, or "the installation of the app". */
+  readonly source: string;
+  /**
+   * Returns the current token.
+   * @throws ParleyError `platform-unauthorized` where there is none any more
+   */
+  current(): Promise<string>;
+  /** Notes Slack's error code where it has refused the current token, else `undefined`. */
+  used(refusal: string | undefined): void;
+}
+
+/** Returns access with that token. Each change of the token makes a new client. */
+export function createApiAccess(bolt: Bolt, token: TeamToken): ApiAccess {
+  let made: { readonly token: string; readonly client: WebClient } | undefined;
+  return {
+    tokenSource: token.source,
+    async client() {
+      const current = await token.current();
+      if (made?.token !== current) made = { token: current, client: bolt.createClient(current) };
+      return made.client;
+    },
+    used: (refusal) => token.used(refusal),
+  };
+}

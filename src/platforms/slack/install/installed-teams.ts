@@ -1,0 +1,280 @@
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../../core/clock.ts";
+import { ParleyError } from "../../../core/errors.ts";
+import type { Claims, Records } from "../../../core/storage.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import { systemClock } from "../../../support/clock.ts";
+import { toConversationId } from "../address.ts";
+import {
+  type Installations,
+  type StoredInstallation,
+  createInstallations,
+  toIdentity,
+  sharedEventOf,
+  teamsOfPayload,
+  type SharedEvent,
+  createSharedChannels,
+  type TeamToken,
+} from "./installations.ts";
+import { type AppCredentials, createInstaller } from "./installer.ts";
+import { mentions } from "../intake/read-message.ts";
+import { createTeam, type Team, type TeamSurroundings } from "../team.ts";
+import { warnOfMissingScopes, type Teams } from "./teams.ts";
+import { createUninstaller } from "./uninstall.ts";
+import { createRecent } from "../../../support/recent.ts";
+
+interface InstalledTeamsOptions {
+  readonly app: AppCredentials;
+  readonly records: Records;
+  readonly claims: Claims;
+  /** This is the workspace of `SLACK_BOT_TOKEN`, where one is set. It needs no installation. */
+  readonly own: Teams | undefined;
+}
+
+/** These are all workspaces where people have installed the app. */
+interface InstalledTeams extends Teams {
+  readonly handler: ReturnType<typeof createInstaller>["handler"];
+}
+
+/** So many workspaces are in memory. Those that were quiet for longest are read from the store again. */
+const maxTeams = 200;
+const maxPeople = 500;
+/** The workspaces of so many channels are known, for the channels' names. */
+const maxChannels = 5000;
+
+export function openInstalledTeams(
+  { app, records, claims, own }: InstalledTeamsOptions,
+  surroundings: TeamSurroundings,
+): InstalledTeams {
+  const around = { ...surroundings, maxPeople };
+  const { bolt, apiUrl, receiver, history, clock, log } = around;
+  const installations = createInstallations(records, clock);
+  const loaded = new LRUCache<string, Team>({ max: maxTeams, dispose: (team) => team.release() });
+  const installationOf = new WeakMap<Team, string>();
+  const loading = new Map<string, Promise<Team | undefined>>();
+  const teamOfChannel = createRecent<string>(maxChannels);
+  /** The log was told once that the app is not installed in these workspaces. */
+  const unknown = createRecent(maxTeams);
+
+  const installer = createInstaller({
+    ...app,
+    bolt,
+    apiUrl,
+    installations,
+    records,
+    claims,
+    clock,
+    onInstalled(id) {
+      // The bot may be another user now. Replies that are being shown go on with the old one.
+      for (const [teamId, team] of loaded.entries())
+        if (installationOf.get(team) === id) loaded.delete(teamId);
+      unknown.clear();
+    },
+    log,
+  });
+  const shared = createSharedChannels(records);
+  const uninstaller = createUninstaller({
+    installations,
+    shared,
+    receiver,
+    history,
+    forget: (teamId) => void loaded.delete(teamId),
+    log,
+  });
+
+  function create(found: StoredInstallation, teamId: string): Team | undefined {
+    const identity = toIdentity(found, teamId);
+    if (identity === undefined) return undefined;
+    const token = createInstalledToken({
+      found,
+      installations,
+      claims,
+      rotate: (stored) => installer.rotate(stored),
+      clock,
+      log,
+    });
+    const team = createTeam(identity, token, { ...around, log: log.child({ team: teamId }) });
+    warnOfMissingScopes(identity, around);
+    installationOf.set(team, found.id);
+    loaded.set(teamId, team);
+    return team;
+  }
+
+  /**
+   * Finds the workspace that an event is for. In a channel that several workspaces with the app share, Slack
+   * names any of them. The event is for the bot that is mentioned, else for the one whose thread it is in.
+   * @see https://docs.slack.dev/apis/events-api#authorizations describes such events.
+   */
+  async function responsible({ channel, root, text }: SharedEvent, named: Team): Promise<Team> {
+    await shared.note(channel, named.id);
+    const ids = (await shared.teamsIn(channel)).filter((id) => id !== named.id);
+    if (ids.length === 0) return named;
+    const loaded = await Promise.all(ids.map((id) => load(id)));
+    const teams = [named, ...loaded.filter((team) => team !== undefined)];
+    const mentioned = teams.find(({ botUserId }) => mentions(text, botUserId));
+    if (mentioned !== undefined) return mentioned;
+    for (const team of teams) {
+      const answers = await receiver.answersTo(toConversationId(team.id, channel, root), {});
+      if (answers !== undefined) return team;
+    }
+    return named;
+  }
+
+  function inMemory(teamId: string): Team | undefined {
+    const [only] = own?.all() ?? [];
+    // Files name no workspace where they were accepted for the only one.
+    return only !== undefined && (teamId === only.id || teamId === "") ? only : loaded.get(teamId);
+  }
+
+  async function load(teamId: string, enterpriseId?: string): Promise<Team | undefined> {
+    const known = inMemory(teamId);
+    if (known !== undefined) return known;
+    const begun = loading.get(teamId);
+    if (begun !== undefined) return await begun;
+    const work = installations
+      .find(teamId, enterpriseId)
+      .then((found) => (found === undefined ? undefined : create(found, teamId)))
+      .finally(() => loading.delete(teamId));
+    loading.set(teamId, work);
+    return await work;
+  }
+
+  return {
+    handler: installer.handler,
+    loaded: inMemory,
+    withChannel(channel) {
+      const teamId = teamOfChannel.get(channel);
+      return teamId === undefined ? undefined : inMemory(teamId);
+    },
+    async find(teamId) {
+      const team = await load(teamId);
+      if (team !== undefined) return team;
+      throw new ParleyError("platform-unauthorized", `the app is not installed in the workspace ${teamId}`);
+    },
+    async handling(body) {
+      const candidates = teamsOfPayload(body);
+      for (const { teamId, enterpriseId } of candidates) {
+        const team = await load(teamId, enterpriseId);
+        if (team === undefined) continue;
+        const channel = channelOf(body);
+        if (channel !== undefined) teamOfChannel.set(channel, teamId);
+        const sharedEvent = sharedEventOf(body);
+        return sharedEvent === undefined ? team : await responsible(sharedEvent, team);
+      }
+      const [{ teamId } = { teamId: "" }] = candidates;
+      if (!unknown.has(teamId))
+        log.warn({ team: teamId }, "event of a workspace where the app is not installed: ignored");
+      unknown.set(teamId, true);
+      return undefined;
+    },
+    all: () => [...(own?.all() ?? []), ...loaded.values()],
+    ending(body) {
+      const erase = uninstaller.ending(body);
+      const revoke = own?.ending(body);
+      return erase === undefined ? undefined : () => Promise.all([erase(), revoke?.()]).then(() => {});
+    },
+    refusal: () => own?.refusal(),
+  };
+}
+
+function channelOf(body: Readonly<Record<string, unknown>>): string | undefined {
+  const event = body["event"] as { readonly channel?: unknown } | undefined;
+  const channel = event?.channel ?? body["channel_id"];
+  return typeof channel === "string" ? channel : undefined;
+}
+
+interface InstalledTokenOptions {
+  readonly found: StoredInstallation;
+  readonly installations: Pick<Installations, "read">;
+  readonly claims: Claims;
+  /** Exchanges the refresh token of an installation and stores what Slack returns. */
+  readonly rotate: (installation: StoredInstallation) => Promise<void>;
+  readonly clock?: Clock | undefined;
+  readonly log: Log;
+}
+
+/** The token is read again after so long, since others may have rotated it or installed the app anew. */
+const readAgainMs = 10 * 60_000;
+/** The token is read again after so long where Slack has refused it. */
+const readAgainAfterRefusalMs = 5000;
+/** Rotation begins so long before the token expires. */
+const rotateBeforeMs = 2 * 60 * 60_000;
+/** One instance has so long to rotate, and a failed rotation is tried again after it. */
+const rotationMs = 60_000;
+/** An expired token waits so long for the instance that rotates it. */
+const waitForOthersMs = 10_000;
+
+/** Returns the token of an installation, which one instance of all rotates in time. */
+export function createInstalledToken(options: InstalledTokenOptions): TeamToken {
+  const { installations, claims, rotate, clock = systemClock, log } = options;
+  const { id } = options.found;
+  let stored: StoredInstallation | undefined = options.found;
+  let readAt = clock.monotonic();
+  let triedAt = Number.NEGATIVE_INFINITY;
+  let isRefused = false;
+  let reading: Promise<void> | undefined;
+
+  async function read(): Promise<void> {
+    try {
+      stored = await installations.read(id);
+      readAt = clock.monotonic();
+    } catch (error) {
+      // The token that is known stays in use.
+      log.warn({ err: error }, "installation not read");
+    }
+  }
+
+  const leftMs = (): number => msToExpiry(stored, clock);
+
+  /** Exchanges the refresh token in one instance, because Slack accepts it once. The others read it. */
+  async function rotateOnce(): Promise<void> {
+    if (clock.monotonic() - triedAt < rotationMs && leftMs() > 0) return;
+    triedAt = clock.monotonic();
+    await read();
+    if (stored === undefined || leftMs() > rotateBeforeMs) return;
+    if (await claims.claim(`slack rotation ${id}`, rotationMs)) {
+      await rotate(stored);
+      await read();
+      if (leftMs() <= rotateBeforeMs) log.warn({ installation: id }, "Slack's token not rotated");
+      return;
+    }
+    // Slack accepts the old token until it expires.
+    const deadline = clock.monotonic() + waitForOthersMs;
+    while (stored !== undefined && leftMs() <= 0 && clock.monotonic() < deadline) {
+      await clock.sleep(250);
+      await read();
+    }
+  }
+
+  async function renew(): Promise<void> {
+    const age = clock.monotonic() - readAt;
+    if (leftMs() <= rotateBeforeMs) await rotateOnce();
+    else if (age > readAgainMs || (isRefused && age > readAgainAfterRefusalMs)) await read();
+  }
+
+  return {
+    source: "the installation of the app",
+    async current() {
+      reading ??= renew().finally(() => {
+        reading = undefined;
+      });
+      await reading;
+      const token = stored?.installation.bot?.token;
+      if (token !== undefined) return token;
+      throw new ParleyError("platform-unauthorized", "the app is not installed in this workspace any more");
+    },
+    used(refusal) {
+      if (refusal !== undefined && !isRefused)
+        log.error(
+          { installation: id, slackError: refusal },
+          "Slack no longer accepts the token of a workspace",
+        );
+      isRefused = refusal !== undefined;
+    },
+  };
+}
+
+function msToExpiry(stored: StoredInstallation | undefined, clock: Clock): number {
+  const expiresAt = stored?.installation.bot?.expiresAt;
+  return expiresAt === undefined ? Infinity : expiresAt * 1000 - clock.now();
+}

@@ -1,0 +1,110 @@
+import type { DeliveryState } from "../../../core/platform.ts";
+import { parseAddress, teamOfAddress } from "../address.ts";
+import { botScopes } from "./manifest.ts";
+import { createApiAccess, type TeamToken } from "./installations.ts";
+import { createTeam, type Team, type TeamSurroundings } from "../team.ts";
+import { isEnd } from "./uninstall.ts";
+import { createSlackApi, type Identity } from "../transport/web-api.ts";
+
+/** These are the workspaces that the bot is in. */
+export interface Teams {
+  /** Returns the workspace with that id, where it is in memory. */
+  loaded(teamId: string): Team | undefined;
+  /** Returns the workspace where a channel was last seen. */
+  withChannel(channel: string): Team | undefined;
+  /**
+   * Finds a workspace.
+   * @throws ParleyError `platform-unauthorized` where the app is not installed there
+   */
+  find(teamId: string): Promise<Team>;
+  /** Resolves to the workspace whose app handles a payload, and to `undefined` where it is nobody's. */
+  handling(body: Record<string, unknown>): Promise<Team | undefined>;
+  all(): readonly Team[];
+  /** Returns what follows where the payload ends an installation, and otherwise `undefined`. */
+  ending(body: Record<string, unknown>): (() => Promise<void>) | undefined;
+  /** Returns why Slack refuses the bot token of the settings, as its last call showed. */
+  refusal(): string | undefined;
+}
+
+/**
+ * Opens the one workspace of `SLACK_BOT_TOKEN`.
+ * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
+ */
+export async function openSingleTeam(botToken: string, around: TeamSurroundings): Promise<Teams> {
+  const { bolt, clock, log } = around;
+  let refusal: string | undefined;
+  let isReady = false;
+  const token: TeamToken = {
+    source: "SLACK_BOT_TOKEN",
+    current: () => Promise.resolve(botToken),
+    used(found) {
+      if (found !== undefined && refusal === undefined && isReady)
+        log.error({ slackError: found }, "Slack no longer accepts SLACK_BOT_TOKEN: install the app again");
+      refusal = found;
+    },
+  };
+  const identity = await createSlackApi(createApiAccess(bolt, token), log, clock).identify();
+  const team = createTeam(identity, token, around);
+  warnOfMissingScopes(identity, around);
+  isReady = true;
+  return {
+    loaded: () => team,
+    withChannel: () => team,
+    find: () => Promise.resolve(team),
+    handling: (body) => Promise.resolve(isOfOthers(body, team.id) ? undefined : team),
+    all: () => [team],
+    // What is stored stays, because a new token is for the same people.
+    ending: (body) =>
+      isEnd(body["event"]) && body["team_id"] === team.id
+        ? async () => token.used("token_revoked")
+        : undefined,
+    refusal: () => refusal,
+  };
+}
+
+/** Returns whether an event is about other workspaces alone, where a distributed app is installed too. */
+function isOfOthers({ authorizations }: Record<string, unknown>, teamId: string): boolean {
+  if (!Array.isArray(authorizations) || authorizations.length === 0) return false;
+  return (authorizations as readonly { readonly team_id?: unknown }[]).every(
+    ({ team_id: id }) => typeof id === "string" && id !== teamId,
+  );
+}
+
+/** Logs which scopes of the manifest an installation lacks. */
+export function warnOfMissingScopes({ scopes, teamId }: Identity, { log }: TeamSurroundings): void {
+  const missing = scopes.length === 0 ? [] : botScopes.filter((scope) => !scopes.includes(scope));
+  if (missing.length === 0) return;
+  log.warn(
+    { team: teamId, missing },
+    "the Slack app lacks scopes: update it from `npm run slack:manifest` and reinstall it",
+  );
+}
+
+/** Returns what waits in all workspaces. The bound of one workspace holds for all of them together. */
+export function deliveryOf(teams: () => readonly Team[]): DeliveryState {
+  return {
+    isFull(address) {
+      const all = teams();
+      const team = all.find(({ id }) => id === teamOfAddress(parseAddress(address)));
+      if (team?.isCrowded(parseAddress(address).channel) === true) return true;
+      if (all.length === 1) return all[0]?.delivery.isFull() === true;
+      return all.reduce((sum, { delivery }) => sum + countOf(delivery), 0) >= maxWaitingInAll;
+    },
+    waiting() {
+      const sums = new Map<string, { method: string; urgency: string; count: number }>();
+      for (const { method, urgency, count } of teams().flatMap(({ delivery }) => delivery.waiting())) {
+        const key = `${method} ${urgency}`;
+        const known = sums.get(key);
+        if (known === undefined) sums.set(key, { method, urgency, count });
+        else known.count += count;
+      }
+      return [...sums.values()];
+    },
+  };
+}
+
+const maxWaitingInAll = 2000;
+
+function countOf(delivery: DeliveryState): number {
+  return delivery.waiting().reduce((sum, { count }) => sum + count, 0);
+}

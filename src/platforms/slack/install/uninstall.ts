@@ -1,0 +1,97 @@
+import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import { toAuthorId, toChannelPlace, toChannelTerm, toTeamTerm } from "../address.ts";
+import { deleteConversations } from "../intake/message-changes.ts";
+import { type createSharedChannels, type Installations, teamsOfPayload } from "./installations.ts";
+
+interface UninstallerOptions {
+  readonly installations: Installations;
+  readonly receiver: Pick<Receiver, "placeDeleted" | "peopleDeleted" | "conversationDeleted">;
+  readonly history: Pick<ConversationHistory, "conversations" | "history">;
+  readonly shared: Pick<ReturnType<typeof createSharedChannels>, "leave">;
+  /** This is called for each workspace before anything of it is erased. */
+  readonly forget: (teamId: string) => void;
+  readonly log: Log;
+}
+
+interface Uninstaller {
+  /**
+   * Returns the work that a payload's end of an installation leads to, and `undefined` for other payloads.
+   * The work may be repeated, and rejects where the store fails.
+   */
+  ending(body: Readonly<Record<string, unknown>>): (() => Promise<void>) | undefined;
+}
+
+/** People whose settings are looked for are found in so many messages of one conversation. */
+const maxMessagesRead = 1000;
+
+/** Takes everything of a workspace out when people remove the app there, or revoke its token. */
+export function createUninstaller(options: UninstallerOptions): Uninstaller {
+  const { installations, receiver, history, shared, forget, log } = options;
+  const running = new Map<string, Promise<void>>();
+
+  async function eraseTeam(teamId: string): Promise<void> {
+    forget(teamId);
+    const people = new Set<string>();
+    const channels = new Set<string>();
+    // Conversations come first: what they say about channels and people is needed below.
+    await deleteConversations(`slack:${teamId}:`, receiver, history, async (conversationId) => {
+      channels.add(conversationId.split(":")[2] ?? "");
+      const messages = await history.history(conversationId, { maxMessages: maxMessagesRead });
+      for (const { author } of messages) if (author !== undefined) people.add(author.id);
+    });
+    await receiver.placeDeleted(toTeamTerm(teamId));
+    // Settings are held under these names.
+    for (const channel of channels) {
+      await receiver.placeDeleted(toChannelPlace(teamId, channel));
+      // Settings may also be held under the name that access rules have for the channel.
+      await receiver.placeDeleted(toChannelTerm(channel));
+      await shared.leave(channel, teamId);
+    }
+    for (const person of people) await receiver.placeDeleted(person);
+    // This includes people who are in no conversation.
+    await receiver.peopleDeleted(toAuthorId(teamId, ""));
+    log.info({ team: teamId }, "Slack app removed: everything of the workspace is erased");
+  }
+
+  async function end(teamId: string, enterpriseId: string | undefined, at: number): Promise<void> {
+    const own = await installations.read(teamId);
+    const ofOrganisation =
+      own === undefined && enterpriseId !== undefined ? await installations.read(enterpriseId) : undefined;
+    const stored = own ?? ofOrganisation;
+    // Slack may deliver the event late, after people have installed the app anew.
+    if (stored !== undefined && stored.installedAt > at) return;
+    for (const id of new Set([teamId, ...(ofOrganisation?.teams ?? [])])) await eraseTeam(id);
+    // The installation goes last: until then a redelivery finds out which workspaces are meant.
+    if (stored !== undefined) await installations.delete(stored.id);
+  }
+
+  return {
+    ending(body) {
+      if (!isEnd(body["event"])) return undefined;
+      const [team] = teamsOfPayload(body);
+      if (team === undefined) return undefined;
+      const at = Number(body["event_time"] ?? 0) * 1000 + 999;
+      return async () => {
+        // Two events tell of the end, and Slack sends each again where this takes long.
+        const work = running.get(team.teamId) ?? end(team.teamId, team.enterpriseId, at);
+        running.set(team.teamId, work);
+        try {
+          await work;
+        } finally {
+          running.delete(team.teamId);
+        }
+      };
+    },
+  };
+}
+
+/** Returns whether an event says that the bot has no token any more. Tokens of people are not used. */
+export function isEnd(event: unknown): boolean {
+  const { type, tokens } = (event ?? {}) as {
+    readonly type?: unknown;
+    readonly tokens?: { readonly bot?: unknown };
+  };
+  if (type === "app_uninstalled") return true;
+  return type === "tokens_revoked" && Array.isArray(tokens?.bot) && tokens.bot.length > 0;
+}

@@ -1,0 +1,342 @@
+import type { App, Context, MessageShortcut } from "@slack/bolt";
+import type { Clock } from "../../../core/clock.ts";
+import { resolveInput, collectOptions, missingOptions, parseOptions } from "../../../core/command-input.ts";
+import type { Command } from "../../../core/command.ts";
+import { acceptingNotice, formNotAcceptedNotice, toNotice } from "../../../core/error-messages.ts";
+import { ParleyError, isParleyError } from "../../../core/errors.ts";
+import type { CommandCall, RawOption } from "../../../core/events.ts";
+import type { Receiver } from "../../../core/platform.ts";
+import { steadyClock } from "../../../support/clock.ts";
+import { currentLocale, translate } from "../../../words/translate.ts";
+import {
+  isDirectMessages,
+  placesAround,
+  toAuthorId,
+  toConversationId,
+  toReplyAddress,
+  type SlackMessageInfo,
+  toCallKey,
+} from "../address.ts";
+import type { CallIntake } from "./call-intake.ts";
+import { inLookupTime } from "../errors.ts";
+import { escapeText } from "../reply/escape-markdown.ts";
+import {
+  type ModalMemory,
+  commandOfModal,
+  modalCallbacks,
+  parseMemory,
+  parseModal,
+  toModal,
+} from "./modal.ts";
+import { toCallerText, type CallerNotices } from "../press/notices.ts";
+import type { Origins, Names } from "../people.ts";
+import { toPlainText, type MessageReader } from "./read-message.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
+import { createRecent } from "../../../support/recent.ts";
+
+/** The `callback_id` of a message shortcut in the manifest is this prefix and the command's name. */
+export const shortcutPrefix = "parley_shortcut:";
+
+export interface CommandHandlers {
+  readonly teamId: string;
+  readonly api: Pick<SlackApi, "openModal">;
+  readonly calls: CommandCalls;
+  readonly intake: CallIntake;
+  readonly notices: CallerNotices;
+  /** Returns whether models are known, so that a form can search them. */
+  readonly searchesModels: () => boolean;
+}
+
+/**
+ * Registers slash commands, message shortcuts and their modals. Slack delivers each of them once: it is
+ * acknowledged when it is durable, and otherwise the caller is shown why it was not accepted.
+ */
+export function registerCommands(
+  app: App,
+  {
+    commands,
+    commandPrefix,
+  }: { readonly commands: ReadonlyMap<string, Command>; readonly commandPrefix: string },
+  of: (context: Context) => CommandHandlers,
+): void {
+  for (const command of commands.values()) {
+    app.command(`/${commandPrefix}${command.name}`, async ({ body, context, ack }) => {
+      const { teamId, api, calls, intake, notices, searchesModels } = of(context);
+      const memory = { channel: body.channel_id, responseUrl: body.response_url };
+      try {
+        const given = collectOptions(command, { text: await calls.toCommandText(body.text) });
+        if (missingOptions(command, given).length > 0) {
+          const opened = api.openModal(
+            body.trigger_id,
+            toModal(command, memory, { initial: given, searchesModels: searchesModels() }),
+          );
+          // A form that opens later needs no acknowledgement.
+          const late = inLookupTime(opened.then(() => "opened"));
+          if ((await late) === undefined)
+            opened.catch((error: unknown) => tell(notices, error, `/${command.name}`, memory.responseUrl));
+          return await ack();
+        }
+        const key = toCallKey(teamId, "cmd", body.trigger_id);
+        const use = {
+          command,
+          key,
+          options: given,
+          user: body.user_id,
+          team: body.team_id,
+          memory,
+          isAnnounced: true,
+        };
+        const call = await calls.toCall(use);
+        const result = await intake.take(call, (text) => notices.send(memory.responseUrl, text));
+        if (result === "slow") await ack({ response_type: "ephemeral", text: escapeText(acceptingNotice()) });
+        else
+          await ack(
+            call.isPrivate
+              ? {
+                  response_type: "ephemeral",
+                  text: translate("delivery.status", { status: translate("delivery.working") }),
+                }
+              : undefined,
+          );
+      } catch (error) {
+        notices.logFailure(error, `/${command.name}`);
+        await ack({ response_type: "ephemeral", text: escapeText(toCallerText(error)) });
+      }
+    });
+  }
+
+  /** Tells the caller something after the acknowledgement. */
+  async function tell(
+    notices: CallerNotices,
+    error: unknown,
+    source: string,
+    responseUrl?: string,
+    thread?: string,
+  ): Promise<void> {
+    notices.logFailure(error, source);
+    await notices.send(responseUrl, toCallerText(error), thread);
+  }
+
+  app.shortcut(new RegExp(`^${shortcutPrefix}`), async ({ shortcut, context, ack }) => {
+    await ack();
+    const handlers = of(context);
+    if (shortcut.type !== "message_action") return;
+    const command = commands.get(shortcut.callback_id.slice(shortcutPrefix.length));
+    if (command === undefined) return;
+    try {
+      await runShortcut(command, shortcut, handlers);
+    } catch (error) {
+      const { callback_id: callbackId, response_url: responseUrl, message } = shortcut;
+      await tell(handlers.notices, error, callbackId, responseUrl, threadOf(message));
+    }
+  });
+
+  app.view(modalCallbacks, async ({ body, view, context, ack }) => {
+    const { teamId, calls, intake, notices } = of(context);
+    const command = commands.get(commandOfModal(view.callback_id) ?? "");
+    if (command === undefined) return await ack();
+    try {
+      const key = toCallKey(teamId, "view", view.id);
+      const memory = parseMemory(view.private_metadata);
+      const given = parseModal(view.state.values, teamId);
+      const use = {
+        command,
+        key,
+        options: given,
+        user: body.user.id,
+        team: body.user.team_id,
+        memory,
+        isAnnounced: false,
+      };
+      const isSlow = (await intake.takeForm(await calls.toCall(use))) === "slow";
+      const [field = ""] = Object.keys(view.state.values);
+      if (isSlow) await ack({ response_action: "errors", errors: { [field]: formNotAcceptedNotice() } });
+      else await ack();
+    } catch (error) {
+      notices.logFailure(error, view.callback_id);
+      const field = fieldOfError(error, Object.keys(view.state.values));
+      await ack({ response_action: "errors", errors: { [field]: toNotice(error) } });
+    }
+  });
+
+  async function runShortcut(
+    command: Command,
+    shortcut: MessageShortcut,
+    { teamId, api, calls, intake, notices, searchesModels }: CommandHandlers,
+  ): Promise<void> {
+    const { ts } = shortcut.message;
+    const thread = threadOf(shortcut.message);
+    const memory = {
+      channel: shortcut.channel.id,
+      responseUrl: shortcut.response_url,
+      subject: { ts, ...(thread === undefined ? {} : { thread }) },
+    };
+    const subject = await calls.toSubject(shortcut.message, memory.channel);
+    if ((command.messageCommand?.asks ?? []).length > 0) {
+      checkFilledOptions(command, subject);
+      return await api.openModal(
+        shortcut.trigger_id,
+        toModal(command, memory, { searchesModels: searchesModels() }),
+      );
+    }
+    const key = toCallKey(teamId, "shortcut", shortcut.trigger_id);
+    const user = shortcut.user.id;
+    const call = await calls.toCall({
+      command,
+      key,
+      options: {},
+      user,
+      team: shortcut.user.team_id,
+      memory,
+      subject,
+      isAnnounced: false,
+    });
+    const say = (text: string) => notices.send(memory.responseUrl, text, thread);
+    if ((await intake.take(call, say)) === "slow") await say(acceptingNotice());
+  }
+}
+
+/**
+ * Checks the options that the message fills before the modal asks for the rest, since an error in them has no
+ * field there.
+ * @throws ParleyError `invalid-option`
+ */
+function checkFilledOptions(command: Command, subject: NonNullable<CommandCall["subject"]>): void {
+  const filled = collectOptions(command, { subject });
+  const options = Object.entries(command.options).filter(([name]) => filled[name] !== undefined);
+  parseOptions({ ...command, options: Object.fromEntries(options) }, filled);
+}
+
+/** Returns the modal field that shows the error: the field of the wrong option, otherwise the first one. */
+function fieldOfError(error: unknown, fields: readonly string[]): string {
+  const option = isParleyError(error) ? error.detail["option"] : undefined;
+  return fields.find((field) => field === option) ?? fields[0] ?? "";
+}
+
+function threadOf(message: MessageShortcut["message"]): string | undefined {
+  const thread: unknown = message["thread_ts"];
+  return typeof thread === "string" ? thread : undefined;
+}
+
+type Subject = NonNullable<CommandCall["subject"]>;
+
+/** This is one use of a slash command, message shortcut or modal. */
+interface CommandUse {
+  readonly command: Command;
+  /** This is the dedupe key of the call. */
+  readonly key: string;
+  /** The person gave these options, and nothing has checked them. */
+  readonly options: Readonly<Record<string, RawOption>>;
+  readonly user: string;
+  /** This is the workspace of the user. */
+  readonly team: string | undefined;
+  readonly memory: ModalMemory;
+  /** A shortcut was used on this message. By default it is fetched by {@link ModalMemory.subject}. */
+  readonly subject?: Subject;
+  /** The acknowledgement itself says that the reply is in progress. */
+  readonly isAnnounced: boolean;
+}
+
+interface CommandCallOptions {
+  readonly api: Pick<SlackApi, "message">;
+  readonly identity: Identity;
+  readonly names: Names;
+  readonly origins: Pick<Origins, "originOf">;
+  readonly read: MessageReader;
+  readonly receiver: Pick<Receiver, "knows">;
+  readonly clock: Clock;
+}
+
+/** These functions convert Slack's payloads to {@link CommandCall}s. */
+interface CommandCalls {
+  /**
+   * Converts one use to a call.
+   * @throws ParleyError `invalid-option` for wrong input, `attachment-gone` where the subject was deleted
+   */
+  toCall(use: CommandUse): Promise<CommandCall>;
+  /** Notes the message that a command is used on, because a form about it may follow. */
+  toSubject(message: SlackMessageInfo, channel: string): Promise<Subject>;
+  /** Returns the text behind a slash command as a person reads it. */
+  toCommandText(text: string): Promise<string>;
+}
+
+const maxUsed = 100;
+
+/** Returns converters for one workspace. */
+export function createCommandCalls(options: CommandCallOptions): CommandCalls {
+  const { api, identity, names, origins, read, receiver, clock } = options;
+  const { teamId } = identity;
+  /** Forms were opened on these messages, by channel and `ts`. */
+  const used = createRecent<SlackMessageInfo>(maxUsed);
+
+  async function toSubject(message: SlackMessageInfo): Promise<Subject> {
+    const user = message.user ?? "";
+    const author = { id: toAuthorId(teamId, user), name: await names.nameOf(user) };
+    return { author, ...(await read(message)) };
+  }
+
+  async function fetchSubject({ channel, subject }: ModalMemory): Promise<Subject | undefined> {
+    if (subject === undefined) return undefined;
+    const lookup = api.message(channel, subject.thread, subject.ts).then((message) => ({ message }));
+    const found = await inLookupTime(lookup);
+    // The lookup took longer than Slack's form waits. The process that opened the form knows what it was
+    // opened with.
+    const message = found === undefined ? used.get(`${channel} ${subject.ts}`) : found.message;
+    if (message !== undefined) return await toSubject(message);
+    if (found === undefined)
+      throw new ParleyError("platform-unreachable", "Slack conversations.replies: no response in time");
+    throw new ParleyError("attachment-gone", "the message was deleted", {
+      detail: { name: translate("platform.the-message") },
+    });
+  }
+
+  return {
+    toSubject(message, channel) {
+      used.set(`${channel} ${message.ts}`, message);
+      return toSubject(message);
+    },
+    async toCall(use) {
+      const { command, memory, user, team } = use;
+      const subject = use.subject ?? (await fetchSubject(memory));
+      const withSubject = subject === undefined ? {} : { subject };
+      const resolved = resolveInput(command, { options: use.options, ...withSubject });
+      const root = memory.subject?.thread ?? memory.subject?.ts;
+      const conversationId = toConversationId(teamId, memory.channel, root ?? use.key);
+      const privateThread = resolved.isPrivate ? memory.subject?.thread : undefined;
+      return {
+        kind: "call",
+        name: command.name,
+        key: use.key,
+        platform: "slack",
+        conversationId,
+        author: { id: toAuthorId(teamId, user), name: await names.nameOf(user), ...currentLocale() },
+        sentAt: clock.now(),
+        ...placesAround(teamId, memory.channel),
+        origin: await origins.originOf({ user, channel: memory.channel, team }),
+        address: toReplyAddress({
+          key: use.key,
+          channel: memory.channel,
+          user,
+          ...(root === undefined ? {} : { thread: root }),
+          ...(privateThread === undefined ? {} : { privateThread }),
+          ...(memory.responseUrl === undefined ? {} : { responseUrl: memory.responseUrl }),
+          isPrivate: resolved.isPrivate,
+          isAnnounced: use.isAnnounced,
+          // Messages are searched from this time on. A time that is too early only makes the search slower.
+          since: Math.min(clock.now(), steadyClock.earliest()),
+        }),
+        options: resolved.options,
+        // A message command does not start a conversation in a thread where the bot takes no part.
+        inConversation: root !== undefined && (await receiver.knows(conversationId)),
+        isPrivate: resolved.isPrivate,
+        ...(resolved.isPrivate || isDirectMessages(memory.channel) ? {} : { isCallerHidden: true }),
+        ...withSubject,
+      };
+    },
+    async toCommandText(text) {
+      const plain = await toPlainText(text, { botUserId: "", nameOf: (id) => names.nameOf(id) });
+      // Phones and Macs type curly quotes, which would end an option's value at its first space.
+      return plain.replaceAll(/:[“”]([^“”"]*)[“”]/g, ':"$1"');
+    },
+  };
+}

@@ -1,0 +1,236 @@
+import type { types } from "@slack/bolt";
+import type { Clock } from "../../../core/clock.ts";
+import { commandDescription } from "../../../core/command-input.ts";
+import type { Command } from "../../../core/command.ts";
+import { toNotice } from "../../../core/error-messages.ts";
+import { isRefusal } from "../../../core/errors.ts";
+import type { FormOffer } from "../../../core/forms.ts";
+import type { Receiver, PersonOverview } from "../../../core/platform.ts";
+import { settingLabel } from "../../../core/setting-values.ts";
+import type { Claims, Records } from "../../../core/storage.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import { budgetLines, usageLines } from "../../../core/usage-table.ts";
+import { systemClock } from "../../../support/clock.ts";
+import { createKeyedQueue } from "../../../support/keyed-queue.ts";
+import type { Language } from "../../../words/languages.ts";
+import { inLanguage, translate } from "../../../words/translate.ts";
+import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
+import { toChannelPlace } from "../address.ts";
+import { toFormSelect } from "./form-modal.ts";
+import { cutText, escapeText } from "../reply/escape-markdown.ts";
+import type { Origins } from "../people.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
+import { createRecent } from "../../../support/recent.ts";
+
+interface AppHomeOptions {
+  readonly api: Pick<SlackApi, "publishHome">;
+  readonly origins: Pick<Origins, "actorOf">;
+  readonly receiver: Pick<Receiver, "overview" | "formOffers">;
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly commandPrefix: string;
+  readonly log: Log;
+}
+
+/** This publishes the Home tabs of the people of one workspace. */
+export interface AppHome {
+  /** Publishes the tab for a person who opens it. It never rejects. */
+  opened(user: string): Promise<void>;
+  /** Publishes the tab again where the person has seen it. The `notice` is a sentence for the person. */
+  changed(user: string, notice?: string): Promise<void>;
+}
+
+/** So many people may still have their Home tab in front of them. */
+const maxSeen = 2000;
+
+export function createAppHome(options: AppHomeOptions): AppHome {
+  const { api, origins, receiver, commands, commandPrefix, log } = options;
+  /** Where two tabs are made at once, the later one stays. */
+  const inOrder = createKeyedQueue();
+  const seen = createRecent(maxSeen);
+
+  async function publish(user: string, notice: string | undefined): Promise<void> {
+    const by = await origins.actorOf({ user, channel: "", team: undefined });
+    const common = { commands, commandPrefix };
+    try {
+      const overview = await receiver.overview(by);
+      const view = inLanguage(overview.language, () =>
+        toHomeView({ ...common, overview, offers: receiver.formOffers(by, undefined), notice }),
+      );
+      await api.publishHome(user, view);
+    } catch (error) {
+      log[isRefusal(error) ? "info" : "warn"]({ err: error }, "Slack's Home tab shows no settings and usage");
+      const view = toHomeView({ ...common, overview: undefined, offers: [], notice: toNotice(error) });
+      await api.publishHome(user, view);
+    }
+  }
+
+  async function show(user: string, notice?: string): Promise<void> {
+    try {
+      await inOrder.run(user, () => publish(user, notice));
+    } catch (error) {
+      log.warn({ err: error }, "Slack's Home tab not published");
+    }
+  }
+
+  return {
+    async opened(user) {
+      seen.set(user, true);
+      await show(user);
+    },
+    async changed(user, notice) {
+      if (seen.has(user)) await show(user, notice);
+    },
+  };
+}
+
+interface HomeContent {
+  readonly commands: ReadonlyMap<string, Command>;
+  /** The prefix stands before each command's name. */
+  readonly commandPrefix: string;
+  /** The overview is `undefined` where it could not be read; then `notice` says why. */
+  readonly overview: PersonOverview | undefined;
+  readonly offers: readonly FormOffer[];
+  /** The notice is a sentence above everything else. */
+  readonly notice?: string | undefined;
+}
+
+const maxSectionChars = 3000;
+const maxFieldChars = 2000;
+
+/**
+ * Makes the Home tab, in the language of the person that the running code works for. The tab says how to use
+ * Parley and shows the person's settings and usage.
+ * @see https://docs.slack.dev/surfaces/app-home describes the tab.
+ */
+function toHomeView({ commands, commandPrefix, overview, offers, notice }: HomeContent): types.HomeView {
+  const help = [...commands.values()].map(
+    (command) => `• \`/${commandPrefix}${command.name}\` ${escapeText(commandDescription(command))}`,
+  );
+  return {
+    type: "home",
+    blocks: [
+      ...(notice === undefined ? [] : [toText(`:warning: ${escapeText(notice)}`)]),
+      toHeader(translate("slack.home.use")),
+      toText(
+        (["direct", "channel", "thread", "files"] as const)
+          .map((part) => `• ${escapeText(translate(`slack.guide.${part}`))}`)
+          .join("\n"),
+      ),
+      toHeader(translate("slack.home.commands")),
+      toText(help.join("\n")),
+      ...(overview === undefined ? [] : toPersonal(overview, offers)),
+    ],
+  };
+}
+
+function toPersonal(
+  { settings, usage, today, budgets }: PersonOverview,
+  offers: readonly FormOffer[],
+): types.KnownBlock[] {
+  const inForce = settings
+    .filter(({ layers, inForce: value }) => layers.includes("person") && value !== undefined)
+    .map(({ name, inForce: value = "" }) => `• ${escapeText(settingLabel(name))}: ${escapeText(value)}`);
+  const ofToday = usage.filter(({ day }) => day === today);
+  return [
+    toHeader(translate("slack.home.settings")),
+    ...(inForce.length === 0 ? [] : [toText(inForce.join("\n"))]),
+    ...toFormSelect(offers),
+    toHeader(translate("slack.home.usage")),
+    {
+      type: "section",
+      fields: [
+        toField([`*${translate("usage.today")}*`, ...usageLines(ofToday)]),
+        toField([`*${translate("usage.month")}*`, ...usageLines(usage)]),
+      ],
+    },
+    toText(budgetLines(budgets).map(escapeText).join("\n")),
+  ];
+}
+
+const toHeader = (text: string): types.HeaderBlock => ({
+  type: "header",
+  text: { type: "plain_text", text: cutText(text, 150) },
+});
+
+const toText = (text: string): types.SectionBlock => ({
+  type: "section",
+  text: { type: "mrkdwn", text: cutText(text, maxSectionChars) },
+});
+
+const toField = (lines: readonly string[]): types.MrkdwnElement => ({
+  type: "mrkdwn",
+  text: cutText(lines.join("\n"), maxFieldChars),
+});
+
+/** These are the fields of a `member_joined_channel` event that Parley reads. */
+interface JoinEvent {
+  readonly user: string;
+  readonly channel: string;
+  /** The inviter is absent where nobody has invited the user. */
+  readonly inviter?: string;
+}
+
+interface WelcomeOptions {
+  readonly api: Pick<SlackApi, "post">;
+  readonly identity: Pick<Identity, "teamId" | "userId">;
+  readonly origins: Pick<Origins, "actorOf">;
+  readonly receiver: Pick<Receiver, "overview">;
+  readonly languageOf: (userId: string) => Promise<Language>;
+  /** The store keeps here which channels were welcomed. Nobody is welcomed where it is `undefined`. */
+  readonly kept: { readonly records: Records; readonly claims: Claims } | undefined;
+  readonly commandPrefix: string;
+  readonly clock?: Clock | undefined;
+  readonly log: Log;
+}
+
+/** The welcome introduces the bot in channels that it is invited to. */
+interface Welcome {
+  /**
+   * Posts one short message, in a channel once a month at most, and nothing where the rules refuse whoever
+   * invited the bot. It resolves when that is stored; the post follows.
+   * @throws ParleyError `store-unavailable`
+   */
+  joined(event: JoinEvent): Promise<void>;
+}
+
+const keptMs = 30 * 24 * 60 * 60_000;
+const claimMs = 60_000;
+const postWithinMs = 60_000;
+
+export function createWelcome(options: WelcomeOptions): Welcome {
+  const { api, identity, origins, receiver, kept, commandPrefix, clock = systemClock, log } = options;
+
+  async function post(channel: string): Promise<void> {
+    const text = translate("slack.welcome", { command: `\`/${commandPrefix}help\`` });
+    const words = escapeText(text);
+    const content = { text: words, blocks: [toText(words)] };
+    try {
+      await retryPlatformCall(
+        () => api.post(channel, undefined, content, { mark: `welcome/${channel}` }),
+        clock.monotonic() + postWithinMs,
+        undefined,
+        clock,
+      );
+    } catch (error) {
+      log.info({ channel, err: error }, "no welcome posted");
+    }
+  }
+
+  return {
+    async joined({ user, channel, inviter }) {
+      if (user !== identity.userId || kept === undefined) return;
+      const who = { user: inviter ?? user, channel, team: identity.teamId };
+      const by = await inLanguage(await options.languageOf(who.user), () => origins.actorOf(who));
+      const key = `slack-welcome:${toChannelPlace(identity.teamId, channel)}`;
+      try {
+        const { language } = await receiver.overview(by);
+        if ((await kept.records.get(key)) !== undefined || !(await kept.claims.claim(key, claimMs))) return;
+        await kept.records.set(key, true, keptMs);
+        void inLanguage(language, () => post(channel));
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        log.info({ channel, code: error.code }, "no welcome: the rules refuse it here");
+      }
+    },
+  };
+}

@@ -1,0 +1,259 @@
+import type { Clock } from "../../../core/clock.ts";
+import { isParleyError } from "../../../core/errors.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import type { Reservation } from "../../delivery/delivery-scheduler.ts";
+import type { MessageContent } from "../../delivery/message-plan.ts";
+import { isTransient } from "../../delivery/receive-patiently.ts";
+import {
+  isCommandKey,
+  isDirectMessages,
+  type SlackAddress,
+  type SlackMessageInfo,
+  parseMessageRef,
+} from "../address.ts";
+import { isLimited, type CallTiming, type DeliveryCalls } from "../transport/delivery-calls.ts";
+import { slackErrorCode } from "../errors.ts";
+import { sendInForm, toSlackContent, type ContentForm } from "./message-blocks.ts";
+import type { createNativeStream } from "./native-stream.ts";
+import type { MessageRef, SlackApi } from "../transport/web-api.ts";
+
+/** An edit that people wait for may wait so long for room. */
+export const editWithinMs = 2000;
+/** A post with a whole text may wait so long for room. */
+export const postWithinMs = 100_000;
+
+interface ReplyMessage {
+  /** The index is the message's place in the reply, from 0. */
+  readonly index: number;
+  /** The key is what {@link toKey} makes of the shown content. It is `undefined` where that is not known. */
+  key?: string | undefined;
+  /** Slack accepted this form last. */
+  form?: ContentForm;
+  /** The message began as this stream. */
+  stream?: ReturnType<typeof createNativeStream>;
+  /** This is room for the final edit of the message. */
+  reservation?: Reservation | undefined;
+  /** This is a time of {@link Clock.monotonic}. */
+  lastPreviewAt: number;
+}
+
+/** These are the messages of one reply, also those whose address was not saved. */
+interface ReplyMessages {
+  readonly refs: MessageRef[];
+  at(ref: MessageRef): ReplyMessage;
+  add(ref: MessageRef, message: ReplyMessage): void;
+  all(): Iterable<ReplyMessage>;
+  markOf(index: number): string;
+  /** Posts the next message, or one in place of `replaces`. */
+  post(content: MessageContent, timing: CallTiming, replaces?: MessageRef): Promise<MessageRef>;
+  update(ref: MessageRef, content: MessageContent, timing: CallTiming): Promise<void>;
+  /** Finds what an earlier call, maybe of an earlier process, has posted as the next message. */
+  findNext(): Promise<MessageRef | undefined>;
+  /** Returns the message that counts: this one, or one that was posted in its place. */
+  current(ref: MessageRef): Promise<MessageRef>;
+  /** Notes a failed post, which may have been made where there was no response. */
+  failed(error: unknown): void;
+  /** Notes that `posted` stands in its place from now on. */
+  replace(ref: MessageRef, posted: MessageRef): void;
+  /** Takes the messages that were replaced since the last call. */
+  takeReplaced(): readonly MessageRef[];
+}
+
+interface ReplyMessagesOptions {
+  readonly calls: DeliveryCalls;
+  readonly address: SlackAddress;
+  readonly found: PostedMessages;
+  /** An earlier process may have posted messages of this reply. */
+  readonly isResumed: boolean;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessages {
+  const { calls, address, found, isResumed, clock, log } = options;
+  const { channel, thread } = address;
+  const refs = (address.refs ?? []).map(parseMessageRef);
+  const messages = new Map<string, ReplyMessage>(
+    refs.map(({ ts }, index) => [ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY }]),
+  );
+  /** These messages may have been replaced without the address being saved. */
+  const unchecked = new Set(isResumed ? refs.map(({ ts }) => ts) : []);
+  let replaced: MessageRef[] = [];
+  let mayBePosted = isResumed;
+
+  function at({ ts }: MessageRef): ReplyMessage {
+    const known = messages.get(ts) ?? { index: 0, lastPreviewAt: Number.NEGATIVE_INFINITY };
+    messages.set(ts, known);
+    return known;
+  }
+
+  /** Finds messages. The history may be closed to the bot, and then nothing is found. */
+  async function find(index: number): Promise<readonly MessageRef[]> {
+    try {
+      return await found.find(index, refs);
+    } catch (error) {
+      if (!isParleyError(error, "platform-rejected") || isTransient(error)) throw error;
+      log.info({ err: error }, "messages of a reply not looked up");
+      return [];
+    }
+  }
+
+  function replace(ref: MessageRef, posted: MessageRef): void {
+    const { index, stream, reservation } = at(ref);
+    stream?.close();
+    reservation?.release();
+    refs[index] = posted;
+    replaced.push(ref);
+  }
+
+  function failed(error: unknown): void {
+    mayBePosted ||= isParleyError(error, "platform-unreachable") && !isLimited(error);
+  }
+
+  return {
+    refs,
+    at,
+    add: ({ ts }, message) => void messages.set(ts, message),
+    all: () => messages.values(),
+    markOf: (index) => found.markOf(index),
+    async post(content, timing, replaces) {
+      const index = replaces === undefined ? refs.length : at(replaces).index;
+      const mark = {
+        mark: found.markOf(index),
+        ...(replaces === undefined ? {} : { replaces: replaces.ts }),
+      };
+      try {
+        return await sendInForm(content, async (wanted, form) => {
+          const ref = await calls.post({ channel, thread }, wanted, { ...timing, mark });
+          messages.set(ref.ts, { index, key: toKey(content), form, lastPreviewAt: clock.monotonic() });
+          return ref;
+        });
+      } catch (error) {
+        failed(error);
+        if (replaces !== undefined) unchecked.add(replaces.ts);
+        throw error;
+      }
+    },
+    async update(ref, content, timing) {
+      const its = at(ref);
+      const mark = { mark: found.markOf(its.index) };
+      its.key = undefined;
+      await sendInForm(
+        content,
+        async (wanted, form) => {
+          try {
+            await calls.update(ref, wanted, { ...timing, mark });
+          } catch (error) {
+            if (slackErrorCode(error) !== "streaming_state_conflict") throw error;
+            // An earlier process has started the stream.
+            const end = { goesOn: true, markdown: "", blocks: [], mark };
+            await calls.stopStream(ref, end, { ...timing, withinMs: editWithinMs });
+            await calls.update(ref, wanted, { ...timing, mark });
+          }
+          its.form = form;
+        },
+        its.form,
+      );
+      its.key = toKey(content);
+    },
+    async findNext() {
+      if (!mayBePosted) return undefined;
+      const index = refs.length;
+      const [first, ...others] = await find(index);
+      mayBePosted = isResumed;
+      if (first === undefined) return undefined;
+      messages.set(first.ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY });
+      replaced.push(...others);
+      return first;
+    },
+    async current(ref) {
+      if (!unchecked.has(ref.ts)) return ref;
+      const { index } = at(ref);
+      const [newest, ...others] = await find(index);
+      unchecked.delete(ref.ts);
+      if (newest === undefined || Number(newest.ts) <= Number(ref.ts)) return ref;
+      // Runs that could not save the address have posted these too.
+      replaced.push(...others.filter(({ ts }) => ts !== ref.ts));
+      messages.set(newest.ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY });
+      replace(ref, newest);
+      return newest;
+    },
+    failed,
+    replace,
+    takeReplaced() {
+      const taken = replaced;
+      replaced = [];
+      return taken;
+    },
+  };
+}
+
+/** Returns a key that is equal for contents that look the same. */
+export function toKey(content: MessageContent): string {
+  return JSON.stringify(toSlackContent(content));
+}
+
+/** The time of a message comes from Slack. */
+const marginMs = 60_000;
+/** The time of a command comes from the clock of a machine, which may be wrong. */
+const wrongClockMs = 60 * 60_000;
+
+/** This finds what was posted for a reply without a response, by this process or an earlier one. */
+interface PostedMessages {
+  /** Returns the mark of the reply's message number `index`, from 0. */
+  markOf(index: number): string;
+  /**
+   * Finds the messages with that mark, newest first. The first one counts, and was posted in place of the
+   * others. The messages `known` are those of the reply whose address is saved.
+   */
+  find(index: number, known: readonly MessageRef[]): Promise<readonly MessageRef[]>;
+}
+
+interface PostedMessagesOptions {
+  readonly botUserId: string;
+  /** Returns those of these messages that show other turns. */
+  readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
+}
+
+/**
+ * Finds posts by their metadata, because Slack has no idempotency key for posts, and markdown blocks lose
+ * their block ids. A stream gets its mark only when it ends. Until then it is known by its saved address, and
+ * between its start and that by being the one message of the bot in the thread without a mark that no other
+ * open turn shows.
+ */
+export function createPostedMessages(
+  api: Pick<SlackApi, "messagesAfter">,
+  { key, channel, thread, since }: SlackAddress,
+  { botUserId, otherTurnsShow }: PostedMessagesOptions,
+): PostedMessages {
+  const markOf = (index: number): string => `${key}/${index}`;
+
+  function isLostStream({ user, metadata, files = [], ts }: SlackMessageInfo): boolean {
+    const isOwn = user === botUserId && isDirectMessages(channel) && thread !== undefined && ts !== thread;
+    return isOwn && metadata === undefined && files.length === 0 && Number(ts) * 1000 > since;
+  }
+
+  async function findLostStreams(recent: readonly SlackMessageInfo[]): Promise<MessageRef[]> {
+    const lost = recent.filter(isLostStream).map(({ ts }) => ({ channel, ts }));
+    if (lost.length === 0) return [];
+    const taken = await otherTurnsShow(lost);
+    return lost.filter(({ ts }) => taken.every((ref) => ref.ts !== ts));
+  }
+
+  return {
+    markOf,
+    async find(index, known) {
+      const sinceMs = since - (isCommandKey(key) ? wrongClockMs : marginMs);
+      // What was posted in the place of a known message is newer than it.
+      const after = known[index]?.ts ?? (sinceMs / 1000).toFixed(6);
+      const recent: SlackMessageInfo[] = [];
+      for await (const message of api.messagesAfter(channel, thread, after)) recent.push(message);
+      recent.sort((a, b) => Number(b.ts) - Number(a.ts));
+      const isMarked = ({ metadata }: SlackMessageInfo) => metadata?.event_payload?.mark === markOf(index);
+      const isUnknown = ({ ts }: SlackMessageInfo) => known.every((ref) => ref.ts !== ts);
+      const marked = recent.filter(isMarked);
+      if (marked.length > 0 || index < known.length) return marked.map(({ ts }) => ({ channel, ts }));
+      return await findLostStreams(recent.filter(isUnknown));
+    },
+  };
+}

@@ -1,0 +1,175 @@
+import type { CancelTimer, Clock } from "../../../core/clock.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-scheduler.ts";
+import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
+import { lanes, type DeliveryCalls } from "../transport/delivery-calls.ts";
+import { createFeature } from "../errors.ts";
+
+/** A quick answer needs no session, unless it begins a thread: a stream would leave the session untitled. */
+const delayMs = 500;
+const endWithinMs = 61_000;
+
+/** This is the part of one reply in the session of its thread. */
+export interface ReplySession {
+  /** Shows the session as at work, with Slack's Stop. A second call does nothing. */
+  begin(): void;
+  /** Ends the work of the reply. An abandoned reply goes on in another process, which sets the status. */
+  end(isAbandoned: boolean): void;
+}
+
+interface ReplySessionOptions {
+  readonly channel: string;
+  readonly thread: string;
+  /** The session gets this title where the reply creates it. */
+  readonly title: string | undefined;
+  /** An earlier process may have shown the session as at work. */
+  readonly isResumed: boolean;
+}
+
+/** The threads of one workspace have these sessions. */
+interface Sessions {
+  /** Opens a reply's part in a session, and returns `undefined` where Slack has no sessions for this app. */
+  open(options: ReplySessionOptions): ReplySession | undefined;
+}
+
+interface SessionsOptions {
+  readonly calls: Pick<DeliveryCalls, "setSessionStatus">;
+  readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Thread {
+  readonly key: string;
+  readonly channel: string;
+  readonly ts: string;
+  title: string | undefined;
+  /** So many replies are at work. */
+  replies: number;
+  shown: "processing" | "active" | undefined;
+  mayBeProcessing: boolean;
+  isLeft: boolean;
+  isSending: boolean;
+  /** This is room for the end, because a session that stays at work looks like an answer that never comes. */
+  reservation: Reservation | undefined;
+}
+
+/**
+ * Sets each thread's session to `processing` while a reply is at work there, and to `active` after it. Where
+ * the limit has no room for both calls, the session stays as it is.
+ * @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus describes the call.
+ */
+export function createSessions({ calls, scheduler, clock, log }: SessionsOptions): Sessions {
+  const threads = new Map<string, Thread>();
+  const feature = createFeature("sessions", log, clock);
+
+  function threadAt(channel: string, ts: string): Thread {
+    const key = `${channel} ${ts}`;
+    const known = threads.get(key);
+    if (known !== undefined) return known;
+    const thread: Thread = {
+      key,
+      channel,
+      ts,
+      title: undefined,
+      replies: 0,
+      shown: undefined,
+      mayBeProcessing: false,
+      isLeft: false,
+      isSending: false,
+      reservation: undefined,
+    };
+    threads.set(key, thread);
+    return thread;
+  }
+
+  /** Returns the status to set, and `undefined` where it stays as it is. */
+  function wantedOf(thread: Thread): "processing" | "active" | undefined {
+    if (thread.isLeft || !feature.isOn()) return undefined;
+    const wanted = thread.replies > 0 ? "processing" : "active";
+    if (wanted === "active" && !thread.mayBeProcessing) return undefined;
+    return wanted === thread.shown ? undefined : wanted;
+  }
+
+  async function setProcessing(thread: Thread): Promise<void> {
+    const { channel, ts, title } = thread;
+    if (thread.reservation === undefined && scheduler.waitMs([lanes.sessions], "final") > 0) throw noRoom();
+    thread.reservation ??= scheduler.reserve(lanes.sessions);
+    if (thread.reservation === undefined) throw noRoom();
+    thread.mayBeProcessing = true;
+    const timing = { urgency: "preview", withinMs: 1000 } as const;
+    await calls.setSessionStatus(channel, ts, { status: "processing", title }, timing);
+  }
+
+  async function setActive({ channel, ts, reservation }: Thread): Promise<void> {
+    const timing = { urgency: "final", withinMs: endWithinMs, reservation } as const;
+    await retryPlatformCall(
+      () => calls.setSessionStatus(channel, ts, { status: "active" }, timing),
+      clock.monotonic() + endWithinMs,
+      undefined,
+      clock,
+    );
+  }
+
+  /** Brings what Slack shows in line with what is wanted, with one call at a time. */
+  async function send(thread: Thread): Promise<void> {
+    if (thread.isSending) return;
+    thread.isSending = true;
+    for (let status = wantedOf(thread); status !== undefined; status = wantedOf(thread)) {
+      try {
+        await (status === "processing" ? setProcessing(thread) : setActive(thread));
+        thread.shown = status;
+        if (status === "active") thread.mayBeProcessing = false;
+      } catch (error) {
+        if (!feature.note(error))
+          log[status === "active" ? "warn" : "debug"]({ err: error, status }, "Slack session status not set");
+        if (status === "processing") thread.shown = status;
+        else break;
+      }
+    }
+    thread.isSending = false;
+    if (thread.replies > 0) return;
+    thread.reservation?.release();
+    threads.delete(thread.key);
+  }
+
+  return {
+    open({ channel, thread: ts, title, isResumed }) {
+      if (!feature.isOn()) return undefined;
+      let state: "new" | "waiting" | "begun" | "ended" = "new";
+      let cancelTimer: CancelTimer | undefined;
+
+      function start(): void {
+        state = "begun";
+        const thread = threadAt(channel, ts);
+        thread.title ??= title;
+        thread.replies += 1;
+        thread.isLeft = false;
+        thread.mayBeProcessing ||= isResumed;
+        void send(thread);
+      }
+
+      return {
+        begin() {
+          if (state !== "new") return;
+          state = "waiting";
+          if (title !== undefined) start();
+          else cancelTimer = clock.after(delayMs, start, { keepsAlive: false });
+        },
+        end(isAbandoned) {
+          cancelTimer?.();
+          const wasBegun = state === "begun";
+          if (state === "ended" || (!wasBegun && (!isResumed || isAbandoned))) return;
+          state = "ended";
+          const thread = threadAt(channel, ts);
+          if (wasBegun) thread.replies -= 1;
+          thread.isLeft = isAbandoned && thread.replies === 0;
+          thread.mayBeProcessing ||= isResumed;
+          void send(thread);
+        },
+      };
+    },
+  };
+}
+
+const noRoom = (): Error => new Error("no room under Slack's limits");

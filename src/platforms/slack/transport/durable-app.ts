@@ -1,0 +1,139 @@
+import { App, type AuthorizeResult, type Receiver, type ReceiverEvent } from "@slack/bolt";
+import type { Clock } from "../../../core/clock.ts";
+import { ParleyError } from "../../../core/errors.ts";
+import { sleepUnlessAborted, systemClock } from "../../../support/clock.ts";
+import type { Bolt } from "./bolt.ts";
+import { withLookupTime } from "../errors.ts";
+
+interface DurableAppOptions {
+  readonly bolt: Bolt;
+  readonly receiver: Receiver;
+  /** Returns what listeners find in their context. Where it rejects, Slack delivers the event again. */
+  readonly authorize: (body: Readonly<Record<string, unknown>>) => Promise<AuthorizeResult>;
+  readonly clock: Clock;
+}
+
+/**
+ * Bolt acknowledges an event before its listeners run, so that a crash in between loses the event. This app
+ * acknowledges after the listeners, when the event is durable, and is otherwise Bolt's.
+ */
+export class DurableApp extends App {
+  readonly #closing = new AbortController();
+  readonly #intake: EventIntake;
+
+  constructor({ bolt, receiver, authorize, clock }: DurableAppOptions) {
+    super({
+      receiver,
+      authorize: (_source, body) => authorize({ ...body }),
+      convoStore: false,
+      clientOptions: bolt.clientOptions(),
+      logger: bolt.logger,
+    });
+    this.#intake = createEventIntake((event) => super.processEvent(event), this.#closing.signal, clock);
+    // The error is thrown again, so that an event that a listener could not accept is not acknowledged.
+    this.error(async (error) => {
+      throw error.original ?? error;
+    });
+  }
+
+  override processEvent(event: ReceiverEvent): Promise<void> {
+    return this.#intake.processEvent(event);
+  }
+
+  /** Refuses events from now on. Slack delivers them to another connection, or later. */
+  refuseEvents(): void {
+    this.#closing.abort(new ParleyError("stopping", "the connection to Slack is closing"));
+  }
+
+  /** Resolves when nothing is in flight, after 2.5 seconds at the latest. */
+  whenHandled(): Promise<void> {
+    return this.#intake.whenHandled();
+  }
+
+  /** Does the same for commands and clicks alone, which Slack delivers once. */
+  whenCallsHandled(): Promise<void> {
+    return this.#intake.whenCallsHandled();
+  }
+}
+
+/** The intake takes what comes from Slack, over whichever connection. */
+interface EventIntake {
+  /** Resolves when the event is handled, and rejects where Slack must deliver it again. */
+  processEvent(event: ReceiverEvent): Promise<void>;
+  whenHandled(): Promise<void>;
+  whenCallsHandled(): Promise<void>;
+}
+
+/** Slack's deadline for acknowledgements is three seconds. */
+const maxHandlingMs = 2500;
+
+/**
+ * Acknowledges an event when `handle` has resolved. If that rejects, there is no acknowledgement, and Slack
+ * delivers the event again.
+ * @param closing refuses events once it is aborted
+ */
+export function createEventIntake(
+  handle: (event: ReceiverEvent) => Promise<void>,
+  closing: AbortSignal,
+  clock: Clock = systemClock,
+): EventIntake {
+  const inFlight = new Set<Promise<unknown>>();
+  const callsInFlight = new Set<Promise<unknown>>();
+
+  async function process(event: ReceiverEvent): Promise<void> {
+    const canBeRedelivered = isEvent(event.body);
+    // Slack delivers commands and clicks once. Those that arrive before the connection is closed are still
+    // handled.
+    if (canBeRedelivered) closing.throwIfAborted();
+    const ack = acknowledgeOnce(event.ack);
+    // A button's work may take long, and Slack takes nothing from its acknowledgement, so that it is
+    // acknowledged first.
+    const cancelTimer =
+      event.body["type"] === "block_actions" ? clock.after(maxHandlingMs, () => void ack()) : undefined;
+    try {
+      await handle({ ...event, ack: canBeRedelivered ? () => Promise.resolve() : ack });
+      // This also acknowledges what nobody listens to, such as a button that only opens a link.
+      await ack();
+    } finally {
+      cancelTimer?.();
+    }
+  }
+
+  return {
+    processEvent(event) {
+      const work = withLookupTime(clock, () => process(event));
+      const settled = Promise.allSettled([work]);
+      const sets = isEvent(event.body) ? [inFlight] : [inFlight, callsInFlight];
+      for (const set of sets) set.add(settled);
+      void settled.then(() => {
+        for (const set of sets) set.delete(settled);
+      });
+      return work;
+    },
+    whenHandled: () => untilEmpty(inFlight, clock),
+    whenCallsHandled: () => untilEmpty(callsInFlight, clock),
+  };
+}
+
+/** Resolves when nothing is left, after 2.5 seconds at the latest. */
+async function untilEmpty(inFlight: ReadonlySet<Promise<unknown>>, clock: Clock): Promise<void> {
+  const handled = new AbortController();
+  const wait = async (): Promise<void> => {
+    while (inFlight.size > 0) await Promise.all(inFlight);
+    handled.abort();
+  };
+  void wait();
+  await sleepUnlessAborted(maxHandlingMs, handled.signal, clock);
+}
+
+const isEvent = (body: Readonly<Record<string, unknown>>): boolean => body["type"] === "event_callback";
+
+/** Lets only the first acknowledgement through, since a second one is an error of Bolt's over HTTP. */
+function acknowledgeOnce(ack: ReceiverEvent["ack"]): ReceiverEvent["ack"] {
+  let isDone = false;
+  return async (response) => {
+    if (isDone) return;
+    isDone = true;
+    await ack(response);
+  };
+}

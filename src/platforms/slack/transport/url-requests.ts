@@ -1,0 +1,169 @@
+import type { RespondArguments } from "@slack/bolt";
+import type { WebClient } from "@slack/web-api";
+import type { Clock } from "../../../core/clock.ts";
+import { isParleyError, ParleyError } from "../../../core/errors.ts";
+import type { SlackFileInfo } from "../address.ts";
+import { toParleyError } from "../errors.ts";
+import type { SlackContent } from "./web-api.ts";
+
+/*
+ * This file holds what Slack's packages lack: requests to a `response_url` and to an upload URL.
+ *
+ * - Bolt's `respond` exists only inside of a listener, while an answer may end in a later process. Its error
+ *   has neither Slack's error code nor Retry-After, and that of `IncomingWebhook` (`@slack/webhook`) has no
+ *   Retry-After.
+ * - The method `client.filesUploadV2` sends `alt_text`, which Slack ignores in place of `alt_txt`. After a
+ *   failure it uploads every file anew, so that files which Slack has accepted would be shown twice.
+ */
+
+const uploadTimeoutMs = 120_000;
+const respondTimeoutMs = 10_000;
+
+/** Sends a POST that is not retried and follows no redirect. The URL is a secret, and no error holds it. */
+async function send(name: string, url: string, init: RequestInit): Promise<void> {
+  let response: Response;
+  try {
+    response = await fetch(url, { method: "POST", redirect: "error", ...init });
+  } catch (error) {
+    throw toParleyError(error, name);
+  }
+  const body = (await response.text()).slice(0, 2000);
+  if (response.ok) return;
+  if (response.status === 429) {
+    throw toParleyError({ retryAfter: Number(response.headers.get("retry-after") ?? 1) }, name);
+  }
+  throw toParleyError(parseErrorBody(body) ?? { statusCode: response.status }, name);
+}
+
+function parseErrorBody(body: string): { data: { error: string } } | undefined {
+  try {
+    const parsed = JSON.parse(body) as { error?: unknown };
+    return typeof parsed.error === "string" ? { data: { error: parsed.error } } : undefined;
+  } catch {
+    // A proxy may have answered with a web page; the status is enough.
+    return undefined;
+  }
+}
+
+/** These options say how a message is posted through a `response_url`. */
+export interface ResponseOptions {
+  /** The message replaces the one that has the button. */
+  readonly isReplacing?: true;
+  /** The message is posted into this thread. */
+  readonly thread?: string;
+  /** Everybody in the channel sees the message, also where the bot is not a member. */
+  readonly isPublic?: boolean;
+}
+
+/** Posts through a `response_url`. */
+export async function respondAt(
+  url: string,
+  { text, blocks }: SlackContent,
+  clock: Clock,
+  { isReplacing, thread, isPublic = false }: ResponseOptions = {},
+): Promise<void> {
+  const message: RespondArguments = {
+    response_type: isPublic ? "in_channel" : "ephemeral",
+    replace_original: isReplacing === true,
+    text,
+    blocks,
+    ...(thread === undefined ? {} : { thread_ts: thread }),
+    unfurl_links: false,
+    unfurl_media: false,
+  };
+  await send("response_url", url, {
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(message),
+    signal: clock.timeout(respondTimeoutMs),
+  });
+}
+
+export interface UploadFile {
+  readonly name: string;
+  /** The text is empty where there is none. */
+  readonly altText: string;
+  readonly bytes: Uint8Array;
+}
+
+interface UploadOptions {
+  readonly call: <T>(method: string, send: (client: WebClient) => Promise<T>) => Promise<T>;
+  readonly info: (fileId: string) => Promise<SlackFileInfo>;
+  readonly clock: Clock;
+}
+
+/** This is known of an upload whose last attempt failed. */
+interface Begun {
+  /** Slack has the bytes of these files, and gave them these ids. */
+  readonly sent: Map<UploadFile, string>;
+  /** Slack may have got the call that shows the files. */
+  mayBeShown: boolean;
+}
+
+type FileUpload = (
+  channel: string,
+  thread: string | undefined,
+  files: readonly UploadFile[],
+) => Promise<void>;
+
+/**
+ * Uploads files in one message. Called again with the same array, it goes on where the last attempt failed:
+ * bytes that Slack has are not sent again, and files that it shows by now, though its response was lost, are
+ * not shown twice.
+ */
+export function createFileUpload({ call, info, clock }: UploadOptions): FileUpload {
+  const attempts = new WeakMap<readonly UploadFile[], Begun>();
+
+  async function sendBytes({ name, altText, bytes }: UploadFile): Promise<string> {
+    const alternative = altText === "" ? {} : { alt_txt: altText };
+    const slot = await call("files.getUploadURLExternal", (client) =>
+      client.files.getUploadURLExternal({ filename: name, length: bytes.length, ...alternative }),
+    );
+    await send("file upload", String(slot.upload_url), {
+      headers: { "content-type": "application/octet-stream" },
+      body: new Uint8Array(bytes),
+      signal: clock.timeout(uploadTimeoutMs),
+    });
+    return String(slot.file_id);
+  }
+
+  async function show(channel: string, thread: string | undefined, begun: Begun): Promise<void> {
+    const wasTried = begun.mayBeShown;
+    begun.mayBeShown = true;
+    const [first, ...others] = Array.from(begun.sent, ([{ name }, id]) => ({ id, title: name }));
+    if (first === undefined) return;
+    const place = { channel_id: channel, ...(thread === undefined ? {} : { thread_ts: thread }) };
+    try {
+      await call("files.completeUploadExternal", (client) =>
+        client.files.completeUploadExternal({ files: [first, ...others], ...place }),
+      );
+    } catch (error) {
+      const isRefused = isParleyError(error) && error.code !== "platform-unreachable";
+      // Slack may refuse files as known already that it has accepted before.
+      if (isRefused && wasTried && error.code === "platform-rejected" && error.retryAfterMs === undefined)
+        throw new ParleyError("platform-unreachable", "Slack still processes an upload", { cause: error });
+      begun.mayBeShown = wasTried || !isRefused;
+      throw error;
+    }
+  }
+
+  return async (channel, thread, files) => {
+    const begun = attempts.get(files) ?? { sent: new Map<UploadFile, string>(), mayBeShown: false };
+    attempts.set(files, begun);
+    for (const file of files) if (!begun.sent.has(file)) begun.sent.set(file, await sendBytes(file));
+    const [first] = begun.sent.values();
+    const isShown = begun.mayBeShown && first !== undefined && isSharedIn(await info(first), channel);
+    if (!isShown) await show(channel, thread, begun);
+  };
+}
+
+/**
+ * Returns whether a channel shows the file.
+ * @see https://docs.slack.dev/reference/objects/file-object describes the fields.
+ */
+function isSharedIn(
+  { channels = [], groups = [], ims = [], shares }: SlackFileInfo,
+  channel: string,
+): boolean {
+  if ([...channels, ...groups, ...ims].includes(channel)) return true;
+  return [shares?.public, shares?.private].some((all) => all?.[channel] !== undefined);
+}
