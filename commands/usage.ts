@@ -63,7 +63,7 @@ function isGiven(value: unknown): boolean {
   return value !== undefined;
 }
 
-/** Ratings alone are in the file, not in the tables. */
+/** Returns the rows with calls. Rows that only have ratings are in the file and not in the tables. */
 function withCalls(rows: readonly UsageRow[]): readonly UsageRow[] {
   return rows.filter(({ calls }) => calls > 0);
 }

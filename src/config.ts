@@ -55,8 +55,8 @@ const accessList = list.transform((terms) => [...new Set(terms)]).default([]);
 const budget = z.coerce.number().min(0).max(1_000_000).optional();
 
 /**
- * The path of one operation at the end of a gateway's address, from `/v1` on where that is in front of it. An address
- * may end in `/chat/completions`, which says where a server without a version has its operations.
+ * The path of one operation at the end of a gateway's address, from `/v1` on where that is in front of it. An
+ * address may end in `/chat/completions`, which says where a server without a version has its operations.
  */
 function operationPathOf(url: string): string | undefined {
   if (!URL.canParse(url)) return undefined;

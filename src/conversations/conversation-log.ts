@@ -204,7 +204,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       const position = await store.get<number>(id.space, id.key);
       if (position === undefined || position < 0) return "gone";
       const rater = raterOf(messageId, personId);
-      // Before the rating: it must be found when the person is forgotten.
+      // This comes before the rating, which must be found when the person is forgotten.
       await store.write(indexAuthor(conversationId, personId), "soon");
       let outcome: RatingOutcome = "gone";
       await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {

@@ -114,7 +114,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     return { messages: selected.length, blobs: hashes.length, conversations: 0 };
   };
 
-  /** Takes a person's ratings from answers. */
+  /** Removes a person's ratings from answers. */
   const eraseRatings = async (
     conversationId: string,
     rated: ErasureScan["rated"],

@@ -63,7 +63,7 @@ export const indexes = {
   spent: (day: string) => `${countedPrefix}spent:${day}`,
   /** Usage on a day by person, channel, model, operation and measure. */
   usage: (day: string) => `${countedPrefix}usage:${day}`,
-  /** Ratings of the answers of a day, each with its person. */
+  /** The index of a day's ratings, each with its person. */
   ratings: (day: string) => `${countedPrefix}ratings:${day}`,
   /** Days on which a person has used something, or that have an answer which the person has rated. */
   usageDaysOf: (personId: string) => `${countedPrefix}days-of:${personId}`,

@@ -7,13 +7,13 @@ import type { KeyValueStore } from "./key-value.ts";
 import { indexes } from "./store-keys.ts";
 
 /**
- * What is counted of a day, as members of two sorted indexes: usage, one member for each measure of a row, and ratings,
- * one member for each person and answer. Each member begins with the id of the person.
+ * What is counted of a day, as members of two sorted indexes: usage, one member for each measure of a row,
+ * and ratings, one member for each person and answer. Each member begins with the id of the person.
  */
 
-/** Most days that one query reads. */
+/** How many days a query reads at most. */
 const maxDays = 400;
-/** Most counts that are read of one day. */
+/** How many counts of a day are read at most. */
 const maxCounts = 200_000;
 
 /** What is counted of a row. Costs are billionths of a USD, audio is milliseconds: whole numbers. */
@@ -53,7 +53,7 @@ export function toUsageChanges({ labels, ...used }: SettledCall, day: string): I
   });
 }
 
-/** Amounts come from the gateway: what cannot be right must not spoil a sum. */
+/** Amounts come from the gateway, and an impossible one must not spoil a sum. */
 function toCount(amount: number): number {
   return Number.isFinite(amount) ? Math.min(Math.max(0, Math.round(amount)), 1e14) : 0;
 }
@@ -97,7 +97,7 @@ async function daysOf(
   return days.map(({ member }) => member).filter((day) => day >= fromDay && day <= toDay);
 }
 
-/** In one page: counts that rise meanwhile would move between pages. */
+/** Everything is read in one page, because rising counts would move between pages. */
 function readCounts(store: KeyValueStore, index: string) {
   return store.readIndex(index, { order: "lowest-first", offset: 0, max: maxCounts });
 }
@@ -145,7 +145,7 @@ async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {
 /** Person, channel (empty: none), model, operation, command (empty: none), answer, rating. */
 type RatingMember = readonly [string, string, string, UsageRow["operation"], string, string, Rating];
 
-/** The member that counts a rating: of whom, of what, and which. The answer is named by a hash. */
+/** Makes the member that counts a person's rating of an answer. A hash names the answer. */
 export function toRatingMember(labels: RatingLabels, rating: Rating): string {
   const { personId, channel = "", model, operation, command = "" } = labels;
   const answer = createHash("sha256").update(labels.answer).digest("base64url").slice(0, 16);

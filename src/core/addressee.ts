@@ -4,31 +4,33 @@ export type AnswerTo = "mentions" | "addressed" | "every-message";
 /** How the messages of a place or thread are answered. */
 export interface AnswerRule {
   readonly answerTo: AnswerTo;
-  /** Nobody has set it. Then a message to somebody else is left unanswered with `every-message` too. */
+  /** Whether nobody has set it. With a default, a message to somebody else is never answered. */
   readonly isDefault?: true;
 }
 
 /** A piece of a message's text: words, or a mention of the bot, or of another person, app or group. */
 type Piece = string | { readonly mentions: "bot" | "other" };
 
-/** What is known of a message before it is decided whether it is for the bot. */
+/** The facts by which it is decided whether a message is for the bot. */
 export interface SpokenMessage {
   readonly author: "person" | "app";
   /** The text as {@link toPieces} makes it. */
   readonly pieces: readonly Piece[];
-  /** It is a direct message, or the platform counts it as a mention of the bot, such as a reply that pings it. */
+  /**
+   * It is a direct message, or the platform counts it as a mention of the bot, such as a reply that pings it.
+   */
   readonly isCall?: boolean;
-  /** Who wrote the message that it replies to. `self` is its own author. */
+  /** The author of the message that it replies to. `self` is its own author. */
   readonly repliesTo?: "bot" | "app" | "person" | "self" | undefined;
   /** The name of the bot. A reply to a person that begins with it is said to the bot. */
   readonly botName?: string | undefined;
 }
 
 /**
- * Whether a message is answered. What an app writes never is, so that two bots do not answer each other, and what
- * mentions the bot always is. With `addressed` a message is not answered that is for somebody else: it begins with
- * a mention of others, or it replies to a person and does not name the bot. Where one person has written, by
- * default, a reply to their own message is for the bot.
+ * Whether a message is answered. What an app writes never is, so that two bots do not answer each other, and
+ * what mentions the bot always is. With `addressed` a message is not answered that is for somebody else: it
+ * begins with a mention of others, or it replies to a person and does not name the bot. Where one person has
+ * written, by default, a reply to their own message is for the bot.
  */
 export function isAnswered(message: SpokenMessage, { answerTo, isDefault }: AnswerRule): boolean {
   if (message.author === "app") return false;
@@ -43,7 +45,7 @@ export function isAnswered(message: SpokenMessage, { answerTo, isDefault }: Answ
   }
 }
 
-/** What is typed before the name of the one it is said to: spaces, marks, emoji. A backtick begins code. */
+/** Spaces, marks and emoji that people type before the name of the addressee. A backtick begins code. */
 const openings = /^(?:\s|:[\w+-]+:|(?!`)\p{P}|(?!`)\p{S}|\u{200d}|\u{fe0f})*/u;
 
 function beginsWithOthers({ pieces }: SpokenMessage): boolean {
@@ -67,7 +69,10 @@ function isMention(piece: Piece, of: "bot" | "other"): boolean {
   return typeof piece !== "string" && piece.mentions === of;
 }
 
-/** Lines that quote what somebody has said, as they are typed and as Slack sends them. `>>>` quotes all that follows. */
+/**
+ * Lines that quote what somebody has said, as they are typed and as Slack sends them. `>>>` quotes all that
+ * follows.
+ */
 const quotes = /^(?:>|&gt;){3}[^]*|^(?:>|&gt;)[^\n]*(?:\n|$)/gm;
 
 /**

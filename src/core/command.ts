@@ -72,8 +72,8 @@ export interface Command<O extends Readonly<Record<string, Option>> = Readonly<R
   /** Required options come first. On platforms with text only, free text is the first required string. */
   readonly options: O;
   /**
-   * `private` shows the reply to the caller only. The boolean option `private` overrides it for one call. On the
-   * page, whose chats have one person, only that option keeps a call out of the conversation.
+   * `private` shows the reply to the caller only. The boolean option `private` overrides it for one call. On
+   * the page, whose chats have one person, only that option keeps a call out of the conversation.
    */
   readonly visibility: "public" | "private";
   readonly messageCommand?: MessageCommand;

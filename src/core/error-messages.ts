@@ -219,8 +219,8 @@ function toLater(ms: number | undefined): string {
 }
 
 /**
- * Notice: an event could not be stored so far. It is true whether the event turns out to be stored or not, also if the
- * process is killed now.
+ * Notice: an event could not be stored so far. It is true whether the event turns out to be stored or not,
+ * also if the process is killed now.
  */
 export function acceptingNotice(): string {
   return translate("notice.accepting");

@@ -31,7 +31,9 @@ export interface ReplyFile {
 export interface ReplyEnding {
   /** What was left out, cut or replaced. Plain sentences without markup. */
   readonly notices?: readonly string[];
-  /** The pages that the answer rests on: shown numbered, without previews, each as its platform escapes it. */
+  /**
+   * The pages that the answer rests on: shown numbered, without previews, each as its platform escapes it.
+   */
   readonly sources?: readonly AnswerSource[];
   /** A button for something that cannot be undone: a `confirm` press has `key`. */
   readonly confirm?: ConfirmButton;
@@ -66,7 +68,7 @@ export interface ReplyFailure {
   /** Says in one or two plain sentences what went wrong and what to do. */
   readonly text: string;
   readonly notices?: readonly string[];
-  /** As in {@link ReplyEnding}. */
+  /** The same as in {@link ReplyEnding}. */
   readonly sources?: readonly AnswerSource[];
   /** Present: the platform shows a Retry button for a `retry` press with this key. */
   readonly retryKey?: string;
@@ -82,7 +84,10 @@ export interface ReplyFailure {
 export interface Reply {
   /** People can look at the replaced answers of this reply. Without it, these answers are not kept. */
   readonly showsVersions?: true;
-  /** Shows that an answer is coming: typing, a session at work or a placeholder. Resolves when its address is saved. */
+  /**
+   * Shows that an answer is coming: typing, a session at work or a placeholder. Resolves when its address is
+   * saved.
+   */
   show(): Promise<void>;
   /**
    * Shows a few words on the current step ("Transcribing note.ogg") while there is no text. `isLong` says
@@ -262,19 +267,23 @@ export interface EditedMessage {
 
 /** How an event is received. */
 export interface ReceiveOptions {
-  /** The author sees a refusal at once and can send the same event again, so that it is not refused for good. */
+  /**
+   * The author sees a refusal at once and can send the same event again, so that it is not refused for good.
+   */
   readonly canResend?: boolean;
 }
 
 /** What every platform may ask of the assistant. */
 export interface Receiver {
   /**
-   * Accepts an event. Resolves once it is durable; only then may the platform acknowledge it. It is answered in the
-   * background. `duplicate`: the event is known, and nothing more happens.
-   * @throws ParleyError `access-denied`, `rate-limited`, `over-budget`, `busy`, and for a call `stopping`: the event is
-   *   refused for good, here and in every instance. Acknowledge it, and show the words to its author alone.
-   * @throws ParleyError `store-unavailable`, and for a message `stopping`: whether the event is kept is not known. Pass
-   *   it in again, or let the platform deliver it again; the only words that are true are those of `acceptingNotice`.
+   * Accepts an event. Resolves once it is durable; only then may the platform acknowledge it. It is answered
+   * in the background. `duplicate`: the event is known, and nothing more happens.
+   * @throws ParleyError `access-denied`, `rate-limited`, `over-budget`, `busy`, and for a call `stopping`:
+   *   the event is refused for good, here and in every instance. Acknowledge it, and show the words to its
+   *   author alone.
+   * @throws ParleyError `store-unavailable`, and for a message `stopping`: whether the event is kept is not
+   *   known. Pass it in again, or let the platform deliver it again; the only words that are true are those
+   *   of `acceptingNotice`.
    */
   receive(event: IncomingEvent, options?: ReceiveOptions): Promise<"accepted" | "duplicate">;
   /** Like `receive`, also while this process is stopping: another instance or the next start answers then. */
@@ -283,8 +292,8 @@ export interface Receiver {
   knows(conversationId: string): Promise<boolean>;
   /**
    * Says which messages of a thread the bot answers: after `/dismiss` its mentions, then what is set for its
-   * channel. By default those of a stored conversation, unless the thread is people's own and was not given to
-   * the bot with `/chat`. It is `undefined` if nothing decides.
+   * channel. By default those of a stored conversation, unless the thread is people's own and was not given
+   * to the bot with `/chat`. It is `undefined` if nothing decides.
    * @throws ParleyError `store-unavailable`
    */
   answersTo(
@@ -292,8 +301,8 @@ export interface Receiver {
     place: Pick<Origin, "server" | "channel" | "channelPlace">,
   ): Promise<AnswerRule | undefined>;
   /**
-   * Somebody said something to others in a thread that the bot answers. The next turn there reads it. Nothing is
-   * asked of a model. It is idempotent.
+   * Somebody said something to others in a thread that the bot answers. The next turn there reads it. Nothing
+   * is asked of a model. It is idempotent.
    * @param sentAt Unix milliseconds
    * @throws ParleyError `store-unavailable`
    */
@@ -301,10 +310,10 @@ export interface Receiver {
   /** The conversation of an event, or `undefined` if it was not accepted or was answered long ago. */
   conversationOf(key: string): Promise<string | undefined>;
   /**
-   * A person used a button, a menu or a form, whoever asked the question. Show a result in words to this person alone.
-   * Where {@link isForOneProcess}, one process alone may call it for a press.
-   * @throws ParleyError, whose words are for this person alone: `access-denied`, `not-permitted`, `rate-limited`,
-   *   `over-budget`, `store-unavailable`, `stopping`
+   * A person used a button, a menu or a form, whoever asked the question. Show a result in words to this
+   * person alone. Where {@link isForOneProcess}, one process alone may call it for a press.
+   * @throws ParleyError, whose words are for this person alone: `access-denied`, `not-permitted`,
+   *   `rate-limited`, `over-budget`, `store-unavailable`, `stopping`
    */
   press(press: Press, by: Actor): Promise<PressResult>;
   /**

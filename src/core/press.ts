@@ -26,7 +26,10 @@ interface ButtonDeclaration {
   readonly changesReply?: "at-once" | "by-form";
   /** A press is written to the store: one process alone does it, and takes the time that it needs. */
   readonly isStored?: true;
-  /** Its key names the attempt that it stands below, so that it does nothing below an answer that was replaced. */
+  /**
+   * Its key names the attempt that it stands below, so that it does nothing below an answer that was
+   * replaced.
+   */
   readonly namesAttempt?: true;
 }
 
@@ -80,10 +83,11 @@ export interface ReplyAction {
 }
 
 /**
- * What a person can use besides {@link replyButtons}:
- * - `retry`: a failed or sealed turn runs again into the same reply, also for another person than its author.
- * - `confirm`: a command that asked for confirmation runs as confirmed, into the same reply, for its caller alone.
- * - `settings`: the form of a {@link FormOffer}, opened or submitted.
+ * What people can press besides {@link replyButtons}:
+ * - `retry` runs a failed or sealed turn again into the same reply, for anybody who presses it.
+ * - `confirm` runs a command that asked for confirmation as confirmed, into the same reply, for its caller
+ *   only.
+ * - `settings` opens or submits the form of a {@link FormOffer}.
  */
 type OtherPressKind = "retry" | "confirm" | "settings";
 
@@ -103,11 +107,11 @@ export interface Press {
 /**
  * The result of {@link Receiver.press}.
  * - `told`: Markdown for the person alone, with sources as in {@link ReplyEnding} below it.
- * - `done`: people see it in the reply, or in another one; the person is told nothing more.
- * - `gone`: what it is for is no longer stored ({@link goneNotice}).
- * - `form`: it is opened for the person; what is submitted is a press of the same kind and key with its values.
- * - `problems`: what is wrong with submitted values, a sentence for each field. Nothing is changed.
- * - `call`: the platform makes it a call of its own, with a new reply, and passes it to {@link Receiver.receive}.
+ * - `done`: people see the result in a reply, and the person is told nothing more.
+ * - `gone`: what the press refers to is no longer stored ({@link goneNotice}).
+ * - `form`: the form opens for the person. Submitting it is a press of the same kind and key with its values.
+ * - `problems`: a sentence for each wrong field of the submitted values. Nothing is changed.
+ * - `call`: the platform gives the call a new reply and passes it to {@link Receiver.receive}.
  */
 export type PressResult =
   | { readonly kind: "told"; readonly markdown: string; readonly sources?: readonly AnswerSource[] }
@@ -133,8 +137,8 @@ export function isReplyActionKind(word: string): word is ReplyActionKind {
 }
 
 /**
- * Whether one process alone must do a press: it changes the reply, or is written to the store. Others only tell, or open
- * a form or a call, and every process may do them.
+ * Whether only one process may handle a press, because it changes the reply or writes to the store. Other
+ * presses only show something or open a form or a call, which every process may do.
  */
 export function isForOneProcess({ kind, values }: Press): boolean {
   if (kind === "retry" || kind === "confirm") return true;

@@ -1,35 +1,38 @@
 import type { AnswerSource } from "./gateway.ts";
 
 /**
- * The pages that an answer rests on. Addresses and titles come from a gateway, and through it from anybody who has a
- * page: what is stored and what is shown passes through here.
+ * The pages that an answer rests on. Addresses and titles come from a gateway, and through it from anybody
+ * who has a page: what is stored and what is shown passes through here.
  */
 
-/** Most sources of one answer. */
+/** How many sources an answer has at most. */
 export const maxSources = 10;
 /** A longer address is no source. */
 const maxUrlChars = 2000;
-/** Longest title that is kept, and longest label that is shown. */
+/** The longest title that is kept, in characters. A label that is shown may be shorter. */
 const maxTitleChars = 200;
 const maxLabelChars = 100;
-/** No more of a title is looked at. */
+/** How many characters of a title are read. */
 const maxReadChars = 1000;
 
 /** A source as people see it: a line with a number. */
 export interface ShownSource {
-  /** From 1, as the answer's own marks count. */
+  /** The number counts from 1, as the answer's own marks do. */
   readonly number: number;
   /** An http(s) address in ASCII, without white space, quotes and angle brackets. */
   readonly url: string;
-  /** One line of plain text, never empty: the title, or the address without its scheme. Each platform escapes it. */
+  /**
+   * One line of plain text, never empty: the title, or the address without its scheme. Each platform escapes
+   * it.
+   */
   readonly label: string;
-  /** Whose page it is, where the label is a title, which may say anything. */
+  /** The host of the page where the label is a title, because a title may say anything. */
   readonly host?: string;
 }
 
 /**
- * A source that a gateway names. `undefined`: its address is none of a page on the web, has credentials or characters
- * that people cannot see, or is longer than 2,000 characters.
+ * A source that a gateway names. `undefined`: its address is none of a page on the web, has credentials or
+ * characters that people cannot see, or is longer than 2,000 characters.
  */
 export function toSource(address: unknown, name?: unknown): AnswerSource | undefined {
   if (typeof address !== "string" || address.length > maxUrlChars || hasUnseen.test(address))
@@ -58,7 +61,7 @@ export function joinSources(
   return [...known.values()];
 }
 
-/** What people see of an answer's sources. */
+/** Makes the lines that people see of an answer's sources. */
 export function toShownSources(sources: readonly AnswerSource[] = []): readonly ShownSource[] {
   return joinSources(sources).map(({ url, title = "" }, index) => {
     const { host, pathname, search } = new URL(url);

@@ -41,19 +41,19 @@ export interface CallLabels {
   readonly operation: ModelOperation;
 }
 
-/** Whose rating of whose answer it is. */
+/** The labels by which a rating is counted. */
 export interface RatingLabels extends CallLabels {
-  /** The command that was answered. Absent: messages were. */
+  /** The command that was answered. It is absent where messages were answered. */
   readonly command?: string | undefined;
   /** Names the answer and its attempt: one rating of each person counts. */
   readonly answer: string;
-  /** `YYYY-MM-DD`, UTC: when it was answered. */
+  /** The UTC day of the answer as `YYYY-MM-DD`. */
   readonly day: string;
 }
 
 /**
- * Usage of one person in one channel with one model and operation on one day. Ratings that the person gave are rows of
- * their own, without calls, on the day of the answer.
+ * Usage of one person in one channel with one model and operation on one day. Ratings that the person gave
+ * are rows of their own, without calls, on the day of the answer.
  */
 export interface UsageRow extends CallLabels, Required<BilledAmounts> {
   /** The UTC day as `YYYY-MM-DD`. */
@@ -65,7 +65,9 @@ export interface UsageRow extends CallLabels, Required<BilledAmounts> {
   readonly estimatedCalls: number;
   /** The number of calls whose model has no known price. They are not part of `costUsd`. */
   readonly unpricedCalls: number;
-  /** Of rated answers, the command that was answered. Absent: messages were, or the row has calls. */
+  /**
+   * The command that a rated answer belongs to. It is absent for answers to messages, and in rows with calls.
+   */
   readonly command?: string;
   readonly goodRatings: number;
   readonly badRatings: number;
@@ -143,7 +145,10 @@ export interface SpendingLedger {
   rate(labels: RatingLabels, rating: Rating, now: number): Promise<void>;
   /** What a scope has spent on the day of `now`, without reserves. */
   spentUsd(scope: BudgetScope, now: number): Promise<number>;
-  /** Usage by day, person, channel, model, operation and rated command, in any order. Kept for 400 days, or the retention if shorter. */
+  /**
+   * Usage by day, person, channel, model, operation and rated command, in any order. Kept for 400 days, or
+   * the retention if shorter.
+   */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   /** Erases a person's rows. What the person spent today still counts against today's budgets. */
   forgetPerson(personId: string): Promise<void>;

@@ -61,13 +61,13 @@ export interface StoredMessage {
   readonly outcome?: "complete" | "interrupted" | "failed";
   /** Says in words for people why it failed or was interrupted. */
   readonly failure?: string;
-  /** Assistant only: the pages that it rests on, as the gateway has named them. Never sent to a model. */
+  /** Assistant only: the pages that the gateway named as its sources. No model is sent them. */
   readonly sources?: readonly AnswerSource[];
   /** What was left out, cut or replaced, in words for people. */
   readonly notices?: readonly string[];
   readonly model?: string;
   readonly usage?: Usage;
-  /** Assistant only: the name of the command that it answers. Absent: it answers messages. */
+  /** Assistant only: the command that it answers. It is absent in answers to messages. */
   readonly command?: string;
   /** Assistant only: the model ended it at its length limit, or it broke off; it can be continued. */
   readonly isCut?: boolean;
@@ -123,7 +123,9 @@ export interface ConversationSettings {
   readonly answerTo?: "mentions" | "every-message";
   /** The state of a thread in which people talk with each other. */
   readonly room?: RoomState;
-  /** When people last talked to others in the bot's thread, in Unix milliseconds: its beginning and its end. */
+  /**
+   * When people last talked to others in the bot's thread, in Unix milliseconds: its beginning and its end.
+   */
   readonly aside?: { readonly from: number; readonly to: number } | undefined;
 }
 
@@ -172,8 +174,8 @@ export interface Conversations {
   /** Changes {@link StoredMessage.shownAs} of a message if it is still stored. */
   setShownAs(conversationId: string, messageId: string, keys: readonly string[]): Promise<void>;
   /**
-   * Changes one person's rating of an answer that is still stored; durable when it resolves. `forgetAuthor` erases it
-   * with what the person wrote.
+   * Changes one person's rating of an answer that is still stored; durable when it resolves. `forgetAuthor`
+   * erases it with what the person wrote.
    */
   rate(conversationId: string, messageId: string, rated: PersonRating): Promise<RatingOutcome>;
   /** Whether the conversation has messages or settings. */
@@ -229,9 +231,9 @@ export interface Archive {
   /** Exports `conversation.md`, `conversation.json`, pictures and voice notes of a conversation. */
   exportConversation(conversationId: string): Promise<ConversationExport>;
   /**
-   * Erases what one author wrote, in one conversation or (`undefined`) in all, with the files that no other message
-   * shows, and the author's ratings of answers. Answers to others stay; a conversation in which nobody else wrote is erased as a whole. From all: also
-   * what the author set for themselves.
+   * Erases what one author wrote, in one conversation or (`undefined`) in all, with the files that no other
+   * message shows, and the author's ratings of answers. Answers to others stay; a conversation in which
+   * nobody else wrote is erased as a whole. From all: also what the author set for themselves.
    */
   forgetAuthor(conversationId: string | undefined, authorId: string): Promise<ErasureReport>;
   /** Counts what `forgetAuthor` would erase. */
@@ -369,7 +371,7 @@ export type Rating = "good" | "bad";
 /** Each person's rating of an answer, by an opaque name that differs for each answer. */
 type Ratings = Readonly<Record<string, Rating>>;
 
-/** What one person thinks of an answer. */
+/** One person's rating of an answer. */
 interface PersonRating {
   /** `Author.id` */
   readonly personId: string;

@@ -262,13 +262,13 @@ function toAmount(value: unknown, max: number): number | undefined {
   return typeof value === "number" && value >= 0 && value <= max ? value : undefined;
 }
 
-/** Of each list in a chunk. */
+/** How many items of each list in a chunk are read. */
 const maxItems = 50;
 
 /**
  * Adds the sources that a chunk names: OpenAI's `annotations` of its choice, Perplexity's `citations` and
- * `search_results` beside them, which are repeated in each chunk. Each address once, at most ten. A title that comes later
- * is added to its source.
+ * `search_results` beside them, which are repeated in each chunk. Each address once, at most ten. A title
+ * that comes later is added to its source.
  */
 function addSources(sources: Map<string, AnswerSource>, chunk: Fields, choices: readonly Fields[]): void {
   for (const choice of choices)

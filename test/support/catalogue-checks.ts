@@ -108,7 +108,9 @@ export function completeCatalogue(
   return { messages: Object.fromEntries(keys.map((key) => [key, texts[key] ?? ""])), added, removed };
 }
 
-/** Returns the texts of commands that people of a language read in English. A name may be the same in both. */
+/**
+ * Returns the texts of commands that people of a language read in English. A name may be the same in both.
+ */
 export function untranslatedCommandTexts(
   commandTexts: Readonly<Record<string, string>>,
   messages: Readonly<Record<string, string>>,

@@ -227,7 +227,7 @@ function createRateAnswer({ conversations, ledger, meter, now }: RateAnswerOptio
     if (outcome === "gone") return { kind: "gone" };
     const last = message.receipt?.calls.at(-1);
     const model = last?.model ?? last?.asked ?? "";
-    // Also where it is stored already: the process may have ended before it was counted.
+    // A rating that is stored already is counted too, since the process may have ended before it was counted.
     const labels = {
       personId: author.id,
       channel: origin?.channel,

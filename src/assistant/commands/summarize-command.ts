@@ -112,7 +112,9 @@ export async function summarize(
   await reply.finish(toEnding(run.conversationId, stored, answer.notices));
 }
 
-/** Reads what people said here, or the stored conversation where that is all there is or all that is known. */
+/**
+ * Reads what people said here, or the stored conversation where that is all there is or all that is known.
+ */
 async function readSaid(
   dependencies: TurnDependencies,
   run: CommandRun,

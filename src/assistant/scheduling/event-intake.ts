@@ -67,7 +67,10 @@ interface EventIntakeOptions {
 export function createEventIntake(options: EventIntakeOptions): EventIntake {
   const { inbox, queue, scheduler, recovery, platforms, limits, traces, tracer, log } = options;
   const { inFlight } = scheduler;
-  /** Keys of events whose last write had no known outcome: such an event may be stored and belong to this process. */
+  /**
+   * Keys of events whose last write had no known outcome: such an event may be stored and belong to this
+   * process.
+   */
   const uncertain = createRecent(maxUncertain);
 
   async function accept(incoming: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate"> {
@@ -104,8 +107,8 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
   }
 
   /**
-   * Refuses an event for good before its author is told. An event that is known is answered, or its author was told
-   * before, so that there are no words.
+   * Refuses an event for good before its author is told. An event that is known is answered, or its author
+   * was told before, so that there are no words.
    */
   async function refuse(
     event: IncomingEvent,
@@ -183,8 +186,8 @@ const maxUncertain = 10_000;
 const patienceMs = 1500;
 
 /**
- * Accepts an event, and tries again for a moment when the store is unavailable: a person is not told of an outage that
- * is over before they have read it.
+ * Accepts an event, and tries again for a moment when the store is unavailable: a person is not told of an
+ * outage that is over before they have read it.
  * @param uncertain keys of events for which an attempt failed; this function adds to it
  * @throws ParleyError `store-unavailable`
  */
@@ -203,7 +206,9 @@ export async function acceptDurably(
   return result === "duplicate" && (await isWritten(inbox, event.key, uncertain)) ? "accepted" : result;
 }
 
-/** Whether an attempt of this process that failed has been written: then the event is its own, and still open. */
+/**
+ * Whether an attempt of this process that failed has been written: then the event is its own, and still open.
+ */
 async function isWritten(
   inbox: Pick<Inbox, "isOpen">,
   key: string,

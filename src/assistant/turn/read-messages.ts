@@ -89,8 +89,9 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
 }
 
 /**
- * Reads what was said in people's thread before the turn's messages, and in the bot's own thread what was said to
- * others since it was read. If all of the messages are stored, it reads nothing, because an earlier attempt did.
+ * Reads what was said in people's thread before the turn's messages, and in the bot's own thread what was
+ * said to others since it was read. If all of the messages are stored, it reads nothing, because an earlier
+ * attempt did.
  */
 async function readRoomBefore(
   dependencies: TurnDependencies,

@@ -154,8 +154,8 @@ function readUpTo({ messages, failure }: RoomReading, { before, beforeAt }: Room
 }
 
 /**
- * Creates {@link Receiver.heardAside}. The times are kept, so that a turn reads the thread only where there is
- * something to read, and nothing from before.
+ * Creates {@link Receiver.heardAside}. The times are kept, so that a turn reads the thread only where there
+ * is something to read, and nothing from before.
  */
 export function createHeardAside(
   conversations: Pick<Conversations, "settings" | "saveSettings">,
@@ -170,7 +170,10 @@ export function createHeardAside(
   };
 }
 
-/** Since when people talked to others in the bot's thread, in Unix milliseconds. `undefined`: all of it was read. */
+/**
+ * Since when people talked to others in the bot's thread, in Unix milliseconds. `undefined`: all of it was
+ * read.
+ */
 export function unreadSince({ aside, room }: ConversationSettings): number | undefined {
   const readAt = room?.readAt ?? 0;
   return aside === undefined || aside.to <= readAt ? undefined : Math.max(aside.from, readAt);

@@ -197,7 +197,7 @@ export async function keepAnswer(
   return "stored";
 }
 
-/** What is shown below the text of a stored answer. */
+/** Returns what is shown below the text of a stored answer. */
 export function toEnding(
   conversationId: string,
   stored: StoredMessage,

@@ -178,7 +178,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     )
       return;
     cancelTimer?.();
-    // A status has no message unless it must be read, and stands in those of an earlier run only with new text.
+    // A status has no message unless it must be read, and stands in those of an earlier run only with new
+    // text.
     if (sign !== undefined && text === "" && !isLongStep) return;
     // The first text does not wait for the interval after a status.
     const isFirstText = text !== "" && !hasTriedText;

@@ -61,8 +61,8 @@ export function planStreaming(
 }
 
 /**
- * The messages of an ended reply; the last one shows notices, failure and Retry. Sources follow the text, in messages of
- * their own where they have no room below it. Always at least one.
+ * The messages of an ended reply; the last one shows notices, failure and Retry. Sources follow the text, in
+ * messages of their own where they have no room below it. Always at least one.
  */
 export function planEnding(text: string, ending: Ending, target: Measures): EndingPlan {
   const { maxBareLength = 0 } = target;
@@ -120,7 +120,10 @@ export function withEnding(
   );
 }
 
-/** Sources by the message that shows them; those of the first stand below the last piece of the text, if all have room there. */
+/**
+ * Sources by the message that shows them; those of the first stand below the last piece of the text, if all
+ * have room there.
+ */
 function packSources(
   sources: readonly ShownSource[],
   text: string,
@@ -164,7 +167,7 @@ export interface MessageContent {
   readonly state: "waiting" | "streaming" | "finished" | "failed";
   /** A few words on what is being done, shown with `waiting` and `streaming`. */
   readonly status?: string;
-  /** What the answer rests on, below its text. */
+  /** The sources below the answer's text. */
   readonly sources?: readonly ShownSource[];
   /** Notices below a finished or failed reply; on its last message only. */
   readonly notices?: readonly string[];
@@ -236,7 +239,10 @@ export interface EditTarget {
   close?(isAbandoned: boolean): void;
 }
 
-/** A sign of work that is no message and has no words: typing. Contract: never throws; failures are only logged. */
+/**
+ * A sign of work that is no message and has no words: typing. Contract: never throws; failures are only
+ * logged.
+ */
 export interface WorkSign {
   /** Shows it until it is cleared. Idempotent. */
   show(): void;

@@ -91,7 +91,10 @@ export function createPeople({
   return { find, nameOf: async (userId) => (await find(userId))?.name ?? userId };
 }
 
-/** The language to speak to a person in: English where Slack does not return their locale in time. Never throws. */
+/**
+ * The language to speak to a person in: English where Slack does not return their locale in time. Never
+ * throws.
+ */
 export async function languageOf(
   people: Pick<People, "find">,
   userId: string,

@@ -104,7 +104,10 @@ function toOwnItem(conversationId: string, message: StoredMessage): ItemView {
   return { ...toItem(conversationId, message), ...(rating === undefined ? {} : { rating }) };
 }
 
-/** Adds to the feed what is open and not stored. A question that is asked anew may be older than what was read. */
+/**
+ * Adds to the feed what is open and not stored. A question that is asked anew may be older than what was
+ * read.
+ */
 function restoreOpen(
   feed: Feed,
   open: readonly ItemView[],

@@ -37,7 +37,7 @@ export interface ItemView {
   /** What is being done, while there is no text. */
   readonly status?: string;
   readonly files: readonly FileView[];
-  /** The pages that it rests on. */
+  /** The pages that the answer rests on. */
   readonly sources?: readonly ShownSource[];
   /** Plain sentences, shown below the text. */
   readonly notices: readonly string[];
@@ -64,7 +64,7 @@ export interface ItemView {
   readonly versions?: readonly VersionView[];
 }
 
-/** What a button below an answer tells the person who has pressed it. */
+/** A private message to the person who pressed a button below an answer. */
 export interface ToldView extends Pick<ItemView, "sources"> {
   readonly kind: "told";
   readonly markdown: string;

@@ -113,8 +113,8 @@ export function toRefusal(words: string): Refusal | undefined {
 }
 
 /**
- * What a person was told at last, of everything that was said about a command: a refusal without conditions; else what
- * became of one that may still get an answer; else that it may.
+ * What a person was told at last, of everything that was said about a command: a refusal without conditions;
+ * else what became of one that may still get an answer; else that it may.
  */
 export function findRefusal(said: readonly string[]): Refusal | undefined {
   const refusals = said.map((words) => toRefusal(words)).filter((refusal) => refusal !== undefined);

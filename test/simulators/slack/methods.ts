@@ -17,7 +17,9 @@ export interface MethodContext {
   readonly homes: Map<string, Omit<OpenModal, "loaded">>;
   readonly triggers: Map<string, { readonly user: string; readonly at: number; used: boolean }>;
   readonly suggestedPrompts: Map<string, readonly Fields[]>;
-  /** Most messages of one page, whatever is asked for: 15 for apps that are sold outside of the Marketplace. */
+  /**
+   * Most messages of one page, whatever is asked for: 15 for apps that are sold outside of the Marketplace.
+   */
   readonly historyCap: { messages: number };
   /** How long after the end of an upload its file appears in the channel. */
   readonly shareDelay: { ms: number };

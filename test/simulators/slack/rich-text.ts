@@ -5,7 +5,8 @@ type Refuse = (problem: string) => void;
 const listStyles = ["bullet", "ordered"];
 
 /**
- * Checks a block of rich text: sections, and lists of sections, of texts and links. Parley has no other elements.
+ * Checks a block of rich text: sections, and lists of sections, of texts and links. Parley has no other
+ * elements.
  * @see https://docs.slack.dev/reference/block-kit/blocks/rich-text-block
  */
 export function checkRichText(block: Fields, at: string, refuse: Refuse): void {
@@ -41,7 +42,10 @@ function checkSection(section: Fields, at: string, refuse: Refuse): void {
   }
 }
 
-/** What people see of a block of rich text, a line for each section; a link with its address in angle brackets. */
+/**
+ * What people see of a block of rich text, a line for each section; a link with its address in angle
+ * brackets.
+ */
 export function linesOfRichText(block: Fields): string[] {
   return (block["elements"] as Fields[]).flatMap((element) => {
     if (element["type"] !== "rich_text_list") return [lineOf(element)];

@@ -26,8 +26,9 @@ const stopEvent = "agent_session_stopped";
 const processingMs = 60 * 60_000;
 
 /**
- * The session of a thread. The app sets its status, and so do the app's streams; `processing` ends after an hour. Stop is
- * shown while it is `processing`, and only for apps that subscribe to its event; others get a loading indicator.
+ * The session of a thread. The app sets its status, and so do the app's streams; `processing` ends after an
+ * hour. Stop is shown while it is `processing`, and only for apps that subscribe to its event; others get a
+ * loading indicator.
  * @see https://docs.slack.dev/reference/events/agent_session_stopped
  */
 export function sessionIn(
@@ -43,8 +44,8 @@ export function sessionIn(
 }
 
 /**
- * A stream's start creates a session without a title where there is none, and makes it `processing`; its end, also that
- * by its age, makes it `active` or what the app says.
+ * A stream's start creates a session without a title where there is none, and makes it `processing`; its end,
+ * also that by its age, makes it `active` or what the app says.
  * @see https://docs.slack.dev/ai/agent-sessions
  */
 export function changeByStream(

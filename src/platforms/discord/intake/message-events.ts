@@ -105,7 +105,8 @@ export function createMessageEvents(options: {
       }
       await options.locales.load(message.author.id);
       if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
-      // A reply quotes what it means, unless that is surely stored: in the bot's thread what was said to the bot.
+      // A reply quotes what it means, unless that is surely stored: in the bot's thread what was said to the
+      // bot.
       const isToOthers = spoken.repliesTo === "person" || spoken.repliesTo === "app";
       const isKnown = isOurs
         ? !isToOthers && (await receiver.knows(conversationId))

@@ -121,7 +121,8 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       if (isForBot !== true) return;
       // The look-up finds it when the store responds again.
       if (isTransient) options.lookUpLater();
-      // Discord does not deliver it again, so that the person must be told, unless another instance has answered.
+      // Discord does not deliver it again, so that the person must be told, unless another instance has
+      // answered.
       if (!isParleyError(error, "store-unavailable") || !isBeingAnswered(message)) await tell(message, error);
     }
   }
@@ -218,7 +219,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return isFirst;
   }
 
-  /** Whether it is for the bot, as far as is known without the store. `undefined`: in people's thread, or to others. */
+  /**
+   * Whether it is for the bot, as far as is known without the store. `undefined`: in people's thread, or to
+   * others.
+   */
   async function isCertainlyForBot(
     message: GatewayMessageCreateDispatchData,
     names: Names,

@@ -35,9 +35,9 @@ const acceptForMs = 100_000;
 type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
 
 /**
- * Returns a function that passes a call to the receiver and acknowledges it, within Discord's deadline. The response is
- * deferred once the call is durable, so that a crash in between leaves no placeholder; requests of its reply wait for
- * that. `spentMs`: how much of the deadline has passed before.
+ * Returns a function that passes a call to the receiver and acknowledges it, within Discord's deadline. The
+ * response is deferred once the call is durable, so that a crash in between leaves no placeholder; requests
+ * of its reply wait for that. `spentMs`: how much of the deadline has passed before.
  */
 export function createCallIntake(options: {
   readonly api: Pick<DiscordApi, "editFollowUp">;

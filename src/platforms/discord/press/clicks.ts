@@ -39,9 +39,9 @@ import { createRecent } from "../../../support/recent.ts";
 type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
 
 /**
- * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue) or rate it, and forms
- * that change one: acknowledges the click, keeps its token for edits of the message, and calls the receiver. Problems are told to the
- * person alone.
+ * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue) or rate it,
+ * and forms that change one: acknowledges the click, keeps its token for edits of the message, and calls the
+ * receiver. Problems are told to the person alone.
  */
 export function createButtonHandler(options: {
   readonly api: Pick<DiscordApi, "followUp">;

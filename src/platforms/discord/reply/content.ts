@@ -29,7 +29,7 @@ export const retryPrefix = "retry:";
 export const confirmPrefix = "confirm:";
 /** The custom id of a button below an answer begins with this. Its kind, a colon and the key follow. */
 const actionPrefix = "act:";
-/** On the two buttons that rate an answer, before their words. */
+/** The emoji of the two buttons that rate an answer. */
 const thumbs = { good: "👍", bad: "👎" } as const;
 const maxCustomIdChars = 100;
 const maxButtonsInRow = 5;
@@ -88,7 +88,7 @@ export function toDiscordContent(
   return { ...base, content: text, overflow: small };
 }
 
-/** Longest line of a source: with others it stands in one message. */
+/** The longest line of a source, in characters, so that a message holds several. */
 const maxSourceLineChars = maxPieceChars - 60;
 
 function toSourceLines(sources: readonly ShownSource[]): string {
@@ -96,7 +96,10 @@ function toSourceLines(sources: readonly ShownSource[]): string {
   return [`-# **${translate("sources.title")}**`, ...sources.map(toSourceLine)].join("\n");
 }
 
-/** Links whose address is in angle brackets have no preview. One that is too long for a message is shown without it. */
+/**
+ * Links whose address is in angle brackets have no preview. One that is too long for a message is shown
+ * without it.
+ */
 function toSourceLine({ number, url, label, host }: ShownSource): string {
   const words = escapeLabel(label);
   const end = host === undefined ? "" : ` (${escapeLabel(host)})`;
@@ -117,7 +120,7 @@ function escapeLabel(text: string): string {
     .replaceAll(/[!-/:-@\\^_`{-~]/g, String.raw`\$&`);
 }
 
-/** What would end a link, or is no part of one, is written as its code. */
+/** Percent-encodes the characters that would end a link or cannot be part of one. */
 function toTarget(url: string): string {
   const { origin } = new URL(url);
   const rest = url.slice(origin.length);
@@ -142,7 +145,7 @@ export function toPrivateSentence(text: string): DiscordContent {
   return { ...toSentence(text), flags: privateFlags };
 }
 
-/** What one person alone is told, in as many messages as it needs. */
+/** Makes the messages that tell one person something in private. */
 export function toPrivateMessages({
   markdown,
   sources = [],

@@ -15,8 +15,8 @@ const acceptForMs = 100_000;
 /** Passes commands to the receiver. Slack delivers each once. */
 export interface CallIntake {
   /**
-   * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is refused
-   * later, `say` gets the words.
+   * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is
+   * refused later, `say` gets the words.
    * @throws ParleyError where it is refused
    */
   take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow">;
@@ -49,7 +49,8 @@ export function createCallIntake(options: {
       receiving.catch((error: unknown) => {
         if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
         else log.error({ key: call.key, err: error }, "command not accepted");
-        // The notice stays true where the store was not reached; what is refused at once is said by the caller.
+        // The notice stays true where the store was not reached; what is refused at once is said by the
+        // caller.
         return isSlow && !isParleyError(error, "store-unavailable") ? say(toNotice(error)) : undefined;
       });
       const result = await acceptedSoon(receiving);

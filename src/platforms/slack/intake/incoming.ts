@@ -268,7 +268,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
     });
   }
 
-  /** Says why the message is not answered, or that it may not be. Who did not speak to the bot is told nothing. */
+  /**
+   * Says why the message is not answered, or that it may not be. Who did not speak to the bot is told
+   * nothing.
+   */
   async function tell(event: MessageEvent, error: ParleyError): Promise<void> {
     log.info({ key: keyOf(event), code: error.code }, "message not taken");
     const { channel, ts, thread_ts: thread, user = "" } = event;

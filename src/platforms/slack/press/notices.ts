@@ -23,7 +23,10 @@ export interface CallerNotices {
   send(responseUrl: string | undefined, text: string, thread?: string): Promise<void>;
   /** The same for Markdown. */
   sendMarkdown(responseUrl: string | undefined, told: ToldInMarkdown, thread?: string): Promise<void>;
-  /** Logs the error of a call that was not accepted: as `debug` where the person's input is wrong, `info` where they are refused. */
+  /**
+   * Logs the error of a call that was not accepted: as `debug` where the person's input is wrong, `info`
+   * where they are refused.
+   */
   logFailure(error: unknown, source: string): void;
 }
 

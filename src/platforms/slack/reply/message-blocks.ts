@@ -168,7 +168,7 @@ function toSourceList(sources: readonly ShownSource[]): types.RichTextBlock[] {
   ];
 }
 
-/** Bytes of a source, with what is around it. */
+/** Returns the bytes of a source with the JSON around it. */
 export function bytesOfSource({ url, label, host = "" }: ShownSource): number {
   return Buffer.byteLength(`${url}${label}${host}`) + 20;
 }

@@ -148,8 +148,8 @@ export async function confirmAnswer(conversationId, key) {
  * @param {string} conversationId
  * @param {import("../../../core/press.ts").ReplyAction} action
  * @param {Record<string, string>} [values]
- * @returns {Promise<ToldView | Extract<PressResult, { kind: "form" | "done" | "problems" }>>} `done`: an answer follows
- *   in the conversation, where there is one
+ * @returns {Promise<ToldView | Extract<PressResult, { kind: "form" | "done" | "problems" }>>} `done`: an
+ *   answer follows in the conversation, where there is one
  */
 export async function runAction(conversationId, { kind, key }, values) {
   const body = { kind, key, replyId: makeId(), ...(values === undefined ? {} : { values }) };

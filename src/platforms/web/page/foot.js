@@ -31,7 +31,7 @@ const kinds = {
   bad: { label: "Bad answer", icon: "bad" },
 };
 
-/** Those that rate the answer are drawn without words. @param {Action} action */
+/** Returns whether a button rates the answer. Such a button has no visible words. @param {Action} action */
 function isRating({ kind }) {
   return kind === "good" || kind === "bad";
 }
@@ -176,7 +176,10 @@ export function Foot({ item, choice, onAct, onBranch }) {
  */
 function Rate({ item, onAct, onProblem }) {
   const buttons = item.actions?.filter(isRating) ?? [];
-  /** What was pressed here, until the server says it with the item. The key names one answer of several in this place. */
+  /**
+   * What was pressed here, until the server says it with the item. The key names one answer of several in
+   * this place.
+   */
   const [pressed, setPressed] = useState(/** @type {Action | undefined} */ (undefined));
   const [isBusy, setBusy] = useState(false);
   if (buttons.length === 0) return null;

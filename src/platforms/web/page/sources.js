@@ -3,7 +3,8 @@ import { html } from "./dom.js";
 import { translate } from "./words.js";
 
 /**
- * The pages that an answer rests on, numbered as in its text. The server gives http(s) addresses and plain text alone.
+ * The pages that an answer rests on, numbered as in its text. The server gives http(s) addresses and plain
+ * text alone.
  * @param {{ sources: NonNullable<import("../views.ts").ItemView["sources"]> | undefined }} props
  */
 export function Sources({ sources = [] }) {

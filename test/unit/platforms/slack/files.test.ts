@@ -155,7 +155,9 @@ describe("posted messages", () => {
   const own: Partial<SlackMessageInfo> = { user: "UBOT" };
   const refOf = (ts: string): MessageRef => ({ channel, ts });
 
-  /** Looks for the first message of a reply in a thread with these messages. `others`: what other turns show. */
+  /**
+   * Looks for the first message of a reply in a thread with these messages. `others`: what other turns show.
+   */
   async function findIn(
     messages: readonly SlackMessageInfo[],
     others: readonly string[] = [],

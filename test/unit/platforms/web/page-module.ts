@@ -5,8 +5,8 @@ const wordless = {
 };
 
 /**
- * Imports a module of the page, which is plain JavaScript. What needs a DOM while it is imported does not work here.
- * `Module` has the exports that the test uses.
+ * Imports a module of the page, which is plain JavaScript. What needs a DOM while it is imported does not
+ * work here. `Module` has the exports that the test uses.
  */
 export async function loadPageModule<Module>(name: string): Promise<Module> {
   const url = new URL(`../../../../src/platforms/web/page/${name}.js`, import.meta.url);
