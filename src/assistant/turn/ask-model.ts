@@ -261,14 +261,25 @@ function imageBytesOf(history: readonly StoredMessage[]): number {
   return Math.ceil(sizes.slice(-maxImages).reduce((sum, size) => sum + size, 0) * (4 / 3) * 3);
 }
 
-/** The log up to the turn's own messages, because later ones belong to the next turn. */
+/**
+ * The log up to the turn's own messages, because later ones belong to the next turn. An answer to an earlier
+ * turn is stored after them where a lost lease or a killed process has let two turns overlap. It comes before
+ * them, since its question would look unanswered otherwise.
+ */
 function upToTurn(log: readonly StoredMessage[], own: readonly StoredMessage[]): readonly StoredMessage[] {
+  const ownIds = new Set(own.map(({ id }) => id));
+  const ownTurns = new Set(own.map(({ turnKey }) => turnKey));
   const lastId = own.at(-1)?.id;
   const end = log.findIndex((message) => message.id === lastId);
-  if (end !== -1) return log.slice(0, end + 1);
-  // The turn's messages are still being stored, and some may already be.
-  const ownIds = new Set(own.map(({ id }) => id));
-  return [...log.filter(({ id }) => !ownIds.has(id)), ...own];
+  // The turn's messages may be still being stored, and some may already be.
+  const until = end === -1 ? [...log.filter(({ id }) => !ownIds.has(id)), ...own] : log.slice(0, end + 1);
+  const asked = new Set(until.flatMap(({ role, turnKey }) => (role === "user" ? [turnKey] : [])));
+  const late = (end === -1 ? [] : log.slice(end + 1)).filter(
+    ({ role, turnKey }) => role === "assistant" && asked.has(turnKey) && !ownTurns.has(turnKey),
+  );
+  if (late.length === 0) return until;
+  const isOwn = ({ id }: StoredMessage): boolean => ownIds.has(id);
+  return [...until.filter((message) => !isOwn(message)), ...late, ...until.filter(isOwn)];
 }
 
 /** A change is stored, for repetition, under the name of the command that makes changes. */
