@@ -182,6 +182,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async recent(conversationId, { maxMessages, maxChars = maxRecentChars }) {
       return slots.last(conversationId, maxMessages, maxChars);
     },
+    opening: (conversationId) => slots.at(conversationId, 0),
     async find(conversationId, messageId) {
       const id = entryAt.messageId(conversationId, messageId);
       const position = await store.get<number>(id.space, id.key);

@@ -243,6 +243,11 @@ export function contextCutNotice(sent: number, cut: number | "more"): string {
     : translate("notice.context-cut", { sent, cut });
 }
 
+/** Notice that messages between the first one and the last ones did not fit the model. */
+export function middleCutNotice(sent: number): string {
+  return translate("notice.context-cut.middle", { sent });
+}
+
 /** Notice that a file was not read. */
 export function unreadNotice(name: string, reason: string): string {
   return translate("notice.unread", { name, reason });

@@ -169,6 +169,8 @@ export interface Conversations {
     conversationId: string,
     options: { readonly maxMessages: number; readonly maxChars?: number },
   ): Promise<readonly StoredMessage[]>;
+  /** The message with which the conversation began, if it is still stored. */
+  opening(conversationId: string): Promise<StoredMessage | undefined>;
   /** The message with that id, if it is stored. */
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;
   /** Changes {@link StoredMessage.shownAs} of a message if it is still stored. */

@@ -104,6 +104,15 @@ describeStores("settings and conversations", (current) => {
       expect(await store.conversations.find(id, message.id)).toEqual(message);
     });
 
+    it("returns the message with which a conversation began, until that is erased", async () => {
+      const id = freshId();
+      expect(await store.conversations.opening(id)).toBeUndefined();
+      for (const name of ["first", "second"]) await store.conversations.append(id, messageOf(name));
+      expect((await store.conversations.opening(id))?.id).toBe("first");
+      await store.erasure.removeMessages(id, { ids: ["first"] });
+      expect(await store.conversations.opening(id)).toBeUndefined();
+    });
+
     it("stores a message id once", async () => {
       const id = freshId();
       await store.conversations.append(id, messageOf("same", "first"));

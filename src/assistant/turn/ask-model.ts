@@ -83,6 +83,7 @@ export async function askModel(
         answer,
         model,
         history,
+        wasReset: settings.resetAfter !== undefined,
         meant,
         how,
         onContents(built) {
@@ -158,6 +159,8 @@ interface Attempt extends Question {
   readonly answer: PartialAnswer;
   readonly model: string;
   readonly history: readonly StoredMessage[];
+  /** Whether `/reset` has cut off the beginning of the conversation. */
+  readonly wasReset: boolean;
   readonly meant: MeantPictures | undefined;
   readonly how: HowToAsk;
   /** Called with the contents of the request before it is sent. */
@@ -179,6 +182,7 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
     ),
     ...attempt.how,
     seesImages: known?.capabilities.seesImages,
+    opening: () => (attempt.wasReset ? undefined : conversations.opening(turn.conversationId)),
     getBlob: (hash) => conversations.getBlob(turn.conversationId, hash),
   });
   attempt.onContents(context.contents);

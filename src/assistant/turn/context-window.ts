@@ -1,4 +1,4 @@
-import { contextCutNotice, imagesLeftOutNotice } from "../../core/error-messages.ts";
+import { contextCutNotice, imagesLeftOutNotice, middleCutNotice } from "../../core/error-messages.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
 import type { StoredMessage, MessagePart, StoredBlob } from "../../core/storage.ts";
@@ -23,6 +23,8 @@ interface ContextOptions {
   readonly budgetTokens: number;
   /** If this is `false`, pictures are left out with a notice. */
   readonly seesImages: boolean | undefined;
+  /** Reads the message with which the conversation began. By default the oldest of `history` counts as it. */
+  readonly opening?: () => Promise<StoredMessage | undefined> | undefined;
   /** What the model refused before. Default: nothing. */
   readonly tolerance?: Tolerance | undefined;
   /** Leaves out unanswered earlier questions, which may be the reason for refusals. Default false. */
@@ -41,8 +43,8 @@ interface BuiltContext {
 }
 
 /**
- * Builds the prompt: the system text, and as many of the newest messages as fit, always with the last one.
- * `notices` list what is left out. If several people take part, each user message begins with its author's
+ * Builds the prompt: the system text, the message with which the conversation began, and as many of the newest
+ * messages as fit, always with the last one. `notices` list what is left out. If several people take part, each user message begins with its author's
  * name, and its further lines are quoted.
  */
 export async function buildContext(options: ContextOptions): Promise<BuiltContext> {
@@ -52,30 +54,30 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
   );
   const usable = options.isLean === true ? withoutUnanswered(said) : said;
   const budgetTokens = Math.min(options.budgetTokens, tolerance?.maxTokens ?? Number.POSITIVE_INFINITY);
-  let estimatedTokens = estimateTokens(options.systemPrompt);
-  let first = usable.length;
-  while (first > 0) {
-    const tokens = usable[first - 1]?.estimatedTokens ?? 0;
-    if (first < usable.length && estimatedTokens + tokens > budgetTokens) break;
-    estimatedTokens += tokens;
-    first--;
-  }
-  // A conversation that begins with an answer to something unseen confuses models, and some services fail.
-  while (first < usable.length - 1 && usable[first]?.role === "assistant") first++;
-  const chosen = usable.slice(first);
+  const systemTokens = estimateTokens(options.systemPrompt);
+  const all = newestThatFit(usable, systemTokens, budgetTokens);
+  const isCut = all.first > 0 || options.hasOlder;
+  const found = isCut ? await findOpening(options, usable, budgetTokens) : undefined;
+  const beside = newestThatFit(usable, systemTokens + (found?.estimatedTokens ?? 0), budgetTokens);
+  // Where even the last message does not fit beside it, or nothing is left out in between, it is not sent.
+  const hasRoom = beside.estimatedTokens <= budgetTokens && (options.hasOlder || beside.first > 1);
+  const opening = hasRoom ? found : undefined;
+  const newest = opening === undefined ? all : beside;
+  const { first } = newest;
+  const chosen = [...(opening === undefined ? [] : [opening]), ...usable.slice(first)];
+  const cut = opening === undefined || options.hasOlder ? first : first - 1;
+  const { estimatedTokens } = newest;
   const notices: string[] = [];
-  const cut = first;
-  if (cut > 0 || options.hasOlder) {
-    notices.push(contextCutNotice(chosen.length, options.hasOlder ? "more" : cut));
-  }
+  if (opening !== undefined) notices.push(middleCutNotice(usable.length - first));
+  else if (isCut) notices.push(contextCutNotice(chosen.length, options.hasOlder ? "more" : cut));
   const images = await loadImages(chosen, options, notices);
   const isShared = new Set(usable.flatMap((message) => message.author?.id ?? [])).size > 1;
   const messages = toChatMessages(chosen, images, isShared);
-  const hasRoom = chosen.some(({ room }) => room !== undefined);
+  const quotesRoom = chosen.some(({ room }) => room !== undefined);
   const hasFurtherLines = isShared && chosen.some(isOfSeveralLines);
   const system = [
     options.systemPrompt,
-    hasRoom ? roomInstructions : "",
+    quotesRoom ? roomInstructions : "",
     hasFurtherLines ? namesInstructions : "",
   ].filter((text) => text !== "");
   return {
@@ -97,6 +99,48 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
       ...imageCounts(chosen, images.size),
     },
   };
+}
+
+/** Counts back from the last message, which always fits. */
+function newestThatFit(
+  messages: readonly StoredMessage[],
+  tokensBefore: number,
+  budgetTokens: number,
+): { readonly first: number; readonly estimatedTokens: number } {
+  let estimatedTokens = tokensBefore;
+  let first = messages.length;
+  while (first > 0) {
+    const tokens = messages[first - 1]?.estimatedTokens ?? 0;
+    if (first < messages.length && estimatedTokens + tokens > budgetTokens) break;
+    estimatedTokens += tokens;
+    first--;
+  }
+  // A conversation that begins with an answer to something unseen confuses models, and some services fail.
+  while (first < messages.length - 1 && messages[first]?.role === "assistant") first++;
+  return { first, estimatedTokens };
+}
+
+/** The share of the budget that the beginning of a conversation may take. */
+const openingShare = 1 / 4;
+const openingNote = "[The conversation began with this message. Later ones are left out here.]";
+
+/**
+ * The message with which the conversation began, without its files, if it is a person's, is left out otherwise
+ * and is short enough.
+ */
+async function findOpening(
+  { opening: read, hasOlder, isLean }: ContextOptions,
+  usable: readonly StoredMessage[],
+  budgetTokens: number,
+): Promise<StoredMessage | undefined> {
+  if (isLean === true) return undefined;
+  const opening = hasOlder ? await read?.() : usable[0];
+  if (opening?.role !== "user" || opening.inContext === false) return undefined;
+  if (hasOlder && usable.some(({ id }) => id === opening.id)) return undefined;
+  const words = opening.parts.filter(({ kind }) => kind === "text" || kind === "voice");
+  const estimatedTokens = opening.estimatedTokens + estimateTokens(openingNote);
+  if (words.length === 0 || estimatedTokens > budgetTokens * openingShare) return undefined;
+  return { ...opening, parts: [{ kind: "text", text: openingNote }, ...words], estimatedTokens };
 }
 
 /** Adds the instructions as a message, or to the first message for a model without the system role. */

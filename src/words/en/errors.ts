@@ -101,6 +101,8 @@ export const errorMessages = {
     "Only the last {sent, plural, one {message was} other {{sent} messages were}} sent to the model; {cut, plural, one {1 earlier one was} other {{cut} earlier ones were}} left out.",
   "notice.context-cut.more":
     "Only the last {sent, plural, one {message was} other {{sent} messages were}} sent to the model; earlier ones were left out.",
+  "notice.context-cut.middle":
+    "Only the first message and the last {sent, plural, one {one} other {{sent}}} were sent to the model; those between were left out.",
   "notice.unread": "Not read: {name} ({reason}).",
   "notice.images-left-out":
     "{count, plural, one {1 picture was} other {{count} pictures were}} not sent to the model: {reason}.",

@@ -56,6 +56,27 @@ describe("a message", () => {
     ]);
   });
 
+  it("after 400 others is asked with the first one, until /reset", async () => {
+    for (let index = 0; index < 400; index += 1) {
+      const role = index % 2 === 0 ? "user" : "assistant";
+      await world.store.conversations.append("fake:c1", {
+        id: `m${index}`,
+        role,
+        turnKey: `m${index - (index % 2)}`,
+        ...(role === "user" ? {} : { attempt: 1, outcome: "complete" as const }),
+        parts: [{ kind: "text", text: index === 0 ? "My cat is called Mimi." : `words ${index}` }],
+        createdAt: index,
+        estimatedTokens: 10,
+      });
+    }
+    await world.answered(message("what is her name?"));
+    expect(said(world.gateway.requests[0]).join("\n")).toContain("My cat is called Mimi.");
+    expect(world.platform.replies[0]?.notices.join()).toContain("Only the first message and the last");
+    await world.answered(call("reset", {}, { inConversation: true }));
+    await world.answered(message("and now?", { key: "fake:after" }));
+    expect(said(world.gateway.requests.at(-1)).join("\n")).not.toContain("Mimi");
+  });
+
   it("delivered twice is answered once", async () => {
     const event = message("once");
     expect(await world.assistant.receive(event)).toBe("accepted");

@@ -32,6 +32,7 @@ const allowed: ReadonlySet<string> = new Set([
   // These go to the model.
   "Keep every answer short: a few sentences at most.",
   "Answer in detail: explain, and give examples where they help.",
+  "[The conversation began with this message. Later ones are left out here.]",
   "Instructions for this server:",
   "Instructions for this channel:",
   "Instructions for this conversation:",

@@ -118,6 +118,40 @@ describe("buildContext", () => {
     ]);
   });
 
+  it("always sends how the conversation began, from the store where it was not read, and says so", async () => {
+    const history = Array.from({ length: 40 }, (_, index) =>
+      stored(`m${index}`, index % 2 === 0 ? "user" : "assistant", `${index}: `.padEnd(200, "x")),
+    );
+    const firstWords = (content: unknown) => (typeof content === "string" ? content.replaceAll("x", "") : "");
+    const notice = (sent: number) =>
+      `Only the first message and the last ${sent} were sent to the model; those between were left out.`;
+    const whole = await buildContext({ ...defaults, history: history.slice(0, 39), budgetTokens: 500 });
+    const note = "[The conversation began with this message. Later ones are left out here.]";
+    expect(whole.messages.slice(0, 2).map(({ content }) => firstWords(content))).toEqual([
+      `${note}\n\n0: `,
+      "32: ",
+    ]);
+    expect(whole.notices).toEqual([notice(7)]);
+    expect(whole.estimatedTokens).toBeLessThanOrEqual(500);
+    const read = await buildContext({
+      ...defaults,
+      history: history.slice(20, 39),
+      hasOlder: true,
+      budgetTokens: 500,
+      opening: () => Promise.resolve(history[0]),
+    });
+    expect(read.messages).toEqual(whole.messages);
+    expect(read.notices).toEqual([notice(7)]);
+    const reset = await buildContext({
+      ...defaults,
+      history: history.slice(20, 39),
+      hasOlder: true,
+      budgetTokens: 500,
+      opening: () => undefined,
+    });
+    expect(firstWords(reset.messages[0]?.content)).toBe("30: ");
+  });
+
   it("sends code and tables in code blocks of their language, other text as it is", async () => {
     const textOf = async (name: string, text: string) => {
       const { messages } = await buildContext({
