@@ -88,7 +88,7 @@ export function registerListeners(
   registerButtons(app, of);
 }
 
-export interface EventHandlers {
+interface EventHandlers {
   readonly api: Pick<SlackApi, "suggestPrompts" | "setSessionStatus">;
   readonly teamId: string;
   readonly home: Pick<AppHome, "opened">;
@@ -155,7 +155,7 @@ export function registerEvents(app: App, of: (context: Context) => EventHandlers
   });
 }
 
-export interface FormHandlers {
+interface FormHandlers {
   readonly api: Pick<SlackApi, "openModal">;
   readonly origins: Pick<Origins, "actorOf">;
   readonly receiver: Pick<Receiver, "press">;

@@ -112,8 +112,6 @@ export const ChatMenu = lazy(async () => {
 });
 /** Shows the messages. */
 export const MessageList = lazy(async () => (await import("./message.js")).MessageList);
-/** Lists the models to choose from. */
-export const ModelList = lazy(async () => (await import("./model-list.js")).ModelList);
 /** Edits a conversation's name. */
 export const Renaming = lazy(async () => (await import("./chat-menu.js")).Renaming);
 /** Asks before it deletes a conversation. */
