@@ -43,9 +43,9 @@ interface BuiltContext {
 }
 
 /**
- * Builds the prompt: the system text, the message with which the conversation began, and as many of the newest
- * messages as fit, always with the last one. `notices` list what is left out. If several people take part, each user message begins with its author's
- * name, and its further lines are quoted.
+ * Builds the prompt: the system text, the message with which the conversation began, and as many of the
+ * newest messages as fit, always with the last one. `notices` list what is left out. If several people take
+ * part, each user message begins with its author's name, and its further lines are quoted.
  */
 export async function buildContext(options: ContextOptions): Promise<BuiltContext> {
   const { tolerance } = options;
@@ -125,8 +125,8 @@ const openingShare = 1 / 4;
 const openingNote = "[The conversation began with this message. Later ones are left out here.]";
 
 /**
- * The message with which the conversation began, without its files, if it is a person's, is left out otherwise
- * and is short enough.
+ * The message with which the conversation began, without its files, if it is a person's, is left out
+ * otherwise and is short enough.
  */
 async function findOpening(
   { opening: read, hasOlder, isLean }: ContextOptions,

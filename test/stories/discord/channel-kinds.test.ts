@@ -68,7 +68,7 @@ it("the title of a forum post is part of its question, also when its first messa
   await story.settled(post);
   const question = "> Title of the post:\n> Login fails on Tuesdays\n\n";
   expect(story.said(0)).toEqual([`${question}Why?`]);
-  ada.edits(first, "Since when?");
+  ada.edits(first, `<@${discord.botId}> Since when?`);
   await until(() => story.chats().length === 2);
   expect(story.said(1)).toEqual([`${question}Since when?`]);
 });

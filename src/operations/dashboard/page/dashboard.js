@@ -25,6 +25,10 @@ const shownProblems = 4;
 const maxLines = 4;
 const maxLabelChars = 28;
 const colors = ["--blue", "--orange", "--green", "--red"];
+const height = 180;
+/** @typedef {{ plot: uPlot, span: [number, number], names: string }} Drawn */
+/** @type {Map<string, Drawn>} */
+const plots = new Map();
 
 /** @type {Data | undefined} */
 let shown;
@@ -374,11 +378,6 @@ setInterval(() => void refresh(), everyMs);
 await refresh();
 
 /** A line of a plot. Its colour is a CSS property. @typedef {{ label: string, color: string }} Line */
-
-/** @typedef {{ plot: uPlot, span: [number, number], names: string }} Drawn */
-/** @type {Map<string, Drawn>} */
-const plots = new Map();
-const height = 180;
 
 /**
  * Draws lines over time into an element, or changes what is drawn there.

@@ -81,7 +81,7 @@ describe("the manifest", () => {
 
 describe("what the manifest declares", () => {
   const folder = "src/platforms/slack";
-  const sources = readdirSync(folder)
+  const sources = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
     .map((name) => readFileSync(`${folder}/${name}`, "utf8"));
 
