@@ -68,6 +68,7 @@ export function createGatewayWatch({ ask, clock = systemClock }: GatewayWatchOpt
     learn(undefined);
   };
   const askOnce = createSharedRun(async () => {
+    // The response, or its absence, is learnt where every request is measured.
     await ask(clock.timeout(askTimeoutMs)).catch(() => undefined);
   });
 

@@ -56,6 +56,7 @@ export async function inspectRedis(url: string, options: RedisConnectionOptions)
 async function readServer(node: RedisClient) {
   const [info, config, page] = await Promise.all([
     node.info(),
+    // Managed servers refuse this command, and their settings stay unknown.
     node.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]).catch(() => undefined),
     node.scan("0", { MATCH: "parley:*::*", COUNT: 1000 }),
   ]);

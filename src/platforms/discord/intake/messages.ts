@@ -40,8 +40,8 @@ interface MessageOptions {
 /** Handles MESSAGE_CREATE events, those of one channel one after another. */
 export interface MessageIntake {
   /**
-   * Takes a message. `isMissed` means that it was sent while the bot was offline, or earlier. It is refused
-   * silently, since the person may have been told before. Contract: must not throw.
+   * Takes a message. `isMissed` means that it was sent while the bot was offline, or earlier. The access
+   * rules refuse it silently, since the person may have been told before. Contract: must not throw.
    */
   take(message: GatewayMessageCreateDispatchData, options?: { readonly isMissed?: boolean }): void;
   /** Resolves when the receiver has all messages of the channel that were taken before. */
@@ -195,9 +195,11 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     isMissed: boolean,
   ): Promise<void> {
     log.info({ message: message.id, code: error.code }, "message refused");
+    // The rules refuse it at each look-up, so that its author may know. All other refusals come once.
+    if (isMissed && isParleyError(error, "access-denied")) return;
     // Who did not speak to the bot is told nothing.
     const isAddressed = (await isCertainlyForBot(message, options.names(message.guild_id))) !== false;
-    if (!isMissed && isAddressed) await refusals.tell(message, error);
+    if (isAddressed) await refusals.tell(message, error);
   }
 
   /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */

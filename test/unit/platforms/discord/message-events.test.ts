@@ -251,6 +251,24 @@ describe("refusal notices", () => {
       ]);
     });
 
+    test("by a limit is told of it also where the message was missed, and not of the rules", async () => {
+      const { simulator, receiver } = harness;
+      const ada = simulator.person("Ada");
+      const direct = simulator.directMessages(ada);
+      receiver.known.add(`discord:${direct.id}`);
+      const miss = async (text: string): Promise<void> => {
+        simulator.gateway.invalidateSession(false);
+        await until(() => !simulator.gateway.isConnected());
+        ada.sends({ channel: direct, text });
+      };
+      await miss("one");
+      await refusals(1);
+      receiver.refusal = overRate;
+      await miss("two");
+      const [told] = await until(() => direct.fromBot().length > 0 && direct.fromBot());
+      expect(told?.text).not.toContain("access rules");
+    });
+
     test("by a limit is told of it although told of the rules before", async () => {
       const { simulator, receiver } = harness;
       const ada = simulator.person("Ada");
