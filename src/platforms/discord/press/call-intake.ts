@@ -29,6 +29,8 @@ import { createRecent } from "../../../support/recent.ts";
 
 /** When a call that is not accepted yet is acknowledged with words. Discord's deadline is three seconds. */
 const slowAfterMs = 2000;
+/** How long the store is asked then what has become of a known call, in milliseconds. */
+const maxAskMs = 300;
 /** How long accepting a call is tried. The notice says two minutes. */
 const acceptForMs = 100_000;
 
@@ -41,7 +43,7 @@ type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
  */
 export function createCallIntake(options: {
   readonly api: Pick<DiscordApi, "editFollowUp">;
-  readonly receiver: Pick<Receiver, "receive">;
+  readonly receiver: Pick<Receiver, "receive" | "conversationOf">;
   readonly acknowledgements: Acknowledgements;
   readonly clock: Clock;
   readonly log: Log;
@@ -51,7 +53,7 @@ export function createCallIntake(options: {
   /** Resolves to whether Discord took the notice that the call is not accepted yet. */
   async function acknowledge(
     interaction: Interaction,
-    isPrivate: boolean,
+    { key, isPrivate }: CommandCall,
     receiving: Promise<"accepted" | "duplicate">,
     leftMs: number,
   ): Promise<boolean> {
@@ -69,7 +71,11 @@ export function createCallIntake(options: {
       return false;
     }
     // The instance that accepted it responds, unless it has crashed in between.
-    if (result.value === "duplicate") await clock.sleep(Math.max(0, lateAt - clock.monotonic()));
+    if (result.value === "duplicate") {
+      await clock.sleep(Math.max(0, lateAt - clock.monotonic()));
+      // What was refused is never answered, so that a placeholder would stay.
+      if (await wasRefused(key)) return false;
+    }
     await acknowledgements.send(interaction, {
       type: ResponseType.DeferredChannelMessageWithSource,
       ...(isPrivate ? { data: { flags: MessageFlags.Ephemeral } } : {}),
@@ -77,10 +83,22 @@ export function createCallIntake(options: {
     return false;
   }
 
+  /**
+   * Whether another instance has refused a known call. It counts as accepted where the store does not say.
+   */
+  async function wasRefused(key: string): Promise<boolean> {
+    const looking = receiver.conversationOf(key).then(
+      (conversation) => ({ conversation }),
+      () => undefined,
+    );
+    const found = await inTime(looking, maxAskMs, { clock });
+    return found !== undefined && found.conversation === undefined;
+  }
+
   return async (interaction, call, spentMs = 0) => {
     const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
     const leftMs = Math.max(0, slowAfterMs - spentMs);
-    const acknowledgement = acknowledge(interaction, call.isPrivate, receiving, leftMs);
+    const acknowledgement = acknowledge(interaction, call, receiving, leftMs);
     acknowledgements.expect(interaction.token, acknowledgement);
     const hasNotice = await acknowledgement;
     // Not waited for: the platform stops when the acknowledgements are sent.

@@ -176,8 +176,25 @@ describe("interactions", () => {
     const { simulator, receiver } = harness;
     const general = simulator.channel("general");
     receiver.receive = () => Promise.resolve("duplicate");
+    receiver.conversationOf = () => Promise.resolve("discord:elsewhere");
     const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
     await until(() => use.state() === "thinking");
+  });
+
+  test("a command that another instance has refused leaves no placeholder here", async () => {
+    const { simulator, receiver } = harness;
+    const general = simulator.channel("general");
+    const looked = Promise.withResolvers<void>();
+    receiver.receive = () => Promise.resolve("duplicate");
+    receiver.conversationOf = () => {
+      looked.resolve();
+      return Promise.resolve(undefined);
+    };
+    const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    await clock.passing(looked.promise);
+    await clock.passing(clock.sleep(500));
+    expect(use.state()).toBe("waiting");
+    expect(general.fromBot()).toEqual([]);
   });
 
   test("an acknowledgement that fails is repeated within the deadline", async () => {
