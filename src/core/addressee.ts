@@ -29,8 +29,9 @@ export interface SpokenMessage {
 /**
  * Whether a message is answered. What an app writes never is, so that two bots do not answer each other, and
  * what mentions the bot always is. With `addressed` a message is not answered that is for somebody else: it
- * begins with a mention of others, or it replies to a person and does not name the bot. Where one person has
- * written, by default, a reply to their own message is for the bot.
+ * begins with a mention of others, after a greeting or thanks too, or it ends with one behind a comma, or it
+ * replies to a person and does not name the bot. Where one person has written, by default, a reply to their
+ * own message is for the bot.
  */
 export function isAnswered(message: SpokenMessage, { answerTo, isDefault }: AnswerRule): boolean {
   if (message.author === "app") return false;
@@ -39,18 +40,42 @@ export function isAnswered(message: SpokenMessage, { answerTo, isDefault }: Answ
     case "mentions":
       return false;
     case "every-message":
-      return isDefault !== true || !(beginsWithOthers(message) || isReplyTo(message, ["person"]));
+      return isDefault !== true || !(callsOthers(message) || isReplyTo(message, ["person"]));
     case "addressed":
-      return !(beginsWithOthers(message) || isReplyTo(message, ["person", "self"]));
+      return !(callsOthers(message) || isReplyTo(message, ["person", "self"]));
   }
 }
 
 /** Spaces, marks and emoji that people type before the name of the addressee. A backtick begins code. */
 const openings = /^(?:\s|:[\w+-]+:|(?!`)\p{P}|(?!`)\p{S}|\u{200d}|\u{fe0f})*/u;
 
-function beginsWithOthers({ pieces }: SpokenMessage): boolean {
-  const first = pieces.find((piece) => typeof piece !== "string" || piece.replace(openings, "") !== "");
-  return first !== undefined && isMention(first, "other");
+/** What people say before the name of whom they greet or thank, in the languages that Parley speaks. */
+const greetings =
+  /^(?:hey|hi|hello|yo|ok|okay|thanks|thank you|thx|sorry|(?:good )?(?:morning|afternoon|evening)|hallo|moin|danke|guten (?:morgen|tag|abend)|salut|bonjour|bonsoir|merci|hola|oye|gracias|buen[oa]s (?:días|tardes|noches)|ねえ|おはよう|こんにちは|ありがとう(?:ございます)?)(?=$|[\s\p{P}])/iu;
+
+/** Whether the last sentence has words and ends with its only comma. */
+function endsWithComma(text: string): boolean {
+  const words = text.trimEnd();
+  const sentence =
+    words
+      .slice(0, -1)
+      .split(/[.!?。！？\n]/u)
+      .at(-1) ?? "";
+  return /[,，、]$/u.test(words.slice(-1)) && !/[,，、]/u.test(sentence) && /\p{L}/u.test(sentence);
+}
+
+const hasWords = (piece: Piece): boolean => typeof piece !== "string" || piece.replace(openings, "") !== "";
+
+/** Whether it begins with a mention of others, as in "@a look" and "hey @a", or ends so, as in "look, @a". */
+function callsOthers({ pieces }: SpokenMessage): boolean {
+  const [opening = "", ...rest] = pieces;
+  const greeted =
+    typeof opening === "string" ? opening.replace(openings, "").replace(greetings, "") : opening;
+  const first = [greeted, ...rest].find(hasWords);
+  if (first !== undefined && isMention(first, "other")) return true;
+  const last = pieces.findLastIndex(hasWords);
+  const before = pieces[last - 1];
+  return isMention(pieces[last] ?? "", "other") && typeof before === "string" && endsWithComma(before);
 }
 
 function isReplyTo(message: SpokenMessage, whom: readonly SpokenMessage["repliesTo"][]): boolean {

@@ -332,7 +332,9 @@ export interface Receiver {
    * People edited a message. A waiting question is replaced. The last question of a conversation is answered
    * anew in the same reply, even while it is being answered. For an older one only the stored text changes.
    * The earlier text is erased. The change is durable when this resolves. `unchanged` means that the text is
-   * the same or a later edit is known, `unknown` that nothing of the message is stored. It is idempotent.
+   * the same or a later edit is known, `unknown` that it is no question: nothing of it is stored, or it was
+   * said to others and is said to the bot now, so that the platform may take it as a new one. It is
+   * idempotent.
    * @throws ParleyError `store-unavailable`
    */
   messageEdited(edited: EditedMessage): Promise<"edited" | "unchanged" | "unknown">;

@@ -69,6 +69,33 @@ tell(eachPlatform, ({ begin }) => {
     expect(model.said(3).at(-1)).toContain("is it dry, @Rasha asks");
   });
 
+  it("an edit without the mention of somebody else makes a question of what was said to them", async () => {
+    const surface = await begin();
+    const { model, settled } = surface;
+    const { ada, rasha, place, to } = await talk(surface);
+    const aside = ada.writes(place, `${to(rasha)} is it dry?`);
+    ada.edits(aside, "is it dry?");
+    await settled(place, 3);
+    expect(model.chats()).toHaveLength(3);
+    expect(model.said(2).at(-1)).toBe("Ada: is it dry?");
+  });
+
+  it("what was read as said to others is asked once it becomes a question, after what was answered meanwhile", async () => {
+    const surface = await begin();
+    const { model, settled } = surface;
+    const { ada, rasha, place, to } = await talk(surface);
+    const aside = ada.writes(place, `${to(rasha)} is it dry?`);
+    await rasha.asks(place, "and wet?");
+    expect(model.said(2).at(-2)).toContain("> @Rasha is it dry?");
+    ada.edits(aside, `is it dry, ${to(rasha)} asks`, { adds: true });
+    await settled(place, 4);
+    const said = model.said(3);
+    expect(said.at(-1)).toMatch(/^Ada: (?:@Parley )?is it dry, @Rasha asks$/);
+    expect(said.filter((one) => one.includes("is it dry"))).toHaveLength(1);
+    expect(said).toContain("Rasha: and wet?");
+    await surface.gone("@Rasha is it dry?");
+  });
+
   it("what was said to others before a restart is read after it", async () => {
     const surface = await begin();
     const { model, settled, restart } = surface;

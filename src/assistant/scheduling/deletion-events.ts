@@ -19,13 +19,22 @@ interface DeletionOptions {
   readonly log: Log;
 }
 
+/** The receiver's methods for what people delete. */
+export interface Deletions extends Pick<Receiver, "conversationDeleted" | "placeDeleted" | "peopleDeleted"> {
+  /** A message that an edit has addressed to others, with `isSaidToOthers`, can still be read in its room. */
+  readonly messagesDeleted: (
+    conversationId: string,
+    keys: readonly string[],
+    others?: ReadonlyMap<string, readonly string[]>,
+    how?: { readonly isSaidToOthers?: boolean },
+  ) => Promise<void>;
+}
+
 /**
  * Deletes here what people delete on a platform. It first withdraws the event, so that nothing is answered
  * any more, and then erases the data. Both are idempotent, so a redelivery finishes an interrupted deletion.
  */
-export function createDeletionEvents(
-  options: DeletionOptions,
-): Pick<Receiver, "messagesDeleted" | "conversationDeleted" | "placeDeleted" | "peopleDeleted"> {
+export function createDeletionEvents(options: DeletionOptions): Deletions {
   const { inbox, conversations, archive, queue, scheduler, settings, spending, log } = options;
 
   /** Groups keys by conversation: those that the platform names and that exist, and those of the inbox. */
@@ -45,8 +54,13 @@ export function createDeletionEvents(
     return found;
   }
 
-  async function deleteFrom(conversationId: string, keys: readonly string[]): Promise<void> {
-    const ids = keys.map((key) => messageIds.user(key));
+  async function deleteFrom(
+    conversationId: string,
+    keys: readonly string[],
+    isSaidToOthers: boolean,
+  ): Promise<void> {
+    const inRoom = isSaidToOthers ? [] : keys.map((key) => messageIds.room(key));
+    const ids = [...keys.map((key) => messageIds.user(key)), ...inRoom];
     const isCancelled = scheduler.activeIn(conversationId)?.deleteMessages(keys) === true;
     await archive.removeMessages(conversationId, { ids, shownAs: keys });
     if (!isCancelled) return;
@@ -93,13 +107,13 @@ export function createDeletionEvents(
   }
 
   return {
-    async messagesDeleted(conversationId, keys, others = new Map()) {
+    async messagesDeleted(conversationId, keys, others = new Map(), { isSaidToOthers = false } = {}) {
       const found = await findConversations(new Map([...others, [conversationId, keys]]), keys);
       if (found.size === 0) return;
       const withdrawn = [...new Set([...found.values()].flat())];
       const begun = await findBegun(withdrawn);
       await inbox.withdraw(withdrawn, { keepsReplies: true });
-      for (const [id, theirs] of found) await deleteFrom(id, theirs);
+      for (const [id, theirs] of found) await deleteFrom(id, theirs, isSaidToOthers);
       // A turn that still runs here or in another process ends its reply itself first. Recovery finds it too.
       for (const turn of begun) scheduler.schedule(turn);
     },

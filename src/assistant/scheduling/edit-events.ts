@@ -8,6 +8,7 @@ import type { Log } from "../../core/telemetry.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import { applyCallEdit, applyEdit, toEditedQuestion } from "../turn/read-messages.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
+import type { Deletions } from "./deletion-events.ts";
 import { storedIn, editsOf, eventsOf, type PendingTurn, toEditedError } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
@@ -20,7 +21,7 @@ interface EditOptions {
   readonly conversations: Conversations;
   readonly archive: Pick<Archive, "replaceMessage">;
   readonly scheduler: Pick<TurnScheduler, "activeIn" | "schedule">;
-  readonly messagesDeleted: Receiver["messagesDeleted"];
+  readonly messagesDeleted: Deletions["messagesDeleted"];
   readonly log: Log;
 }
 
@@ -43,7 +44,8 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     const wasAnswered = entry.isClosed === true || entry.wasAnswered === true;
     // Nobody asks the bot any more. What the message says is read from its thread.
     const isLater = edited.editedAt > (event.edit?.at ?? -Infinity);
-    if (content.isAside === true && !wasAnswered && isLater) return await empty(event.conversationId, edited);
+    if (content.isAside === true && !wasAnswered && isLater)
+      return await empty(event.conversationId, edited, { isSaidToOthers: true });
     if (isSame(event, content)) return "unchanged";
     if (isEmpty({ ...event, ...content })) return await empty(event.conversationId, edited);
     const toAddress = (address: typeof event.address) => edited.toAddress?.(address, content) ?? address;
@@ -102,8 +104,12 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     };
   }
 
-  async function empty(conversationId: string, { key }: EditedMessage): Promise<Outcome> {
-    await options.messagesDeleted(conversationId, [key]);
+  async function empty(
+    conversationId: string,
+    { key }: EditedMessage,
+    how?: { readonly isSaidToOthers: boolean },
+  ): Promise<Outcome> {
+    await options.messagesDeleted(conversationId, [key], undefined, how);
     return "edited";
   }
 
@@ -131,10 +137,15 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     return "edited";
   }
 
-  /** Edits a message that was answered so long ago that only its conversation knows it. */
+  /**
+   * Edits a message that only its conversation knows: it was answered long ago, or read as said to others. If
+   * the latter is said to the bot now, the platform may take it as a new question.
+   */
   async function editStored(conversationIds: readonly string[], edited: EditedMessage): Promise<Outcome> {
     for (const conversationId of conversationIds) {
-      const stored = await conversations.find(conversationId, messageIds.user(edited.key));
+      const stored =
+        (await conversations.find(conversationId, messageIds.user(edited.key))) ??
+        (await conversations.find(conversationId, messageIds.room(edited.key)));
       if (stored === undefined) continue;
       if ((stored.editedAt ?? -Infinity) >= edited.editedAt) return "unchanged";
       const content = await edited.read({ text: textOf(stored.parts), attachments: [] });
@@ -142,6 +153,7 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
       const changed = toEditedQuestion(stored, content, edited.editedAt);
       if (changed.parts.length === 0) return await empty(conversationId, edited);
       const isReplaced = await archive.replaceMessage(conversationId, changed);
+      if (stored.room !== undefined && content.isAside !== true) return "unknown";
       return isReplaced ? "edited" : "unchanged";
     }
     return "unknown";

@@ -56,6 +56,7 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
   calls.push(...(room?.calls ?? []));
   const questions: StoredMessage[] = [];
   for (const message of turn.messages) {
+    if (message.edit !== undefined) await takeFromRoom(dependencies, turn.conversationId, message.key);
     // A process that was paused may have stored it as it was before an edit.
     const known = turn.attempt > 1 ? await applyEdit(dependencies, turn.conversationId, message) : undefined;
     if (known !== undefined) {
@@ -146,6 +147,17 @@ async function readMessage(
     calls: read.calls,
     timed: read.timed ?? new Map(),
   };
+}
+
+/** Removes what an earlier turn has read as said to others, because an edit has made a question of it. */
+async function takeFromRoom(
+  { conversations, archive }: TurnDependencies,
+  conversationId: string,
+  key: string,
+): Promise<void> {
+  const id = messageIds.room(key);
+  if ((await conversations.find(conversationId, id)) !== undefined)
+    await archive.removeMessages(conversationId, { ids: [id] });
 }
 
 /** The files of the bot's message that a person replies to, if the conversation does not have them. */

@@ -81,7 +81,9 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
       ? []
       : await conversations.recent(conversationId, { maxMessages: maxCompared });
   const known = new Set(recent.map(({ id }) => id));
-  const unknown = reading.messages.filter(({ key }) => !known.has(messageIds.user(key)));
+  const unknown = reading.messages.filter(
+    ({ key }) => !known.has(messageIds.user(key)) && !known.has(messageIds.room(key)),
+  );
   const fitting = fitChars(unknown, bounds.maxChars);
   const read = await readParts(dependencies, target, fitting);
   const messages = fitting.map((message, index) => toStored(message, read.parts[index] ?? []));
@@ -195,7 +197,7 @@ function toStored(message: RoomMessage, files: readonly MessagePart[]): StoredMe
   const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
   const parts = [...text, ...files];
   return {
-    id: messageIds.user(message.key),
+    id: messageIds.room(message.key),
     role: "user",
     turnKey: message.key,
     author: message.author,

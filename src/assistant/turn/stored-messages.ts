@@ -45,6 +45,8 @@ function estimatePartTokens(part: MessagePart): number {
 /** Ids of a turn's messages, made from the event's key so that a message is not stored twice. */
 export const messageIds = {
   user: (key: string): string => `${key}/user`,
+  /** What was read in a room has an id of its own, so that an edit can make a question of it later. */
+  room: (key: string): string => `${key}/said`,
   assistant: (key: string, attempt: number): string => `${key}/assistant/${attempt}`,
   /** The complete answer has the same id in every attempt, so that a turn has only one. */
   complete: (key: string): string => `${key}/answer`,

@@ -185,6 +185,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       hiddenContent,
       locales,
       botId,
+      now,
     });
     messages = createMessageIntake({
       api,

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import { createManifest } from "../../../src/platforms/slack/install/manifest.ts";
+import { fasterRateLimits } from "../../simulators/discord/rate-limits.ts";
 import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { answers, startSlowGateway, type SlowGateway } from "../../simulators/gateway/slow-gateway.ts";
@@ -39,6 +40,10 @@ export interface WorldOptions {
   readonly leaseMs?: number | undefined;
   /** How many times faster the instances' own time passes. Default 1. */
   readonly speed?: number;
+  /** The instances' settings beside those of their servers. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** How many times as fast the windows of the platforms' rate limits pass. Default 1. */
+  readonly limitsFactor?: number;
 }
 
 /**
@@ -68,11 +73,18 @@ export function useInstances(): (count: number, options?: WorldOptions) => Promi
 async function createWorld(
   redis: RedisServer,
   database: number,
-  { platforms = ["slack"], durationMs = 400, leaseMs = 10_000, speed = 1 }: WorldOptions,
+  {
+    platforms = ["slack"],
+    durationMs = 400,
+    leaseMs = 10_000,
+    speed = 1,
+    settings: usual = {},
+    limitsFactor = 1,
+  }: WorldOptions,
 ): Promise<[Instances, close: () => Promise<void>]> {
   const [slack, discord, gateway] = await Promise.all([
-    createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }) }),
-    createDiscordSimulator({ sessionStarts: soonAgain }),
+    createSlackSimulator({ manifest: createManifest(allCommands, { socketMode: true }), limitsFactor }),
+    createDiscordSimulator({ sessionStarts: soonAgain, rateLimits: fasterRateLimits(limitsFactor) }),
     startSlowGateway(durationMs),
   ]);
   const running: Instance[] = [];
@@ -126,6 +138,7 @@ async function createWorld(
           ...(platforms.includes("discord")
             ? { DISCORD_TOKEN: discord.token, DISCORD_API_URL: discord.apiUrl }
             : {}),
+          ...usual,
           ...settings,
         },
       });

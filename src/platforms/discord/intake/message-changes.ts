@@ -15,10 +15,10 @@ import {
 } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
-import { mentionsBot, toPlainText, type Names } from "./incoming.ts";
+import { toPlainText, type Names } from "./incoming.ts";
 import { type ReplyChains, isFromApp, isFromPerson, type MessageEvents } from "./message-events.ts";
 
-/** After this time, a mention that is edited into a message makes no question, in milliseconds. */
+/** After this time, an edit makes no question of a message that was none, in milliseconds. */
 const maxForgottenMs = 10 * 60_000;
 
 /** A message as the gateway or a history shows it. Updates may have only a part of the fields. */
@@ -35,8 +35,8 @@ interface EditEvents {
 }
 
 /**
- * Reports edits of people and other apps to the receiver. An edit by which somebody adds a forgotten mention
- * makes the message a new one. Edits while the bot is offline are not delivered. They are found only in
+ * Reports edits of people and other apps to the receiver. An edit that adds a forgotten mention of the bot,
+ * or takes away one of somebody else, makes the message a new one. Edits while the bot is offline are not delivered. They are found only in
  * messages that are read then anyway.
  */
 export function createEditEvents(options: {
@@ -46,7 +46,7 @@ export function createEditEvents(options: {
   readonly events: Pick<MessageEvents, "contentOf" | "isToOthers" | "hearAside">;
   readonly names: (guildId: string | undefined) => Names;
   readonly changes: OrderedChanges;
-  /** Takes a message as if it had been sent now. */
+  /** Takes a message, if it is for the bot, as if it had been sent now. */
   readonly takeNew: (message: Whole) => void;
 }): EditEvents {
   const { api, receiver, chains, events, changes } = options;
@@ -74,8 +74,7 @@ export function createEditEvents(options: {
     const outcome = await receiver.messageEdited(edited);
     if (outcome === "edited" && isAside) await events.hearAside(message);
     const isFresh = editedAt - Date.parse(message.timestamp) <= maxForgottenMs;
-    if (outcome === "unknown" && isFresh && isFromPerson(message) && mentionsBot(message, names))
-      options.takeNew(message);
+    if (outcome === "unknown" && isFresh && isFromPerson(message)) options.takeNew(message);
   }
 
   async function complete(update: Update): Promise<Whole> {

@@ -76,6 +76,8 @@ export function createMessageEvents(options: {
   readonly locales: Pick<Locales, "load" | "of">;
   /** The bot's user id. */
   readonly botId: () => string;
+  /** Unix milliseconds. */
+  readonly now: () => number;
 }): MessageEvents {
   const { receiver, channels, origins, chains, hiddenContent } = options;
 
@@ -260,6 +262,16 @@ export function createMessageEvents(options: {
         options.locales.of(message.author.id, message.guild_id),
       ),
       sentAt: Date.parse(message.timestamp),
+      ...(typeof message.edited_timestamp === "string"
+        ? {
+            edit: {
+              at: Date.parse(message.edited_timestamp),
+              takenAt: options.now(),
+              count: 0,
+              attemptsBefore: 0,
+            },
+          }
+        : {}),
       address: toReplyAddress(address),
       ...toEnclosingPlaces(message.guild_id, [message.channel_id]),
       text: text === "" && attachments.length === 0 ? `@${names.botName}` : text,
