@@ -112,6 +112,7 @@ async function readRoomBefore(
     ...turn,
     address: last.address,
     before: last.key,
+    own: turn.messages.map(({ key }) => messageIds.user(key)),
     beforeAt: last.sentAt,
     since,
   });

@@ -35,6 +35,8 @@ export interface RoomTarget {
   readonly address: ReplyAddress;
   /** The key of the message that is answered. Without it everything until now is read. */
   readonly before?: string;
+  /** The ids of the questions that are answered, which are no part of what was said to others. */
+  readonly own?: readonly string[];
   /** When that message was sent. */
   readonly beforeAt?: number;
   /** Only what was said since this time is read, in Unix milliseconds. */
@@ -80,7 +82,7 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
     reading.messages.length === 0
       ? []
       : await conversations.recent(conversationId, { maxMessages: maxCompared });
-  const known = new Set(recent.map(({ id }) => id));
+  const known = new Set([...recent.map(({ id }) => id), ...(target.own ?? [])]);
   const unknown = reading.messages.filter(
     ({ key }) => !known.has(messageIds.user(key)) && !known.has(messageIds.room(key)),
   );
