@@ -5,8 +5,12 @@ import { systemClock, steadyClock } from "../../support/clock.ts";
 import type { BackendChange, WriteCondition, EntryReader, Space, Backend, Resolves } from "../backend.ts";
 import { type DataLossWatch, watchDataLoss, describeLosses } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
-import { connectRedis } from "./connect-redis.ts";
-import type { RedisConnection, RedisClient, RedisConnectionOptions } from "./redis-connection.ts";
+import {
+  connectRedis,
+  type RedisConnection,
+  type RedisClient,
+  type RedisConnectionOptions,
+} from "./redis-connection.ts";
 import { expectKnownVersion } from "../store-keys.ts";
 import {
   applyScript,
