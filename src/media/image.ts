@@ -1,6 +1,6 @@
 import type { Metadata, Sharp } from "sharp";
 import { ParleyError, type ErrorCode } from "../core/errors.ts";
-import { runBoundedProcess } from "../support/bounded-process.ts";
+import { runBoundedProcess } from "../support/bounded-worker.ts";
 import { translate } from "../words/translate.ts";
 import { bigEndian, hasBytes, latin1, littleEndian } from "./bytes.ts";
 import { decodeInTurn, decodingBytesOf, openPicture } from "./load-sharp.ts";
