@@ -1,7 +1,9 @@
 import { Keyv, type KeyvSerializationAdapter, type KeyvStorageAdapter } from "keyv";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
+import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import { steadyClock } from "../support/clock.ts";
+import type { KeyedQueue } from "../support/keyed-queue.ts";
 import {
   type EntryAddress,
   type Space,
@@ -18,6 +20,7 @@ import {
   type WriteCondition,
 } from "./backend.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
+import { entryAt } from "./store-keys.ts";
 import { isStored } from "./stored-shapes.ts";
 
 /** A step of an atomic write before Keyv has encoded its value. Without `ttlMs` it does not expire. */
@@ -92,18 +95,20 @@ export function createKeyValueStore(
   { encryption = createEncryption(), onOperation }: KeyValueOptions = {},
 ): KeyValueStore {
   const { entries } = encryption;
-  /** Runs an operation of the backend and reports its time. */
+  /** Runs an operation and reports its time. */
   const timed = async <T>(operation: StoreOperation, work: () => Promise<T>): Promise<T> => {
     const startedAt = performance.now();
     let outcome: "ok" | "error" = "error";
     try {
-      const result = await backend.attempt(work);
+      const result = await work();
       outcome = "ok";
       return result;
     } finally {
       onOperation?.(operation, outcome, (performance.now() - startedAt) / 1000);
     }
   };
+  /** A reader's failures are the service's own. */
+  const reading = <T>(work: () => Promise<T>) => timed("read", () => backend.attempt(work));
   const decode = (at: EntryAddress, stored: string): Envelope => {
     const envelope: Envelope = plainJson.parse(entries.open(at, stored)) as never;
     checkShape(at.space, envelope.value);
@@ -147,12 +152,12 @@ export function createKeyValueStore(
     });
   const get = async <T>(space: Space, key: string) => {
     checkName(key);
-    return timed("read", async () => keyv(space).get<T>(key));
+    return reading(async () => keyv(space).get<T>(key));
   };
   const getMany = async <T>(space: Space, keys: readonly string[]) => {
     if (keys.length === 0) return [];
     keys.forEach(checkName);
-    return timed("read", async () => keyv(space).getMany<T>([...keys]));
+    return reading(async () => keyv(space).getMany<T>([...keys]));
   };
 
   return {
@@ -173,11 +178,11 @@ export function createKeyValueStore(
     async hasMany(space, keys) {
       if (keys.length === 0) return [];
       keys.forEach(checkName);
-      return timed("read", async () => keyv(space).hasMany([...keys]));
+      return reading(async () => keyv(space).hasMany([...keys]));
     },
     async observe<T>(at: EntryAddress): Promise<Observed<T>> {
       checkName(at.key);
-      const stored = await timed("read", async () => backend.reader(at.space).get(at.key));
+      const stored = await reading(() => backend.reader(at.space).get(at.key));
       if (stored === undefined) return { value: undefined, unchanged: at };
       return { value: decode(at, stored).value as T | undefined, unchanged: { ...at, mustBe: stored } };
     },
@@ -188,7 +193,7 @@ export function createKeyValueStore(
       checkName(key);
       await timed(resolves === "soon" ? "soon" : "write", async () => {
         for (;;) {
-          const stored = await backend.reader(space).get(key);
+          const stored = await backend.attempt(() => backend.reader(space).get(key));
           if (stored === undefined) return;
           const value = decode({ space, key }, stored).value as T | undefined;
           const changed = value === undefined ? undefined : change(value);
@@ -205,6 +210,36 @@ export function createKeyValueStore(
     },
     readIndex: (name, page) => timed("read", () => backend.readIndex(name, page)),
     count: (limits, changes) => timed("count", () => backend.count(limits, changes)),
+  };
+}
+
+/**
+ * The settings of servers, channels and persons, with one entry each, which never expires. If two processes
+ * change one holder at the same moment, the later change wins. `writers` orders this process's changes.
+ */
+export function createSettingsStore(store: KeyValueStore, writers: KeyedQueue): SettingsStore {
+  return {
+    async read(holders) {
+      const keys = holders.map((holder) => entryAt.layer(holder).key);
+      const found = await store.getMany<LayerValues>("layer", keys);
+      return holders.map((_, index) => found[index] ?? {});
+    },
+    change: (holder, change) =>
+      writers.run(holder, async () => {
+        const at = entryAt.layer(holder);
+        const before = await store.get<LayerValues>(at.space, at.key);
+        const entries = Object.entries({ ...before, ...change }).filter(([, value]) => value !== undefined);
+        await store.write([
+          entries.length === 0
+            ? { kind: "delete", at }
+            : { kind: "set", at, value: Object.fromEntries(entries) },
+        ]);
+      }),
+    erase: (holder) =>
+      writers.run(holder, async () => {
+        await store.write([{ kind: "delete", at: entryAt.layer(holder) }]);
+        await store.backend.scrub();
+      }),
   };
 }
 

@@ -34,7 +34,7 @@ interface BatchAnswerOptions {
 }
 
 /** One run of a batch of turns. */
-export interface BatchRun {
+interface BatchRun {
   readonly conversationId: string;
   readonly batch: readonly PendingTurn[];
   readonly active: ActiveTurn;

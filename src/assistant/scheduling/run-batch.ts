@@ -22,7 +22,9 @@ import {
   toEditedError,
 } from "./pending-turn.ts";
 import { endWithdrawn, refuseTurn, createOtherTurns, isOutage, sealReply } from "./end-turn.ts";
-import { createBatchAnswer, type BatchRun } from "./answer-batch.ts";
+import { createBatchAnswer } from "./answer-batch.ts";
+
+type BatchRun = Parameters<ReturnType<typeof createBatchAnswer>["answer"]>[0];
 
 type BatchRunnerOptions = Parameters<typeof createBatchAnswer>[0] & {
   readonly tracer: Tracer;

@@ -48,7 +48,7 @@ export interface RedisConnectionOptions {
 }
 
 /** A server in the form of the client. */
-export interface RedisAddress {
+interface RedisAddress {
   readonly host: string;
   readonly port: number;
 }
@@ -65,7 +65,7 @@ interface RedisUrl {
 }
 
 /** `redis+cluster://user:password@host:6379,host:6379`, with at least some of its servers. */
-export interface ClusterUrl {
+interface ClusterUrl {
   readonly addresses: readonly RedisAddress[];
   readonly username: string | undefined;
   readonly password: string | undefined;
