@@ -107,8 +107,6 @@ export function createKeyValueStore(
       onOperation?.(operation, outcome, (performance.now() - startedAt) / 1000);
     }
   };
-  /** A reader's failures are the service's own. */
-  const reading = <T>(work: () => Promise<T>) => timed("read", () => backend.attempt(work));
   const decode = (at: EntryAddress, stored: string): Envelope => {
     const envelope: Envelope = plainJson.parse(entries.open(at, stored)) as never;
     checkShape(at.space, envelope.value);
@@ -152,12 +150,12 @@ export function createKeyValueStore(
     });
   const get = async <T>(space: Space, key: string) => {
     checkName(key);
-    return reading(async () => keyv(space).get<T>(key));
+    return timed("read", async () => keyv(space).get<T>(key));
   };
   const getMany = async <T>(space: Space, keys: readonly string[]) => {
     if (keys.length === 0) return [];
     keys.forEach(checkName);
-    return reading(async () => keyv(space).getMany<T>([...keys]));
+    return timed("read", async () => keyv(space).getMany<T>([...keys]));
   };
 
   return {
@@ -178,11 +176,11 @@ export function createKeyValueStore(
     async hasMany(space, keys) {
       if (keys.length === 0) return [];
       keys.forEach(checkName);
-      return reading(async () => keyv(space).hasMany([...keys]));
+      return timed("read", async () => keyv(space).hasMany([...keys]));
     },
     async observe<T>(at: EntryAddress): Promise<Observed<T>> {
       checkName(at.key);
-      const stored = await reading(() => backend.reader(at.space).get(at.key));
+      const stored = await timed("read", () => backend.reader(at.space).get(at.key));
       if (stored === undefined) return { value: undefined, unchanged: at };
       return { value: decode(at, stored).value as T | undefined, unchanged: { ...at, mustBe: stored } };
     },
@@ -193,7 +191,7 @@ export function createKeyValueStore(
       checkName(key);
       await timed(resolves === "soon" ? "soon" : "write", async () => {
         for (;;) {
-          const stored = await backend.attempt(() => backend.reader(space).get(key));
+          const stored = await backend.reader(space).get(key);
           if (stored === undefined) return;
           const value = decode({ space, key }, stored).value as T | undefined;
           const changed = value === undefined ? undefined : change(value);
@@ -258,7 +256,7 @@ export async function readRaw(
   space: Space,
   keys: readonly string[],
 ): Promise<readonly (string | undefined)[]> {
-  return keys.length === 0 ? [] : backend.attempt(() => backend.reader(space).getMany([...keys]));
+  return keys.length === 0 ? [] : backend.reader(space).getMany([...keys]);
 }
 
 /** Opens Keyv without a listener for `error`, because with one, failed reads would return `undefined`. */
