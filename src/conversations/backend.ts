@@ -104,7 +104,7 @@ export interface PassedLimit {
   readonly scores: readonly number[];
 }
 
-/** Reads one space, as Keyv does. Expired entries are absent. Failures are the service's own errors. */
+/** Reads one space, as Keyv does. Expired entries are absent. */
 export interface EntryReader {
   get(key: string): Promise<string | undefined>;
   /** Returns values in the order of the keys. */
@@ -135,8 +135,8 @@ export interface BackendNotes {
 /**
  * A key-value service below Keyv. It adds what Keyv lacks: set-if-absent, atomic writes of several entries,
  * and sorted indexes, whose members are sorted by a number and never expire. Keys, index names and members
- * may hold any Unicode, including NUL. Except in {@link EntryReader}, every failure is a ParleyError
- * `store-unavailable` or `store-corrupt`.
+ * may hold any Unicode, including NUL. Every failure is a ParleyError `store-unavailable` or `store-corrupt`,
+ * and a service that does not respond is one.
  */
 export interface Backend {
   reader(space: Space): EntryReader;
@@ -168,8 +168,6 @@ export interface Backend {
    * background. It then resolves when that is requested, and the request outlives this process.
    */
   scrub(): Promise<void>;
-  /** Runs work with the service (through Keyv) within its deadline. Failures become ParleyErrors. */
-  readonly attempt: <T>(work: () => Promise<T>) => Promise<T>;
   /** Fails if the service cannot be read or written. It writes only if the last write failed. */
   ping(): Promise<void>;
   writes(): WriteCounts;

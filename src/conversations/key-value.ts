@@ -1,7 +1,9 @@
 import { Keyv, type KeyvSerializationAdapter, type KeyvStorageAdapter } from "keyv";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
+import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import { steadyClock } from "../support/clock.ts";
+import type { KeyedQueue } from "../support/keyed-queue.ts";
 import {
   type EntryAddress,
   type Space,
@@ -18,6 +20,7 @@ import {
   type WriteCondition,
 } from "./backend.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
+import { entryAt } from "./store-keys.ts";
 import { isStored } from "./stored-shapes.ts";
 
 /** A step of an atomic write before Keyv has encoded its value. Without `ttlMs` it does not expire. */
@@ -92,12 +95,12 @@ export function createKeyValueStore(
   { encryption = createEncryption(), onOperation }: KeyValueOptions = {},
 ): KeyValueStore {
   const { entries } = encryption;
-  /** Runs an operation of the backend and reports its time. */
+  /** Runs an operation and reports its time. */
   const timed = async <T>(operation: StoreOperation, work: () => Promise<T>): Promise<T> => {
     const startedAt = performance.now();
     let outcome: "ok" | "error" = "error";
     try {
-      const result = await backend.attempt(work);
+      const result = await work();
       outcome = "ok";
       return result;
     } finally {
@@ -177,7 +180,7 @@ export function createKeyValueStore(
     },
     async observe<T>(at: EntryAddress): Promise<Observed<T>> {
       checkName(at.key);
-      const stored = await timed("read", async () => backend.reader(at.space).get(at.key));
+      const stored = await timed("read", () => backend.reader(at.space).get(at.key));
       if (stored === undefined) return { value: undefined, unchanged: at };
       return { value: decode(at, stored).value as T | undefined, unchanged: { ...at, mustBe: stored } };
     },
@@ -208,6 +211,36 @@ export function createKeyValueStore(
   };
 }
 
+/**
+ * The settings of servers, channels and persons, with one entry each, which never expires. If two processes
+ * change one holder at the same moment, the later change wins. `writers` orders this process's changes.
+ */
+export function createSettingsStore(store: KeyValueStore, writers: KeyedQueue): SettingsStore {
+  return {
+    async read(holders) {
+      const keys = holders.map((holder) => entryAt.layer(holder).key);
+      const found = await store.getMany<LayerValues>("layer", keys);
+      return holders.map((_, index) => found[index] ?? {});
+    },
+    change: (holder, change) =>
+      writers.run(holder, async () => {
+        const at = entryAt.layer(holder);
+        const before = await store.get<LayerValues>(at.space, at.key);
+        const entries = Object.entries({ ...before, ...change }).filter(([, value]) => value !== undefined);
+        await store.write([
+          entries.length === 0
+            ? { kind: "delete", at }
+            : { kind: "set", at, value: Object.fromEntries(entries) },
+        ]);
+      }),
+    erase: (holder) =>
+      writers.run(holder, async () => {
+        await store.write([{ kind: "delete", at: entryAt.layer(holder) }]);
+        await store.backend.scrub();
+      }),
+  };
+}
+
 /** The highest number of changes in one write, where there may be any number. */
 export const batchSize = 200;
 
@@ -223,7 +256,7 @@ export async function readRaw(
   space: Space,
   keys: readonly string[],
 ): Promise<readonly (string | undefined)[]> {
-  return keys.length === 0 ? [] : backend.attempt(() => backend.reader(space).getMany([...keys]));
+  return keys.length === 0 ? [] : backend.reader(space).getMany([...keys]);
 }
 
 /** Opens Keyv without a listener for `error`, because with one, failed reads would return `undefined`. */

@@ -1,7 +1,6 @@
 import { ParleyError, isParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
 import type { Inbox } from "../core/inbox.ts";
-import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import type { SpendingLedger } from "../core/spending.ts";
 import type {
   ConversationExport,
@@ -12,7 +11,7 @@ import type {
 } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
-import { type KeyedQueue, createKeyedQueue } from "../support/keyed-queue.ts";
+import { createKeyedQueue } from "../support/keyed-queue.ts";
 import {
   type EntryAddress,
   spaces,
@@ -24,17 +23,22 @@ import {
   type RestoredStore,
 } from "./backend.ts";
 import { backendOf } from "./backends.ts";
-import type { BlobStore } from "./blobs.ts";
+import { createBlobEntries, createBlobFiles, type BlobStore } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
 import { type Encryption, createEncryption } from "./encryption.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
 import { exportConversation } from "./export.ts";
 import { createInbox } from "./inbox.ts";
-import { type KeyValueStore, type OnStoreOperation, readRaw, createKeyValueStore } from "./key-value.ts";
-import type { Leases } from "./leased-queue.ts";
+import {
+  type KeyValueStore,
+  type OnStoreOperation,
+  readRaw,
+  createKeyValueStore,
+  createSettingsStore,
+} from "./key-value.ts";
+import { createLeasedQueue, createLocalQueue, type Leases } from "./leased-queue.ts";
 import { sweep } from "./retention.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
-import { entryAt } from "./store-keys.ts";
 import { randomUUID } from "node:crypto";
 
 /** How a store is opened. {@link BackendOptions} has what its backend needs. */
@@ -60,7 +64,7 @@ export interface Store {
   readonly spending: SpendingLedger;
   readonly records: Records;
   readonly claims: Claims;
-  readonly settings: SettingsStore;
+  readonly settings: ReturnType<typeof createSettingsStore>;
   /** Exports a conversation as Markdown, JSON, pictures and voice notes. */
   exportConversation(conversationId: string): Promise<ConversationExport>;
   /**
@@ -110,53 +114,27 @@ export async function openStore(url: string, options: StoreOptions): Promise<Sto
   const store = createKeyValueStore(opened.backend, { encryption, onOperation: options.onOperation });
   try {
     await prepareSealing(store, encryption, options.log);
-    const [blobs, queue] = await Promise.all([
-      createBlobs(opened, store, encryption, options),
-      createQueue(opened, options),
-    ]);
-    return toStore({ opened, store, blobs, queue, encryption, options });
+    return toStore({ opened, store, encryption, options });
   } catch (error) {
     await opened.backend.close();
     throw error;
   }
 }
 
-/** Loads the module of the blobs. */
-async function createBlobs(
-  { blobs }: OpenedBackend,
-  store: KeyValueStore,
-  encryption: Encryption,
-  { log }: StoreOptions,
-): Promise<BlobStore> {
-  if (blobs === "entries") {
-    const { createBlobEntries } = await import("./blobs.ts");
-    return createBlobEntries(store);
-  }
-  const { createBlobFiles } = await import("./blobs.ts");
-  return createBlobFiles({ store, folder: blobs.folder, log, encryption });
-}
-
-async function createQueue(
-  { leases }: OpenedBackend,
-  { log, leaseMs, clock = systemClock }: StoreOptions,
-): Promise<ConversationQueue> {
-  if (leases === undefined) return createLocalQueue();
-  const { createLeasedQueue } = await import("./leased-queue.ts");
-  return createLeasedQueue({ leases, log, clock, ttlMs: leaseMs });
-}
-
 interface Parts {
   readonly opened: OpenedBackend;
   readonly store: KeyValueStore;
-  readonly blobs: BlobStore;
-  readonly queue: ConversationQueue;
   readonly encryption: Encryption;
   readonly options: StoreOptions;
 }
 
-function toStore({ opened, store, blobs, queue, encryption, options }: Parts): Store {
+function toStore({ opened, store, encryption, options }: Parts): Store {
   const { log, retentionDays = 0, reserveTtlMs = defaultReserveTtlMs, clock = systemClock } = options;
-  const { backend, name, backup } = opened;
+  const { backend, name, backup, leases } = opened;
+  const blobs =
+    opened.blobs === "entries"
+      ? createBlobEntries(store)
+      : createBlobFiles({ store, folder: opened.blobs.folder, log, encryption });
   const retentionMs = retentionDays > 0 ? retentionDays * dayMs : undefined;
   const writers = createKeyedQueue();
   const spending = createSpendingLedger({ store, retentionMs, reserveTtlMs });
@@ -174,7 +152,10 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
   return {
     conversations: createConversationLog({ store, blobs, log, writers, clock, retentionMs }),
     inbox,
-    queue,
+    queue:
+      leases === undefined
+        ? createLocalQueue()
+        : createLeasedQueue({ leases, log, clock, ttlMs: options.leaseMs }),
     records: {
       get: (key) => store.get<Json>("record", key),
       set: (key, value, ttlMs) => store.write([{ kind: "set", at: { space: "record", key }, value, ttlMs }]),
@@ -183,7 +164,7 @@ function toStore({ opened, store, blobs, queue, encryption, options }: Parts): S
         await store.backend.scrub();
       },
     },
-    claims: toClaims(opened.leases),
+    claims: toClaims(leases),
     settings: createSettingsStore(store, createKeyedQueue()),
     spending,
     erasure: createErasure({ store, blobs, writers, spending, clock, retentionMs }),
@@ -239,59 +220,6 @@ function toProblem(error: unknown): string {
   const { problem, reason } = error instanceof ParleyError ? error.detail : {};
   if (problem === undefined) return "cannot be reached";
   return reason === undefined ? String(problem) : `${problem} (${reason})`;
-}
-
-/** The queue of a store with one process, where work never loses its conversation. */
-export function createLocalQueue(): ConversationQueue {
-  const queue = createKeyedQueue();
-  const closing = new AbortController();
-  const run = <T>(conversationId: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
-    queue.run(conversationId, async () => {
-      closing.signal.throwIfAborted();
-      return work(new AbortController().signal);
-    });
-  return {
-    isShared: false,
-    run,
-    async runUnlessTaken(conversationId, work) {
-      await run(conversationId, work);
-      return true;
-    },
-    close() {
-      closing.abort(new ParleyError("stopping", "the process is stopping"));
-    },
-    idle: () => queue.idle(),
-  };
-}
-
-/**
- * The settings of servers, channels and persons, with one entry each, which never expires. If two processes
- * change one holder at the same moment, the later change wins. `writers` orders this process's changes.
- */
-function createSettingsStore(store: KeyValueStore, writers: KeyedQueue): SettingsStore {
-  return {
-    async read(holders) {
-      const keys = holders.map((holder) => entryAt.layer(holder).key);
-      const found = await store.getMany<LayerValues>("layer", keys);
-      return holders.map((_, index) => found[index] ?? {});
-    },
-    change: (holder, change) =>
-      writers.run(holder, async () => {
-        const at = entryAt.layer(holder);
-        const before = await store.get<LayerValues>(at.space, at.key);
-        const entries = Object.entries({ ...before, ...change }).filter(([, value]) => value !== undefined);
-        await store.write([
-          entries.length === 0
-            ? { kind: "delete", at }
-            : { kind: "set", at, value: Object.fromEntries(entries) },
-        ]);
-      }),
-    erase: (holder) =>
-      writers.run(holder, async () => {
-        await store.write([{ kind: "delete", at: entryAt.layer(holder) }]);
-        await store.backend.scrub();
-      }),
-  };
 }
 
 /** The options of a change of keys. */

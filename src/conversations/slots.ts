@@ -193,27 +193,10 @@ export interface Tombstone {
   readonly id: string;
 }
 
-/** A message of store version 1, with turn and attempt in its id and a failure as its last notice. */
-type MessageV1 = Omit<StoredMessage, "turnKey" | "attempt" | "failure"> & { readonly turnKey?: undefined };
-
 /** The value of a slot. */
-export type Slot = StoredMessage | MessageV1 | Tombstone;
+export type Slot = StoredMessage | Tombstone;
 
-/** The message in a slot in its current form, or `undefined` if the slot is free, expired or erased. */
+/** The message in a slot, or `undefined` if the slot is free, expired or erased. */
 export function toMessage(slot: Slot | undefined): StoredMessage | undefined {
-  if (slot === undefined || "forgotten" in slot) return undefined;
-  return slot.turnKey === undefined ? fromV1(slot) : slot;
-}
-
-function fromV1(message: MessageV1): StoredMessage {
-  const [, key = message.id, , attempt] = /^(.*)\/(user|assistant\/(\d+))$/s.exec(message.id) ?? [];
-  const { notices = [], ...others } = message;
-  const isFailed = message.outcome === "failed" && notices.length > 0;
-  return {
-    ...others,
-    turnKey: key,
-    ...(attempt === undefined ? {} : { attempt: Number(attempt) }),
-    ...(isFailed ? { failure: notices.at(-1) ?? "" } : {}),
-    ...(message.notices === undefined ? {} : { notices: isFailed ? notices.slice(0, -1) : notices }),
-  };
+  return slot === undefined || "forgotten" in slot ? undefined : slot;
 }

@@ -88,8 +88,7 @@ const isTombstone = fields({ forgotten: (value) => value === true, id: isText })
 const isMessage = fields({
   id: isText,
   role: oneOf("user", "assistant"),
-  // Version 1 had no turn keys.
-  turnKey: optional(isText),
+  turnKey: isText,
   attempt: optional(isNumber),
   author: optional(isAuthor),
   parts: listOf(isPart),

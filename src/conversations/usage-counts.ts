@@ -1,3 +1,4 @@
+import { noUsage } from "../core/usage-report.ts";
 import { createHash } from "node:crypto";
 import type { RatingLabels, SettledCall, UsageQuery, UsageRow } from "../core/spending.ts";
 import type { Rating } from "../core/storage.ts";
@@ -173,14 +174,7 @@ function toRatedRows(day: string, members: readonly string[]): UsageRow[] {
       model,
       operation,
       ...(command === "" ? {} : { command }),
-      calls: 0,
-      promptTokens: 0,
-      completionTokens: 0,
-      images: 0,
-      audioSeconds: 0,
-      costUsd: 0,
-      estimatedCalls: 0,
-      unpricedCalls: 0,
+      ...noUsage,
       goodRatings,
       badRatings: same.length - goodRatings,
     };

@@ -1,5 +1,5 @@
-import type { PressKind } from "./press.ts";
-import { formatUsd, translate } from "../words/translate.ts";
+import { replyButtons, type PressKind, type ReplyActionKind } from "./press.ts";
+import { currentLanguage, formatUsd, translate, translateDeclared } from "../words/translate.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
 
 /** Tells the person who asked in one or two plain sentences what went wrong and what to do. */
@@ -277,4 +277,87 @@ export function goneNotice(kind?: PressKind): string {
 /** Notice that the earlier answer is shown because a new attempt produced none. `why` is a sentence. */
 export function earlierAnswerNotice(why: string): string {
   return translate("notice.earlier-answer", { why });
+}
+
+/** How many file names a notice lists. */
+const maxNames = 3;
+
+/** Notice that earlier messages could not be read, or not all. `read` is the number of those that were. */
+export function roomFailureNotice(failure: ParleyError, read: number): string {
+  if (failure.detail["because"] === "history") return toNotice(failure);
+  const permission = failure.detail["permission"];
+  if (failure.code === "platform-forbidden" && permission !== undefined) {
+    const key = read === 0 ? "room.forbidden" : "room.forbidden.part";
+    return translate(key, { permission: `${permission}` });
+  }
+  if (failure.code !== "platform-unreachable" && failure.code !== "platform-rejected")
+    return translate("room.failed", { why: toNotice(failure) });
+  return read === 0 ? translate("room.late") : translate("room.late.part", { count: read });
+}
+
+/** Notice that files in other people's messages were not read. */
+export function roomFilesNotice(all: readonly string[]): string {
+  const names = all.slice(0, maxNames).join(", ");
+  return all.length <= maxNames
+    ? translate("room.files", { names })
+    : translate("room.files.more", { names, count: all.length - maxNames });
+}
+
+/** How many characters of a prompt a notice quotes at most. */
+const maxQuotedChars = 80;
+
+/** A picture in the words of a notice. */
+export interface NamedPicture {
+  /** Its position among the pictures of its message, from 1. `of` is their number. */
+  readonly number: number;
+  readonly of: number;
+  /** The prompt or the alt text. A picture at an address has the address's host. */
+  readonly prompt: string;
+  /** When its message was written, in Unix milliseconds. */
+  readonly at: number;
+}
+
+/** Notice that says from which picture a changed one was made. */
+export function changedFromNotice(picture: NamedPicture): string {
+  return translate("picture.changed-from", { picture: nameOf(picture) });
+}
+
+/** Notice that names the last picture that the model saw when it drew a picture unasked. */
+export function lastShownNotice(picture: NamedPicture): string {
+  return translate("picture.last-shown", { picture: nameOf(picture) });
+}
+
+function nameOf({ number, of, prompt, at }: NamedPicture): string {
+  const named = {
+    prompt: shortened(prompt),
+    at: new Date(at).toISOString().slice(0, 16).replace("T", " "),
+  };
+  return of === 1
+    ? translate("picture.one", named)
+    : translate("picture.several", { ...named, number, count: of });
+}
+
+/** The beginning of a prompt on one line, with at most 80 characters. */
+export function shortened(prompt: string): string {
+  const line = prompt.replaceAll(/\s+/g, " ").trim();
+  return line.length <= maxQuotedChars
+    ? line
+    : `${line.slice(0, maxQuotedChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}
+
+/** Notice that the bytes of some pictures of a stored answer are gone. */
+export function picturesMissingNotice(count: number): string {
+  return translate("picture.missing", { count });
+}
+
+/** Notice that the answer is complete and stored, but its pictures cannot be posted. `why` is a sentence. */
+export function picturesNotShownNotice(why: string): string {
+  return translate("picture.not-shown", { why });
+}
+
+/**
+ * The label of a button below an answer, in the person's language. Other programs rely on the English ones.
+ */
+export function actionLabel(kind: ReplyActionKind): string {
+  return translateDeclared(currentLanguage(), `button.${kind}`, replyButtons[kind].label);
 }

@@ -24,7 +24,8 @@ export interface UsageGroup extends UsageSum {
   readonly key: string;
 }
 
-const nothing: UsageSum = {
+/** The sum of no rows. */
+export const noUsage: UsageSum = {
   calls: 0,
   promptTokens: 0,
   completionTokens: 0,
@@ -39,7 +40,7 @@ const nothing: UsageSum = {
 
 /** Adds up rows or groups. */
 export function sumUsage(rows: readonly UsageSum[]): UsageSum {
-  return rows.reduce((sum, row) => add(sum, row), nothing);
+  return rows.reduce((sum, row) => add(sum, row), noUsage);
 }
 
 /** Groups rows. Days are in order. Others come by cost and then by calls, the highest first. */
@@ -47,7 +48,7 @@ export function groupUsage(rows: readonly UsageRow[], by: UsageDimension): Usage
   const groups = new Map<string, UsageSum>();
   for (const row of rows) {
     const key = keyOf(row, by);
-    groups.set(key, add(groups.get(key) ?? nothing, row));
+    groups.set(key, add(groups.get(key) ?? noUsage, row));
   }
   const all = [...groups].map(([key, sum]) => ({ key, ...sum }));
   return by === "day"

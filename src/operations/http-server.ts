@@ -3,10 +3,9 @@ import { type Socket, isIP, type AddressInfo } from "node:net";
 import { hostname } from "node:os";
 import { ParleyError } from "../core/errors.ts";
 import type { RequestTarget, HttpHandler } from "../core/platform-module.ts";
-import type { Log } from "../core/telemetry.ts";
+import { type Log, createRareLog } from "../core/telemetry.ts";
 import { isLoopback, listenFailure } from "../support/client-address.ts";
 import { createSharedRun } from "../support/keyed-queue.ts";
-import { createRareLog } from "../support/rare-log.ts";
 import { createHttpServer } from "../support/request-body.ts";
 import type { Metrics } from "./metrics.ts";
 

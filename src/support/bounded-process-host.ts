@@ -1,9 +1,8 @@
 import { once } from "node:events";
 import { constants, setPriority } from "node:os";
-import type { HostedRun, HostMessage } from "./bounded-process.ts";
-import { runBoundedWorker } from "./bounded-worker.ts";
+import { type HostedRun, type HostMessage, runBoundedWorker } from "./bounded-worker.ts";
 
-// This is the entry of the process that `bounded-process.ts` starts. It runs one thread and ends with Parley.
+// This is the entry of the process that `bounded-worker.ts` starts. It runs one thread and ends with Parley.
 process.once("disconnect", () => process.exit());
 // Ctrl+C in a terminal reaches this process too, but Parley finishes its turns first.
 process.on("SIGINT", () => undefined);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import { createClient, type RedisClientType } from "redis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { connectRedis } from "../../src/conversations/redis/connect-redis.ts";
+import { connectRedis } from "../../src/conversations/redis/redis-connection.ts";
 import { openStore, type StoreOptions } from "../../src/conversations/open-store.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { redisPrograms } from "../support/redis-programs.ts";

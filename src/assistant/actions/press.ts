@@ -17,7 +17,7 @@ import { toLanguage } from "../../words/languages.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
 import type { RerunTurn } from "../scheduling/rerun-turn.ts";
 import type { StopTurn } from "../scheduling/stop-turn.ts";
-import type { SettingsForms } from "../settings/layered-settings.ts";
+import type { SettingsForms } from "../settings/settings-desk.ts";
 import { isFile } from "../turn/receipt-draft.ts";
 import {
   type Answer,

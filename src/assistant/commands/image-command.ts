@@ -2,7 +2,7 @@ import type { CommandServices } from "../../core/command-services.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment } from "../../core/events.ts";
 import type { GeneratedImage, Usage } from "../../core/gateway.ts";
-import { changedFromNotice, type NamedPicture } from "../../core/picture-words.ts";
+import { changedFromNotice, type NamedPicture } from "../../core/error-messages.ts";
 import type { MessagePart } from "../../core/storage.ts";
 import { readFiles } from "../turn/attachments.ts";
 import { imageFileName } from "../turn/stream-answer.ts";

@@ -1,8 +1,7 @@
 import { toWrittenCall } from "../../core/command-input.ts";
-import { endedEarlyNotice, toNotice } from "../../core/error-messages.ts";
+import { endedEarlyNotice, toNotice, roomFailureNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { RoomMessage } from "../../core/room.ts";
-import { roomFailureNotice } from "../../core/room-words.ts";
 import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
 import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";

@@ -1,16 +1,15 @@
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { Meter, Log } from "../../core/telemetry.ts";
+import { throwIfAbandoned, type Turn, type TurnDependencies } from "../turn/turn.ts";
 import { toNotice } from "../../core/error-messages.ts";
-import { ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { Inbox, StoppedAnswer } from "../../core/inbox.ts";
 import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
-import type { Log } from "../../core/telemetry.ts";
 import { keepsEarlier, showEarlier, showStored } from "../turn/continued-answer.ts";
 import { keepAnswer, messageIds, textOf } from "../turn/stored-messages.ts";
 import { noteLastPicture } from "../turn/stored-pictures.ts";
-import type { Turn, TurnDependencies } from "../turn/turn.ts";
 import { storedIn, type ActiveTurn, keysOf, type PendingTurn, toStopped } from "./pending-turn.ts";
-import { isOutage } from "./recovery.ts";
 
 type Ended = Pick<
   Turn,
@@ -188,4 +187,69 @@ export function createOtherTurns(
     for (const { turnKey, shownAs = [] } of stored) if (!keys.includes(turnKey)) shown.push(...shownAs);
     return wanted.filter((key) => shown.includes(key));
   };
+}
+
+/**
+ * Ends the reply of a turn that is not resumed, with a Retry button, and closes the turn. During an outage
+ * the turn stays open to be sealed later. It also stays open if `isAnswered` says that a process that lost
+ * the turn has stored its answer, so that the answer is shown.
+ */
+export async function sealReply(
+  { event, progress }: PendingTurn,
+  dependencies: {
+    readonly active: ActiveTurn;
+    readonly otherTurnsShow: NonNullable<ReplyHooks["otherTurnsShow"]>;
+    readonly inbox: Inbox;
+    readonly conversations: Pick<Conversations, "savePlaces">;
+    readonly platform: Platform;
+    readonly isAnswered: () => Promise<boolean>;
+    readonly log: Log;
+    readonly meter: Pick<Meter, "refused">;
+  },
+): Promise<void> {
+  const { active, otherTurnsShow, inbox, conversations, platform, isAnswered, log, meter } = dependencies;
+  if (progress === undefined) return;
+  const { keys } = progress;
+  const attempts = progress.attempts + 1;
+  try {
+    // The lease may be lost. Only one of several processes that seal or run the turn continues.
+    if (!(await inbox.claimTurn({ ...progress, attempts }))) return;
+    const reply = platform.openReply(progress.address, {
+      // Messages that earlier runs posted without saving their address are found and edited.
+      isResumed: true,
+      otherTurnsShow,
+      isEndOnly: true,
+      async saveAddress(address, how) {
+        await inbox.saveTurn({ ...progress, address, attempts }, how);
+      },
+    });
+    // A process that loses the lease shows nothing more, because another process may have answered.
+    active.reply = reply;
+    await reply.show();
+    await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
+    log.info(
+      { platform: platform.id, attempts: progress.attempts },
+      "turn sealed: too old, or failed too often",
+    );
+    meter.refused({ platform: platform.id, code: "too-old" });
+    // Messages in its thread are for the bot although nothing of the turn is stored.
+    if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
+      await conversations.savePlaces(event.conversationId, event.within);
+    if (await isAnswered()) return;
+    throwIfAbandoned(active.signal);
+  } catch (error) {
+    active.reply?.abandon();
+    log.warn({ err: error }, "reply not sealed");
+    if (isOutage(error)) return;
+  }
+  await inbox.close(keys, { attempts });
+}
+
+/** Whether the turn may succeed later, because store, platform or process were unavailable. */
+export function isOutage(error: unknown): boolean {
+  return (
+    isParleyError(error, "stopping") ||
+    isParleyError(error, "platform-unreachable") ||
+    isParleyError(error, "store-unavailable")
+  );
 }

@@ -11,8 +11,7 @@ import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import { toCallIfWritten } from "../commands/run-command.ts";
 import { storedIn } from "./pending-turn.ts";
-import type { createRecovery } from "./recovery.ts";
-import type { TurnScheduler } from "./turn-scheduler.ts";
+import type { createRecovery, TurnScheduler } from "./turn-scheduler.ts";
 import type { createTurnTraces } from "./turn-traces.ts";
 import { createRecent, type Recent } from "../../support/recent.ts";
 

@@ -1,27 +1,15 @@
-import type { createAdmission } from "../access/admission.ts";
-import type { Command } from "../../core/command.ts";
-import { toNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { CommandCall, IncomingEvent } from "../../core/events.ts";
-import type { Platform, Receiver, Reply, ReplyHooks } from "../../core/platform.ts";
+import type { CommandCall } from "../../core/events.ts";
+import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import { toStopAction } from "../../core/press.ts";
-import type { Inbox } from "../../core/inbox.ts";
-import type { StoredMessage } from "../../core/storage.ts";
 import { noSpan, type Tracer, currentTurn } from "../../core/telemetry.ts";
-import { runCommand } from "../commands/run-command.ts";
-import type { Language } from "../../words/languages.ts";
 import { currentLanguage, inLanguage } from "../../words/translate.ts";
-import { showStored } from "../turn/continued-answer.ts";
 import { applyCallEdit } from "../turn/read-messages.ts";
-import { throwIfAbandoned, type AnswerSoFar, type TurnDependencies, type TurnOutcome } from "../turn/turn.ts";
+import { throwIfAbandoned, type TurnOutcome } from "../turn/turn.ts";
 import { giveTitle } from "../turn/make-title.ts";
-import { markPeoplesThread, storePlaces, messageIds } from "../turn/stored-messages.ts";
-import { runTurn } from "../turn/run-turn.ts";
-import { findShownLead } from "../turn/transcribe-recording.ts";
+import { messageIds } from "../turn/stored-messages.ts";
 import { createTracedReply, showingWaits } from "../turn/stream-answer.ts";
-import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
 import {
-  toStopped,
   type ActiveTurn,
   editsOf,
   eventsOf,
@@ -33,45 +21,16 @@ import {
   isEditedError,
   toEditedError,
 } from "./pending-turn.ts";
-import { endUnanswered, endWithdrawn, refuseTurn, createOtherTurns } from "./end-turn.ts";
-import { withheldHistory } from "../access/access.ts";
-import { isOutage, sealReply } from "./recovery.ts";
+import { endWithdrawn, refuseTurn, createOtherTurns, isOutage, sealReply } from "./end-turn.ts";
+import { createBatchAnswer } from "./answer-batch.ts";
 
-/** After this many attempts, even a turn with a stored answer is sealed. */
-const maxShownAttempts = 20;
+type BatchRun = Parameters<ReturnType<typeof createBatchAnswer>["answer"]>[0];
 
-interface BatchRunnerOptions {
-  readonly dependencies: Omit<
-    TurnDependencies,
-    "gateway" | "personId" | "withheld" | "admitBytes" | "chat" | "models"
-  >;
-  readonly settings: LayeredSettings;
-  readonly admission: ReturnType<typeof createAdmission>;
-  readonly inbox: Inbox;
+type BatchRunnerOptions = Parameters<typeof createBatchAnswer>[0] & {
   readonly tracer: Tracer;
   readonly platforms: ReadonlyMap<string, Platform>;
-  readonly commands: ReadonlyMap<string, Command>;
-  readonly receive: Receiver["receive"];
   readonly schedule: (turn: PendingTurn) => void;
-}
-
-/** One run of a batch of turns. */
-interface BatchRun {
-  readonly conversationId: string;
-  readonly batch: readonly PendingTurn[];
-  readonly active: ActiveTurn;
-  readonly platform: Platform;
-  /** The number of the attempt, from 1. */
-  readonly attempt: number;
-  readonly reply: Reply;
-  /** The settings in force for its first event. */
-  readonly settings: TurnSettings;
-  /** The language of Parley's own words in it. */
-  readonly language: Language;
-  readonly shownMessageKeys: () => readonly string[];
-  /** The last result of {@link shownMessageKeys}, which is what the store has. */
-  readonly storedMessageKeys: () => readonly string[];
-}
+};
 
 /**
  * Returns a function that runs a batch. It opens the reply, runs the turn or command, and closes the inbox
@@ -81,6 +40,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   const { dependencies, inbox, platforms } = options;
   const { log, meter } = dependencies;
   const findOtherTurns = createOtherTurns(inbox, dependencies.conversations);
+  const { answer, canShowAnswer, dependenciesFor, isAllowed } = createBatchAnswer(options);
 
   return async function runBatch(
     batch: readonly PendingTurn[],
@@ -130,7 +90,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       log.debug({ outcome }, "reply ended");
       throwIfAbandoned(active.signal);
       await storeShownMessages(run);
-      await closeEvents(run, outcome);
+      await closeEvents(options, run, outcome);
       if (outcome === "complete" && run.conversationId === event.conversationId)
         giveTitle(dependenciesFor(run), platform, run.conversationId);
     } catch (error) {
@@ -150,11 +110,6 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     log.info({ platform: event.platform, kind: event.kind, outcome, attempt, durationMs }, "turn ended");
     return outcome === "left-open" ? "left-open" : "ended";
   };
-
-  /** The rules may have changed since the event was accepted, before a restart or a Retry. */
-  function isAllowed(event: IncomingEvent): boolean {
-    return dependencies.access.refusalOf(event) === undefined;
-  }
 
   async function openRun(
     batch: readonly PendingTurn[],
@@ -238,152 +193,57 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     for (const id of [messageIds.complete(key), messageIds.assistant(key, attempt)])
       await dependencies.conversations.setShownAs(conversationId, id, keys);
   }
-
-  async function answer(run: BatchRun): Promise<TurnOutcome | "shown"> {
-    const { event, isConfirmed = false, redo, stoppedBy, stoppedAnswer, isSealed } = run.batch[0]!;
-    if (!isConfirmed && (await showStoredAnswer(run, event))) return "shown";
-    if (stoppedBy !== undefined || (isSealed === true && redo !== undefined))
-      return await endUnanswered(dependencies, {
-        ...run,
-        key: event.key,
-        redo,
-        lead: "",
-        stoppedBy,
-        stoppedAnswer,
-      });
-    // This is stored first, because a conversation without the mark is answered whole.
-    if (event.inRoom === true && run.conversationId === event.conversationId)
-      await markPeoplesThread(dependencies.conversations, run.conversationId);
-    const common = {
-      attempt: run.attempt,
-      platform: run.platform,
-      conversationId: run.conversationId,
-      reply: run.reply,
-      signal: run.active.signal,
-      redo,
-      shownMessageKeys: run.shownMessageKeys,
-      offerSoFar: (soFar: AnswerSoFar) => {
-        run.active.soFar = (by) => inLanguage(run.language, () => soFar(toNotice(toStopped(by))));
-      },
-    };
-    if (event.kind === "call") {
-      const { commands, receive } = options;
-      return await runCommand(dependenciesFor(run), commands, {
-        ...common,
-        call: event,
-        isConfirmed,
-        receive,
-        inbox,
-        settings: options.settings.servicesFor(event),
-      });
-    }
-    const events = run.batch.flatMap(eventsOf).filter(isAllowed);
-    const messages = events.filter((one) => one.kind === "message");
-    return await runTurn(dependenciesFor(run), {
-      ...common,
-      refusal: run.batch[0]!.refusal,
-      key: event.key,
-      messages,
-      lead: "",
-      model: redo?.model ?? messages.findLast(({ model }) => model !== undefined)?.model,
-    });
-  }
-
-  /** The dependencies with the limits and rights of the run's person. */
-  function dependenciesFor(run: BatchRun): TurnDependencies {
-    const { admission } = options;
-    const events = run.batch.flatMap(eventsOf);
-    const { author, platform, origin } = events.find(isAllowed) ?? events[0]!;
-    const personId = author.id;
-    const { chat, models } = run.settings;
-    const withheld = withheldHistory(dependencies.conversations, events);
-    return {
-      ...dependencies,
-      ...(withheld === undefined ? {} : { conversations: withheld.conversations }),
-      withheld,
-      chat,
-      models,
-      personId,
-      gateway: admission.gatewayFor({ personId, platform, origin }),
-      admitBytes: (bytes, signal) => admission.admitBytes(personId, bytes, signal),
-    };
-  }
-
-  /** Shows an answer that was stored before a crash could close its turn, so that no model is asked again. */
-  async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<boolean> {
-    if (run.attempt === 1) return false;
-    const stored = await findCompleteAnswer(event);
-    if (stored === undefined || (stored.attempt ?? 0) <= (run.batch[0]?.redo?.since ?? 0)) return false;
-    const { conversations } = dependencies;
-    const lead = await findShownLead(conversations, run.conversationId, run.batch.flatMap(eventsOf));
-    await run.reply.show();
-    await showStored(dependencies, { ...run, lead }, stored);
-    // The earlier run may have ended before it stored the places.
-    if (run.conversationId === event.conversationId)
-      await storePlaces(dependencies, run.conversationId, event.within);
-    return true;
-  }
-
-  /** Whether a turn that failed too often only has to show its answer. Showing it may be what fails. */
-  async function canShowAnswer({ event, progress, redo }: PendingTurn): Promise<boolean> {
-    const attempts = progress?.attempts ?? 0;
-    const isFew = attempts - (redo?.since ?? 0) < maxShownAttempts;
-    return isFew && (await findCompleteAnswer(event)) !== undefined;
-  }
-
-  async function findCompleteAnswer(event: IncomingEvent): Promise<StoredMessage | undefined> {
-    const { conversations } = dependencies;
-    const stored = await conversations.find(storedIn(event), messageIds.complete(event.key));
-    // A rerun that failed leaves its failure with the earlier answer.
-    return stored?.failure === undefined ? stored : undefined;
-  }
-
-  /** Closes what was answered. Messages of a batch that was cancelled for deleted ones run again. */
-  async function closeEvents(run: BatchRun, outcome: TurnOutcome | "shown"): Promise<void> {
-    const rest =
-      outcome === "cancelled" ? withoutDeleted(run.batch, (key) => run.active.isDeleted(key)) : undefined;
-    const left = rest === undefined ? [] : keysOf(rest);
-    const answered = run.batch.flatMap(keysOf).filter((key) => !left.includes(key));
-    const edits = new Map(run.batch.flatMap((turn) => [...editsOf(turn)]));
-    const [{ event }] = run.batch as readonly [PendingTurn];
-    if (event.kind === "call") return await closeCall(run, event);
-    const how = { attempts: run.attempt, edits };
-    if (!(await inbox.close(answered, how))) await closeChanged(answered, how);
-    if (rest !== undefined) options.schedule(withNewReply(rest, run.attempt));
-  }
-
-  /** Applies an edit of a call's message after the call has run as it was written. */
-  async function closeCall(run: BatchRun, call: CommandCall): Promise<void> {
-    const { key } = call;
-    for (let latest = call; ;) {
-      const count = latest.edit?.count ?? 0;
-      if (count > 0) await applyCallEdit(dependencies, run.conversationId, latest);
-      if (await inbox.close([key], { attempts: run.attempt, edits: new Map([[key, count]]) })) return;
-      const [entry] = await inbox.lookUp([key]);
-      if (entry?.event.kind !== "call" || (entry.event.edit?.count ?? 0) <= count)
-        throw new ParleyError("stopping", "another process runs this turn");
-      latest = entry.event;
-    }
-  }
-
-  /** Reruns events that could not be closed because of an edit. Otherwise another process has them. */
-  async function closeChanged(
-    keys: readonly string[],
-    how: { readonly attempts: number; readonly edits: ReadonlyMap<string, number> },
-  ): Promise<void> {
-    const known = await inbox.lookUp(keys);
-    for (const { event } of known) {
-      if (event.kind !== "message" || (event.edit?.count ?? 0) <= (how.edits.get(event.key) ?? 0)) continue;
-      options.schedule({ event, progress: undefined, others: [], isEdited: true });
-      throw toEditedError();
-    }
-    // Some events were erased while they were being closed.
-    if (known.length < keys.length && (await inbox.close(keys, how))) return;
-    throw new ParleyError("stopping", "another process runs this turn");
-  }
 }
 
 /** Whether people see a reply already. A message that waits shows nothing. */
 function hasReply({ event, progress }: PendingTurn): boolean {
   return event.kind === "call" || (progress?.attempts ?? 0) > 0;
+}
+
+type Closing = Pick<BatchRunnerOptions, "dependencies" | "inbox" | "schedule">;
+
+/** Closes what was answered. Messages of a batch that was cancelled for deleted ones run again. */
+async function closeEvents(options: Closing, run: BatchRun, outcome: TurnOutcome | "shown"): Promise<void> {
+  const { inbox, schedule } = options;
+  const rest =
+    outcome === "cancelled" ? withoutDeleted(run.batch, (key) => run.active.isDeleted(key)) : undefined;
+  const left = rest === undefined ? [] : keysOf(rest);
+  const answered = run.batch.flatMap(keysOf).filter((key) => !left.includes(key));
+  const edits = new Map(run.batch.flatMap((turn) => [...editsOf(turn)]));
+  const [{ event }] = run.batch as readonly [PendingTurn];
+  if (event.kind === "call") return await closeCall(options, run, event);
+  const how = { attempts: run.attempt, edits };
+  if (!(await inbox.close(answered, how))) await closeChanged(options, answered, how);
+  if (rest !== undefined) schedule(withNewReply(rest, run.attempt));
+}
+
+/** Applies an edit of a call's message after the call has run as it was written. */
+async function closeCall({ dependencies, inbox }: Closing, run: BatchRun, call: CommandCall): Promise<void> {
+  const { key } = call;
+  for (let latest = call; ;) {
+    const count = latest.edit?.count ?? 0;
+    if (count > 0) await applyCallEdit(dependencies, run.conversationId, latest);
+    if (await inbox.close([key], { attempts: run.attempt, edits: new Map([[key, count]]) })) return;
+    const [entry] = await inbox.lookUp([key]);
+    if (entry?.event.kind !== "call" || (entry.event.edit?.count ?? 0) <= count)
+      throw new ParleyError("stopping", "another process runs this turn");
+    latest = entry.event;
+  }
+}
+
+/** Reruns events that could not be closed because of an edit. Otherwise another process has them. */
+async function closeChanged(
+  { inbox, schedule }: Closing,
+  keys: readonly string[],
+  how: { readonly attempts: number; readonly edits: ReadonlyMap<string, number> },
+): Promise<void> {
+  const known = await inbox.lookUp(keys);
+  for (const { event } of known) {
+    if (event.kind !== "message" || (event.edit?.count ?? 0) <= (how.edits.get(event.key) ?? 0)) continue;
+    schedule({ event, progress: undefined, others: [], isEdited: true });
+    throw toEditedError();
+  }
+  // Some events were erased while they were being closed.
+  if (known.length < keys.length && (await inbox.close(keys, how))) return;
+  throw new ParleyError("stopping", "another process runs this turn");
 }

@@ -1,3 +1,4 @@
+import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Inbox } from "../../core/inbox.ts";
@@ -366,5 +367,57 @@ export function createSettleTime(): SettleTime {
       if (isInOrder && longerMs < slowMs) return 0;
       return Math.min(maxMs, Math.max(minMs, factor * longerMs));
     },
+  };
+}
+
+/** How many conversations are resumed at once, so that new questions need not wait for all of them. */
+const maxConversations = 16;
+
+interface RecoveryOptions {
+  readonly inbox: Pick<Inbox, "listOpen">;
+  readonly now: () => number;
+  readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
+}
+
+/** Resumes open turns of an earlier run or of another process. */
+interface Recovery {
+  /** Finds a platform's open turns and resumes a few conversations at a time. Resolves to their number. */
+  recover(platformId: string): Promise<number>;
+  /** Schedules a conversation's turns that still have to be resumed, so that they run before a new turn. */
+  resumeFirst(conversationId: string): void;
+}
+
+/** Creates the {@link Recovery}, which seals turns that are too old or failed too often. */
+export function createRecovery({ inbox, now, scheduler }: RecoveryOptions): Recovery {
+  /** Turns that were found but not scheduled yet, by conversation. */
+  const found = new Map<string, PendingTurn[]>();
+  const limit = createConcurrencyLimit(maxConversations);
+
+  function scheduleFound(conversationId: string): string[] {
+    const turns = found.get(conversationId) ?? [];
+    found.delete(conversationId);
+    const open = turns.filter(({ event }) => !scheduler.inFlight.has(event.key) && !scheduler.isStopping());
+    for (const turn of open) scheduler.schedule(turn, { unlessLeased: true });
+    return open.map(({ event }) => event.key);
+  }
+
+  async function resume(conversationId: string): Promise<void> {
+    const keys = scheduleFound(conversationId);
+    await Promise.all(keys.map((key) => scheduler.inFlight.whenDone(key)));
+  }
+
+  return {
+    async recover(platformId) {
+      const open = (await inbox.listOpen()).filter(({ event }) => event.platform === platformId);
+      const turns = toOpenTurns(open, now()).filter(({ event }) => !scheduler.inFlight.has(event.key));
+      const conversations = Map.groupBy(turns, ({ event }) => storedIn(event));
+      for (const [conversationId, its] of conversations) {
+        const isQueued = found.has(conversationId);
+        found.set(conversationId, its);
+        if (!isQueued) void limit(() => resume(conversationId));
+      }
+      return turns.length;
+    },
+    resumeFirst: (conversationId) => void scheduleFound(conversationId),
   };
 }

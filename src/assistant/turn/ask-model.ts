@@ -1,6 +1,10 @@
-import { otherModelNotice } from "../../core/error-messages.ts";
+import {
+  otherModelNotice,
+  shortened,
+  changedFromNotice,
+  lastShownNotice,
+} from "../../core/error-messages.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
-import { shortened, changedFromNotice, lastShownNotice } from "../../core/picture-words.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
 import {
   type Conversations,

@@ -7,8 +7,12 @@ import type { Platform, Reply, DownloadOptions } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { Conversations, MessagePart } from "../../core/storage.ts";
 import { decodeText, sniff, type Sniffed, isSource } from "../../media/sniff.ts";
-import type { DocumentProblem, Omission, DocumentFormat } from "../../media/documents/document.ts";
-import { readDocument } from "../../media/documents/read-document.ts";
+import {
+  type DocumentProblem,
+  type Omission,
+  type DocumentFormat,
+  readDocument,
+} from "../../media/documents/read-document.ts";
 import { toModelImage } from "../../media/image.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
 import type { MessageKey } from "../../words/english.ts";

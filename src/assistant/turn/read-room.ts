@@ -1,11 +1,10 @@
 import type { Clock } from "../../core/clock.ts";
-import { toNotice } from "../../core/error-messages.ts";
+import { toNotice, roomFailureNotice, roomFilesNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment, ReplyAddress } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { RoomMessage, RoomReading, RoomResult, RoomState } from "../../core/room.ts";
-import { roomFailureNotice, roomFilesNotice } from "../../core/room-words.ts";
 import type { Conversations, ConversationSettings, MessagePart, StoredMessage } from "../../core/storage.ts";
 import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";

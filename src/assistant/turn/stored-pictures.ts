@@ -1,12 +1,12 @@
-import { toNotice } from "../../core/error-messages.ts";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { PictureRef } from "../../core/events.ts";
-import type { ChatMessage } from "../../core/gateway.ts";
 import {
+  toNotice,
   picturesMissingNotice,
   picturesNotShownNotice,
   type NamedPicture,
-} from "../../core/picture-words.ts";
+} from "../../core/error-messages.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { PictureRef } from "../../core/events.ts";
+import type { ChatMessage } from "../../core/gateway.ts";
 import type { Reply, ReplyFile } from "../../core/platform.ts";
 import type { Conversations, MessagePart, StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";

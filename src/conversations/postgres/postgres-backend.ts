@@ -119,7 +119,10 @@ async function openOn(
     maxWaitMs: deadlineMs,
     clock,
   });
-  const reader = createPostgresReader(guarded);
+  const reader = createPostgresReader({
+    schema,
+    read: (text, values) => attempt(() => guarded.read(text, values)),
+  });
   const readers = new Map(spaces.map((space) => [space, reader.ofSpace(space)]));
   const scrubber = createPostgresScrubber({ connection, log, clock });
 
@@ -145,7 +148,6 @@ async function openOn(
 
   return {
     name: `Postgres at ${address}, schema ${schema}${connection.isEncrypted ? " (TLS)" : ""}`,
-    attempt,
     leases: withCheck(createPostgresLeases(guarded), checkGeneration),
     reader: (space: Space) => readers.get(space) as EntryReader,
     async apply(conditions, changes) {
@@ -158,7 +160,7 @@ async function openOn(
     async replace(at, old, value) {
       return (await write(encoder.replace(at, old, value))).outcome === 1;
     },
-    readIndex: (name, page) => attempt(() => reader.readIndex(name, page)),
+    readIndex: (name, page) => reader.readIndex(name, page),
     keys: (space) => reader.keys(space),
     async sweep(before) {
       await scrubber.resume();
@@ -253,20 +255,15 @@ const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
 const pageSize = 500;
 
-/** Reads entries and sorted indexes. It throws the errors of the service. */
+/** Reads entries and sorted indexes. */
 interface PostgresReader {
   ofSpace(space: Space): EntryReader;
   readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
-  /** Wraps each page in `attempt`. */
   keys(space: Space): AsyncIterable<string>;
 }
 
 /** Creates a {@link PostgresReader}. */
-function createPostgresReader({
-  read,
-  schema,
-  attempt,
-}: Pick<PostgresConnection, "read" | "schema" | "attempt">): PostgresReader {
+function createPostgresReader({ read, schema }: Pick<PostgresConnection, "read" | "schema">): PostgresReader {
   const entries = `${quoteSchema(schema)}.entries`;
   // Each key is read by itself. With `= ANY` and old statistics, a planner reads and filters the whole space.
   const lookUp = (column: string): string => `
@@ -308,12 +305,9 @@ function createPostgresReader({
     },
     async *keys(space) {
       for (let last = ""; ;) {
-        const after = last;
-        const rows = await attempt(() =>
-          read<{ key: string; original: string | null }>(
-            `SELECT key, original FROM ${entries} WHERE space = $1 AND key > $2 AND ${isAlive} ORDER BY key LIMIT ${pageSize}`,
-            [space, after],
-          ),
+        const rows = await read<{ key: string; original: string | null }>(
+          `SELECT key, original FROM ${entries} WHERE space = $1 AND key > $2 AND ${isAlive} ORDER BY key LIMIT ${pageSize}`,
+          [space, last],
         );
         for (const { key, original } of rows) yield fromStored(original ?? key);
         if (rows.length < pageSize) return;

@@ -5,8 +5,7 @@ import { inspectedEntries, type StoreInspection } from "../backend.ts";
 import { toVersionFinding } from "../store-keys.ts";
 import { schemaKey, schemaVersion } from "./redis-backend.ts";
 import { clusterNames, serverNames, productOf } from "./redis-script.ts";
-import { connectRedis } from "./connect-redis.ts";
-import type { RedisClient, RedisConnectionOptions } from "./redis-connection.ts";
+import { connectRedis, type RedisClient, type RedisConnectionOptions } from "./redis-connection.ts";
 
 const probeKey = "parley:doctor-probe";
 const probeTtlMs = 10_000;

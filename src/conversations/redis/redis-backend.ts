@@ -5,8 +5,12 @@ import { systemClock, steadyClock } from "../../support/clock.ts";
 import type { BackendChange, WriteCondition, EntryReader, Space, Backend, Resolves } from "../backend.ts";
 import { type DataLossWatch, watchDataLoss, describeLosses } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
-import { connectRedis } from "./connect-redis.ts";
-import type { RedisConnection, RedisClient, RedisConnectionOptions } from "./redis-connection.ts";
+import {
+  connectRedis,
+  type RedisConnection,
+  type RedisClient,
+  type RedisConnectionOptions,
+} from "./redis-connection.ts";
 import { expectKnownVersion } from "../store-keys.ts";
 import {
   applyScript,
@@ -122,7 +126,6 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
   return {
     address,
     product,
-    attempt,
     async close() {
       stopChecks();
       scrubber.close();
@@ -260,24 +263,26 @@ async function warnOfUnsafeSettings(nodes: readonly RedisClient[], log: Log): Pr
 
 /** Reads the entries of a space. In a cluster, the entries of each group are read from its server. */
 function createRedisReader(connection: RedisConnection, names: KeyNames, space: Space): EntryReader {
+  const { attempt } = connection;
   const nameOf = (key: string) => names.entry({ space, key });
   const groupOf = (key: string) => (connection.isCluster ? tagOfEntry({ space, key }) : "");
   return {
-    get: async (key) => (await connection.client.get(nameOf(key))) ?? undefined,
+    get: async (key) => (await attempt(() => connection.client.get(nameOf(key)))) ?? undefined,
     async getMany(keys) {
       const found = new Map<string, string | null | undefined>();
       const groups = [...Map.groupBy(keys, groupOf).values()];
-      await Promise.all(
-        groups.map(async (group) => {
-          const values = await connection.client.mGet(group.map(nameOf));
-          for (const [index, key] of group.entries()) found.set(key, values[index]);
-        }),
-      );
+      const read = async (group: readonly string[]) => {
+        const values = await connection.client.mGet(group.map(nameOf));
+        for (const [index, key] of group.entries()) found.set(key, values[index]);
+      };
+      await attempt(() => Promise.all(groups.map(read)));
       return keys.map((key) => found.get(key) ?? undefined);
     },
     // The client sends all commands at once.
     hasMany: (keys) =>
-      Promise.all(keys.map(async (key) => (await connection.client.exists(nameOf(key))) === 1)),
+      attempt(() =>
+        Promise.all(keys.map(async (key) => (await connection.client.exists(nameOf(key))) === 1)),
+      ),
   };
 }
 

@@ -115,7 +115,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   }
   const { database, trail, restored, lostAfter } = opened;
   const readers = new Map<Space, EntryReader>(
-    spaces.map((space) => [space, createSqliteReader(database, space)]),
+    spaces.map((space) => [space, createSqliteReader(database, space, toError)]),
   );
   const indexes = createSqliteIndexes(database);
   const writer = createSqliteWriter(database, indexes);
@@ -171,7 +171,6 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
         );
       }
     },
-    attempt: guardAsync,
     async ping() {
       guard(() => database.prepare("SELECT 1 FROM entries LIMIT 1").get());
       await writes.check();

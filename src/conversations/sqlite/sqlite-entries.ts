@@ -213,8 +213,12 @@ export function prepareRows<Row extends readonly unknown[]>(
   };
 }
 
-/** Reads one space of the table `entries` in an open database. It throws SQLite's errors. */
-export function createSqliteReader(database: DatabaseSync, space: Space): EntryReader {
+/** Reads one space of the table `entries` in an open database. `toError` translates SQLite's errors. */
+export function createSqliteReader(
+  database: DatabaseSync,
+  space: Space,
+  toError: (error: unknown) => Error,
+): EntryReader {
   const select = prepareRows<[value: string]>(
     database,
     "SELECT value FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
@@ -231,14 +235,22 @@ export function createSqliteReader(database: DatabaseSync, space: Space): EntryR
      CROSS JOIN entries ON namespace = ?1 AND entries.key = wanted.value AND (expires IS NULL OR expires > ?3)`,
   );
 
+  const read = <T>(work: (now: number) => T): T => {
+    try {
+      return work(steadyClock.earliest());
+    } catch (error) {
+      throw toError(error);
+    }
+  };
+
   return {
-    get: async (key) => select.get(space, key, steadyClock.earliest())?.[0],
+    get: async (key) => read((now) => select.get(space, key, now)?.[0]),
     async getMany(keys) {
-      const values = new Map(selectMany.all(space, JSON.stringify(keys), steadyClock.earliest()));
+      const values = new Map(read((now) => selectMany.all(space, JSON.stringify(keys), now)));
       return keys.map((_, position) => values.get(position));
     },
     async hasMany(keys) {
-      const found = probeMany.all(space, JSON.stringify(keys), steadyClock.earliest());
+      const found = read((now) => probeMany.all(space, JSON.stringify(keys), now));
       const positions = new Set(found.map(([position]) => position));
       return keys.map((_, position) => positions.has(position));
     },

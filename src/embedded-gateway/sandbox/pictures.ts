@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Sharp } from "sharp";
-import { decodeInTurn, loadSharp, openPicture } from "../../media/load-sharp.ts";
+import { decodeInTurn, loadSharp, openPicture } from "../../media/image.ts";
 
 /** A size in pixels. */
 export interface Size {

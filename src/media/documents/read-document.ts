@@ -1,6 +1,57 @@
 import { createFairSemaphore } from "../../support/fair-semaphore.ts";
 import { runBoundedWorker } from "../../support/bounded-worker.ts";
-import type { DocumentFormat, DocumentProblem, DocumentText } from "./document.ts";
+
+/** The documents whose text can be read. */
+export type DocumentFormat = "pdf" | "docx" | "xlsx" | "pptx" | "odt" | "ods" | "odp";
+
+/** What the text of a document does not contain. */
+export type Omission =
+  /** Content past the limit: only the first `read` of `count` were read. */
+  | { readonly kind: "pages" | "slides" | "sheets"; readonly read: number; readonly count: number }
+  /** Pages of a PDF without text, such as scans. `pages` are the first of them, from 1. */
+  | { readonly kind: "blank-pages"; readonly count: number; readonly pages: readonly number[] }
+  /** `count` is absent where it is not known. */
+  | { readonly kind: "pictures"; readonly count?: number }
+  /** Sheets of which only the first rows were read. */
+  | { readonly kind: "rows"; readonly sheets: readonly string[] }
+  | { readonly kind: "characters"; readonly read: number };
+
+/** The text of a document as Markdown, and what it leaves out. */
+export interface DocumentText {
+  readonly text: string;
+  readonly omissions: readonly Omission[];
+}
+
+/**
+ * Why a document has no text. `too-large`: it unpacks to more than the limit. `timeout` and `memory`: reading
+ * it took more than the worker may take. `damaged` also means a file of another kind than it seems.
+ */
+export type DocumentProblem = "encrypted" | "damaged" | "no-text" | "too-large" | "timeout" | "memory";
+
+/** The error that is thrown inside the worker thread. */
+export class DocumentError extends Error {
+  readonly problem: DocumentProblem;
+
+  constructor(problem: DocumentProblem, cause?: unknown) {
+    super(`document not read: ${problem}`, cause === undefined ? undefined : { cause });
+    this.name = "DocumentError";
+    this.problem = problem;
+  }
+}
+
+/** The limits of one document. */
+export const documentLimits = {
+  /** The pages of a PDF. */
+  pages: 200,
+  slides: 200,
+  sheets: 30,
+  /** The characters of text in total. */
+  chars: 100_000,
+  /** What an office document may unpack to, without its pictures. */
+  unpackedBytes: 64_000_000,
+  /** The XML of a sheet. The rows after it are left out. 8 MB are some 100,000 cells. */
+  sheetBytes: 8_000_000,
+} as const;
 
 /** The worker for one document. It alone loads the libraries, whose memory is free when it ends. */
 const workerLimits = { timeoutMs: 20_000, maxHeapMb: 384, maxGrowthBytes: 600_000_000 };

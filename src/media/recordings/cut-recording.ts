@@ -1,4 +1,4 @@
-import { runBoundedProcess } from "../../support/bounded-process.ts";
+import { runBoundedProcess } from "../../support/bounded-worker.ts";
 import { createFairSemaphore } from "../../support/fair-semaphore.ts";
 import type { CutInput, CutMessage, RecordingPart } from "./cut-into-parts.ts";
 

@@ -14,7 +14,6 @@ function storeOf(stored: string) {
       getMany: async (keys: string[]) => keys.map(() => stored),
       hasMany: async (keys: string[]) => keys.map(() => true),
     }),
-    attempt: <T>(work: () => Promise<T>) => work(),
   };
   return createKeyValueStore(backend as unknown as Backend);
 }

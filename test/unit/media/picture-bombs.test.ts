@@ -2,8 +2,7 @@ import { crc32, deflateSync } from "node:zlib";
 import sharp from "sharp";
 import { describe, expect, it } from "vitest";
 import type { ParleyError } from "../../../src/core/errors.ts";
-import { toModelImage } from "../../../src/media/image.ts";
-import { openPicture } from "../../../src/media/load-sharp.ts";
+import { toModelImage, openPicture } from "../../../src/media/image.ts";
 import { sniff } from "../../../src/media/sniff.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { runBoundedProcess } from "../../../src/support/bounded-process.ts";
+import { runBoundedProcess } from "../../../src/support/bounded-worker.ts";
 
 const limits = { timeoutMs: 20_000, maxHeapMb: 64, maxGrowthBytes: 500_000_000 };
 const never = new AbortController().signal;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRareLog } from "../../../src/support/rare-log.ts";
+import { createRareLog } from "../../../src/core/telemetry.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
 
 test("the first of a kind is logged, then once a minute with their number", async () => {

@@ -1,3 +1,4 @@
+import { actionLabel } from "../../../core/error-messages.ts";
 import {
   ButtonStyle,
   ComponentType,
@@ -7,7 +8,6 @@ import {
   type APIComponentInMessageActionRow,
 } from "discord.js";
 import { Lexer, type Token, type Tokens } from "marked";
-import { actionLabel } from "../../../core/action-words.ts";
 import { isReplyActionKind, type Press, type PressKind, type PressResult } from "../../../core/press.ts";
 import type { ShownSource } from "../../../core/sources.ts";
 import { isRating } from "../../../core/storage.ts";

@@ -1,5 +1,5 @@
+import { actionLabel } from "../../../core/error-messages.ts";
 import type { types } from "@slack/bolt";
-import { actionLabel } from "../../../core/action-words.ts";
 import { isReplyActionKind, type Press, type ReplyActionKind } from "../../../core/press.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import type { ShownSource } from "../../../core/sources.ts";

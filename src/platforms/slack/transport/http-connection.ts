@@ -3,7 +3,7 @@ import { HTTPReceiver, isValidSlackRequest } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
 import type { HttpHandler } from "../../../core/platform-module.ts";
-import { createRareLog } from "../../../support/rare-log.ts";
+import { createRareLog } from "../../../core/telemetry.ts";
 import { announcesMoreThan, readRequestBody } from "../../../support/request-body.ts";
 import { eventsPath } from "../address.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";

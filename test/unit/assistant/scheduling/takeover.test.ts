@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { createActiveTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
-import { endWithdrawn, refuseTurn } from "../../../../src/assistant/scheduling/end-turn.ts";
-import { sealReply } from "../../../../src/assistant/scheduling/recovery.ts";
+import { endWithdrawn, refuseTurn, sealReply } from "../../../../src/assistant/scheduling/end-turn.ts";
 import { messageIds, withoutRetriedAttempts } from "../../../../src/assistant/turn/stored-messages.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyHooks } from "../../../../src/core/platform.ts";

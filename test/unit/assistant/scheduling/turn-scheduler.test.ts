@@ -12,7 +12,7 @@ import {
   type TurnScheduler,
   createSettleTime,
 } from "../../../../src/assistant/scheduling/turn-scheduler.ts";
-import { createLocalQueue } from "../../../../src/conversations/open-store.ts";
+import { createLocalQueue } from "../../../../src/conversations/leased-queue.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import { call, message, silentLog } from "../../../support/fakes.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";

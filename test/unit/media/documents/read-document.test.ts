@@ -1,7 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { describe, expect, it } from "vitest";
-import type { DocumentFormat } from "../../../../src/media/documents/document.ts";
-import { readDocument } from "../../../../src/media/documents/read-document.ts";
+import { type DocumentFormat, readDocument } from "../../../../src/media/documents/read-document.ts";
 import {
   makeDocx,
   makeDocxBomb,

@@ -1,0 +1,454 @@
+import type { Access, Actor, Asker } from "../../core/access.ts";
+import type { SettingFacts } from "../../core/command-services.ts";
+import { ParleyError, isParleyError } from "../../core/errors.ts";
+import type { FormField, FormOffer, FormOption } from "../../core/forms.ts";
+import type { PressResult } from "../../core/press.ts";
+import type { Gateway } from "../../core/gateway.ts";
+import {
+  declarationOf,
+  mayHold,
+  resolveLayers,
+  type Layer,
+  forWords,
+  settingNames,
+  type LayerValues,
+  type SettingName,
+  type SettingValue,
+  settingGroups,
+  type LayeredValues,
+  type SettingGroup,
+  layers,
+} from "../../core/layered-settings.ts";
+import { type ModelChoice, canDo } from "../turn/model-choice.ts";
+import {
+  wordsOf,
+  type Scene,
+  isApplicable,
+  expectMayChange,
+  mayChange,
+  type SettingsReader,
+  isOnePlace,
+} from "./settings-reader.ts";
+import { translate, currentLanguage } from "../../words/translate.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import {
+  parseSetting,
+  formatSetting,
+  settingChoices,
+  settingDescription,
+  settingGroupTitle,
+  settingLabel,
+} from "../../core/setting-values.ts";
+
+/** The values that apply where no layer has one, in words. */
+export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
+
+/** The longest value in a list, in characters, because prompts may have thousands. */
+const maxShownChars = 80;
+
+/** Lists in Markdown the settings in force, with a line and the layer for each. */
+export function describeSettings(all: LayeredValues, defaults: Defaults, asker: Asker): string {
+  const groups = Object.keys(settingGroups) as SettingGroup[];
+  return groups
+    .map((group) => {
+      const lines = settingNames
+        .filter((name) => declarationOf(name).group === group && hasLayer(name, all, asker))
+        .map((name) => `- \`${name}\`: ${inForce(name, all, defaults, asker)}`);
+      return lines.length === 0 ? "" : [`**${settingGroupTitle(group)}**`, ...lines].join("\n");
+    })
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+/** Describes one setting: its meaning, the value in force, the value of each layer, and what can be typed. */
+export function describeSetting(
+  name: SettingName,
+  all: LayeredValues,
+  defaults: Defaults,
+  asker: Asker,
+): string {
+  const setting = declarationOf(name);
+  const held = layers.flatMap((layer) => {
+    const value = all[layer]?.[name];
+    return value === undefined || !setting.layers.includes(layer)
+      ? []
+      : [`- ${wordsOf(layer, asker)}: ${inline(formatSetting(name, value), Number.POSITIVE_INFINITY)}`];
+  });
+  return [
+    translate("settings.one", { name, description: settingDescription(name) }),
+    translate("settings.in-force", { value: inForce(name, all, defaults, asker) }),
+    held.length === 0 ? translate("settings.nobody") : [translate("settings.set-for"), ...held].join("\n"),
+    whereAndWhat(name),
+  ].join("\n\n");
+}
+
+/** Values of these kinds can be as long as a message. */
+const longKinds: ReadonlySet<string> = new Set(["text", "access"]);
+
+/** The facts about settings for `/help`. The page has one person, the operator, and no `person` layer. */
+export function explainSettings(all: LayeredValues, defaults: Defaults, asker: Asker): SettingFacts[] {
+  const existing = layers.filter((layer) => !isOnePlace(asker) || layer !== "channel");
+  const meant = existing.filter((layer) => asker.origin !== undefined || layer !== "person");
+  return settingNames
+    .filter((name) => isApplicable(name, asker))
+    .map((name) => {
+      const { group, kind, layers: holding } = declarationOf(name);
+      return {
+        name,
+        description: settingDescription(name),
+        group,
+        layers: meant.filter((layer) => holding.includes(layer)),
+        ...(longKinds.has(kind) ? {} : { inForce: inForce(name, all, defaults, asker) }),
+      };
+    });
+}
+
+/** A setting in force with its layer, for example "`gpt-4o` (from this channel)". */
+function inForce(name: SettingName, all: LayeredValues, defaults: Defaults, asker: Asker): string {
+  const from = (layer: Layer) => wordsOf(layer, asker, "from");
+  if (declarationOf(name).combines !== "override") {
+    const limits = layers.flatMap((layer) => {
+      const value = all[layer]?.[name];
+      return value === undefined || !declarationOf(name).layers.includes(layer)
+        ? []
+        : [`${shown(name, value)} (${from(layer)})`];
+    });
+    if (limits.length > 0) return limits.join(translate("settings.and"));
+    if (declarationOf(name).combines === "limit") return defaults[name] ?? translate("settings.no-limit");
+  }
+  const effective = resolveLayers(all)[name];
+  return effective === undefined
+    ? byDefault(name, defaults)
+    : `${shown(name, effective.value)} (${from(effective.from)})`;
+}
+
+/** The same without Markdown, for example "gpt-4o (from this channel)". */
+export function describeInForce(
+  name: SettingName,
+  all: LayeredValues,
+  defaults: Defaults,
+  asker: Asker,
+): string {
+  return inForce(name, all, defaults, asker).replaceAll("`", "");
+}
+
+function shown(name: SettingName, value: SettingValue): string {
+  return `${inline(formatSetting(name, value), maxShownChars)}${meaningOf(name, value)}`;
+}
+
+/** The meaning of a value that is typed in English, in the person's language, for example " = Aus". */
+function meaningOf(name: SettingName, value: SettingValue | undefined): string {
+  if (currentLanguage() === "en") return "";
+  const label = settingChoices(name).find((choice) => choice.value === value)?.label;
+  return label === undefined || label.toLowerCase() === value ? "" : ` = ${label}`;
+}
+
+/** The value that applies if nobody has set one. */
+function byDefault(name: SettingName, defaults: Defaults): string {
+  const value = defaults[name] ?? translate("settings.not-set");
+  return translate("settings.default", { value: `${value}${meaningOf(name, value.replaceAll("`", ""))}` });
+}
+
+/** A value as inline code on one line. */
+function inline(text: string, maxChars: number): string {
+  const line = text.replaceAll(/\s+/g, " ").replaceAll("`", "'").trim();
+  return `\`${line.length <= maxChars ? line : `${line.slice(0, maxChars - 1).trimEnd()}…`}\``;
+}
+
+function whereAndWhat(name: SettingName): string {
+  const setting = declarationOf(name);
+  const where = setting.layers.map((layer) => `\`${forWords[layer]}\``).join(", ");
+  if (setting.kind !== "choice") return translate("settings.can-be-set", { layers: where });
+  const choices = setting.choices.map(({ value }) => `\`${value}\``).join(", ");
+  return translate("settings.can-be-set.choices", { layers: where, choices });
+}
+
+/** Whether a layer exists here that may hold the setting. */
+function hasLayer(name: SettingName, all: LayeredValues, asker: Asker): boolean {
+  return isApplicable(name, asker) && declarationOf(name).layers.some((layer) => all[layer] !== undefined);
+}
+
+/**
+ * How many milliseconds the gateway may take to list its models or find the defaults, because platforms want
+ * a form's answer within 3 s.
+ */
+export const modelListMs = 1500;
+
+interface SettingsDeskOptions {
+  readonly reader: SettingsReader;
+  readonly changer: SettingsChanger;
+  readonly access: Pick<Access, "isAdmin" | "expectAllowed">;
+  readonly gateway: Pick<Gateway, "knownModels">;
+  readonly isModelAllowed: (model: string) => boolean;
+  readonly defaults: (scene: Scene) => Promise<Defaults>;
+}
+
+/** The layers are in the order in which people want them. */
+const offered: readonly Layer[] = ["person", "conversation", "channel", "server"];
+const groups = Object.keys(settingGroups) as SettingGroup[];
+const maxKeyChars = 100;
+const maxPlaceholderChars = 100;
+const keyPrefix = "settings";
+
+/** The forms of `/settings`, one for each layer and group. Rights are checked at each step. */
+export interface SettingsForms {
+  /** What the caller may change in a conversation and around it. */
+  offers(caller: Actor, conversationId: string | undefined): readonly FormOffer[];
+  /** Opens a form. @throws ParleyError `not-permitted`, `store-unavailable` */
+  open(key: string, caller: Actor): Promise<PressResult>;
+  /**
+   * Saves all fields, or none if one is wrong. Missing fields stay as they are, and empty ones are reset.
+   * @throws ParleyError `not-permitted`, `store-unavailable`
+   */
+  submit(key: string, caller: Actor, values: Readonly<Record<string, string>>): Promise<PressResult>;
+}
+
+/** Creates {@link SettingsForms}. */
+export function createSettingsDesk(options: SettingsDeskOptions): SettingsForms {
+  const { reader, changer, access } = options;
+
+  function toScene(caller: Actor, conversationId: string | undefined): Scene {
+    const { platform, author, origin } = caller;
+    return { platform, author, origin, conversationId };
+  }
+
+  function fieldsOf(target: Target, all: LayeredValues, defaults: Defaults, scene: Scene): FormField[] {
+    const { layer, group } = target;
+    return namesIn(layer, group, scene).map((name) => {
+      const setting = declarationOf(name);
+      const stored = all[layer]?.[name];
+      const value = stored === undefined ? "" : formatSetting(name, stored);
+      const { [name]: _, ...others } = all[layer] ?? {};
+      const otherwise = describeInForce(name, { ...all, [layer]: others }, defaults, scene);
+      const choices = optionsOf(name, value);
+      return {
+        name,
+        label: settingLabel(name),
+        description: settingDescription(name),
+        value,
+        ...(choices === undefined ? {} : { options: choices }),
+        ...(setting.kind === "model" ? { models: setting.operation } : {}),
+        maxChars: setting.kind === "text" ? setting.maxChars : 2000,
+        isLong: setting.kind === "text",
+        placeholder: otherwise.slice(0, maxPlaceholderChars),
+      };
+    });
+  }
+
+  function optionsOf(name: SettingName, current: string): readonly FormOption[] | undefined {
+    const setting = declarationOf(name);
+    if (setting.kind === "choice") return settingChoices(name);
+    if (setting.kind !== "model") return undefined;
+    const ids = options.gateway
+      .knownModels()
+      .filter((model) => options.isModelAllowed(model.id) && canDo(model, setting.operation))
+      .map(({ id }) => id);
+    const all = current === "" || ids.includes(current) ? ids : [current, ...ids];
+    return all.length === 0 ? undefined : all.map((id) => ({ value: id, label: id }));
+  }
+
+  return {
+    offers(caller, conversationId) {
+      const scene = toScene(caller, conversationId);
+      return (
+        offered
+          // On the page, whose only person is the operator, "me" and "this page" are the same.
+          .filter(
+            (layer) => (layer !== "person" || scene.origin !== undefined) && mayChange(layer, scene, access),
+          )
+          .flatMap((layer) =>
+            groups
+              .filter((group) => namesIn(layer, group, scene).length > 0)
+              .map((group) => ({
+                key: [keyPrefix, layer, group, conversationId ?? ""].join("/"),
+                label: translate("settings.form.label", {
+                  place: titleOf(layer, scene),
+                  group: settingGroupTitle(group, "in-label"),
+                }),
+                scope: titleOf(layer, scene),
+                layer,
+                group,
+              })),
+          )
+          .filter(({ key }) => key.length <= maxKeyChars)
+      );
+    },
+    async open(key, caller) {
+      access.expectAllowed(caller);
+      const target = parseKey(key);
+      const scene = toScene(caller, target.conversationId);
+      expectMayChange(target.layer, scene, access);
+      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults(scene)]);
+      const form = {
+        key,
+        title: settingGroupTitle(target.group),
+        introduction: translate("settings.form.introduction", { place: wordsOf(target.layer, scene) }),
+        fields: fieldsOf(target, all, defaults, scene),
+      };
+      return { kind: "form", form };
+    },
+    async submit(key, caller, values) {
+      access.expectAllowed(caller);
+      const { layer, group, conversationId } = parseKey(key);
+      const scene = toScene(caller, conversationId);
+      expectMayChange(layer, scene, access);
+      const before = (await reader.read(scene))[layer] ?? {};
+      // Unchanged fields are not checked, so that a model that is gone does not block the rest.
+      const typed = namesIn(layer, group, scene).flatMap((name) => {
+        const stored = before[name];
+        const text = values[name]?.trim();
+        const isSame = text === (stored === undefined ? "" : formatSetting(name, stored));
+        return text === undefined || isSame ? [] : [[name, text] as const];
+      });
+      const problems = await changer(layer, scene, Object.fromEntries(typed));
+      if (problems !== undefined) return { kind: "problems", problems: toSentences(problems) };
+      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults(scene)]);
+      const lines = namesIn(layer, group, scene).map(
+        (name) =>
+          `- ${translate("settings.form.line", {
+            label: settingLabel(name),
+            value: describeInForce(name, all, defaults, scene),
+          })}`,
+      );
+      return {
+        kind: "told",
+        markdown: [translate("settings.form.saved", { place: wordsOf(layer, scene) }), ...lines].join("\n"),
+      };
+    },
+  };
+
+  function titleOf(layer: Layer, scene: Scene): string {
+    return wordsOf(layer, scene, "title");
+  }
+}
+
+/** What a form changes. */
+interface Target {
+  readonly layer: Layer;
+  readonly group: SettingGroup;
+  readonly conversationId: string | undefined;
+}
+
+/** Reads a form's key. @throws ParleyError `not-permitted` for a form that this version does not have */
+function parseKey(key: string): Target {
+  const [prefix, layer, group, ...rest] = key.split("/");
+  const found = { layer: offered.find((one) => one === layer), group: groups.find((one) => one === group) };
+  if (prefix !== keyPrefix || found.layer === undefined || found.group === undefined) {
+    throw new ParleyError("not-permitted", "unknown form", {
+      detail: { problem: translate("settings.form.unknown") },
+    });
+  }
+  const conversationId = rest.join("/");
+  return {
+    layer: found.layer,
+    group: found.group,
+    conversationId: conversationId === "" ? undefined : conversationId,
+  };
+}
+
+function namesIn(layer: Layer, group: SettingGroup, scene: Scene): SettingName[] {
+  return settingNames.filter(
+    (name) => declarationOf(name).group === group && mayHold(layer, name) && isApplicable(name, scene),
+  );
+}
+
+function toSentences(problems: SettingProblems): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(problems).map(([name, problem]) => [
+      name,
+      translate("setting.problem", {
+        label: settingLabel(name as SettingName),
+        problem: problem.replace(/[.。]$/, ""),
+      }),
+    ]),
+  );
+}
+
+interface SettingsChangerOptions {
+  readonly reader: SettingsReader;
+  readonly access: Pick<Access, "isAdmin">;
+  readonly models: Pick<ModelChoice, "choose">;
+  /** Says in one sentence each what is wrong with access terms. */
+  readonly accessProblems: (terms: readonly string[]) => readonly string[];
+}
+
+/** What is wrong with values, as the ends of sentences that begin with the setting's name. */
+type SettingProblems = { readonly [N in SettingName]?: string };
+
+/** Saves what a person typed for a layer, or nothing if a part of it is wrong. */
+type SettingsChanger = (
+  layer: Layer,
+  scene: Scene,
+  typed: Readonly<Partial<Record<SettingName, string>>>,
+) => Promise<SettingProblems | undefined>;
+
+/**
+ * Returns a function that checks and saves a change. It resolves to what is wrong, or to `undefined` if it
+ * was saved. It throws ParleyErrors `not-permitted` and `store-unavailable`.
+ */
+export function createSettingsChanger(options: SettingsChangerOptions): SettingsChanger {
+  const { reader, access, models } = options;
+
+  async function parse(
+    { layer, scene }: { readonly layer: Layer; readonly scene: Scene },
+    name: SettingName,
+    text: string,
+  ): Promise<string | SettingValue[]> {
+    if (!mayHold(layer, name)) return notHeld(name);
+    if (!isApplicable(name, scene)) return translate("setting.problem.page");
+    const parsed = parseSetting(name, text);
+    if (parsed.kind === "problem") return parsed.problem;
+    if (parsed.kind === "default") return [];
+    const { value } = parsed;
+    const setting = declarationOf(name);
+    if (setting.kind === "access" && typeof value === "object") {
+      const [problem] = options.accessProblems(value);
+      if (problem !== undefined) return problem;
+    }
+    if (setting.kind === "model" && typeof value === "string") {
+      try {
+        await models.choose(setting.operation, value, AbortSignal.timeout(modelListMs));
+      } catch (error) {
+        // A gateway that is down must not block settings. The model is checked when it is used.
+        if (isParleyError(error, "gateway-unknown-model") || isParleyError(error, "model-not-allowed"))
+          return translate("setting.problem.model-refused", { why: toNotice(error) });
+      }
+    }
+    return [value];
+  }
+
+  return async (layer, scene, typed) => {
+    expectMayChange(layer, scene, access);
+    const problems: Partial<Record<SettingName, string>> = {};
+    const change: Partial<Record<SettingName, SettingValue | undefined>> = {};
+    for (const name of settingNames) {
+      const text = typed[name];
+      if (text === undefined) continue;
+      const parsed = await parse({ layer, scene }, name, text);
+      if (typeof parsed === "string") problems[name] = parsed;
+      else change[name] = parsed[0];
+    }
+    if (Object.keys(problems).length > 0) return problems;
+    const before = (await reader.read(scene))[layer];
+    const contradiction = contradictionIn({ ...before, ...change } as LayerValues, change);
+    if (contradiction !== undefined) return contradiction;
+    await reader.change(layer, scene, change);
+    return undefined;
+  };
+}
+
+/** Finds values of one layer that contradict each other, and reports them at the changed one. */
+function contradictionIn(
+  { "person-budget": person, "place-budget": place }: LayerValues,
+  change: Readonly<Partial<Record<SettingName, unknown>>>,
+): SettingProblems | undefined {
+  if (person === undefined || place === undefined || person <= place) return undefined;
+  return change["person-budget"] === undefined
+    ? { "place-budget": translate("setting.problem.below-person", { amount: String(person) }) }
+    : { "person-budget": translate("setting.problem.above-place", { amount: String(place) }) };
+}
+
+function notHeld(name: SettingName): string {
+  const where = declarationOf(name).layers.map((layer) => forWords[layer]);
+  return translate("setting.problem.layer", { layers: where.join(translate("settings.or")) });
+}
