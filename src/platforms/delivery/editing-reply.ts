@@ -6,7 +6,7 @@ import type { ReplyAction } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, sleepUnlessAborted } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
-import { type Urgency, createSuspensionWatch } from "./delivery-scheduler.ts";
+import type { SuspensionWatch, Urgency } from "./delivery-scheduler.ts";
 import {
   type EditTarget,
   type Ending,
@@ -43,6 +43,8 @@ interface EditingReplyOptions {
   readonly stop?: ReplyAction | undefined;
   /** The status until the first `status` or `write`. */
   readonly placeholder?: string;
+  /** The default notices none. */
+  readonly suspensions?: Pick<SuspensionWatch, "waitMs">;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
 }
@@ -55,8 +57,6 @@ const maxIntervalMs = 10_000;
 const endingMs = 120_000;
 /** How long a target without room is left alone before it is asked again. */
 const maxRoomWaitMs = 1000;
-/** How long nothing is sent after the process was suspended. */
-const afterSuspensionMs = 1000;
 
 interface PostedMessage {
   ref: Json;
@@ -88,15 +88,12 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   let failures = 0;
   let intervalMs = target.minEditIntervalMs;
   let lastCallAt = Number.NEGATIVE_INFINITY;
-  /** Nothing is sent before this time, after a suspension. */
-  let resumesAt = Number.NEGATIVE_INFINITY;
   /** The platform limits the rate until this time. */
   let pauseUntil = Number.NEGATIVE_INFINITY;
   /** The target has no room until this time. */
   let noRoomUntil = Number.NEGATIVE_INFINITY;
   let cancelTimer: CancelTimer | undefined;
   const abandoned = new AbortController();
-  const suspensions = createSuspensionWatch(clock);
   /** The call in flight, which never rejects. */
   let running: Promise<void> | undefined;
 
@@ -128,8 +125,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   /** Returns the wait after a suspension, in which a process learns of a lost lease and gives up. */
   function suspensionWaitMs(): number {
-    if (suspensions.wasSuspended()) resumesAt = clock.monotonic() + afterSuspensionMs;
-    return resumesAt - clock.monotonic();
+    return options.suspensions?.waitMs() ?? 0;
   }
 
   /**
@@ -196,7 +192,6 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   async function streamOnce(): Promise<void> {
     isChanged = false;
-    const urgency = hasTriedText ? "preview" : "first";
     hasTriedText ||= text !== "";
     try {
       if (!areRefsSaved) await saveRefs();
@@ -206,7 +201,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         target,
       ).entries()) {
         if (state !== "open") return;
-        await put(index, content, urgency);
+        await put(index, content, "preview");
       }
       failures = 0;
     } catch (error) {
@@ -313,7 +308,6 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   }
 
   function close(): void {
-    suspensions.stop();
     sign?.clear();
     target.close?.(state === "abandoned");
   }
@@ -402,7 +396,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         // The messages of an earlier run lose their buttons, and say that there will be another answer.
         const isResumed = messages.length > 0 && (target.roomInMs?.("first") ?? 0) <= 0;
         if (isResumed || (!isShown && sign === undefined)) {
-          await putWithRetry(0, first, { deadline: clock.monotonic() + endingMs, urgency: "first" });
+          await putWithRetry(0, first, { deadline: clock.monotonic() + endingMs, urgency: "preview" });
         }
         if (!areRefsSaved) await saveRefs();
       });

@@ -7,6 +7,7 @@ import type { Claims, Records } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
+import { createSuspensionWatch } from "../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { parseShownFiles } from "../delivery/message-plan.ts";
 import { createAcknowledgements, withAcknowledgements, createFreshTokens } from "./press/acknowledgements.ts";
@@ -81,7 +82,13 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const discordClock = createDiscordClock(clock);
   const now = options.now ?? (() => discordClock.now());
   const onResponse = discordClock.observe;
-  const scheduler = createDiscordScheduler(options.meter, options.requestsPerSecond, clock);
+  const suspensions = createSuspensionWatch(clock);
+  const scheduler = createDiscordScheduler({
+    meter: options.meter,
+    requestsPerSecond: options.requestsPerSecond,
+    suspensions,
+    clock,
+  });
   const onLimits = createLimitReader(scheduler, apiUrl === publicApiUrl ? 50 : 0);
   const guard = createInvalidRequestGuard({ log, clock });
   const plainApi = createDiscordApi({ ...options, apiUrl, onResponse, onLimits, guard });
@@ -348,6 +355,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         },
         log,
         clock,
+        suspensions,
         isCalm: hooks.isCalm === true,
         isEndOnly: hooks.isEndOnly === true,
         stop: hooks.stop,
@@ -388,6 +396,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       await Promise.all(handling);
       await registration;
       await downloads.close();
+      suspensions.stop();
       await connection?.close();
     },
   };

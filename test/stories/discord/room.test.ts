@@ -23,8 +23,8 @@ const system = (index: number): string =>
 
 describe("reading the room", () => {
   it("people's thread is asked for what was said only where somebody said something, or may have", async () => {
-    // In real time: a reading that is not done in its eight seconds is made again with the next question, and on a
-    // faster clock a busy machine does not do it in time.
+    // In real time: a reading that is not done in its eight seconds is made again with the next question, and
+    // on a faster clock a busy machine does not do it in time.
     const { discord, ada, ben, general, thread } = await begin({}, {}, undefined, 1);
     const readings = (): number =>
       discord.requests.filter(

@@ -359,7 +359,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
 
     async upload(files: readonly ReplyFile[], signal) {
       return await uploads.run(files, maxFileBytesAt(address), async (batch, nonce) => {
-        const how = { files: batch, nonce, signal, urgency: "files" } as const;
+        const how = { files: batch, nonce, signal, urgency: "final" } as const;
         const { ref } = await postMessage({ ...toSentence(""), content: "" }, how);
         posted += 1;
         return toRef(ref);
@@ -375,7 +375,7 @@ export function createDiscordTarget(options: TargetOptions): EditTarget {
       if (liveInteraction() !== undefined) return 0;
       const where = destinations.known()?.channelId;
       const own = where === undefined ? [] : [kind === "first" ? lanes.posts(where) : lanes.edits(where)];
-      const roomMs = scheduler.waitMs([...own, lanes.global], kind);
+      const roomMs = scheduler.waitMs([...own, lanes.global], "preview");
       if (kind === "first") return roomMs;
       const intervalMs = Math.max(...[...own, lanes.global].map((lane) => scheduler.previewIntervalMs(lane)));
       return Math.max(roomMs, lastShownAt + intervalMs - clock.monotonic());
