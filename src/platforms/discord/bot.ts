@@ -6,15 +6,15 @@ import type { Directory } from "./transport/directory.ts";
 /** The bot on Discord, and what it knows by name, as far as the gateway has told it. */
 export interface Bot {
   /** Returns the bot's user id. It is empty before the bot is connected. */
-  id(): string;
+  readonly id: () => string;
   /** Returns the names in a server. */
-  names(guildId: string | undefined): Names;
+  readonly names: (guildId: string | undefined) => Names;
   /** Returns the name of a person, role, server or channel, by its place or term. */
-  nameOf(id: string): Promise<string | undefined>;
+  readonly nameOf: (id: string) => Promise<string | undefined>;
   /** Whether messages that do not mention the bot have their content. */
-  readsContents(): boolean;
+  readonly readsContents: () => boolean;
   /** Returns the notes on fields of forms that do not work with this connection. */
-  notes(): Readonly<Record<string, string>>;
+  readonly notes: () => Readonly<Record<string, string>>;
 }
 
 export function createBot(directory: Directory, connection: () => Connection | undefined): Bot {

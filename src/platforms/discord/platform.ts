@@ -11,7 +11,6 @@ import { createBot } from "./bot.ts";
 import { createAttachmentDownload } from "./intake/files.ts";
 import { createIntake } from "./intake/intake.ts";
 import { createRoomReader } from "./intake/read-room.ts";
-import { createFreshTokens } from "./press/acknowledgements.ts";
 import { registerCommands } from "./press/commands.ts";
 import { createReplies } from "./reply/replies.ts";
 import { createDiscordRequests } from "./requests.ts";
@@ -51,8 +50,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log, clock = systemClock } = options;
   const suspensions = createSuspensionWatch(clock);
   const requests = createDiscordRequests({ ...options, suspensions, clock });
-  const { api, scheduler, now } = requests;
-  const freshTokens = createFreshTokens(now);
+  const { api, scheduler } = requests;
   const downloads = createAttachmentDownload(api, requests.apiUrl);
   let connection: Connection | undefined;
   let intake: ReturnType<typeof createIntake> | undefined;
@@ -66,7 +64,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   function prepare(receiver: Receiver, history: ConversationHistory): Connection {
     intake = createIntake({
       ...requests,
-      freshTokens,
       commands,
       receiver,
       history,
@@ -117,7 +114,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       connection ??= prepare(receiver, history);
       await connection.open();
     },
-    ...createReplies({ ...requests, directory, freshTokens, botId: bot.id, suspensions, clock, log }),
+    ...createReplies({ ...requests, directory, botId: bot.id, suspensions, clock, log }),
     download: (attachment, limits) => downloads.download(attachment, limits),
     readRoom,
     nameOf: bot.nameOf,

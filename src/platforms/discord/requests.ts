@@ -5,6 +5,8 @@ import type { DeliveryScheduler, SuspensionWatch } from "../delivery/delivery-sc
 import { discordCode, errorCodes } from "./errors.ts";
 import {
   createAcknowledgements,
+  createFreshTokens,
+  type FreshTokens,
   withAcknowledgements,
   type Acknowledgements,
 } from "./press/acknowledgements.ts";
@@ -22,6 +24,7 @@ interface DiscordRequests {
   readonly api: DiscordApi;
   readonly apiUrl: string;
   readonly acknowledgements: Acknowledgements;
+  readonly freshTokens: FreshTokens;
   readonly scheduler: DeliveryScheduler;
   /** Wraps the requests of the gateway's client too. */
   readonly guard: RequestGuard;
@@ -52,7 +55,8 @@ export function createDiscordRequests(options: {
   const acknowledgements = createAcknowledgements(plainApi, log, clock);
   const acknowledged = withAcknowledgements(plainApi, acknowledgements);
   const api = withPlainReplies(withDelivery(acknowledged, scheduler, now, clock), log);
-  return { api, apiUrl, acknowledgements, scheduler, guard, onResponse, now };
+  const freshTokens = createFreshTokens(now);
+  return { api, apiUrl, acknowledgements, freshTokens, scheduler, guard, onResponse, now };
 }
 
 /** How many channels have their missing permission logged once. */
