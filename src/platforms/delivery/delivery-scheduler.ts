@@ -4,8 +4,8 @@ import type { DeliveryState } from "../../core/platform.ts";
 import type { Meter } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 
-/** What a call shows: a final text or refusal, a first text, threads and files, or a preview. */
-export type Urgency = "final" | "first" | "files" | "preview";
+/** A preview is left out where there is no room for it: growing text, a sign of work. All else is final. */
+export type Urgency = "final" | "preview";
 
 /** What a lane is expected to take. */
 export interface LaneLimit {
@@ -77,11 +77,11 @@ export interface Reservation {
   release(): void;
 }
 
-/** Sends the calls of one platform under its limits, the most urgent first. They hold for this process. */
+/** Sends the calls of one platform under its limits, final ones first. They hold for this process. */
 export interface DeliveryScheduler extends DeliveryState {
   isFull(): boolean;
   /**
-   * Sends a call when it is its turn: the most urgent first, then the oldest. Where the platform refuses it
+   * Sends a call when it is its turn: final ones first, then the oldest. Where the platform refuses it
    * as too many (a ParleyError with `retryAfterMs`), its first lane (or `detail.lane`) is closed for that
    * time.
    * @throws what `work` throws; the reason of `signal`; ParleyError `platform-unreachable` with
@@ -111,8 +111,8 @@ interface DeliverySchedulerOptions {
   readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
-  /** The default watches this process. */
-  readonly suspensions?: Pick<SuspensionWatch, "wasSuspended">;
+  /** The default notices none. */
+  readonly suspensions?: Pick<SuspensionWatch, "waitMs"> | undefined;
 }
 
 interface Waiting {
@@ -123,25 +123,16 @@ interface Waiting {
   fail(error: ParleyError): void;
 }
 
-const order: Readonly<Record<Urgency, number>> = { final: 0, first: 1, files: 2, preview: 3 };
 /** Past this number, lanes of quiet channels are forgotten. */
 const maxLanes = 2000;
-/**
- * How long nothing that waited is sent after a suspension. A process that lost a conversation meanwhile
- * learns that and abandons the reply, which takes its calls out of the queue.
- */
-const afterSuspensionMs = 1000;
-
 export function createDeliveryScheduler(options: DeliverySchedulerOptions): DeliveryScheduler {
   const { platform, limitOf, maxWaiting = 500, meter, clock = systemClock } = options;
   const lanes = new Map<string, DeliveryLane>();
   /** The queue is sorted by urgency, then age. */
   const queue: Waiting[] = [];
-  const { suspensions = createSuspensionWatch(clock) } = options;
   const now = (): number => clock.monotonic();
   let cancelTimer: CancelTimer | undefined;
   let isPumping = false;
-  let resumesAt = Number.NEGATIVE_INFINITY;
 
   function laneOf(name: string): DeliveryLane {
     const known = lanes.get(name);
@@ -165,8 +156,8 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   }
 
   function enqueue(waiting: Waiting): void {
-    const rank = order[waiting.call.urgency];
-    const at = queue.findLastIndex((other) => order[other.call.urgency] <= rank);
+    const { urgency } = waiting.call;
+    const at = queue.findLastIndex((other) => isBefore(other.call.urgency, urgency));
     queue.splice(at + 1, 0, waiting);
   }
 
@@ -181,10 +172,10 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     isPumping = true;
     cancelTimer?.();
     const time = now();
-    if (suspensions.wasSuspended()) resumesAt = time + afterSuspensionMs;
-    if (resumesAt > time) {
+    const suspendedMs = options.suspensions?.waitMs() ?? 0;
+    if (suspendedMs > 0) {
       isPumping = false;
-      cancelTimer = clock.after(resumesAt - time, pump);
+      cancelTimer = clock.after(suspendedMs, pump);
       return;
     }
     let wakeAt = Infinity;
@@ -218,8 +209,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     const probe: Waiting = { call, lanes: its, since: time, start: count, fail: () => undefined };
     const free = freeAt(probe, time);
     const isOvertaking = queue.some(
-      (other) =>
-        order[other.call.urgency] <= order[call.urgency] && other.lanes.some((lane) => its.includes(lane)),
+      (other) => isBefore(other.call.urgency, call.urgency) && other.lanes.some((lane) => its.includes(lane)),
     );
     if (free <= time && !isOvertaking) {
       count();
@@ -284,7 +274,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       for (const name of names) {
         const lane = laneOf(name);
         const ahead = queue.filter(
-          (other) => order[other.call.urgency] <= order[urgency] && other.lanes.includes(lane),
+          (other) => isBefore(other.call.urgency, urgency) && other.lanes.includes(lane),
         ).length;
         free = Math.max(free, lane.freeAt(urgency, time, ahead));
       }
@@ -331,8 +321,13 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   };
 }
 
-/** The part of a lane that calls of each urgency may use, so that the most urgent find room. */
-const shares: Readonly<Record<Urgency, number>> = { final: 1, first: 0.85, files: 0.85, preview: 0.7 };
+/** Whether a call that waits goes before a later one. */
+function isBefore(waiting: Urgency, later: Urgency): boolean {
+  return waiting === "final" || later === "preview";
+}
+
+/** The part of a lane that previews may use, so that final calls find room. */
+const previewShare = 0.7;
 /** A window without a refusal gives back this part of what refusals have taken. */
 const recoveryShare = 0.1;
 const loweredShare = 0.9;
@@ -375,8 +370,10 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
     recover(at);
     if (capacity === Infinity) return Infinity;
     if (limit?.isMinimum === true && urgency !== "preview" && at > refusedAt + refusalMs) return Infinity;
-    const share = Math.ceil(capacity * shares[urgency]);
-    const usable = urgency === "final" || capacity <= 1 ? share : Math.min(share, Math.floor(capacity) - 1);
+    const usable =
+      urgency === "final" || capacity <= 1
+        ? Math.ceil(capacity)
+        : Math.min(Math.ceil(capacity * previewShare), Math.floor(capacity) - 1);
     return Math.max(1, usable - (hasReservation ? 0 : reserved));
   }
 
@@ -454,30 +451,28 @@ const checkMs = 250;
  */
 const maxGapMs = 1000;
 
-/** Detects that this process was suspended. */
-interface SuspensionWatch {
-  /** Returns true once after each suspension, even if no timer has run since. */
-  wasSuspended(): boolean;
+/**
+ * How long nothing is sent after a suspension. A process that lost a conversation meanwhile learns that and
+ * abandons the reply, which takes its calls out of the queue.
+ */
+const afterSuspensionMs = 1000;
+
+/** Detects that this process was suspended. One watches for everything that a platform sends. */
+export interface SuspensionWatch {
+  /** Returns how long nothing is to be sent yet, in milliseconds. It is exact even if no timer has run since. */
+  waitMs(): number;
   stop(): void;
 }
 
 /** Checks until it is stopped. It does not keep the process alive. */
-export function createSuspensionWatch(clock: Clock = systemClock): SuspensionWatch {
+export function createSuspensionWatch(clock: Clock): SuspensionWatch {
   let lastCheck = clock.monotonic();
-  let wasSuspended = false;
-  const check = (): void => {
+  let resumesAt = Number.NEGATIVE_INFINITY;
+  function waitMs(): number {
     const now = clock.monotonic();
-    if (now - lastCheck >= maxGapMs) wasSuspended = true;
+    if (now - lastCheck >= maxGapMs) resumesAt = now + afterSuspensionMs;
     lastCheck = now;
-  };
-  const end = clock.every(checkMs, check);
-  return {
-    wasSuspended() {
-      check();
-      const result = wasSuspended;
-      wasSuspended = false;
-      return result;
-    },
-    stop: end,
-  };
+    return Math.max(0, resumesAt - now);
+  }
+  return { waitMs, stop: clock.every(checkMs, () => void waitMs()) };
 }

@@ -5,12 +5,10 @@ import type { ReplyFile, Reply } from "../../core/platform.ts";
 import type { ReplyAction } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, sleepUnlessAborted } from "../../support/clock.ts";
-import { translate } from "../../words/translate.ts";
-import { type Urgency, createSuspensionWatch } from "./delivery-scheduler.ts";
+import type { SuspensionWatch } from "./delivery-scheduler.ts";
 import {
   type EditTarget,
   type Ending,
-  fileHash,
   isBare,
   type MessageContent,
   type parseShownFiles,
@@ -18,7 +16,7 @@ import {
   planEndingWithoutFile,
   planStreaming,
 } from "./message-plan.ts";
-import { isTransient, retryPlatformCall } from "./receive-patiently.ts";
+import { createShownMessages } from "./shown-messages.ts";
 import { toMarkdown } from "./split-markdown.ts";
 
 type ShownFiles = NonNullable<ReturnType<typeof parseShownFiles>>;
@@ -43,6 +41,8 @@ interface EditingReplyOptions {
   readonly stop?: ReplyAction | undefined;
   /** The status until the first `status` or `write`. */
   readonly placeholder?: string;
+  /** The default notices none. */
+  readonly suspensions?: Pick<SuspensionWatch, "waitMs">;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
 }
@@ -55,14 +55,6 @@ const maxIntervalMs = 10_000;
 const endingMs = 120_000;
 /** How long a target without room is left alone before it is asked again. */
 const maxRoomWaitMs = 1000;
-/** How long nothing is sent after the process was suspended. */
-const afterSuspensionMs = 1000;
-
-interface PostedMessage {
-  ref: Json;
-  /** The content as JSON, or `undefined` where it is not known. */
-  content: string | undefined;
-}
 
 /**
  * Creates a reply in messages that are posted once and then edited. The first text is shown at once, and
@@ -72,40 +64,38 @@ interface PostedMessage {
  * the reply.
  */
 export function createEditingReply(options: EditingReplyOptions): Reply {
-  const { target, log, clock = systemClock } = options;
-  const { stop } = options;
+  const { target, stop, log, clock = systemClock } = options;
+  const { sign } = target;
+  const abandoned = new AbortController();
+  const suspendedMs = (): number => options.suspensions?.waitMs() ?? 0;
+  const pace = createPace(target, suspendedMs, clock);
+  const shown = createShownMessages({
+    ...options,
+    savedRefs: options.savedRefs ?? [],
+    savedFiles: options.savedFiles,
+    saveRefs: (refs, shownFiles) => options.saveRefs(refs, shownFiles),
+    whenOwned,
+    isEnding: () => state === "ending",
+    onCall: () => pace.called(),
+    signal: abandoned.signal,
+    clock,
+  });
+  let text = "";
   /** Whether the text is complete. */
   let isWhole = false;
-  const messages: PostedMessage[] = (options.savedRefs ?? []).map((ref) => ({ ref, content: undefined }));
-  let shownFiles = options.savedFiles;
-  let text = "";
   let status = options.placeholder;
   let isLongStep = false;
-  let state: "open" | "ending" | "ended" | "abandoned" = "open";
   let isChanged = false;
-  let hasTriedText = false;
-  let areRefsSaved = true;
-  let failures = 0;
-  let intervalMs = target.minEditIntervalMs;
-  let lastCallAt = Number.NEGATIVE_INFINITY;
-  /** Nothing is sent before this time, after a suspension. */
-  let resumesAt = Number.NEGATIVE_INFINITY;
-  /** The platform limits the rate until this time. */
-  let pauseUntil = Number.NEGATIVE_INFINITY;
-  /** The target has no room until this time. */
-  let noRoomUntil = Number.NEGATIVE_INFINITY;
+  let state: "open" | "ending" | "ended" | "abandoned" = "open";
   let cancelTimer: CancelTimer | undefined;
-  const abandoned = new AbortController();
-  const suspensions = createSuspensionWatch(clock);
   /** The call in flight, which never rejects. */
   let running: Promise<void> | undefined;
 
   const files = createFileQueue(async (batch) => {
     // Files are posted below the text.
     await idle();
-    await uploadWithRetry(batch, clock.monotonic() + endingMs);
+    await shown.upload(batch, clock.monotonic() + endingMs);
   });
-  const { sign } = target;
 
   async function idle(): Promise<void> {
     for (let current = running; current !== undefined; current = running) await current;
@@ -126,167 +116,48 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     return result;
   }
 
-  /** Returns the wait after a suspension, in which a process learns of a lost lease and gives up. */
-  function suspensionWaitMs(): number {
-    if (suspensions.wasSuspended()) resumesAt = clock.monotonic() + afterSuspensionMs;
-    return resumesAt - clock.monotonic();
-  }
-
   /**
    * Is called before anything is sent. Returns `undefined` where it may be sent at once.
    * @throws the reason of the abort where the reply was abandoned
    */
   function whenOwned(): Promise<void> | undefined {
     abandoned.signal.throwIfAborted();
-    const waitMs = suspensionWaitMs();
+    const waitMs = suspendedMs();
     return waitMs > 0 ? clock.sleep(waitMs, abandoned.signal) : undefined;
   }
 
-  /** @param answer the one file, where it is the text of the answer */
-  async function uploadWithRetry(
-    all: readonly ReplyFile[],
-    deadline: number,
-    answer?: ReplyFile,
-  ): Promise<void> {
-    const batch = all.filter((file) => options.savedFiles?.hashes.includes(fileHash(file)) !== true);
-    if (batch.length === 0) return;
-    const refs = await retryPlatformCall(() => upload(batch), deadline, abandoned.signal, clock);
-    const [ref] = refs;
-    shownFiles = {
-      ...shownFiles,
-      hashes: [...(shownFiles?.hashes ?? []), ...batch.map(fileHash)],
-      refs: [...(shownFiles?.refs ?? []), ...refs],
-      ...(answer === undefined || ref === undefined ? {} : { answer: { hash: fileHash(answer), ref } }),
-    };
-    await savePosted();
+  function planGrowing(): MessageContent[] {
+    return planStreaming(text, { status, actions: stop === undefined || isWhole ? [] : [stop] }, target);
   }
 
-  async function upload(batch: readonly ReplyFile[]): Promise<readonly Json[]> {
-    const owned = whenOwned();
-    if (owned !== undefined) await owned;
-    return await target.upload(batch, abandoned.signal);
-  }
-
-  /** Shows the latest changes, now or when the interval has passed. */
+  /** Shows the latest changes, now or when the pace allows it. */
   function stream(): void {
-    if (
-      options.isCalm === true ||
-      !isChanged ||
-      state !== "open" ||
-      running !== undefined ||
-      failures >= maxFailures
-    )
-      return;
+    const isWanted = options.isCalm !== true && isChanged && state === "open" && running === undefined;
+    if (!isWanted || pace.isOver()) return;
     cancelTimer?.();
     // A status has no message unless it must be read, and stands in those of an earlier run only with new
     // text.
     if (sign !== undefined && text === "" && !isLongStep) return;
-    // The first text does not wait for the interval after a status.
-    const isFirstText = text !== "" && !hasTriedText;
-    const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
-    const now = clock.monotonic();
-    let waitMs = Math.max(Math.max(intervalEndsAt, pauseUntil, noRoomUntil) - now, suspensionWaitMs());
-    if (waitMs <= 0) {
-      waitMs = Math.min(target.roomInMs?.(isFirstText ? "first" : "preview") ?? 0, maxRoomWaitMs);
-      noRoomUntil = now + waitMs;
-    }
+    const waitMs = pace.waitMs(text !== "");
     if (waitMs > 0) cancelTimer = clock.after(waitMs, stream);
     else void runAlone(streamOnce);
   }
 
   async function streamOnce(): Promise<void> {
     isChanged = false;
-    const urgency = hasTriedText ? "preview" : "first";
-    hasTriedText ||= text !== "";
+    pace.begun(text !== "");
     try {
-      if (!areRefsSaved) await saveRefs();
-      for (const [index, content] of planStreaming(
-        text,
-        { status, actions: stop === undefined || isWhole ? [] : [stop] },
-        target,
-      ).entries()) {
+      // The first text is sent within the call that writes it.
+      const saving = shown.saveIfNeeded();
+      if (saving !== undefined) await saving;
+      for (const [index, content] of planGrowing().entries()) {
         if (state !== "open") return;
-        await put(index, content, urgency);
+        await shown.put(index, content, "preview");
       }
-      failures = 0;
+      pace.succeeded();
     } catch (error) {
       isChanged = true;
-      failures += 1;
-      lastCallAt = clock.monotonic();
-      const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
-      if (retryAfterMs !== undefined) {
-        intervalMs = Math.min(intervalMs * 2, maxIntervalMs);
-        pauseUntil = lastCallAt + retryAfterMs;
-      }
-      log.warn({ err: error, failures, intervalMs }, "streaming edit failed");
-    }
-  }
-
-  /** Posts or edits one message, unless it shows the content already. */
-  async function put(index: number, content: MessageContent, urgency: Urgency): Promise<void> {
-    const wanted = JSON.stringify(content);
-    const message = messages[index];
-    if (message?.content === wanted) return;
-    const owned = whenOwned();
-    if (owned !== undefined) await owned;
-    lastCallAt = clock.monotonic();
-    if (message === undefined) {
-      await post(index, content, urgency);
-      return;
-    }
-    // While the edit is in flight, the shown content is unknown.
-    message.content = undefined;
-    const ref = await target.edit(message.ref, content, abandoned.signal, urgency, saveRefs);
-    message.content = wanted;
-    if (content.text !== "") sign?.clear();
-    if (JSON.stringify(ref) === JSON.stringify(message.ref)) return;
-    message.ref = ref;
-    await savePosted();
-  }
-
-  async function post(index: number, content: MessageContent, urgency: Urgency): Promise<void> {
-    const owned = whenOwned();
-    if (owned !== undefined) await owned;
-    const ref = await target.post(content, abandoned.signal, urgency);
-    messages[index] = { ref, content: JSON.stringify(content) };
-    if (content.text !== "") sign?.clear();
-    await savePosted();
-  }
-
-  async function savePosted(): Promise<void> {
-    try {
-      await saveRefs();
-    } catch (error) {
-      if (state !== "ending") throw error;
-      // The final text is visible, and nothing has to find this message later.
-      log.error({ err: error }, "reply address not saved");
-    }
-  }
-
-  async function saveRefs(): Promise<void> {
-    areRefsSaved = false;
-    const owned = whenOwned();
-    if (owned !== undefined) await owned;
-    await options.saveRefs(
-      messages.map(({ ref }) => ref),
-      shownFiles,
-    );
-    areRefsSaved = true;
-  }
-
-  /** Calls {@link put} with retries. A message that it is too late to edit is posted again. */
-  async function putWithRetry(
-    index: number,
-    content: MessageContent,
-    { deadline, urgency }: { readonly deadline: number; readonly urgency: Urgency },
-  ): Promise<void> {
-    try {
-      await retryPlatformCall(() => put(index, content, urgency), deadline, abandoned.signal, clock);
-    } catch (error) {
-      const isRefused = isParleyError(error, "platform-rejected") && !isTransient(error);
-      if (!isRefused || messages[index] === undefined) throw error;
-      log.info({ err: error }, "message not editable: posting it again");
-      await retryPlatformCall(() => post(index, content, urgency), deadline, abandoned.signal, clock);
+      log.warn({ err: error, ...pace.failed(error) }, "streaming edit failed");
     }
   }
 
@@ -307,85 +178,32 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       abandoned.signal.throwIfAborted();
       // The caller may still call `fail`.
       state = "open";
-      failures = maxFailures;
+      pace.giveUp();
       throw error;
     }
   }
 
   function close(): void {
-    suspensions.stop();
     sign?.clear();
     target.close?.(state === "abandoned");
   }
 
   async function showEnding(ending: Ending): Promise<void> {
     const deadline = clock.monotonic() + endingMs;
-    const waitMs = Math.min(pauseUntil - clock.monotonic(), endingMs);
+    const waitMs = Math.min(pace.limitedMs(), endingMs);
     if (waitMs > 0) await sleepUnlessAborted(waitMs, abandoned.signal, clock);
     abandoned.signal.throwIfAborted();
     const plan = planEnding(text, ending, target);
-    if (text === "" && isBare(ending) && messages.length === 0 && files.count() > 0) return;
-    await putAll(plan.contents, deadline);
-    await removeOldFile(plan.file);
-    if (plan.file !== undefined) {
-      try {
-        await uploadWithRetry([plan.file], deadline, plan.file);
-      } catch (error) {
-        log.warn({ err: error }, "answer.md not uploaded: showing the answer in messages");
-        await putAll(planEndingWithoutFile(text, ending, target).contents, clock.monotonic() + endingMs);
-      }
-    }
-  }
-
-  async function putAll(contents: readonly MessageContent[], deadline: number): Promise<void> {
-    abandoned.signal.throwIfAborted();
-    for (const [index, content] of contents.entries())
-      await putWithRetry(index, content, { deadline, urgency: "final" });
-    await removeSurplus(contents.length);
-  }
-
-  /** Removes the `answer.md` of another answer. */
-  async function removeOldFile(file: ReplyFile | undefined): Promise<void> {
-    const { answer: old, hashes = [], refs = [] } = shownFiles ?? {};
-    if (old === undefined || (file !== undefined && fileHash(file) === old.hash)) return;
-    shownFiles = {
-      hashes: hashes.filter((hash) => hash !== old.hash),
-      refs: refs.filter((ref) => JSON.stringify(ref) !== JSON.stringify(old.ref)),
-    };
-    // This is saved before the deletion, as below.
-    await savePosted();
+    if (text === "" && isBare(ending) && shown.count() === 0 && files.count() > 0) return;
+    await shown.putAll(plan.contents, deadline);
+    await shown.removeOldFile(plan.file);
+    if (plan.file === undefined) return;
     try {
-      await target.remove(old.ref, abandoned.signal);
+      await shown.upload([plan.file], deadline, plan.file);
     } catch (error) {
-      abandoned.signal.throwIfAborted();
-      log.warn({ err: error }, "answer.md of an earlier answer not deleted");
-    }
-  }
-
-  /** Removes the messages of an earlier, longer answer, or of an earlier split of the text. */
-  async function removeSurplus(from: number): Promise<void> {
-    const surplus = messages.splice(from);
-    if (surplus.length === 0) return;
-    // These are saved as gone first, so that deleting one does not delete the answer.
-    await savePosted();
-    for (const { ref } of surplus) {
-      abandoned.signal.throwIfAborted();
-      try {
-        await target.remove(ref, abandoned.signal);
-      } catch (error) {
-        log.info({ err: error }, "surplus message not deleted");
-        await emptyMessage(ref);
-      }
-    }
-  }
-
-  async function emptyMessage(ref: Json): Promise<void> {
-    try {
-      const emptied = { text: translate("delivery.emptied"), state: "finished" } as const;
-      await target.edit(ref, emptied, abandoned.signal, "final", saveRefs);
-    } catch (error) {
-      abandoned.signal.throwIfAborted();
-      log.warn({ err: error }, "surplus message not emptied");
+      log.warn({ err: error }, "answer.md not uploaded: showing the answer in messages");
+      const { contents } = planEndingWithoutFile(text, ending, target);
+      await shown.putAll(contents, clock.monotonic() + endingMs);
     }
   }
 
@@ -393,18 +211,15 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     async show() {
       if (options.isEndOnly === true) return;
       await runAlone(async () => {
-        const actions = stop === undefined || isWhole ? [] : [stop];
-        const [first] = planStreaming(text, { status, actions }, target);
+        const [first] = planGrowing();
         if (first === undefined) throw new ParleyError("internal", "no message planned for a reply");
-        areRefsSaved &&= messages.length > 0;
         const isShown = options.firstMessageIsShown === true || options.isCalm === true;
         if (!isShown) sign?.show();
         // The messages of an earlier run lose their buttons, and say that there will be another answer.
-        const isResumed = messages.length > 0 && (target.roomInMs?.("first") ?? 0) <= 0;
-        if (isResumed || (!isShown && sign === undefined)) {
-          await putWithRetry(0, first, { deadline: clock.monotonic() + endingMs, urgency: "first" });
-        }
-        if (!areRefsSaved) await saveRefs();
+        const isResumed = shown.count() > 0 && (target.roomInMs?.("first") ?? 0) <= 0;
+        if (isResumed || (!isShown && sign === undefined))
+          await shown.putWithRetry(0, first, { deadline: clock.monotonic() + endingMs, urgency: "preview" });
+        await shown.saveIfNeeded();
       });
     },
     status(next, { isLong = false } = {}) {
@@ -433,6 +248,59 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       close();
       abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
     },
+  };
+}
+
+/** Says when growing text may be shown. */
+function createPace(target: EditTarget, suspendedMs: () => number, clock: Clock) {
+  let hasTriedText = false;
+  let failures = 0;
+  let intervalMs = target.minEditIntervalMs;
+  let lastCallAt = Number.NEGATIVE_INFINITY;
+  /** The platform limits the rate until this time. */
+  let limitedUntil = Number.NEGATIVE_INFINITY;
+  /** The target has no room until this time. */
+  let noRoomUntil = Number.NEGATIVE_INFINITY;
+
+  return {
+    /** Whether it has failed so often that only the final text is shown. */
+    isOver: () => failures >= maxFailures,
+    /** How long a change has to wait. The first text does not wait for the interval after a status. */
+    waitMs(hasText: boolean): number {
+      const isFirstText = hasText && !hasTriedText;
+      const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
+      const now = clock.monotonic();
+      const waitMs = Math.max(Math.max(intervalEndsAt, limitedUntil, noRoomUntil) - now, suspendedMs());
+      if (waitMs > 0) return waitMs;
+      const roomInMs = Math.min(target.roomInMs?.(isFirstText ? "first" : "preview") ?? 0, maxRoomWaitMs);
+      noRoomUntil = now + roomInMs;
+      return roomInMs;
+    },
+    begun(hasText: boolean): void {
+      hasTriedText ||= hasText;
+    },
+    called(): void {
+      lastCallAt = clock.monotonic();
+    },
+    succeeded(): void {
+      failures = 0;
+    },
+    /** Notes a failure, and returns what the log says about it. */
+    failed(error: unknown): { readonly failures: number; readonly intervalMs: number } {
+      failures += 1;
+      lastCallAt = clock.monotonic();
+      const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
+      if (retryAfterMs !== undefined) {
+        intervalMs = Math.min(intervalMs * 2, maxIntervalMs);
+        limitedUntil = lastCallAt + retryAfterMs;
+      }
+      return { failures, intervalMs };
+    },
+    giveUp(): void {
+      failures = maxFailures;
+    },
+    /** How long the platform limits the rate still. */
+    limitedMs: () => limitedUntil - clock.monotonic(),
   };
 }
 

@@ -18,6 +18,7 @@ import { toParleyError } from "./errors.ts";
 import { teamOfFile } from "./intake/files.ts";
 import type { HttpConnection } from "./transport/http-connection.ts";
 import { authorizeTeam, registerListeners } from "./transport/listeners.ts";
+import { createSuspensionWatch } from "../delivery/delivery-scheduler.ts";
 import { createLateReply } from "./reply/private-reply.ts";
 import type { openInstalledTeams } from "./install/installed-teams.ts";
 import { createReplyMemory, type TeamSurroundings } from "./team.ts";
@@ -66,6 +67,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
   let teams: Teams | undefined;
   let installHandler: HttpHandler | undefined;
   const memory = createReplyMemory();
+  const suspensions = createSuspensionWatch(clock);
 
   function requireTeams(): Teams {
     if (teams === undefined) throw new ParleyError("platform-unreachable", "Slack is not connected yet");
@@ -88,6 +90,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       streamLifeMs,
       admitsStrangers,
       memory,
+      suspensions,
       kept: options.kept,
       clock,
     };
@@ -226,6 +229,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     },
     async stop() {
       isClosed = true;
+      suspensions.stop();
       for (const team of teams?.all() ?? []) team.stop();
       await connection?.close();
       await Promise.all((teams?.all() ?? []).map((team) => team.close()));

@@ -14,7 +14,7 @@ import { toTitle } from "../../support/text.ts";
 import {
   createDeliveryScheduler,
   type DeliveryScheduler,
-  createSuspensionWatch,
+  type SuspensionWatch,
 } from "../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../delivery/editing-reply.ts";
 import { parseShownFiles } from "../delivery/message-plan.ts";
@@ -64,6 +64,7 @@ export interface TeamSurroundings extends OriginOptions {
   /** So many people are remembered for each workspace. The default is 5,000. */
   readonly maxPeople?: number | undefined;
   readonly memory: ReplyMemory;
+  readonly suspensions: Pick<SuspensionWatch, "waitMs">;
   readonly clock: Clock;
   /** This must outlast the process. */
   readonly kept?: Parameters<typeof createWelcome>[0]["kept"];
@@ -109,8 +110,6 @@ export interface Team {
   channelName(channel: string): Promise<string | undefined>;
   /** Resolves to the name of a user. It never throws. */
   userName(user: string): Promise<string | undefined>;
-  /** Is called when the workspace is not in memory any more. Replies that are open go on. */
-  release(): void;
   /** Removes no messages any more. */
   stop(): void;
   /** Aborts downloads. */
@@ -126,9 +125,8 @@ const maxResumed = 2000;
 
 /** Returns the bot in the workspace of `identity`. It makes no call. */
 export function createTeam(identity: Identity, token: TeamToken, around: TeamSurroundings): Team {
-  const { bolt, apiUrl, commands, commandPrefix, receiver, history, clock, log, meter } = around;
+  const { bolt, apiUrl, commands, commandPrefix, receiver, history, suspensions, clock, log, meter } = around;
   const { teamId } = identity;
-  const suspensions = createSuspensionWatch(clock);
   const delivery = createDeliveryScheduler({
     platform: "slack",
     limitOf: limitOfLane,
@@ -151,7 +149,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   const startedAt = clock.now();
 
   function isCrowded(channel: string): boolean {
-    return load.isFull(channel) && delivery.waitMs(lanes.posts(channel), "first") > 0;
+    return load.isFull(channel) && delivery.waitMs(lanes.posts(channel), "final") > 0;
   }
 
   function targetAt(
@@ -261,6 +259,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
           await hooks.saveAddress(toReplyAddress({ ...address, refs, ...shown }));
           await target.saved();
         },
+        suspensions,
         clock,
         log,
       });
@@ -296,11 +295,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
     },
     channelName: (channel) => api.channelName(channel),
     userName: async (user) => (await withoutLookupTime(() => people.find(user)))?.name,
-    release: () => suspensions.stop(),
-    stop() {
-      suspensions.stop();
-      replaced.close();
-    },
+    stop: () => replaced.close(),
     close: () => files.close(),
   };
 }

@@ -111,8 +111,8 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
       return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };
     // Discord would refuse the request for each question, and the answer would wait for that.
     if (threads.isFull(channelId)) return toChannel(translate("discord.threads-full"));
-    const waitMs = scheduler.waitMs([lanes.threads(channelId)], "files");
-    if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "files") <= maxGlobalWaitMs)
+    const waitMs = scheduler.waitMs([lanes.threads(channelId)], "final");
+    if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "final") <= maxGlobalWaitMs)
       return openThread(replyTo, thread.title, maxThreadWaitMs);
     const reservation = scheduler.reserve(lanes.posts(channelId));
     if (reservation !== undefined) return { ...toChannel(translate("discord.threads-limited")), reservation };

@@ -8,6 +8,7 @@ import {
   createDeliveryScheduler,
   type DeliveryCall,
   type DeliveryScheduler,
+  type SuspensionWatch,
 } from "../../delivery/delivery-scheduler.ts";
 import type { DiscordApi, ResponseObserver, SendOptions } from "./api.ts";
 import { globalLane } from "../errors.ts";
@@ -61,17 +62,22 @@ export function isOldMessage(messageId: string, now: number): boolean {
 /** How long a request may wait without a deadline. A reply shows newer text instead of a late preview. */
 const maxWaitMs: Readonly<Record<Urgency, number>> = {
   final: 60_000,
-  first: 5000,
-  files: 60_000,
   preview: 1000,
 };
 
-/** Creates the scheduler of what is shown on Discord. `requestsPerSecond` is what Discord allows in total. */
-export function createDiscordScheduler(
-  meter: Pick<Meter, "delivery" | "platformLimited"> | undefined,
-  requestsPerSecond: number = usualRequestsPerSecond,
-  clock: Clock = systemClock,
-): DeliveryScheduler {
+/** Creates the scheduler of what is shown on Discord. */
+export function createDiscordScheduler({
+  meter,
+  requestsPerSecond = usualRequestsPerSecond,
+  suspensions,
+  clock = systemClock,
+}: {
+  readonly meter?: Pick<Meter, "delivery" | "platformLimited"> | undefined;
+  /** What Discord allows in total. */
+  readonly requestsPerSecond?: number | undefined;
+  readonly suspensions?: Pick<SuspensionWatch, "waitMs">;
+  readonly clock?: Clock;
+}): DeliveryScheduler {
   const globalLimit = toGlobalLimit(requestsPerSecond);
   return createDeliveryScheduler({
     platform: "discord",
@@ -81,6 +87,7 @@ export function createDiscordScheduler(
       if (lane === lanes.lookUps) return lookUpLimit;
       return channelLimits[lane.split(" ")[0] ?? ""];
     },
+    suspensions,
     clock,
     ...(meter === undefined ? {} : { meter }),
   });
@@ -159,10 +166,10 @@ export function withDelivery(
 
   /** Reads something. Reads have limits of their own, which the library waits for. */
   async function read<T>(method: string, work: () => Promise<T>, isPatient = false): Promise<T> {
-    const deadline = clock.monotonic() + maxWaitMs.files;
+    const deadline = clock.monotonic() + maxWaitMs.final;
     const call: DeliveryCall = isPatient
       ? { lanes: [lanes.lookUps, lanes.global], method, urgency: "preview", deadline }
-      : { lanes: [lanes.global], method, urgency: "files", deadline };
+      : { lanes: [lanes.global], method, urgency: "final", deadline };
     const result = await scheduler.send(call, async () => {
       const [settled] = await Promise.allSettled([work()]);
       if (settled.status === "rejected" && isGlobalLimit(settled.reason)) throw settled.reason;
@@ -192,7 +199,7 @@ export function withDelivery(
     unarchiveThread: (threadId) => read("thread", () => api.unarchiveThread(threadId)),
     addToThread: (threadId, userId) => read("thread", () => api.addToThread(threadId, userId)),
     startThread: (channelId, messageId, thread, options = {}) =>
-      deliver("thread", [lanes.threads(channelId), lanes.global], { urgency: "files", ...options }, () =>
+      deliver("thread", [lanes.threads(channelId), lanes.global], options, () =>
         api.startThread(channelId, messageId, thread, options),
       ),
     startTyping: (channelId, options = {}) =>

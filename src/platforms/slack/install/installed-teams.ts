@@ -49,7 +49,7 @@ export function openInstalledTeams(
   const around = { ...surroundings, maxPeople };
   const { bolt, apiUrl, receiver, history, clock, log } = around;
   const installations = createInstallations(records, clock);
-  const loaded = new LRUCache<string, Team>({ max: maxTeams, dispose: (team) => team.release() });
+  const loaded = new LRUCache<string, Team>({ max: maxTeams });
   const installationOf = new WeakMap<Team, string>();
   const loading = new Map<string, Promise<Team | undefined>>();
   const teamOfChannel = createRecent<string>(maxChannels);

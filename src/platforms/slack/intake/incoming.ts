@@ -1,52 +1,32 @@
-import { isAnswered, type AnswerRule } from "../../../core/addressee.ts";
 import type { Clock } from "../../../core/clock.ts";
-import { isParleyError, isRefusal, ParleyError } from "../../../core/errors.ts";
+import { isParleyError, isRefusal, type ParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../../core/events.ts";
-import type { PlaceSettings, Receiver } from "../../../core/platform.ts";
+import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock, inTime } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/keyed-queue.ts";
-import { backoffMs, retry, backoffs } from "../../../support/retry.ts";
 import { toTitle } from "../../../support/text.ts";
 import type { Language } from "../../../words/languages.ts";
 import { currentLocale, inLanguage, translate } from "../../../words/translate.ts";
 import {
   type SlackMessageInfo,
   teamOf,
-  isDirectMessages,
   placesAround,
   toChannelConversationId,
-  toChannelPlace,
-  toChannelTerm,
-  toTeamTerm,
   toAuthorId,
-  toConversationId,
   toMessageKey,
   toReplyAddress,
   toUnixMs,
 } from "../address.ts";
-import {
-  reportDeletedMessage,
-  type DeletionFields,
-  reportEditedMessage,
-  type EditFields,
-  type ReplacedMessages,
-} from "./message-changes.ts";
-import { inLookupTime, withLookupTime, withoutLookupTime } from "../errors.ts";
+import { reportDeletedMessage, reportEditedMessage, type ReplacedMessages } from "./message-changes.ts";
+import { inLookupTime } from "../errors.ts";
+import { createAddressee, isThreadRoot, type MessageEvent } from "./addressee.ts";
+import { createLateThreads } from "./late-threads.ts";
 import type { Origins, People } from "../people.ts";
-import { mentions, toSpoken, type MessageReader, type ReadMessage } from "./read-message.ts";
+import { mentions, type MessageReader, type ReadMessage } from "./read-message.ts";
 import type { RefusalNotices } from "../press/notices.ts";
 import type { SlackApi, Identity, MessageRef } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
-
-/** These are the fields of a `message` or `app_mention` event that Parley reads. */
-export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, keyof EditFields>, EditFields {
-  readonly channel: string;
-  readonly channel_type?: string;
-  readonly subtype?: string;
-  /** The field is present when the event tells of an edit. */
-  readonly edited?: { readonly ts: string };
-}
 
 interface IncomingOptions {
   readonly api: Pick<SlackApi, "message" | "messagesAfter" | "renameSession">;
@@ -77,8 +57,6 @@ interface Incoming {
   onMention(event: MessageEvent, redelivery: number): Promise<void>;
 }
 
-/** Messages that people write have these subtypes. All others are edits, joins and the like. */
-const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
 const maxAcceptedKeys = 500;
 /** A mention waits so long for the `message` event of the same message. */
 const messageEventMs = 500;
@@ -87,11 +65,11 @@ const messageEventMs = 500;
  * @see https://docs.slack.dev/apis/events-api#retries describes them.
  */
 const lastRedelivery = 3;
+/** An event that arrives so many milliseconds after its message is late. */
+const lateMs = 3000;
 type Accepted = "accepted" | "duplicate" | undefined;
 /** A mention that is edited into a message after so many milliseconds is not a question any more. */
 const maxEditedMs = 10 * 60_000;
-/** An event that arrives so many milliseconds after its message is late. */
-const lateMs = 3000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
   const { api, identity, people, read, origins, refusals, replaced, receiver, log } = options;
@@ -102,78 +80,18 @@ export function createIncoming(options: IncomingOptions): Incoming {
   const arrivals = createArrivals<MessageEvent["files"]>(maxAcceptedKeys, clock);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
+  const {
+    isByPerson,
+    isByApp,
+    isAddressed,
+    isForBot,
+    isInRoom,
+    isAnsweredInChannel,
+    hearAside,
+    conversationOf,
+  } = createAddressee(identity, receiver);
+  const takeThread = createLateThreads({ api, people, isByPerson, inOrder, clock, log });
   const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event));
-  const conversationOf = (event: MessageEvent) =>
-    toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
-
-  function isByPerson(event: SlackMessageInfo & { readonly subtype?: string }): boolean {
-    return (
-      event.bot_id === undefined &&
-      event.user !== undefined &&
-      event.user !== identity.userId &&
-      writtenSubtypes.has(event.subtype)
-    );
-  }
-
-  /** Returns whether another app posted the message. The bot changes its own messages all the time. */
-  const isByApp = ({ bot_id: botId, user }: SlackMessageInfo): boolean =>
-    botId !== undefined && botId !== identity.botId && user !== identity.userId;
-
-  const isAddressed = (event: MessageEvent) =>
-    isDirectMessages(event.channel) || mentions(event.text ?? "", identity.userId);
-
-  async function isForBot(event: MessageEvent): Promise<boolean> {
-    const spoken = toSpoken(event.text ?? "", {
-      author: isByPerson(event) ? "person" : "app",
-      isDirect: event.channel_type === "im" || isDirectMessages(event.channel),
-      botUserId: identity.userId,
-    });
-    // What calls the bot is answered whatever is set.
-    const rule: AnswerRule = spoken.isCall === true ? { answerTo: "mentions" } : await ruleOf(event);
-    return isAnswered(spoken, rule);
-  }
-
-  const placeOf = (event: MessageEvent) => ({
-    server: toTeamTerm(identity.teamId),
-    channel: toChannelTerm(event.channel),
-    channelPlace: toChannelPlace(identity.teamId, event.channel),
-  });
-
-  /** By default what is said below the bot's own message is said to the bot, unless it was sent away. */
-  async function ruleOf(event: MessageEvent): Promise<AnswerRule> {
-    if (isThreadRoot(event)) return settingsOf(event);
-    const isBelowOwn = event.parent_user_id === identity.userId;
-    const rule = await receiver.answersTo(conversationOf(event), placeOf(event));
-    return rule ?? { answerTo: isBelowOwn ? "addressed" : "mentions", isDefault: true };
-  }
-
-  /** Whether the thread of a reply is the bot's, so that what is said in it is stored. */
-  async function isInOwnThread(event: MessageEvent): Promise<boolean> {
-    const rule = await receiver.answersTo(conversationOf(event), placeOf(event));
-    return rule !== undefined && rule.answerTo !== "mentions";
-  }
-
-  const isReply = ({ channel, ts, thread_ts: thread }: MessageEvent): boolean =>
-    thread !== undefined && thread !== ts && !isDirectMessages(channel);
-
-  /** Whether it is in a thread in which people talk with each other. */
-  const isInRoom = async (event: MessageEvent): Promise<boolean> =>
-    isReply(event) && !(await isInOwnThread(event));
-
-  /** Has what is said to others in the bot's thread read with the next question. */
-  async function hearAside(event: MessageEvent): Promise<void> {
-    if (isReply(event) && (await isInOwnThread(event)))
-      await receiver.heardAside(conversationOf(event), toUnixMs(event.ts));
-  }
-
-  /** Returns how the channel of a message is answered. That is mostly in memory. */
-  const settingsOf = (event: MessageEvent): Promise<PlaceSettings> => receiver.placeSettings(placeOf(event));
-
-  /** Returns whether the message is answered in the channel itself. Threads and direct messages are not. */
-  async function isAnsweredInChannel(event: MessageEvent): Promise<boolean> {
-    if (event.thread_ts !== undefined || isDirectMessages(event.channel)) return false;
-    return (await settingsOf(event)).answerIn === "channel";
-  }
 
   /**
    * Accepts a message in its edited form. Slack delivers again what nobody has acknowledged, as it was
@@ -298,24 +216,13 @@ export function createIncoming(options: IncomingOptions): Incoming {
     await accept(event, redelivery);
     // This is done for known messages too: the process that accepted the message first may have died before
     // it looked.
-    if (!isLate || event.channel_type === "im" || !mentions(event.text ?? "", identity.userId)) return;
-    const later = withoutLookupTime(() => readLateThread(event, { api, people, isByPerson, clock, log }));
-    // Nobody awaits this, because Slack wants its acknowledgement first. What arrives meanwhile comes after
-    // it, unless Slack takes long.
-    void inOrder
-      .run(event.channel, async () => {
-        const found = await withLookupTime(clock, () => inLookupTime(later));
-        if (found !== undefined) await acceptMissed(event, found, redelivery);
-        return found !== undefined;
-      })
-      .then(async (isDone) => {
-        if (isDone) return;
-        const found = await later;
-        await inOrder.run(event.channel, () => acceptMissed(event, found, redelivery));
-      })
-      .catch((error: unknown) =>
-        log.error({ key: keyOf(event), err: error }, "thread of a late mention not read"),
-      );
+    if (isLate && event.channel_type !== "im" && mentions(event.text ?? "", identity.userId))
+      takeThread(event, (missed) => takeMissed(missed, redelivery));
+  }
+
+  async function takeMissed(missed: MessageEvent, redelivery: number): Promise<void> {
+    if (await isForBot(missed)) await accept(missed, redelivery);
+    else await hearAside(missed);
   }
 
   /** Renames the session of a thread whose first message has changed. Most threads have none. */
@@ -325,27 +232,6 @@ export function createIncoming(options: IncomingOptions): Incoming {
     api
       .renameSession(channel, ts, title === "" ? translate("slack.session-untitled") : title)
       .catch((error: unknown) => log.debug({ err: error }, "Slack session not renamed"));
-  }
-
-  /** Accepts what people wrote in the thread of a mention after it. */
-  async function acceptMissed(
-    event: MessageEvent,
-    messages: readonly SlackMessageInfo[],
-    redelivery: number,
-  ): Promise<void> {
-    await withLookupTime(clock, async () => {
-      for (const message of messages) {
-        const missed = { ...message, channel: event.channel, thread_ts: event.thread_ts ?? event.ts };
-        if (Number(message.ts) <= Number(event.ts) || !isByPerson(missed)) continue;
-        await retry(
-          async () => {
-            if (await isForBot(missed)) await accept(missed, redelivery);
-            else await hearAside(missed);
-          },
-          { ...lookUpPolicy, clock },
-        );
-      }
-    });
   }
 
   return {
@@ -387,10 +273,6 @@ export function createIncoming(options: IncomingOptions): Incoming {
   };
 }
 
-function isThreadRoot({ ts, thread_ts: thread }: MessageEvent): boolean {
-  return thread === undefined || thread === ts;
-}
-
 /** Returns whether a mention comes from an edit, which may be long after it was answered. */
 function isLateEdit({ ts, edited }: MessageEvent): boolean {
   return edited !== undefined && toUnixMs(edited.ts) - toUnixMs(ts) > maxEditedMs;
@@ -415,59 +297,4 @@ function createArrivals<T>(max: number, clock: Clock): Arrivals<T> {
     note: (key, value) => memo(key).resolve(value),
     within: (key, ms) => inTime(memo(key).promise, ms, { clock }),
   };
-}
-
-/** The look-up is repeated, since Slack does not deliver again what was acknowledged. */
-const lookUpPolicy = {
-  delayMs: (error: unknown, attempt: number): number | undefined => {
-    const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
-    return attempt < 6 ? Math.max(askedMs, backoffMs(attempt, backoffs.shared)) : undefined;
-  },
-};
-
-interface LateThreadOptions {
-  readonly api: Pick<SlackApi, "messagesAfter">;
-  readonly people: Pick<People, "find">;
-  readonly isByPerson: (message: SlackMessageInfo) => boolean;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-/**
- * Yields what was said in the thread of a mention after it, oldest first. The people who said it are in the
- * cache then: a history need not name their workspace, and a person of an unknown workspace is refused as a
- * stranger.
- * @throws ParleyError when Slack does not return the thread within about 25 seconds. People whom Slack does
- * not describe in that time are logged.
- */
-async function readLateThread(
-  mention: { readonly channel: string; readonly ts: string; readonly thread_ts?: string },
-  { api, people, isByPerson, clock, log }: LateThreadOptions,
-): Promise<readonly SlackMessageInfo[]> {
-  const { channel, ts, thread_ts: thread } = mention;
-  const messages = await retry(
-    async () => {
-      const found: SlackMessageInfo[] = [];
-      for await (const message of api.messagesAfter(channel, thread ?? ts, ts)) found.push(message);
-      return found;
-    },
-    { ...lookUpPolicy, clock },
-  );
-  const unclear = messages.filter((message) => isByPerson(message) && teamOf(message) === undefined);
-  const authors = new Set(unclear.flatMap(({ user }) => user ?? []));
-  const find = async (author: string) => {
-    if ((await people.find(author)) === undefined)
-      throw new ParleyError("platform-unreachable", "Slack users.info: no response");
-  };
-  const notFound = (author: string) => (error: unknown) =>
-    log.warn(
-      { user: author, err: error },
-      "Slack did not describe who wrote in the thread of a late mention",
-    );
-  await Promise.all(
-    [...authors].map((author) =>
-      retry(() => find(author), { ...lookUpPolicy, clock }).catch(notFound(author)),
-    ),
-  );
-  return messages;
 }

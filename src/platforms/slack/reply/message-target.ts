@@ -288,12 +288,16 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
     const root = streamThread();
     const beginning = streamBeginning(text);
     if (root === undefined || beginning === "") return undefined;
-    if (scheduler.waitMs([lanes.startStream], "first") > 0) return undefined;
+    if (scheduler.waitMs([lanes.startStream], "final") > 0) return undefined;
     const reservation = reserve(lanes.stopStream);
     if (reservation === undefined) return undefined;
     let ref: MessageRef;
     try {
-      ref = await calls.startStream(channel, root, escapeMarkdown(beginning), timing);
+      // The room for its end limits how many there are.
+      ref = await calls.startStream(channel, root, escapeMarkdown(beginning), {
+        ...timing,
+        urgency: "final",
+      });
     } catch (error) {
       reservation.release();
       if (isLimited(error) || streams.note(error)) return undefined;
@@ -320,7 +324,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
 
   return {
     async post(content, signal) {
-      const timing: CallTiming = { urgency: "first", withinMs: previewWithinMs, signal };
+      const timing: CallTiming = { urgency: "preview", withinMs: previewWithinMs, signal };
       const ref = (await startStream(content.text, timing)) ?? (await postEditable(content, timing));
       if (ref !== undefined) return ref;
       // A command's placeholder is the only sign of work that it has.
@@ -346,21 +350,21 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
       its.lastPreviewAt = clock.monotonic();
       await messages.update(ref, content, timing);
     },
-    roomInMs(urgency) {
+    roomInMs(kind) {
       const last = messages.refs.at(-1);
       if (last === undefined) {
         const canStream = streamThread() !== undefined && canReserve(lanes.stopStream);
         return Math.min(
-          canReserve(lanes.update) ? scheduler.waitMs(lanes.posts(channel), "first") : Infinity,
-          canStream ? scheduler.waitMs([lanes.startStream], "first") : Infinity,
+          canReserve(lanes.update) ? scheduler.waitMs(lanes.posts(channel), "preview") : Infinity,
+          canStream ? scheduler.waitMs([lanes.startStream], "final") : Infinity,
         );
       }
       const its = messages.at(last);
       const lane = its.stream?.isOpen() === true ? lanes.appendStream : lanes.update;
       if (lane === lanes.update && its.reservation === undefined && !canReserve(lane)) return Infinity;
-      const intervalMs = urgency === "first" ? 0 : scheduler.previewIntervalMs(lane);
+      const intervalMs = kind === "first" ? 0 : scheduler.previewIntervalMs(lane);
       const nextInMs = its.lastPreviewAt + intervalMs - clock.monotonic();
-      return Math.max(0, nextInMs, scheduler.waitMs([lane], urgency));
+      return Math.max(0, nextInMs, scheduler.waitMs([lane], "preview"));
     },
     close() {
       for (const { stream, reservation } of messages.all()) {

@@ -124,18 +124,18 @@ const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
 /** Returns the API for everything outside of public replies, under the same limits. */
 export function createScheduledApi(api: SlackApi, scheduler: DeliveryScheduler, clock: Clock): SlackApi {
   const calls = createDeliveryCalls(api, scheduler, clock);
-  function send(method: string, urgency: Urgency, work: () => Promise<void>): Promise<void> {
+  function send(method: string, work: () => Promise<void>): Promise<void> {
     const deadline = clock.monotonic() + noticeTiming.withinMs;
-    return scheduler.send({ lanes: [method], urgency, method, deadline }, work);
+    return scheduler.send({ lanes: [method], urgency: "final", method, deadline }, work);
   }
   return {
     ...api,
     post: (channel, thread, content, mark) =>
       calls.post({ channel, thread }, content, mark === undefined ? noticeTiming : { ...noticeTiming, mark }),
-    upload: (...args) => send(lanes.uploads, "files", () => api.upload(...args)),
-    postEphemeral: (...args) => send(lanes.ephemeral, "final", () => api.postEphemeral(...args)),
-    setSessionStatus: (...args) => send(lanes.sessions, "final", () => api.setSessionStatus(...args)),
-    renameSession: (...args) => send(lanes.renames, "final", () => api.renameSession(...args)),
+    upload: (...args) => send(lanes.uploads, () => api.upload(...args)),
+    postEphemeral: (...args) => send(lanes.ephemeral, () => api.postEphemeral(...args)),
+    setSessionStatus: (...args) => send(lanes.sessions, () => api.setSessionStatus(...args)),
+    renameSession: (...args) => send(lanes.renames, () => api.renameSession(...args)),
   };
 }
 

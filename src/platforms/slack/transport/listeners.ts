@@ -22,7 +22,8 @@ import {
   toFormModal,
   type FormMemory,
 } from "../press/form-modal.ts";
-import type { createIncoming, MessageEvent } from "../intake/incoming.ts";
+import type { MessageEvent } from "../intake/addressee.ts";
+import type { createIncoming } from "../intake/incoming.ts";
 import { suggestedPrompts } from "../install/manifest.ts";
 import { reportDeletedChannel } from "../intake/message-changes.ts";
 import { registerAskShortcut, type AskShortcutHandlers } from "../intake/modal.ts";

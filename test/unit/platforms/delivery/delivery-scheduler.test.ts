@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 import {
   createDeliveryScheduler,
+  createSuspensionWatch,
   type DeliveryCall,
 } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
 import { createRefusalSchedule } from "../../../../src/platforms/delivery/receive-patiently.ts";
@@ -22,7 +24,8 @@ describe("the delivery scheduler", () => {
     const sent: string[] = [];
     const waited: { urgency: string; seconds: number }[] = [];
     const limited: string[] = [];
-    let isAwake = true;
+    let asleepMs = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + asleepMs };
     const scheduler = createDeliveryScheduler({
       platform: "fake",
       limitOf: (lane) =>
@@ -30,13 +33,8 @@ describe("the delivery scheduler", () => {
           ? { perWindow, windowMs: minute, floor: Math.min(2, perWindow), isMinimum }
           : undefined,
       maxWaiting: 5,
-      suspensions: {
-        wasSuspended() {
-          const was = !isAwake;
-          isAwake = true;
-          return was;
-        },
-      },
+      clock,
+      suspensions: createSuspensionWatch(clock),
       meter: {
         delivery: ({ urgency }, seconds) => void waited.push({ urgency, seconds }),
         platformLimited: ({ method }) => void limited.push(method),
@@ -55,7 +53,7 @@ describe("the delivery scheduler", () => {
         return work();
       });
     /** Does what a suspension does. */
-    const wake = () => void (isAwake = false);
+    const wake = () => void (asleepMs += 1000);
     return { scheduler, sent, waited, limited, send, toCall, wake };
   }
 
@@ -84,19 +82,18 @@ describe("the delivery scheduler", () => {
       expect(waited).toEqual([{ urgency: "final", seconds: 60 }]);
     });
 
-    it("sends final texts before first texts, files and previews, and the older first", async () => {
+    it("sends final texts before previews, and the older first", async () => {
       const { send, sent } = setUp(3);
       await fill(send, 3);
       const all = [
-        send("preview", { urgency: "preview" }),
-        send("files", { urgency: "files" }),
-        send("first", { urgency: "first" }),
+        send("preview 1", { urgency: "preview" }),
+        send("preview 2", { urgency: "preview" }),
         send("final 1"),
         send("final 2"),
       ];
       await vi.advanceTimersByTimeAsync(4 * minute);
       await Promise.all(all);
-      expect(sent.slice(3)).toEqual(["final 1", "final 2", "first", "files", "preview"]);
+      expect(sent.slice(3)).toEqual(["final 1", "final 2", "preview 1", "preview 2"]);
     });
 
     it("leaves room for what is more urgent", async () => {
@@ -347,7 +344,6 @@ describe("the delivery scheduler", () => {
       const { send, scheduler } = setUp(10, true);
       await fill(send, 30);
       expect(scheduler.waitMs(["edits"], "final")).toBe(0);
-      expect(scheduler.waitMs(["edits"], "first")).toBe(0);
       expect(scheduler.waitMs(["edits"], "preview")).toBeGreaterThan(0);
       expect(scheduler.reserve("edits")).toBeUndefined();
     });

@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Json } from "../../../../src/core/events.ts";
 import type { EditTarget } from "../../../../src/platforms/delivery/message-plan.ts";
+import { createSuspensionWatch } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 import { createEditingReply } from "../../../../src/platforms/delivery/editing-reply.ts";
 import { silentLog } from "../../../support/fakes.ts";
 import { createFakeTarget, type FakeTarget } from "./fake-target.ts";
@@ -162,7 +164,7 @@ describe("signs of work", () => {
       await vi.advanceTimersByTimeAsync(100);
       reply.write({ text: "one two three" });
       await reply.finish();
-      expect(urgencies).toEqual(["first", "preview", "final"]);
+      expect(urgencies).toEqual(["preview", "preview", "final"]);
     });
   });
 
@@ -271,7 +273,12 @@ describe("abandoning", () => {
     const target = createFakeTarget();
     return {
       target,
-      reply: createEditingReply({ target, log: silentLog, saveRefs: () => Promise.resolve() }),
+      reply: createEditingReply({
+        target,
+        log: silentLog,
+        saveRefs: () => Promise.resolve(),
+        suspensions: createSuspensionWatch(systemClock),
+      }),
     };
   }
 

@@ -416,6 +416,7 @@ describe("createEditingReply", () => {
     const { reply } = setUp({ clock });
     await reply.show();
     reply.write({ text: "a" });
+    await settle();
     reply.write({ text: "b" });
     expect(clock.waiting()).toBe(1);
     await reply.finish();

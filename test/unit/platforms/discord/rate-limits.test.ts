@@ -26,7 +26,7 @@ describe("rate limits without a Retry-After", () => {
   let api: DiscordApi;
   beforeEach(async () => {
     discord = await createDiscordSimulator({ rateLimits: fasterRateLimits(20) });
-    const scheduler = createDiscordScheduler(undefined, undefined, clock);
+    const scheduler = createDiscordScheduler({ clock });
     const plain = createDiscordApi({ token: discord.token, apiUrl: discord.apiUrl, clock });
     api = withDelivery(plain, scheduler, discord.world.now, clock);
   });
@@ -97,7 +97,7 @@ describe("requests in a second", () => {
     ["of a process with a part of them", 25, 24],
     ["of one with hardly any", 1, 1],
   ])("requests at once, %s", async (_, requestsPerSecond, sentAtOnce) => {
-    const scheduler = createDiscordScheduler(undefined, requestsPerSecond);
+    const scheduler = createDiscordScheduler({ requestsPerSecond });
     const end = new AbortController();
     let sent = 0;
     const calls = Array.from({ length: 300 }, (_call, index) =>
@@ -389,7 +389,7 @@ test("what is looked up after a start leaves room for answers, which come first"
   const sent: string[] = [];
   const never = new Promise<never>(() => undefined);
   const clock = createManualClock();
-  const scheduler = createDiscordScheduler(undefined, undefined, clock);
+  const scheduler = createDiscordScheduler({ clock });
   const note = (what: string) => () => {
     sent.push(what);
     return never;
@@ -397,7 +397,7 @@ test("what is looked up after a start leaves room for answers, which come first"
   const plain = { listMessages: note("look-up"), getChannel: note("channel") } as unknown as DiscordApi;
   const api = withDelivery(plain, scheduler, () => clock.now(), clock);
   for (let n = 0; n < 60; n += 1) void api.listMessages(`${n}`, { limit: 100, isPatient: true });
-  expect(scheduler.waitMs([lanes.global], "files")).toBe(0);
+  expect(scheduler.waitMs([lanes.global], "final")).toBe(0);
   void api.getChannel("1");
   expect(sent).toEqual([...Array.from({ length: 21 }, () => "look-up"), "channel"]);
 });

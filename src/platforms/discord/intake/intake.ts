@@ -1,0 +1,185 @@
+import type { APIInteraction } from "discord.js";
+import type { Clock } from "../../../core/clock.ts";
+import type { Command } from "../../../core/command.ts";
+import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
+import type { Records } from "../../../core/storage.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import { toChannelPlace, toEventKey, toGuildPlace } from "../address.ts";
+import type { Bot } from "../bot.ts";
+import type { Acknowledgements, FreshTokens } from "../press/acknowledgements.ts";
+import { createModalTargetCache } from "../press/call-intake.ts";
+import { createInteractionHandler } from "../press/interactions.ts";
+import type { DiscordApi } from "../transport/api.ts";
+import { createOwnGuilds, type Directory } from "../transport/directory.ts";
+import type { ConnectionEvents } from "../transport/gateway-events.ts";
+import type { ShardPlan } from "../transport/shards.ts";
+import { createLocales } from "./locales.ts";
+import { createDeletionEvents, createEditEvents, createOrderedChanges } from "./message-changes.ts";
+import { createHiddenContentNotices, createMessageEvents, createReplyChains } from "./message-events.ts";
+import { createMessageIntake } from "./messages.ts";
+import { createMissedMessages } from "./missed-messages.ts";
+import { createMemberships, createOrigins } from "./origin.ts";
+
+/** What people do on Discord, from the gateway's events to the receiver. */
+interface Intake {
+  readonly events: Omit<ConnectionEvents, "accessChanged">;
+  /** Resolves when everything taken so far has reached the receiver. */
+  idle(): Promise<void>;
+}
+
+/** Connects those who handle the events of a connection with each other. */
+export function createIntake(options: {
+  readonly api: DiscordApi;
+  readonly acknowledgements: Acknowledgements;
+  readonly freshTokens: FreshTokens;
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly receiver: Receiver;
+  readonly history: ConversationHistory;
+  readonly records: Pick<Records, "get" | "set">;
+  readonly bot: Bot;
+  readonly directory: Directory;
+  /** Returns the shards of this process. */
+  readonly plan: () => ShardPlan | undefined;
+  /** Discord's time, in Unix milliseconds. */
+  readonly now: () => number;
+  /** Aborts when the platform stops. */
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly log: Log;
+}): Intake {
+  const { api, acknowledgements, freshTokens, commands, receiver, history, bot, directory } = options;
+  const { now, signal, clock, log } = options;
+  const locales = createLocales({
+    guildLocale: (guildId) => directory.guildLocale(guildId),
+    records: options.records,
+    log,
+    now,
+  });
+  const modalTargets = createModalTargetCache(api);
+  const memberships = createMemberships(api, createOwnGuilds(api, directory, options.plan, clock), clock);
+  const origins = createOrigins({ api, directory, memberships, clock });
+  const handling = new Set<Promise<void>>();
+
+  function track(work: Promise<void>, interaction: APIInteraction): void {
+    const tracked = work
+      .catch((error: unknown) =>
+        log.error({ interaction: interaction.id, err: error }, "interaction handling failed"),
+      )
+      .finally(() => handling.delete(tracked));
+    handling.add(tracked);
+  }
+
+  const chains = createReplyChains({
+    api,
+    isKnown: async (id) => directory.isOpen(id) || (await receiver.knows(id)),
+    acceptedIn: (questionId) => receiver.conversationOf(toEventKey(questionId)),
+    botId: bot.id,
+    log,
+  });
+  const hiddenContent = createHiddenContentNotices({
+    api,
+    readsContents: bot.readsContents,
+    botId: bot.id,
+    log,
+  });
+  const messageEvents = createMessageEvents({
+    receiver,
+    channels: directory,
+    origins,
+    chains,
+    hiddenContent,
+    locales,
+    botId: bot.id,
+    now,
+  });
+  const messages = createMessageIntake({
+    api,
+    receiver,
+    channels: directory,
+    names: bot.names,
+    events: messageEvents,
+    languageOf: ({ author, guild_id: guildId }) => locales.languageOf(author.id, guildId),
+    lookUpLater: () => missed.startUnlessSearching(),
+    lookUpFirst: (channelId) => missed.searchFirst(channelId),
+    signal,
+    clock,
+    log,
+  });
+  const missed = createMissedMessages({
+    api,
+    history,
+    isAnsweredWhole: async (channelId, guildId) => {
+      const place = await receiver.placeSettings({
+        ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
+        channel: toChannelPlace(channelId),
+      });
+      return place.answerTo !== "mentions";
+    },
+    take: (message) => messages.take(message, { isMissed: true }),
+    onEdited: (message) => edits.message(message),
+    botId: bot.id,
+    now,
+    signal,
+    clock,
+    log,
+  });
+  const changes = createOrderedChanges({
+    caughtUp: async (channelId) => {
+      await missed.pending(channelId);
+      await messages.caughtUp(channelId);
+    },
+    signal,
+    clock,
+    log,
+  });
+  const deletions = createDeletionEvents({ receiver, channels: directory, chains, changes });
+  const edits = createEditEvents({
+    api,
+    receiver,
+    chains,
+    events: messageEvents,
+    names: bot.names,
+    changes,
+    takeNew: (message) => messages.take(message),
+  });
+  const handle = createInteractionHandler({
+    api,
+    acknowledgements,
+    receiver,
+    commands,
+    names: bot.names,
+    origins,
+    modalTargets,
+    locales,
+    notes: bot.notes,
+    freshTokens,
+    now,
+    clock,
+    log,
+  });
+  const events: Intake["events"] = {
+    sessionStarted: (shard) => missed.start(shard),
+    guildAvailable: (guildId, channelsOf) => missed.guildAvailable(guildId, channelsOf),
+    message(message) {
+      const pending = missed.pending(message.channel_id);
+      if (pending === undefined) messages.take(message);
+      else void pending.then(() => messages.take(message));
+    },
+    messageChanged: (message) => edits.message(message),
+    interaction: (interaction) => track(handle(interaction), interaction),
+    channelChanged: (channelId) => directory.forget(channelId),
+    messagesDeleted: (channelId, ids) => deletions.messages(channelId, ids),
+    channelDeleted: (channelId) => deletions.channel(channelId),
+    guildDeleted(guildId) {
+      memberships.clear();
+      deletions.guild(guildId);
+    },
+  };
+  return {
+    events,
+    async idle() {
+      await messages.idle();
+      await Promise.all(handling);
+    },
+  };
+}

@@ -1,0 +1,317 @@
+import type { RawFile } from "discord.js";
+import type { Clock } from "../../../core/clock.ts";
+import { isParleyError, ParleyError } from "../../../core/errors.ts";
+import type { Log } from "../../../core/telemetry.ts";
+import type { DeliveryScheduler, Urgency } from "../../delivery/delivery-scheduler.ts";
+import { parseShownFiles } from "../../delivery/message-plan.ts";
+import {
+  fromRef,
+  isThreadType,
+  type DiscordAddress,
+  type InteractionAddress,
+  type MessageRef,
+} from "../address.ts";
+import { discordCode, errorCodes, isTokenGone, withPermission } from "../errors.ts";
+import { randomNonce, withAltTexts } from "../intake/files.ts";
+import { createFollowUps, type FollowUps, type FreshTokens } from "../press/acknowledgements.ts";
+import type { DiscordApi, SendOptions } from "../transport/api.ts";
+import { lanes } from "../transport/delivery.ts";
+import { privateFlags, type DiscordContent } from "./content.ts";
+import type { createDestinationFinder, OwnPosts } from "./destination.ts";
+import type { Threads } from "./threads.ts";
+
+/** How a message is posted. */
+export interface PostHow {
+  readonly files?: RawFile[];
+  /** Two posts with the same nonce are one message. The default is a random one. */
+  readonly nonce?: string;
+  readonly isPlaceholder?: boolean;
+  /** Whether it shows a failure that only the caller of the command can fix. Default false. */
+  readonly isOfCaller?: boolean;
+  readonly signal: AbortSignal;
+  readonly urgency: Urgency;
+}
+
+/** A posted message. `isShown` says whether it shows the content that was given. */
+interface PostedMessage {
+  readonly ref: MessageRef;
+  readonly isShown: boolean;
+}
+
+/** The messages of one reply on Discord: of an interaction while its token is valid, else of the bot. */
+interface ReplyMessages {
+  /** Posts the next message of the reply, or the next of its files. */
+  post(content: DiscordContent, how: PostHow): Promise<PostedMessage>;
+  /** Posts a message that does not count as one of the reply's. */
+  postBeside(content: DiscordContent, how: PostHow): Promise<MessageRef>;
+  /** @throws ParleyError `platform-rejected` where it is too late to edit: the caller posts a new one */
+  edit(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void>;
+  remove(ref: MessageRef): Promise<void>;
+  /** Tries to continue the reply in the channel that contains the thread. Returns whether it could. */
+  leaveThread(threadId: string, error: unknown): Promise<boolean>;
+  /** Returns the number of messages, those with files included. */
+  count(): number;
+  /** Returns the id of the first message that shows text. */
+  firstId(): string | undefined;
+  /** Returns the interaction while its token is valid. */
+  liveInteraction(): InteractionAddress | undefined;
+  /** Ends the reply's share of the room for previews. */
+  close(): void;
+}
+
+/** How long a message with unexpected text is left alone, so that a process can learn of a lost lease. */
+const ownershipMs = 1000;
+
+export function createReplyMessages(options: {
+  readonly api: DiscordApi;
+  readonly address: DiscordAddress;
+  /** Whether an earlier process may have posted messages of this reply. */
+  readonly isResumed: boolean;
+  /** Finds where ordinary messages are posted. */
+  readonly destinations: ReturnType<typeof createDestinationFinder>;
+  readonly threads: Threads;
+  readonly scheduler: DeliveryScheduler;
+  readonly freshTokens: FreshTokens;
+  readonly ownPosts: OwnPosts;
+  /** Is awaited before each ordinary post. */
+  readonly beforePost: () => Promise<void>;
+  readonly now: () => number;
+  readonly clock: Clock;
+  readonly log: Log;
+}): ReplyMessages {
+  const { api, address, destinations, threads, scheduler, ownPosts, clock, log } = options;
+  const saved = (address.messages ?? []).map(fromRef);
+  let posted = address.posts ?? saved.length;
+  let firstId = saved[0]?.messageId;
+  /** These end its share of the room for previews. */
+  const leaves: (() => void)[] = [];
+  const interactions = createInteractionPosts(options);
+
+  async function postMessage(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
+    const interaction = interactions.live();
+    if (interaction !== undefined) {
+      try {
+        return await interactions.post(interaction, content, how, posted === 0);
+      } catch (error) {
+        if (!isTokenGone(error) && discordCode(error) !== errorCodes.tooManyFollowUps) throw error;
+        log.info({ interaction: interaction.id }, "interaction token expired: posting in the channel");
+      }
+    }
+    return await postToChannel(content, how);
+  }
+
+  async function postToChannel(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
+    const { files = [], nonce = randomNonce(), signal, urgency } = how;
+    const { channelId, replyTo, isChain = address.isChain, found, reservation } = await destinations.find();
+    if (found !== undefined && posted === 0 && files.length === 0)
+      return { ref: found, isShown: await replaceText(found, content, how) };
+    const body = {
+      ...withAltTexts(content, files),
+      nonce,
+      enforce_nonce: true,
+      ...(replyTo === undefined || (firstId !== undefined && isChain !== true)
+        ? {}
+        : { message_reference: { message_id: replyTo, fail_if_not_exists: false } }),
+    };
+    // Typing that arrives after the message would be shown below it.
+    await options.beforePost();
+    try {
+      const message = await api.createMessage(channelId, body, {
+        files,
+        signal,
+        urgency,
+        reservation: posted === 0 ? reservation : undefined,
+      });
+      // Nonces count in all channels.
+      if (message.channel_id !== channelId) destinations.moveTo(message.channel_id);
+      const ref = { channelId: message.channel_id, messageId: message.id, isOwn: true };
+      ownPosts.add(ref.channelId, ref.messageId);
+      if (leaves.length === 0)
+        leaves.push(scheduler.join(lanes.global), scheduler.join(lanes.edits(ref.channelId)));
+      if (files.length > 0 || message.content === content.content.trim()) return { ref, isShown: true };
+      return { ref, isShown: await replaceText(ref, content, how) };
+    } catch (refusal) {
+      const error = withPermission(
+        refusal,
+        files.length > 0 ? "Attach Files" : postingIn(address, channelId),
+      );
+      // Who may not attach files in the thread may not in its channel either.
+      if (files.length > 0 && discordCode(error) === errorCodes.missingPermissions) throw error;
+      if (!isParleyError(error, "platform-forbidden") || !(await leaveThread(channelId, error))) throw error;
+      return postToChannel(content, how);
+    }
+  }
+
+  /**
+   * Replaces the text of a message whose nonce was used before, by a process that crashed or by one that has
+   * resumed the reply. Discord returns that message. A placeholder never replaces its text, and other content
+   * does so only when this process still owns the reply.
+   */
+  async function replaceText(
+    ref: MessageRef,
+    content: DiscordContent,
+    { isPlaceholder = false, signal, urgency }: PostHow,
+  ): Promise<boolean> {
+    if (isPlaceholder) return false;
+    await clock.sleep(ownershipMs, signal);
+    await editOwn(ref, content, { signal, urgency });
+    return true;
+  }
+
+  async function editOwn(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void> {
+    const edit = () => api.editMessage(ref.channelId, ref.messageId, content, how);
+    try {
+      await edit();
+    } catch (error) {
+      // A new message would unarchive the thread by itself, but an edit does not.
+      if (discordCode(error) !== errorCodes.threadArchived) throw error;
+      await threads.unarchive(ref.channelId);
+      await edit();
+    }
+  }
+
+  async function leaveThread(threadId: string, error: unknown): Promise<boolean> {
+    const before = destinations.known()?.channelId;
+    if (!(await destinations.leaveThread(threadId, error))) return false;
+    // The next message says where the reply goes on.
+    if (before === undefined || before === threadId) firstId = undefined;
+    return true;
+  }
+
+  async function editMessage(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void> {
+    const clicked = options.freshTokens.of(ref.messageId);
+    const token = clicked ?? interactions.live();
+    if (!ref.isOwn && token !== undefined) {
+      // A click's response is an edit of the message that has the button.
+      const isOriginal = clicked !== undefined || ref.isOriginal === true;
+      try {
+        await api.editFollowUp(token, isOriginal ? "@original" : ref.messageId, content, how);
+        return;
+      } catch (error) {
+        if (!isTokenGone(error)) throw error;
+      }
+    }
+    const { interaction } = address;
+    if (!ref.isOwn && (interaction?.isPrivate === true || interaction?.isGuest === true)) {
+      throw new ParleyError("platform-rejected", "interaction token expired");
+    }
+    await editOwn(ref, content, how);
+  }
+
+  async function removeMessage(ref: MessageRef): Promise<void> {
+    const token = options.freshTokens.of(ref.messageId) ?? interactions.live();
+    if (!ref.isOwn && token !== undefined)
+      return await api.deleteFollowUp(token, ref.isOriginal === true ? "@original" : ref.messageId);
+    await api.deleteMessage(ref.channelId, ref.messageId);
+  }
+
+  return {
+    async post(content, how) {
+      const message =
+        (posted === 0 ? await interactions.failPrivately(content, how) : undefined) ??
+        (await postMessage(content, how));
+      if (how.files === undefined) firstId ??= message.ref.messageId;
+      posted += 1;
+      return message;
+    },
+    postBeside: async (content, how) => (await postMessage(content, how)).ref,
+    edit: editMessage,
+    remove: removeMessage,
+    leaveThread,
+    count: () => posted,
+    firstId: () => firstId,
+    liveInteraction: interactions.live,
+    close() {
+      for (const leave of leaves.splice(0)) leave();
+    },
+  };
+}
+
+/** Returns the permission that posting in a channel of this reply needs. */
+function postingIn(address: DiscordAddress, channelId: string): string {
+  const isThread = isThreadType(address.channelType)
+    ? channelId === address.channelId
+    : channelId !== address.channelId;
+  return isThread ? "Send Messages in Threads" : "Send Messages";
+}
+
+/** Posts a reply's messages as those of its interaction. */
+function createInteractionPosts({
+  api,
+  address,
+  isResumed,
+  now,
+  log,
+}: {
+  readonly api: DiscordApi;
+  readonly address: DiscordAddress;
+  readonly isResumed: boolean;
+  readonly now: () => number;
+  readonly log: Log;
+}) {
+  const { channelId } = address;
+  let followUps: FollowUps | undefined;
+
+  /** Returns the interaction while its token is valid. */
+  function live(): InteractionAddress | undefined {
+    const { interaction } = address;
+    return interaction !== undefined && now() < interaction.expiresAt ? interaction : undefined;
+  }
+
+  function openFollowUps(interaction: InteractionAddress): FollowUps {
+    const opened = createFollowUps({ api, channelId, interaction, isResumed });
+    const files = parseShownFiles(address.files)?.refs.map(fromRef) ?? [];
+    for (const { messageId } of [...(address.messages ?? []).map(fromRef), ...files]) opened.note(messageId);
+    return opened;
+  }
+
+  return {
+    live,
+    /** The first message of the reply takes the place of "thinking…". */
+    async post(
+      interaction: InteractionAddress,
+      content: DiscordContent,
+      { files = [], nonce = randomNonce(), signal, urgency }: PostHow,
+      isFirstOfReply: boolean,
+    ): Promise<PostedMessage> {
+      const isFirst = isFirstOfReply && files.length === 0;
+      const body = withAltTexts(content, files);
+      followUps ??= openFollowUps(interaction);
+      const message = isFirst
+        ? await api.editFollowUp(interaction, "@original", body, { signal, urgency })
+        : await followUps.post(interaction.isPrivate ? { ...body, flags: privateFlags } : body, {
+            files,
+            attemptKey: nonce,
+            signal,
+            urgency,
+          });
+      followUps.note(message.id);
+      const ref = { channelId, messageId: message.id, isOwn: false };
+      return { ref: { ...ref, ...(isFirst ? { isOriginal: true } : {}) }, isShown: true };
+    },
+    /**
+     * Shows a failure that only the caller can fix (a wrong option, an unknown model) to the caller alone,
+     * where nothing but the public placeholder was shown. Returns `undefined` where it must be shown
+     * publicly.
+     */
+    async failPrivately(
+      content: DiscordContent,
+      { isOfCaller = false, signal, urgency }: PostHow,
+    ): Promise<PostedMessage | undefined> {
+      const interaction = live();
+      if (!isOfCaller || interaction === undefined || interaction.isPrivate) return undefined;
+      try {
+        await api.deleteFollowUp(interaction, "@original");
+      } catch (error) {
+        log.info({ err: error }, "placeholder not deleted: failure shown publicly");
+        return undefined;
+      }
+      const message = await api.followUp(
+        interaction,
+        { ...content, flags: privateFlags },
+        { signal, urgency },
+      );
+      return { ref: { channelId, messageId: message.id, isOwn: false }, isShown: true };
+    },
+  };
+}
