@@ -28,7 +28,7 @@ import type {
   MetricsSources,
   PlatformConnection,
 } from "./operations/metric-sources.ts";
-import { createClientAddress } from "./support/client-address.ts";
+import { createClientAddress } from "./support/http/client-address.ts";
 import { steadyClock, systemClock } from "./support/clock.ts";
 
 /** The parts of a running Parley. Some are functions, because they are created later than their users. */

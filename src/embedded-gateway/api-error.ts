@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createSseWriter, type SseWriter } from "../support/sse-writer.ts";
+import { createSseWriter, type SseWriter } from "../support/http/event-stream.ts";
 
 /** The optional fields of an {@link ApiError}. */
 interface ApiErrorOptions {

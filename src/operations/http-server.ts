@@ -4,9 +4,9 @@ import { hostname } from "node:os";
 import { ParleyError } from "../core/errors.ts";
 import type { RequestTarget, HttpHandler } from "../core/platform-module.ts";
 import { type Log, createRareLog } from "../core/telemetry.ts";
-import { isLoopback, listenFailure } from "../support/client-address.ts";
+import { isLoopback, listenFailure } from "../support/http/client-address.ts";
 import { createSharedRun } from "../support/keyed-queue.ts";
-import { createHttpServer } from "../support/request-body.ts";
+import { createHttpServer } from "../support/http/body.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Limits what a slow client can hold, in milliseconds and bytes of a request's header section. */

@@ -3,7 +3,7 @@ import { parseCommandLine } from "../../core/command.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { Press } from "../../core/press.ts";
 import { steadyClock } from "../../support/clock.ts";
-import { createSseWriter, type SseWriter } from "../../support/sse-writer.ts";
+import { createSseWriter, type SseWriter } from "../../support/http/event-stream.ts";
 import { translate } from "../../words/translate.ts";
 import {
   toConversationId,

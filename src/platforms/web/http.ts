@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, gzipSync } from "node:zlib";
 import { isParleyError, ParleyError, type ErrorCode } from "../../core/errors.ts";
 import { sniff } from "../../media/sniff.ts";
-import { readJsonBody } from "../../support/request-body.ts";
+import { readJsonBody } from "../../support/http/body.ts";
 import { translate } from "../../words/translate.ts";
 
 const maxJsonBytes = 256 * 1024;

@@ -1,8 +1,8 @@
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { type Log, createRareLog } from "../../core/telemetry.ts";
-import { isLoopback } from "../../support/client-address.ts";
-import { createLoginDelays } from "../../support/login-delays.ts";
+import { isLoopback } from "../../support/http/client-address.ts";
+import { createLoginDelays } from "../../support/http/login-delays.ts";
 import { translate } from "../../words/translate.ts";
 import { passwordLimits, type Account, type Accounts } from "./accounts/accounts.ts";
 import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createLoginDelays } from "../../../../src/support/login-delays.ts";
+import { createLoginDelays } from "../../../../src/support/http/login-delays.ts";
 import { createSessions } from "../../../../src/platforms/web/page-login.ts";
 import { createUploads } from "../../../../src/platforms/web/uploads.ts";
 import { plainSealer } from "./page-server.ts";

@@ -1,4 +1,4 @@
-import { createRecent } from "./recent.ts";
+import { createRecent } from "../recent.ts";
 
 const maxAddresses = 10_000;
 /** How many failures of an address cause no wait, for people who mistype. */
