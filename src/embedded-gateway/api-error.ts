@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { send } from "../support/http/respond.ts";
 import { createSseWriter, type SseWriter } from "../support/http/event-stream.ts";
 
 /** The optional fields of an {@link ApiError}. */
@@ -146,13 +147,11 @@ export function createExchange(
   let stream: SseWriter | undefined;
 
   const sendBytes: Exchange["sendBytes"] = (status, bytes, headers) => {
-    response.writeHead(status, {
+    send(response, status, bytes, {
       "x-request-id": requestId,
-      "content-length": String(Buffer.byteLength(bytes)),
       "x-content-type-options": "nosniff",
       ...headers,
     });
-    response.end(request.method === "HEAD" ? undefined : bytes);
   };
   const sendJson: Exchange["sendJson"] = (status, body, headers) =>
     sendBytes(status, JSON.stringify(body), { "content-type": "application/json", ...headers });

@@ -1,14 +1,15 @@
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { type Log, createRareLog } from "../../core/telemetry.ts";
-import { isLoopback } from "../../support/http/client-address.ts";
-import { createLoginDelays } from "../../support/http/login-delays.ts";
+import { isLoopback, isOfOtherSite } from "../../support/http/client-address.ts";
+import { createLoginDelays, isSameSecret } from "../../support/http/login-delays.ts";
+import { isRead } from "../../support/http/router.ts";
 import { translate } from "../../words/translate.ts";
 import { passwordLimits, type Account, type Accounts } from "./accounts/accounts.ts";
 import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import { sharedPerson, toAccountPerson, type PagePerson } from "./page-person.ts";
 import { LRUCache } from "lru-cache";
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /** Who sends a request. */
@@ -91,7 +92,7 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
       given: { readonly name: string; readonly password: string },
     ): Promise<Login> {
       const name = given.name.trim().toLowerCase();
-      if (name === "") return sessions.logIn(request, given.password);
+      if (name === "") return await sessions.logIn(request, given.password);
       return await sessions.logInAs(request, async () =>
         toHolder(await accounts.check(name, given.password)),
       );
@@ -233,25 +234,10 @@ export function checkBind(host: string, password: string | undefined, mode?: Pag
  * @param path as the HTTP server parsed it
  */
 export function isForeign(request: IncomingMessage, path: string): boolean {
-  return !isNavigation(request, path) && !isFromPage(request);
-}
-
-/** Whether it opens the page or a static file. Other sites may link to these and learn nothing by it. */
-function isNavigation(request: IncomingMessage, path: string): boolean {
-  const isRead = request.method === "GET" || request.method === "HEAD";
-  return isRead && !path.startsWith("/api/");
-}
-
-function isFromPage(request: IncomingMessage): boolean {
-  const host = (request.headers.host ?? "").toLowerCase();
-  const site = request.headers["sec-fetch-site"];
-  const origin = request.headers.origin;
-  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) return false;
-  if (request.method === "GET" || request.method === "HEAD") {
-    return site === undefined || site === "same-origin" || site === "none";
-  }
-  if (site !== undefined && site !== "same-origin") return false;
-  return request.headers[pageHeader] !== undefined;
+  // Other sites may link to the page and to its static files and learn nothing by it.
+  if (isRead(request)) return path.startsWith("/api/") && isOfOtherSite(request);
+  const isTyped = request.headers["sec-fetch-site"] === "none";
+  return isOfOtherSite(request) || isTyped || request.headers[pageHeader] === undefined;
 }
 
 const cookieName = "parley_session";
@@ -314,7 +300,21 @@ export function createSessions(
     for (const [key] of own.slice(max - 1)) sessions.delete(key);
   }
 
-  function begin(request: IncomingMessage, holder?: SessionHolder): Extract<Login, { kind: "logged-in" }> {
+  /**
+   * Starts a session of the account that `check` finds, or returns "wrong" where it finds none. During a
+   * delay `check` is not called.
+   * @throws what `check` throws
+   */
+  async function logInAs(
+    request: IncomingMessage,
+    check: () => Promise<SessionHolder | undefined> | "everybody" | undefined,
+  ): Promise<Login> {
+    const attempt = await delays.attempt<SessionHolder | "everybody">(addressOf(request), check);
+    if (attempt.kind !== "right") return attempt;
+    return begin(request, attempt.value === "everybody" ? undefined : attempt.value);
+  }
+
+  function begin(request: IncomingMessage, holder: SessionHolder | undefined): Login {
     const token = randomBytes(32).toString("base64url");
     const countedFor = holder === undefined ? `address ${addressOf(request)}` : `account ${holder.accountId}`;
     makeRoom(countedFor, holder === undefined ? maxSessionsOfAddress : maxSessionsOfAccount);
@@ -353,35 +353,13 @@ export function createSessions(
         holder === undefined ? [] : [[key, holder] as const],
       ),
 
-    /** Checks a password and starts a session. During a delay the password is not looked at. */
-    logIn(request: IncomingMessage, given: string): Login {
-      const address = addressOf(request);
-      const wait = delays.waitMs(address);
-      if (wait > 0) return { kind: "limited", retryAfterMs: wait };
-      // Hashes have the same length, so the comparison takes constant time.
-      if (password === undefined || !timingSafeEqual(digest(given), digest(password))) {
-        delays.failed(address);
-        return { kind: "wrong" };
-      }
-      return begin(request);
-    },
+    /** Starts a session of everybody who has the page's password. */
+    logIn: (request: IncomingMessage, given: string): Promise<Login> =>
+      logInAs(request, () =>
+        password !== undefined && isSameSecret(given, password) ? "everybody" : undefined,
+      ),
 
-    /**
-     * Starts a session of the account that `check` finds, or returns "wrong" where it finds none. During a
-     * delay `check` is not called. An attempt counts as failed until it is known to be right, so that many at
-     * once are delayed too.
-     * @throws what `check` throws
-     */
-    async logInAs(request: IncomingMessage, check: () => Promise<SessionHolder | undefined>): Promise<Login> {
-      const address = addressOf(request);
-      const wait = delays.waitMs(address);
-      if (wait > 0) return { kind: "limited", retryAfterMs: wait };
-      const takeBack = delays.failed(address);
-      const holder = await check();
-      if (holder === undefined) return { kind: "wrong" };
-      takeBack();
-      return begin(request, holder);
-    },
+    logInAs,
 
     /** Ends the session. Returns the Set-Cookie value that removes its cookie. */
     logOut(request: IncomingMessage): string {

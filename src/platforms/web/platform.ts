@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Command } from "../../core/command.ts";
 import { codeOf, isParleyError } from "../../core/errors.ts";
 import { toNotice } from "../../core/error-messages.ts";
-import { type Log, createRareLog, createRareLog } from "../../core/telemetry.ts";
+import { type Log, createRareLog } from "../../core/telemetry.ts";
 import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { maxFileBytes, maxRecordingBytes } from "../../core/events.ts";
 import type { GatewayOutlook } from "../../core/gateway.ts";
@@ -22,8 +22,10 @@ import { createFeeds, createListChanges } from "./feed.ts";
 import { createClientAddress } from "../../support/http/client-address.ts";
 import { systemClock } from "../../support/clock.ts";
 import { drainRequest } from "../../support/http/body.ts";
+import { retryAfter } from "../../support/http/respond.ts";
+import { isRead } from "../../support/http/router.ts";
 import { isForeign, type PageLoginMode, createLoginRoutes, createPageLogin } from "./page-login.ts";
-import { retryAfter, sendProblem, sendTooMany, statusOf } from "./http.ts";
+import { sendProblem, sendTooMany, statusOf } from "./http.ts";
 import { createPageFiles } from "./page-files.ts";
 import { accountAuthorId, asPerson, ownerOf, sharedPerson } from "./page-person.ts";
 import { createWebReply } from "./reply.ts";
@@ -152,7 +154,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     if (path === "/api/password" && request.method === "POST")
       return await loginRoutes.changePassword(request, response, loggedIn);
     // While paused, what is shown goes on and can be stopped, but nothing new may start.
-    const isTaken = !isPaused || /^(?:GET|HEAD)$/.test(request.method ?? "") || path.endsWith("/cancel");
+    const isTaken = !isPaused || isRead(request) || path.endsWith("/cancel");
     if (context === undefined || stopped.signal.aborted || !isTaken) {
       sendProblem(response, 503, "stopping", translate("web.starting"));
       return;
@@ -205,22 +207,22 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   }
 
   async function sendPage(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    if (request.method !== "GET" && request.method !== "HEAD") {
+    if (!isRead(request)) {
       sendProblem(response, 405, "not-allowed", translate("web.not-allowed"), { Allow: "GET" });
       return;
     }
     if (path === "/" || path.startsWith("/c/")) {
       const isLoggedIn = (await pageLogin.personOf(request)) !== undefined;
-      if (isLoggedIn) await files.sendDocument(request, response, { name: "index", status: 200 });
+      if (isLoggedIn) await files.sendDocument(response, { name: "index", status: 200 });
       else {
         const form = await pageLogin.form();
         const label = translate(form === "password" ? "page.login.password" : "page.login.own-password");
         const values = { "login-form": form, "login-label": label };
-        await files.sendDocument(request, response, { name: "login", status: 401, values });
+        await files.sendDocument(response, { name: "login", status: 401, values });
       }
       return;
     }
-    if (!(await files.sendFile(request, response, path)))
+    if (!(await files.sendFile(response, path)))
       sendProblem(response, 404, "not-found", translate("web.not-found"));
   }
 

@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from "node:crypto";
 import { createRecent } from "../recent.ts";
 
 const maxAddresses = 10_000;
@@ -14,13 +15,11 @@ const busyFailures = 100;
 const busyWindowMs = 60_000;
 const busyFactor = 8;
 
-/** The delays of {@link createLoginDelays}. */
-interface LoginDelays {
-  /** How many milliseconds the address must wait, where 0 means not at all. */
-  waitMs(address: string): number;
-  /** Records a failure. The result takes back this failure only, because the attempt was right after all. */
-  failed(address: string): () => void;
-}
+/** What came of an attempt to log in. */
+type Attempt<T> =
+  | { readonly kind: "right"; readonly value: T }
+  | { readonly kind: "wrong" }
+  | { readonly kind: "limited"; readonly retryAfterMs: number };
 
 /** A failure with the delay in milliseconds that it caused. */
 interface Failure {
@@ -34,7 +33,7 @@ interface Failure {
  * failure already costs 8 s. An address without failures never waits, so nobody else can lock it out. A right
  * password does not cancel earlier failures, because an attacker may have an account too.
  */
-export function createLoginDelays(now: () => number = () => performance.now()): LoginDelays {
+export function createLoginDelays(now: () => number = () => performance.now()) {
   const byAddress = createRecent<readonly Failure[]>(maxAddresses);
   /** Failures for the one account of this page, as a bucket that empties evenly. */
   let recent = 0;
@@ -47,28 +46,61 @@ export function createLoginDelays(now: () => number = () => performance.now()): 
     return recent;
   }
 
+  /** Returns how many milliseconds the address must wait, where 0 means not at all. */
+  function waitMs(address: string): number {
+    const last = byAddress.get(address)?.at(-1);
+    return last === undefined ? 0 : Math.max(0, last.at + last.delayMs - now());
+  }
+
+  /** Records a failure. The result takes back this failure only, because the attempt was right after all. */
+  function failed(address: string): () => void {
+    const at = now();
+    const isBusy = recentFailures() >= busyFailures;
+    recent = Math.min(recent + 1, 2 * busyFailures);
+    const known = byAddress.get(address) ?? [];
+    const counting = at - (known.at(-1)?.at ?? at) > forgetMs ? [] : known;
+    const failures = counting.length + 1;
+    const counted = isBusy ? failures : failures - freeFailures;
+    const factor = isBusy ? busyFactor : 1;
+    const delayMs = counted < 1 ? 0 : Math.min(maxDelayMs, baseDelayMs * factor * 2 ** (counted - 1));
+    const failure = { at, delayMs };
+    byAddress.set(address, [...counting, failure].slice(-maxFailures));
+    return () => {
+      recent = Math.max(0, recent - 1);
+      const left = (byAddress.get(address) ?? []).filter((each) => each !== failure);
+      if (left.length > 0) byAddress.set(address, left);
+      else byAddress.delete(address);
+    };
+  }
+
   return {
-    waitMs(address) {
-      const last = byAddress.get(address)?.at(-1);
-      return last === undefined ? 0 : Math.max(0, last.at + last.delayMs - now());
-    },
-    failed(address) {
-      const at = now();
-      const isBusy = recentFailures() >= busyFailures;
-      recent = Math.min(recent + 1, 2 * busyFailures);
-      const known = byAddress.get(address) ?? [];
-      const counting = at - (known.at(-1)?.at ?? at) > forgetMs ? [] : known;
-      const failures = counting.length + 1;
-      const counted = isBusy ? failures : failures - freeFailures;
-      const factor = isBusy ? busyFactor : 1;
-      const delayMs = counted < 1 ? 0 : Math.min(maxDelayMs, baseDelayMs * factor * 2 ** (counted - 1));
-      const failure = { at, delayMs };
-      byAddress.set(address, [...counting, failure].slice(-maxFailures));
-      return () => {
-        const left = (byAddress.get(address) ?? []).filter((each) => each !== failure);
-        if (left.length > 0) byAddress.set(address, left);
-        else byAddress.delete(address);
-      };
+    waitMs,
+    failed,
+    /**
+     * Looks at a password, unless the address must wait. `check` resolves to `undefined` where it is wrong.
+     * An attempt counts as failed until it is known to be right, so that many at once are delayed too.
+     * @throws what `check` throws
+     */
+    async attempt<T>(
+      address: string,
+      check: () => Promise<T | undefined> | T | undefined,
+    ): Promise<Attempt<T>> {
+      const retryAfterMs = waitMs(address);
+      if (retryAfterMs > 0) return { kind: "limited", retryAfterMs };
+      const takeBack = failed(address);
+      const value = await check();
+      if (value === undefined) return { kind: "wrong" };
+      takeBack();
+      return { kind: "right", value };
     },
   };
+}
+
+/** Whether two secrets are the same. Hashes have the same length, so the comparison takes constant time. */
+export function isSameSecret(given: string, secret: string): boolean {
+  return timingSafeEqual(digest(given), digest(secret));
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text, "utf8").digest();
 }
