@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { send } from "../support/http/respond.ts";
+import { send, whenClosed } from "../support/http/respond.ts";
 import { createSseWriter, type SseWriter } from "../support/http/event-stream.ts";
 
 /** The optional fields of an {@link ApiError}. */
@@ -139,8 +139,6 @@ export function createExchange(
   response: ServerResponse,
   times: StreamTimes,
 ): Exchange {
-  const controller = new AbortController();
-  response.once("close", () => controller.abort(new Error("client disconnected")));
   const given = request.headers["x-request-id"];
   const requestId =
     typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : `req_${randomUUID()}`;
@@ -165,7 +163,7 @@ export function createExchange(
   return {
     request,
     requestId,
-    signal: controller.signal,
+    signal: whenClosed(response),
     origin: `http://${request.headers.host ?? "localhost"}`,
     hasAnswered: () => response.headersSent,
     sendJson,

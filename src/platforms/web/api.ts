@@ -13,7 +13,7 @@ import { type DocumentFormat, readDocument } from "../../media/documents/read-do
 import { isSource, decodeText, sniff } from "../../media/sniff.ts";
 import { toZip } from "../../media/zip.ts";
 import { steadyClock } from "../../support/clock.ts";
-import { inertHeaders, toDisposition } from "../../support/http/respond.ts";
+import { inertHeaders, toDisposition, whenClosed } from "../../support/http/respond.ts";
 import { createRouter } from "../../support/http/router.ts";
 import { translate } from "../../words/translate.ts";
 import {
@@ -33,7 +33,6 @@ import { sendJson, readJson, sendProblem, sendCompressedJson } from "./http.ts";
 import { listRoutes } from "./list-routes.ts";
 import { localActor, currentSender, toCommandView } from "./messages.ts";
 import { currentPerson } from "./page-person.ts";
-import { whenClosed } from "./session-limits.ts";
 import { findUpload, uploadRoutes } from "./upload-routes.ts";
 import {
   sumUsage,
@@ -122,13 +121,11 @@ async function sendText({ uploads, bounds }: ApiContext, { response, id, session
     return sendJson(response, 200, decodeText(bytes, maxChars));
   if (sniffed.kind !== "document")
     return sendProblem(response, 422, "no-text", translate("web.no-preview", { name: upload.name }));
-  const gone = new AbortController();
-  response.once("close", () => gone.abort(new Error("client disconnected")));
   const read = await readDocument(
     bytes,
     sniffed.extension as DocumentFormat,
     currentPerson().author.id,
-    gone.signal,
+    whenClosed(response),
   );
   if ("problem" in read)
     return sendProblem(

@@ -4,7 +4,7 @@ import type { IncomingEvent } from "../../core/events.ts";
 import type { Press } from "../../core/press.ts";
 import { steadyClock } from "../../support/clock.ts";
 import { createSseWriter, type SseWriter } from "../../support/http/event-stream.ts";
-import { inertHeaders } from "../../support/http/respond.ts";
+import { inertHeaders, whenClosed } from "../../support/http/respond.ts";
 import { translate } from "../../words/translate.ts";
 import {
   toConversationId,
@@ -20,7 +20,6 @@ import { readJson, sendJson, sendProblem, sendTooMany, sendUntrustedFile } from 
 import { followList } from "./list-routes.ts";
 import { localActor, toEvent } from "./messages.ts";
 import { toUploadView } from "./conversation-views.ts";
-import { whenClosed } from "./session-limits.ts";
 import { findUpload } from "./upload-routes.ts";
 import { toAttachment } from "./uploads.ts";
 import type { ListStateView, SnapshotView, ItemView } from "./views.ts";

@@ -47,3 +47,10 @@ export function toDisposition(kind: "inline" | "attachment", name: string): stri
   );
   return `${kind}; filename*=UTF-8''${encoded}`;
 }
+
+/** Aborts when the client disconnects, or has the whole response. */
+export function whenClosed(response: ServerResponse): AbortSignal {
+  const closed = new AbortController();
+  response.once("close", () => closed.abort(new Error("client disconnected")));
+  return closed.signal;
+}
