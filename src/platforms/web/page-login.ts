@@ -28,6 +28,9 @@ interface LoggedIn {
 /** What the login asks for: the page's password, a name with its password, or either of them. */
 type LoginForm = "password" | "account" | "either";
 
+/** The limit of a login's body, which a stranger may send. */
+const maxBytes = 4096;
+
 /** The options of {@link createPageLogin}. */
 interface PageLoginOptions {
   readonly accounts: Accounts;
@@ -35,17 +38,20 @@ interface PageLoginOptions {
   readonly password: string | undefined;
   readonly mode: PageLoginMode;
   readonly clock: Clock;
+  readonly log: Log;
   /** Returns the address that wrong passwords count for. */
   readonly addressOf: (request: IncomingMessage) => string;
 }
 
 /**
  * Decides who may open the page. Where there are accounts, nobody does without a login. A page's password
- * opens the shared account beside them. Failures of the store throw `store-unavailable`, and then nobody is
- * let in.
+ * opens the shared account beside them. It also serves login, logout and the person's own password. Failures
+ * of the store throw `store-unavailable`, and then nobody is let in.
  */
-export function createPageLogin({ accounts, password, mode, addressOf, clock }: PageLoginOptions) {
+export function createPageLogin(options: PageLoginOptions) {
+  const { accounts, password, mode, addressOf, clock, log } = options;
   const sessions = createSessions(password, addressOf, () => clock.monotonic());
+  const warnRarely = createRareLog(log);
 
   async function accountOf({ accountId, changedAt }: SessionHolder): Promise<Account | undefined> {
     const account = await accounts.find(accountId);
@@ -54,6 +60,25 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
 
   async function needsAccount(): Promise<boolean> {
     return mode === "accounts" || (await accounts.hasAny());
+  }
+
+  function sendLogin(response: ServerResponse, login: Login, isNamed: boolean): void {
+    switch (login.kind) {
+      case "logged-in":
+        sendJson(response, 200, {}, { "Set-Cookie": login.cookie });
+        return;
+      case "wrong":
+        warnRarely("password", {}, "login failed: wrong password");
+        sendProblem(
+          response,
+          403,
+          "wrong-password",
+          translate(isNamed ? "web.wrong-name-or-password" : "web.wrong-password"),
+        );
+        return;
+      case "limited":
+        sendTooMany(response, login.retryAfterMs, translate("web.too-many-passwords"));
+    }
   }
 
   return {
@@ -86,36 +111,47 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
       return password === undefined ? "account" : "either";
     },
 
-    /** Starts a session of an account, or without a name, of the shared account. */
-    async logIn(
-      request: IncomingMessage,
-      given: { readonly name: string; readonly password: string },
-    ): Promise<Login> {
-      const name = given.name.trim().toLowerCase();
-      if (name === "") return await sessions.logIn(request, given.password);
-      return await sessions.logInAs(request, async () =>
-        toHolder(await accounts.check(name, given.password)),
-      );
+    /**
+     * Handles `POST /api/login`, which anybody may send. It starts a session of an account, or without a
+     * name, of the shared account.
+     */
+    async logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+      const body = await readJson(request, { maxBytes });
+      const name = toText(body["name"]).trim().toLowerCase();
+      const given = toText(body["password"]);
+      const login =
+        name === ""
+          ? sessions.logIn(request, given)
+          : sessions.logInAs(request, async () => toHolder(await accounts.check(name, given)));
+      sendLogin(response, await login, name !== "");
     },
 
-    /** Ends the session. Returns the Set-Cookie value that removes its cookie. */
-    logOut: (request: IncomingMessage): string => sessions.logOut(request),
+    /** Handles `POST /api/logout`. */
+    logOut(request: IncomingMessage, response: ServerResponse): void {
+      sendJson(response, 200, {}, { "Set-Cookie": sessions.logOut(request) });
+    },
 
     /**
-     * Changes the password of the account that is logged in. Its other sessions end. Wrong passwords are
-     * delayed as at the login.
-     * @throws ParleyError `invalid-option` where the new password is too short or too long
+     * Handles `POST /api/password`: 422 where the new one is not fit, 403 where the old one is wrong. The
+     * account's other sessions end. Wrong passwords are delayed as at the login.
      */
     async changePassword(
       request: IncomingMessage,
-      account: Account,
-      passwords: { readonly old: string; readonly new: string },
-    ): Promise<Login> {
-      return await sessions.logInAs(request, async () => {
+      response: ServerResponse,
+      { account }: LoggedIn,
+    ): Promise<void> {
+      const body = await readJson(request, { maxBytes });
+      const passwords = { old: toText(body["old"]), new: toText(body["new"]) };
+      if (account === undefined) return sendProblem(response, 404, "not-found", translate("web.not-found"));
+      const { minChars: min, maxChars: max } = passwordLimits;
+      if (passwords.new.length < min || passwords.new.length > max)
+        return sendProblem(response, 422, "unfit-password", translate("web.password-length", { min, max }));
+      const login = await sessions.logInAs(request, async () => {
         const known = await accounts.check(account.name, passwords.old);
         if (known?.id !== account.id) return undefined;
         return toHolder(await accounts.setPassword(account.name, passwords.new));
       });
+      sendLogin(response, login, false);
     },
 
     /** Ends sessions that nobody may use any more, so that their event streams end too. */
@@ -129,73 +165,6 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
 
 function toHolder(account: Account | undefined): SessionHolder | undefined {
   return account === undefined ? undefined : { accountId: account.id, changedAt: account.changedAt };
-}
-
-/** The limit of a login's body, which a stranger may send. */
-const maxBytes = 4096;
-
-type PageLogin = ReturnType<typeof createPageLogin>;
-
-/** Creates the routes of login, logout and the person's own password. */
-export function createLoginRoutes(pageLogin: PageLogin, log: Log) {
-  const warnRarely = createRareLog(log);
-  return {
-    /** Handles `POST /api/login`, which anybody may send. */
-    async logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
-      const { name, password } = await readJson(request, { maxBytes });
-      const given = { name: toText(name), password: toText(password) };
-      sendLogin(response, await pageLogin.logIn(request, given), given.name !== "");
-    },
-
-    /** Handles `POST /api/logout`. */
-    logOut(request: IncomingMessage, response: ServerResponse): void {
-      sendJson(response, 200, {}, { "Set-Cookie": pageLogin.logOut(request) });
-    },
-
-    /** Handles `POST /api/password`: 422 where the new one is not fit, 403 where the old one is wrong. */
-    async changePassword(
-      request: IncomingMessage,
-      response: ServerResponse,
-      { account }: LoggedIn,
-    ): Promise<void> {
-      const body = await readJson(request, { maxBytes });
-      const passwords = { old: toText(body["old"]), new: toText(body["new"]) };
-      if (account === undefined) {
-        sendProblem(response, 404, "not-found", translate("web.not-found"));
-        return;
-      }
-      const { minChars, maxChars } = passwordLimits;
-      if (passwords.new.length < minChars || passwords.new.length > maxChars) {
-        sendProblem(
-          response,
-          422,
-          "unfit-password",
-          translate("web.password-length", { min: minChars, max: maxChars }),
-        );
-        return;
-      }
-      sendLogin(response, await pageLogin.changePassword(request, account, passwords), false);
-    },
-  };
-
-  function sendLogin(response: ServerResponse, login: Login, isNamed: boolean): void {
-    switch (login.kind) {
-      case "logged-in":
-        sendJson(response, 200, {}, { "Set-Cookie": login.cookie });
-        return;
-      case "wrong":
-        warnRarely("password", {}, "login failed: wrong password");
-        sendProblem(
-          response,
-          403,
-          "wrong-password",
-          translate(isNamed ? "web.wrong-name-or-password" : "web.wrong-password"),
-        );
-        return;
-      case "limited":
-        sendTooMany(response, login.retryAfterMs, translate("web.too-many-passwords"));
-    }
-  }
 }
 
 function toText(value: unknown): string {

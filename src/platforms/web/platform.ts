@@ -24,7 +24,7 @@ import { systemClock } from "../../support/clock.ts";
 import { drainRequest } from "../../support/http/body.ts";
 import { retryAfter } from "../../support/http/respond.ts";
 import { isRead } from "../../support/http/router.ts";
-import { isForeign, type PageLoginMode, createLoginRoutes, createPageLogin } from "./page-login.ts";
+import { isForeign, type PageLoginMode, createPageLogin } from "./page-login.ts";
 import { sendProblem, sendTooMany, statusOf } from "./http.ts";
 import { createPageFiles } from "./page-files.ts";
 import { accountAuthorId, asPerson, ownerOf, sharedPerson } from "./page-person.ts";
@@ -107,9 +107,9 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     password: options.password,
     mode: options.loginMode ?? "auto",
     clock,
+    log,
     addressOf: createClientAddress(options.trustedProxies ?? []),
   });
-  const loginRoutes = createLoginRoutes(pageLogin, log);
   const bounds = createSessionBounds(options.limits);
   const files = createPageFiles();
   const list = createListChanges();
@@ -138,7 +138,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     target: RequestTarget,
   ): Promise<void> {
     const { path } = target;
-    if (path === "/api/login" && request.method === "POST") return await loginRoutes.logIn(request, response);
+    if (path === "/api/login" && request.method === "POST") return await pageLogin.logIn(request, response);
     const loggedIn = await pageLogin.personOf(request);
     if (loggedIn === undefined) {
       sendProblem(response, 401, "login-needed", translate("web.log-in"));
@@ -150,9 +150,9 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       sendTooMany(response, waitMs, translate("web.too-many-requests"));
       return;
     }
-    if (path === "/api/logout" && request.method === "POST") return loginRoutes.logOut(request, response);
+    if (path === "/api/logout" && request.method === "POST") return pageLogin.logOut(request, response);
     if (path === "/api/password" && request.method === "POST")
-      return await loginRoutes.changePassword(request, response, loggedIn);
+      return await pageLogin.changePassword(request, response, loggedIn);
     // While paused, what is shown goes on and can be stopped, but nothing new may start.
     const isTaken = !isPaused || isRead(request) || path.endsWith("/cancel");
     if (context === undefined || stopped.signal.aborted || !isTaken) {
