@@ -37,7 +37,7 @@ export const rooms: readonly Room[] = [
   { folder: "src/words", imports: [], packages: ["intl-messageformat"] },
   {
     folder: "src/support",
-    imports: ["src/core"],
+    imports: ["src/core", "src/words"],
     packages: ["fastest-levenshtein", "ipaddr.js", "lru-cache", "p-queue"],
   },
   {

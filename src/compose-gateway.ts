@@ -4,16 +4,16 @@ import type { Clock } from "./core/clock.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { ModelSettings } from "./assistant/turn/model-choice.ts";
 import type { Gateway } from "./core/gateway.ts";
-import type { Log, Tracer } from "./core/telemetry.ts";
+import type { Log, Meter, Tracer } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { Records } from "./core/storage.ts";
 import type { createEmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
-import { createGatewayClient, createTracedGateway } from "./gateway/client.ts";
+import { createGatewayClient, createMeasuredGateway } from "./gateway/client.ts";
 import { findMissingModel, type GatewayOutcome, toTrouble } from "./gateway/trouble.ts";
 import { createGatewayWatch, type GatewayNote } from "./operations/gateway-watch.ts";
-import type { Metrics } from "./operations/metrics.ts";
 import { createDownloader } from "./media/guarded-download.ts";
+import { systemClock } from "./support/clock.ts";
 
 type EmbeddedGateway = ReturnType<typeof createEmbeddedGateway>;
 
@@ -38,12 +38,12 @@ export async function openGateway(
   {
     gatewayConfig,
     tracer,
-    onRetry,
-    clock,
+    meter,
+    clock = systemClock,
   }: {
     readonly gatewayConfig: GatewayConfig | undefined;
     readonly tracer: Tracer;
-    readonly onRetry: Metrics["gatewayRetry"];
+    readonly meter: Meter;
     /** Default: the time of this process. */
     readonly clock?: Clock;
   },
@@ -85,7 +85,8 @@ export async function openGateway(
     },
     clock,
     onOutcome: (outcome) => watch.note(toNote(outcome, context)),
-    onRetry: (operation, code, delayMs) => onRetry({ operation, code }, delayMs / 1000),
+    onRetry: (operation, code, delayMs) =>
+      meter({ kind: "retried", operation, code, seconds: delayMs / 1000 }),
     ...(apiKey === undefined ? {} : { apiKey }),
   });
   const context = { hasKey: apiKey !== undefined, chatModel: config.CHAT_MODEL };
@@ -102,7 +103,7 @@ export async function openGateway(
     },
   });
   return {
-    client: createTracedGateway(client, tracer),
+    client: createMeasuredGateway(client, { tracer, meter, clock }),
     watch,
     models: { chat: config.CHAT_MODEL, image: config.IMAGE_MODEL, transcription: config.TRANSCRIPTION_MODEL },
     describe: () =>

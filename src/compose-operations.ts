@@ -22,13 +22,8 @@ import {
   type PartReadiness,
   type Readiness,
 } from "./operations/http-server.ts";
-import type {
-  LatencyHistogram,
-  DeliveryWaiting,
-  MetricsSources,
-  PlatformConnection,
-} from "./operations/metric-sources.ts";
-import { createClientAddress } from "./support/client-address.ts";
+import type { DeliveryWaiting, MetricsSources, PlatformConnection } from "./operations/metrics.ts";
+import { createClientAddress } from "./support/http/client-address.ts";
 import { steadyClock, systemClock } from "./support/clock.ts";
 
 /** The parts of a running Parley. Some are functions, because they are created later than their users. */
@@ -36,7 +31,6 @@ export interface RunningParts {
   readonly version: string;
   readonly store: Store;
   readonly gateway: Pick<OpenedGateway, "watch" | "describe">;
-  readonly storeLatency: LatencyHistogram;
   readonly platforms: () => readonly CreatedPlatform[];
   /** The errors that ended a platform's connection for good, by platform id. Only another setting helps. */
   readonly givenUp: () => ReadonlyMap<string, ParleyError>;
@@ -121,12 +115,11 @@ function toPlatformPart(health: PlatformHealth, givenUp: ParleyError | undefined
 
 /** The sources that `/metrics` reads on each request. */
 export function metricsSourcesOf(parts: RunningParts): MetricsSources {
-  const { store, version, storeLatency, platforms, assistant, server } = parts;
+  const { store, version, platforms, assistant, server } = parts;
   return {
     version,
     countDataLosses: () => store.notes().dataLosses,
     countWrites: () => store.writes(),
-    storeLatency: () => storeLatency.series(),
     storeBytes: () => store.sizeBytes(),
     deliveryWaiting: () => platforms().flatMap((platform) => waitingCalls(platform)),
     connections: () => platforms().flatMap((platform) => connectionsOf(platform)),

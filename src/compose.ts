@@ -23,13 +23,12 @@ import type { Gateway, GatewayOutlook } from "./core/gateway.ts";
 import type { CreatedPlatform, PlatformDependencies, PlatformModule } from "./core/platform-module.ts";
 import type { Platform } from "./core/platform.ts";
 import type { Archive } from "./core/storage.ts";
-import type { Log } from "./core/telemetry.ts";
+import type { Log, Meter } from "./core/telemetry.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { createRecentProblems, type RecentProblems } from "./operations/dashboard/recent-problems.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { keepConnected, type Link } from "./operations/keep-connected.ts";
-import { createLatencyHistogram } from "./operations/metric-sources.ts";
-import { createMetrics, type Metrics } from "./operations/metrics.ts";
+import { createMetrics } from "./operations/metrics.ts";
 import { createResourceStack } from "./operations/resource-stack.ts";
 import { systemClock, inTime } from "./support/clock.ts";
 
@@ -99,17 +98,16 @@ export async function startParley(
     const tracer = await resources.add("tracer", openConfiguredTracer(config, version, log), (opened) =>
       opened.close(),
     );
-    const storeLatency = createLatencyHistogram();
-    const onRetry: Metrics["gatewayRetry"] = (labels, seconds) => metrics.gatewayRetry(labels, seconds);
+    const metrics = createMetrics(() => metricsSourcesOf(parts));
+    const sinks = [metrics.take];
+    const meter: Meter = (event) => {
+      for (const take of sinks) take(event);
+    };
     // Everything slow runs in parallel: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
-      resources.add("store", openStore(config, log, { onOperation: storeLatency.observe, clock }), (opened) =>
+      resources.add("store", openStore(config, log, { meter, clock }), (opened) => opened.close()),
+      resources.add("gateway", openGateway(config, log, { gatewayConfig, tracer, meter, clock }), (opened) =>
         opened.close(),
-      ),
-      resources.add(
-        "gateway",
-        openGateway(config, log, { gatewayConfig, tracer, onRetry, clock }),
-        (opened) => opened.close(),
       ),
       loadPlatforms(config),
     ]);
@@ -119,20 +117,18 @@ export async function startParley(
       version,
       store,
       gateway,
-      storeLatency,
       platforms: () => platforms,
       givenUp: () => givenUp,
       assistant: () => assistant,
       server: () => server,
     };
-    const metrics = createMetrics(metricsSourcesOf(parts));
     const load = await resources.add("load history", openLoadHistory(parts), async (opened) =>
       opened.close(),
     );
     const day = await resources.add("day history", openDayHistory(config, parts, log), (opened) =>
       opened.close(),
     );
-    const meter = day.countInto(load.countInto(metrics));
+    sinks.push(load.take, day.take);
     const access = createAccess({
       rules: { allow: config.ALLOW, deny: config.DENY, admins: config.ADMINS },
       ownPlatforms: new Set(config.platforms.flatMap(({ module }) => (isOwn(module) ? [module.id] : []))),
@@ -147,7 +143,7 @@ export async function startParley(
       clock,
     });
     const assistant = createAssistant({
-      gateway: day.watchCalls(gateway.client),
+      gateway: gateway.client,
       conversations: store.conversations,
       archive: withPlatformFiles(
         { ...store.erasure, exportConversation: (id) => store.exportConversation(id) },
@@ -211,7 +207,7 @@ export async function startParley(
     server = listening;
     const links = platforms.map(({ platform }) =>
       keepConnected(platform, {
-        assistant: load.watchEvents(assistant),
+        assistant,
         history,
         log,
         onConnected: () => recover(assistant, platform, log),
@@ -418,7 +414,7 @@ const reserveMarginMs = 5 * 60_000;
 export async function openConfiguredStore(
   config: Config,
   log: Log,
-  options: Pick<StoreOptions, "exclusive" | "onOperation" | "clock">,
+  options: Pick<StoreOptions, "exclusive" | "meter" | "clock">,
 ): Promise<Store> {
   const { openStore } = await import("./conversations/open-store.ts");
   return await openStore(config.STORE_URL, {

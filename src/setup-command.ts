@@ -20,7 +20,7 @@ import {
   runChecks,
   type SectionFindings,
 } from "./operations/run-checks.ts";
-import { isLoopback } from "./support/client-address.ts";
+import { isLoopback } from "./support/http/client-address.ts";
 import { steadyClock } from "./support/clock.ts";
 
 type Prompter = ReturnType<typeof createPrompter>;

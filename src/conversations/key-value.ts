@@ -2,6 +2,7 @@ import { Keyv, type KeyvSerializationAdapter, type KeyvStorageAdapter } from "ke
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
 import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
+import type { Meter } from "../core/telemetry.ts";
 import { steadyClock } from "../support/clock.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import {
@@ -80,19 +81,17 @@ export interface KeyValueStore {
 /** The kind of a store's operation. `soon` and `count` are writes that do not wait for a disk. */
 type StoreOperation = "read" | "write" | "soon" | "count";
 
-/** Called after each read and write with its time in seconds, but not for scans and maintenance. */
-export type OnStoreOperation = (operation: StoreOperation, outcome: "ok" | "error", seconds: number) => void;
-
 interface KeyValueOptions {
   /** By default nothing is encrypted. */
   readonly encryption?: Pick<Encryption, "entries">;
-  readonly onOperation?: OnStoreOperation | undefined;
+  /** Learns of each read and write, but not of scans and maintenance. */
+  readonly meter?: Meter | undefined;
 }
 
 /** Creates a {@link KeyValueStore}. */
 export function createKeyValueStore(
   backend: Backend,
-  { encryption = createEncryption(), onOperation }: KeyValueOptions = {},
+  { encryption = createEncryption(), meter }: KeyValueOptions = {},
 ): KeyValueStore {
   const { entries } = encryption;
   /** Runs an operation and reports its time. */
@@ -104,7 +103,7 @@ export function createKeyValueStore(
       outcome = "ok";
       return result;
     } finally {
-      onOperation?.(operation, outcome, (performance.now() - startedAt) / 1000);
+      meter?.({ kind: "stored", operation, outcome, seconds: (performance.now() - startedAt) / 1000 });
     }
   };
   const decode = (at: EntryAddress, stored: string): Envelope => {

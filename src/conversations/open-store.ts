@@ -9,7 +9,7 @@ import type {
   Conversations,
   Records,
 } from "../core/storage.ts";
-import type { Log } from "../core/telemetry.ts";
+import type { Log, Meter } from "../core/telemetry.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
 import { createKeyedQueue } from "../support/keyed-queue.ts";
 import {
@@ -29,13 +29,7 @@ import { type Encryption, createEncryption } from "./encryption.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
 import { exportConversation } from "./export.ts";
 import { createInbox } from "./inbox.ts";
-import {
-  type KeyValueStore,
-  type OnStoreOperation,
-  readRaw,
-  createKeyValueStore,
-  createSettingsStore,
-} from "./key-value.ts";
+import { type KeyValueStore, readRaw, createKeyValueStore, createSettingsStore } from "./key-value.ts";
 import { createLeasedQueue, createLocalQueue, type Leases } from "./leased-queue.ts";
 import { sweep } from "./retention.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
@@ -51,8 +45,8 @@ export interface StoreOptions extends BackendOptions {
   readonly leaseMs?: number | undefined;
   /** After this many milliseconds an unsettled reserve of a call is released. Default 15 minutes. */
   readonly reserveTtlMs?: number | undefined;
-  /** Called after each read and write. */
-  readonly onOperation?: OnStoreOperation | undefined;
+  /** Learns of each read and write. */
+  readonly meter?: Meter | undefined;
 }
 
 /** Everything that survives a crash. Failures are ParleyErrors `store-unavailable` or `store-corrupt`. */
@@ -111,7 +105,7 @@ const sweepIntervalMs = 10 * 60 * 1000;
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
   const encryption = createEncryption(options.encryptionKeys);
   const opened = await backendOf(url).open(url, options);
-  const store = createKeyValueStore(opened.backend, { encryption, onOperation: options.onOperation });
+  const store = createKeyValueStore(opened.backend, { encryption, meter: options.meter });
   try {
     await prepareSealing(store, encryption, options.log);
     return toStore({ opened, store, encryption, options });

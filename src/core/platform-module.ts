@@ -50,7 +50,7 @@ export interface PlatformDependencies {
   readonly commands: ReadonlyMap<string, Command>;
   /** Its lines are marked with the platform. */
   readonly log: Log;
-  readonly meter: Pick<Meter, "delivery" | "platformLimited">;
+  readonly meter: Meter;
   /** The absolute path of a folder for the platform's own files. */
   readonly dataDir: string;
   readonly sealer: Sealer;

@@ -10,30 +10,62 @@ export interface Log {
   child(fields: Readonly<Record<string, unknown>>): Log;
 }
 
-/** Metrics for operators. Label values come from small fixed sets, never from people. */
-export interface Meter {
-  turn(
-    labels: { readonly platform: string; readonly kind: string; readonly outcome: string },
-    seconds: number,
-  ): void;
-  /** Records the time from the start of a turn until its first text goes to the platform. */
-  firstText(labels: { readonly platform: string }, seconds: number): void;
-  /** Records how long a call that shows something waited for room under the platform's limits. */
-  delivery(
-    labels: { readonly platform: string; readonly method: string; readonly urgency: string },
-    waitedSeconds: number,
-  ): void;
-  /** Records that the platform refused a call because there were too many. */
-  platformLimited(labels: { readonly platform: string; readonly method: string }): void;
-  call(
-    labels: { readonly operation: string; readonly outcome: string; readonly model: string },
-    usage: Usage,
-  ): void;
-  /** Records that a person has rated an answer or changed their rating. */
-  rated(labels: { readonly platform: string; readonly rating: string; readonly model: string }): void;
-  /** Records that a request was refused or given up, and why: `rate-limited`, `busy`, `too-old`, … */
-  refused(labels: { readonly platform: string; readonly code: string }): void;
-}
+/** Something that happened, with what there is to count of it. Times are in seconds. */
+export type Measured =
+  /** An event was accepted. */
+  | { readonly kind: "accepted"; readonly platform: string }
+  /** A request was refused or given up, and why: `rate-limited`, `busy`, `too-old`, … */
+  | { readonly kind: "refused"; readonly platform: string; readonly code: string }
+  | {
+      readonly kind: "turn";
+      readonly platform: string;
+      readonly event: string;
+      readonly outcome: string;
+      readonly seconds: number;
+    }
+  /** The first text of a turn went to the platform, so long after its start. */
+  | { readonly kind: "first-text"; readonly platform: string; readonly seconds: number }
+  /** A call that shows something waited for room under the platform's limits. */
+  | {
+      readonly kind: "delivered";
+      readonly platform: string;
+      readonly method: string;
+      readonly urgency: string;
+      readonly seconds: number;
+    }
+  /** The platform refused a call because there were too many. */
+  | { readonly kind: "limited"; readonly platform: string; readonly method: string }
+  /** A person has rated an answer or changed their rating. */
+  | { readonly kind: "rated"; readonly platform: string; readonly rating: string; readonly model: string }
+  /** A model answered, or a call of the gateway failed. `outcome` is how it ended or an error's code. */
+  | {
+      readonly kind: "asked";
+      readonly operation: string;
+      readonly outcome: string;
+      /** The model that answered, or that was asked where the call failed. */
+      readonly model: string;
+      /** What the answer used. It is absent where the call failed. */
+      readonly usage?: Usage;
+      /** The time until the first words or picture of a chat's answer. */
+      readonly firstSeconds?: number;
+      readonly seconds: number;
+    }
+  /** A failed gateway call is repeated after this time. */
+  | { readonly kind: "retried"; readonly operation: string; readonly code: string; readonly seconds: number }
+  /** The store has ended an operation. */
+  | {
+      readonly kind: "stored";
+      readonly operation: string;
+      readonly outcome: "ok" | "error";
+      readonly seconds: number;
+    };
+
+/**
+ * Takes what happened. It is reported once, where it happens, whoever counts it: metrics and the dashboard.
+ * It never throws. Values come from small fixed sets and never from people, but models have names of their
+ * own.
+ */
+export type Meter = (event: Measured) => void;
 
 /** Ids, codes, counts and durations, never secrets or what people wrote. */
 export type SpanFields = Readonly<Record<string, string | number | boolean>>;

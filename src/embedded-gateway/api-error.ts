@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createSseWriter, type SseWriter } from "../support/sse-writer.ts";
+import { send, whenClosed } from "../support/http/respond.ts";
+import { createSseWriter, type SseWriter } from "../support/http/event-stream.ts";
 
 /** The optional fields of an {@link ApiError}. */
 interface ApiErrorOptions {
@@ -138,21 +139,17 @@ export function createExchange(
   response: ServerResponse,
   times: StreamTimes,
 ): Exchange {
-  const controller = new AbortController();
-  response.once("close", () => controller.abort(new Error("client disconnected")));
   const given = request.headers["x-request-id"];
   const requestId =
     typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : `req_${randomUUID()}`;
   let stream: SseWriter | undefined;
 
   const sendBytes: Exchange["sendBytes"] = (status, bytes, headers) => {
-    response.writeHead(status, {
+    send(response, status, bytes, {
       "x-request-id": requestId,
-      "content-length": String(Buffer.byteLength(bytes)),
       "x-content-type-options": "nosniff",
       ...headers,
     });
-    response.end(request.method === "HEAD" ? undefined : bytes);
   };
   const sendJson: Exchange["sendJson"] = (status, body, headers) =>
     sendBytes(status, JSON.stringify(body), { "content-type": "application/json", ...headers });
@@ -166,7 +163,7 @@ export function createExchange(
   return {
     request,
     requestId,
-    signal: controller.signal,
+    signal: whenClosed(response),
     origin: `http://${request.headers.host ?? "localhost"}`,
     hasAnswered: () => response.headersSent,
     sendJson,

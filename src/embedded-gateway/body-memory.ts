@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../core/clock.ts";
 import { createFairSemaphore, type Release } from "../support/fair-semaphore.ts";
-import { announcesMoreThan, contentTypeOf, readJsonBody } from "../support/request-body.ts";
+import { announcesMoreThan, contentTypeOf, readJsonBody } from "../support/http/body.ts";
 import { ApiError, invalidRequest, tooLarge } from "./api-error.ts";
 
 /** Bodies up to this size are not counted, and wait for nothing. */

@@ -1,12 +1,13 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Clock } from "../core/clock.ts";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-import { isLoopback, listenFailure } from "../support/client-address.ts";
+import { isFromThisMachine, isLoopback, isOfOtherSite } from "../support/http/client-address.ts";
 import { systemClock } from "../support/clock.ts";
-import { createHttpServer, drainRequest } from "../support/request-body.ts";
+import { announcesMoreThan, drainRequest } from "../support/http/body.ts";
+import { createRouter } from "../support/http/router.ts";
+import { createHttpServer, listen } from "../support/http/server.ts";
 import { ApiError, clip, createExchange, type Exchange } from "./api-error.ts";
 import { createBodyMemory } from "./body-memory.ts";
 import type { KeyRing, KeyValue } from "./keys/key-ring.ts";
@@ -87,31 +88,31 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const running = new Set<Promise<void>>();
   let isClosing = false;
 
-  const routes: Readonly<
-    Record<string, { method: "GET" | "POST"; handle: keyof Omit<Operations, "close"> }>
-  > = {
-    "/v1/models": { method: "GET", handle: "models" },
-    "/v1/chat/completions": { method: "POST", handle: "chat" },
-    "/v1/images/generations": { method: "POST", handle: "images" },
-    "/v1/audio/transcriptions": { method: "POST", handle: "transcribe" },
-  };
+  const find = createRouter<keyof Omit<Operations, "close">>([
+    { method: "GET", path: "/v1/models", run: "models" },
+    { method: "POST", path: "/v1/chat/completions", run: "chat" },
+    { method: "POST", path: "/v1/images/generations", run: "images" },
+    { method: "POST", path: "/v1/audio/transcriptions", run: "transcribe" },
+  ]);
 
   const route = async (exchange: Exchange, onAdmitted: () => void): Promise<void> => {
     const { request } = exchange;
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     if (isClosing || admission === undefined) throw stopping();
-    refuseForeignOrigin(request);
+    // Such a request needs no preflight when it is a form, so every site could use a gateway without keys.
+    // There are no CORS headers, so no site may read an answer.
+    if (isOfOtherSite(request)) throw foreignOrigin();
     if (path.startsWith(picturePath) && request.method === "GET")
       return sendPicture(exchange, shelf.get(path));
     if (path === "/healthz" && request.method === "GET") return exchange.sendJson(200, { status: "ok" });
     const access = await admission.admit(request);
     try {
       onAdmitted();
-      const found = Object.hasOwn(routes, path) ? routes[path] : undefined;
-      if (found === undefined) throw unknownPath(request);
-      if (request.method !== found.method) throw wrongMethod(request, path, found.method);
+      const found = find(request.method, path);
+      if (found.kind === "nothing") throw unknownPath(request);
+      if (found.kind === "wrong-method") throw wrongMethod(request, path, found.allow);
       // Recordings are streamed to their upstream, and all other bodies are parsed as a whole.
-      const isParsed = found.method === "POST" && found.handle !== "transcribe";
+      const isParsed = found.run === "chat" || found.run === "images";
       const release = isParsed
         ? await bodies.admit(request, {
             key: access.keyId,
@@ -121,7 +122,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
           })
         : undefined;
       try {
-        await operations?.[found.handle](exchange, access);
+        await operations?.[found.run](exchange, access);
       } finally {
         release?.();
       }
@@ -137,7 +138,8 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     try {
       await route(exchange, () => {
         drainLimits = { maxBytes: maxDrainBytes, maxMs: maxDrainMs };
-        if (awaitsContinue(request) && !announcesTooMuch(request)) response.writeContinue();
+        const isWelcome = !announcesMoreThan(request, Math.max(maxJsonBytes, maxUploadBytes));
+        if (awaitsContinue(request) && isWelcome) response.writeContinue();
       });
     } catch (error) {
       if (exchange.signal.aborted)
@@ -153,9 +155,6 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       "gateway request",
     );
   };
-  const announcesTooMuch = (request: IncomingMessage): boolean =>
-    Number(request.headers["content-length"] ?? 0) > Math.max(maxJsonBytes, maxUploadBytes);
-
   const accept = (request: IncomingMessage, response: ServerResponse): void => {
     request.on("error", (error) => log.debug({ error }, "gateway request interrupted"));
     response.on("error", (error) => log.debug({ error }, "gateway response interrupted"));
@@ -167,16 +166,11 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       .finally(() => running.delete(work));
     running.add(work);
   };
-  const server = createHttpServer(
-    {
-      keepAliveTimeout: 65_000,
-      headersTimeout: options.headersTimeoutMs ?? 10_000,
-      requestTimeout: options.requestTimeoutMs ?? 300_000,
-      connectionsCheckingInterval: 1000,
-      maxHeaderSize: 16 * 1024,
-    },
-    accept,
-  );
+  const server = createHttpServer(accept, {
+    headersMs: options.headersTimeoutMs,
+    requestMs: options.requestTimeoutMs,
+    keepAliveMs: 65_000,
+  });
   server.maxConnections = options.maxConnections ?? 4096;
   server.on("checkContinue", accept);
 
@@ -196,15 +190,8 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       if (!isLoopback(options.host) && !(await admission.needsKey())) {
         throw new ParleyError("config", "A gateway on a public address needs a key: set GATEWAY_API_KEY.");
       }
-      await new Promise<void>((resolve, reject) => {
-        server.once("error", (cause) => {
-          const where = `GATEWAY_HOST ${options.host} GATEWAY_PORT ${options.port}`;
-          const why = listenFailure(cause, "GATEWAY_PORT");
-          reject(new ParleyError("config", `${where} cannot be used: ${why}`, { cause }));
-        });
-        server.listen(options.port, options.host, resolve);
-      });
-      return { url: toUrl(server.address() as AddressInfo, options.host) };
+      const names = { host: "GATEWAY_HOST", port: "GATEWAY_PORT" };
+      return { url: await listen(server, options, names) };
     },
     close: async () => {
       isClosing = true;
@@ -283,12 +270,6 @@ function awaitsContinue({ headers }: IncomingMessage): boolean {
   return headers.expect?.toLowerCase() === "100-continue";
 }
 
-function toUrl(address: AddressInfo, host: string): string {
-  const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
-  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : name;
-  return `http://${reachable}:${address.port}`;
-}
-
 /** Decides who may use the gateway. */
 interface Admission {
   /**
@@ -328,27 +309,6 @@ function createAdmission({ keyHashes, ring, host }: AdmissionOptions): Admission
       });
     },
   };
-}
-
-/**
- * Whether both ends of the connection are loopback addresses, and no proxy forwarded the request. The Host
- * header grants nothing. A foreign one is refused too, since DNS rebinding lets a web page reach loopback by
- * its own name.
- */
-function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
-  const isForwarded = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
-  const isLocal = isLoopbackAddress(socket.remoteAddress) && isLoopbackAddress(socket.localAddress);
-  return isLocal && !isForwarded && isLoopback(hostOf(headers.host ?? ""));
-}
-
-/** Whether an address is loopback, even an IPv4 address that is mapped into IPv6. */
-function isLoopbackAddress(address: string | undefined): boolean {
-  return address !== undefined && isLoopback(address.replace(/^::ffff:/i, ""));
-}
-
-/** Returns the name or address in a Host header, without its port. */
-function hostOf(header: string): string {
-  return /^(\[[^\]]*\]|[^:]*)(?::\d+)?$/.exec(header)?.[1] ?? "";
 }
 
 /** Returns the SHA-256 of a key. Only hashes are stored and compared. */
@@ -397,24 +357,8 @@ async function flushResponse(response: ServerResponse, stalledMs: number): Promi
   clearInterval(timer);
 }
 
-/**
- * Refuses requests that a browser sent for another web site. Such a request needs no preflight when it is a
- * form, so every site could use a gateway without keys. There are no CORS headers, so no site may read an
- * answer.
- * @throws ApiError 403 `origin_not_allowed` for another `Origin`, or a `Sec-Fetch-Site` of another site
- */
-function refuseForeignOrigin({ headers }: IncomingMessage): void {
-  const { origin, host } = headers;
-  const site = headers["sec-fetch-site"];
-  const isForeignSite = site !== undefined && site !== "same-origin" && site !== "none";
-  const isForeignOrigin = origin !== undefined && (host === undefined || !isOriginOf(origin, host));
-  if (!isForeignSite && !isForeignOrigin) return;
-  throw new ApiError(403, "permission_error", "Requests of other web sites are refused.", {
+function foreignOrigin(): ApiError {
+  return new ApiError(403, "permission_error", "Requests of other web sites are refused.", {
     code: "origin_not_allowed",
   });
-}
-
-function isOriginOf(origin: string, host: string): boolean {
-  const own = host.toLowerCase();
-  return origin.toLowerCase() === `http://${own}` || origin.toLowerCase() === `https://${own}`;
 }

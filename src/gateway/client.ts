@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import { ParleyError, type ErrorCode } from "../core/errors.ts";
+import { codeOf, ParleyError, type ErrorCode } from "../core/errors.ts";
 import {
   type TimedWords,
   type TranscriptionAnswer,
@@ -10,7 +10,16 @@ import {
   type ChatEvent,
   type Usage,
 } from "../core/gateway.ts";
-import { type Log, type Span, type SpanFields, type Tracer, currentTurn, inTurn } from "../core/telemetry.ts";
+import {
+  type Log,
+  type Meter,
+  type Span,
+  type SpanFields,
+  type Tracer,
+  currentTurn,
+  inTurn,
+  noSpan,
+} from "../core/telemetry.ts";
 import { toForm } from "../wire/multipart-form.ts";
 import { systemClock } from "../support/clock.ts";
 import { AttemptError, isFields, type Headers, createScrub, type Scrub } from "../wire/failures.ts";
@@ -385,57 +394,100 @@ function withText(value: unknown): unknown {
   return { ...value, text: parts.filter((part) => typeof part === "string").join("") };
 }
 
-/** Makes each call of a gateway a step of the turn's trace, from the request to the end of the answer. */
-export function createTracedGateway(gateway: Gateway, tracer: Tracer): Gateway {
-  if (!tracer.isOn) return gateway;
+/** Where {@link createMeasuredGateway} reports calls. */
+interface CallReports {
+  readonly tracer: Tracer;
+  readonly meter: Meter;
+  readonly clock: Pick<Clock, "monotonic">;
+}
 
-  function begin(operation: string, model: string): Span {
-    return tracer.start(`gateway ${operation}`, {
+/** How an answer ended. */
+interface Answered {
+  readonly model: string;
+  readonly usage: Usage;
+  readonly reason?: string;
+}
+
+/**
+ * Measures each call of a gateway once, from the request to the end of the answer: as a step of the turn's
+ * trace, and for all who count calls.
+ */
+export function createMeasuredGateway(gateway: Gateway, { tracer, meter, clock }: CallReports): Gateway {
+  function begin(operation: string, model: string, signal: AbortSignal) {
+    const startedAt = clock.monotonic();
+    let firstSeconds: number | undefined;
+    const secondsSoFar = (): number => (clock.monotonic() - startedAt) / 1000;
+    const span = tracer.start(`gateway ${operation}`, {
       parent: currentTurn()?.span,
       kind: "client",
       fields: { "gen_ai.operation.name": operation, "gen_ai.request.model": model },
     });
+    return {
+      span,
+      isGrowing(event: ChatEvent): void {
+        if (firstSeconds !== undefined || (event.kind !== "text" && event.kind !== "image")) return;
+        firstSeconds = secondsSoFar();
+        if (event.kind === "text") span.note("first text");
+      },
+      answered(answer: Answered): void {
+        const { reason: outcome = "complete", model: answering, usage } = answer;
+        span.set(answerFields(answer));
+        const first = firstSeconds === undefined ? {} : { firstSeconds };
+        meter({
+          kind: "asked",
+          operation,
+          outcome,
+          model: answering,
+          usage,
+          seconds: secondsSoFar(),
+          ...first,
+        });
+      },
+      failed(error: unknown): void {
+        span.fail(error);
+        // An answer that a person stops is no failure of the model.
+        if (signal.aborted) return;
+        meter({ kind: "asked", operation, outcome: codeOf(error), model, seconds: secondsSoFar() });
+      },
+    };
   }
 
-  async function traced<T extends { readonly usage: Usage; readonly model: string }>(
+  async function whole<T extends Answered>(
     operation: string,
     model: string,
+    signal: AbortSignal,
     call: () => Promise<T>,
   ): Promise<T> {
-    const span = begin(operation, model);
+    const report = begin(operation, model, signal);
     try {
-      const answer = await within(span, call);
-      span.set(answerFields(answer));
+      const answer = await within(report.span, call);
+      report.answered(answer);
       return answer;
     } catch (error) {
-      span.fail(error);
+      report.failed(error);
       throw error;
     } finally {
-      span.end();
+      report.span.end();
     }
   }
 
   return {
     ...gateway,
     async *chat(request, signal): AsyncIterable<ChatEvent> {
-      const span = begin("chat", request.model);
+      const report = begin("chat", request.model, signal);
+      const { span } = report;
       const events = within(span, () => gateway.chat(request, signal)[Symbol.asyncIterator]());
-      let hasText = false;
       try {
         for (;;) {
           const step = await within(span, () => events.next());
           if (step.done === true) return;
-          const { value } = step;
-          if (value.kind === "text" && !hasText) {
-            hasText = true;
-            span.note("first text");
-          }
-          if (value.kind === "finish")
-            span.set({ ...answerFields(value), "gen_ai.response.finish_reason": value.reason });
-          yield value;
+          report.isGrowing(step.value);
+          // It is counted now, since callers read nothing after it.
+          if (step.value.kind === "finish") report.answered(step.value);
+          yield step.value;
         }
       } catch (error) {
-        span.fail(error);
+        report.failed(error);
         throw error;
       } finally {
         await within(span, async () => events.return?.());
@@ -443,22 +495,23 @@ export function createTracedGateway(gateway: Gateway, tracer: Tracer): Gateway {
       }
     },
     generateImages: (request, signal) =>
-      traced("image", request.model, () => gateway.generateImages(request, signal)),
+      whole("image", request.model, signal, () => gateway.generateImages(request, signal)),
     transcribe: (request, signal) =>
-      traced("transcription", request.model, () => gateway.transcribe(request, signal)),
+      whole("transcription", request.model, signal, () => gateway.transcribe(request, signal)),
   };
 }
 
 /** Runs the call in its step, which the request's header and the gateway's request id then belong to. */
 function within<T>(span: Span, work: () => T): T {
   const scope = currentTurn();
-  return scope === undefined ? work() : inTurn({ ...scope, span }, work);
+  return scope === undefined || span === noSpan ? work() : inTurn({ ...scope, span }, work);
 }
 
-function answerFields({ model, usage }: { readonly model: string; readonly usage: Usage }): SpanFields {
+function answerFields({ model, usage, reason }: Answered): SpanFields {
   return {
     "gen_ai.response.model": model,
     ...(usage.promptTokens === undefined ? {} : { "gen_ai.usage.input_tokens": usage.promptTokens }),
     ...(usage.completionTokens === undefined ? {} : { "gen_ai.usage.output_tokens": usage.completionTokens }),
+    ...(reason === undefined ? {} : { "gen_ai.response.finish_reason": reason }),
   };
 }

@@ -1,35 +1,25 @@
-import type { Server, IncomingMessage, ServerResponse } from "node:http";
-import { type Socket, isIP, type AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { isIP } from "node:net";
 import { hostname } from "node:os";
-import { ParleyError } from "../core/errors.ts";
-import type { RequestTarget, HttpHandler } from "../core/platform-module.ts";
+import type { HttpHandler } from "../core/platform-module.ts";
 import { type Log, createRareLog } from "../core/telemetry.ts";
-import { isLoopback, listenFailure } from "../support/client-address.ts";
+import { isLoopback } from "../support/http/client-address.ts";
+import { inertHeaders, jsonType, plainText, send } from "../support/http/respond.ts";
+import { createRouter } from "../support/http/router.ts";
+import {
+  createHttpServer,
+  limitConnections,
+  listen,
+  parseRequestTarget,
+  type ConnectionLimits,
+} from "../support/http/server.ts";
 import { createSharedRun } from "../support/keyed-queue.ts";
-import { createHttpServer } from "../support/request-body.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** Limits what a slow client can hold, in milliseconds and bytes of a request's header section. */
-const clientLimits = {
-  headersTimeout: 10_000,
-  /** The time of a whole request, such as an upload over a slow line. Small bodies have shorter deadlines. */
-  requestTimeout: 300_000,
-  keepAliveTimeout: 10_000,
-  connectionsCheckingInterval: 1000,
-  maxHeaderSize: 16 * 1024,
-};
 /** A connection on which nothing moves for this long is closed. Event streams send a comment more often. */
 const idleTimeoutMs = 120_000;
 const maxRequestsPerSocket = 10_000;
 const defaultConnectionLimits: ConnectionLimits = { total: 512, perAddress: 256 };
-const operationsPaths: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
-const plainHeaders = {
-  "Cache-Control": "no-store",
-  "X-Content-Type-Options": "nosniff",
-  "Cross-Origin-Resource-Policy": "same-origin",
-  "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
-};
-
 /** The options of {@link startHttpServer}. */
 interface HttpServerOptions {
   readonly host: string;
@@ -69,111 +59,80 @@ export interface HttpServer {
  * @throws ParleyError `config` when the address cannot be bound, naming HOST and PORT
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const guard = createHostGuard(options.host, options.allowedHosts);
-  const warnRarely = createRareLog(options.log);
+  const { host, port, metrics, log, signedPaths = [] } = options;
+  const guard = createHostGuard(host, options.allowedHosts);
+  const warnRarely = createRareLog(log);
   const readiness = createSharedRun(() => options.readiness());
-  const { headersTimeoutMs = clientLimits.headersTimeout } = options;
-  const server = createHttpServer(
-    { ...clientLimits, headersTimeout: headersTimeoutMs },
-    (request, response) => {
-      void respond(request, response, { ...options, guard, warnRarely, readiness }).catch(
-        (error: unknown) => {
-          options.log.error({ err: error, method: request.method }, "request handler failed");
-          if (!response.headersSent) response.writeHead(500, { "content-type": "text/plain" });
-          response.end();
-        },
-      );
+  const route = createRouter<(response: ServerResponse) => Promise<void> | void>([
+    { method: "GET", path: "/healthz", run: (response) => sendText(response, 200, "ok\n") },
+    {
+      method: "GET",
+      path: "/readyz",
+      async run(response) {
+        const found = await readiness();
+        const body = `${JSON.stringify(found, null, 2)}\n`;
+        send(response, found.status === "not-ready" ? 503 : 200, body, { ...inertHeaders, ...jsonType });
+      },
     },
+    {
+      method: "GET",
+      path: "/metrics",
+      async run(response) {
+        const { body, contentType } = await metrics.text();
+        send(response, 200, body, { ...inertHeaders, "Content-Type": contentType });
+      },
+    },
+  ]);
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const target = parseRequestTarget(request.url ?? "");
+    const isSigned = target !== undefined && signedPaths.includes(target.path);
+    if (!isSigned && !guard.isAllowed(request)) {
+      warnRarely("host", {}, "request refused: wrong host");
+      const text =
+        "Parley is served under its own address only. HTTP_HOSTS and PAGE_HOSTS allow further names.\n";
+      return sendText(response, 421, text, { Connection: "close" });
+    }
+    const encoding = request.headers["transfer-encoding"];
+    // Node serves bodies with an unknown encoding, but a proxy may see another end of them.
+    if (target === undefined || (encoding !== undefined && encoding.toLowerCase() !== "chunked")) {
+      const text = "The request has two readings: its address must be a plain path.\n";
+      return sendText(response, 400, text, { Connection: "close" });
+    }
+    const found = route(request.method, target.path);
+    if (found.kind === "route") return await found.run(response);
+    if (found.kind === "wrong-method")
+      return sendText(response, 405, "This method is not allowed here.\n", { Allow: found.allow });
+    for (const handler of options.handlers) if (await handler(request, response, target)) return;
+    sendText(
+      response,
+      404,
+      "There is nothing here. Parley serves /healthz, /readyz and /metrics, and its page when it is on.\n",
+    );
+  }
+
+  const server = createHttpServer(
+    (request, response) => {
+      void respond(request, response).catch((error: unknown) => {
+        log.error({ err: error, method: request.method }, "request handler failed");
+        if (!response.headersSent) response.writeHead(500, plainText);
+        response.end();
+      });
+    },
+    { headersMs: options.headersTimeoutMs },
   );
   server.setTimeout(idleTimeoutMs);
   server.maxRequestsPerSocket = maxRequestsPerSocket;
-  // Only their size is limited. With a number, surplus headers would be left out and escape the checks.
-  server.maxHeadersCount = 0;
   const open = limitConnections(server, options.connections ?? defaultConnectionLimits);
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(
-        new ParleyError(
-          "config",
-          `HOST ${options.host} PORT ${options.port} cannot be used: ${listenFailure(error, "PORT")}`,
-          {
-            cause: error,
-          },
-        ),
-      );
-    });
-    server.listen(options.port, options.host, resolve);
-  });
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://${options.host.includes(":") ? `[${options.host}]` : options.host}:${port}`,
+    url: await listen(server, { host, port }, { host: "HOST", port: "PORT" }),
     connections: () => open.count(),
     close: () =>
       new Promise((resolve) => {
-        server.close(() => {
-          resolve();
-        });
+        server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
-}
-
-interface Serving extends HttpServerOptions {
-  readonly guard: HostGuard;
-  readonly warnRarely: ReturnType<typeof createRareLog>;
-}
-
-async function respond(request: IncomingMessage, response: ServerResponse, serving: Serving): Promise<void> {
-  const { guard, warnRarely, readiness, metrics, handlers, signedPaths = [] } = serving;
-  const target = parseRequestTarget(request.url ?? "");
-  const isSigned = target !== undefined && signedPaths.includes(target.path);
-  if (!isSigned && !guard.isAllowed(request)) {
-    warnRarely("host", {}, "request refused: wrong host");
-    sendText(
-      response,
-      421,
-      "Parley is served under its own address only. HTTP_HOSTS and PAGE_HOSTS allow further names.\n",
-      { Connection: "close" },
-    );
-    return;
-  }
-  const encoding = request.headers["transfer-encoding"];
-  // Node serves bodies with an unknown encoding, but a proxy may see another end of them.
-  if (target === undefined || (encoding !== undefined && encoding.toLowerCase() !== "chunked")) {
-    sendText(response, 400, "The request has two readings: its address must be a plain path.\n", {
-      Connection: "close",
-    });
-    return;
-  }
-  const isRead = request.method === "GET" || request.method === "HEAD";
-  if (!isRead && operationsPaths.has(target.path)) {
-    sendText(response, 405, "This method is not allowed here.\n", { Allow: "GET" });
-    return;
-  }
-  switch (target.path) {
-    case "/healthz":
-      sendText(response, 200, "ok\n");
-      return;
-    case "/readyz": {
-      const found = await readiness();
-      const body = `${JSON.stringify(found, null, 2)}\n`;
-      sendText(response, found.status === "not-ready" ? 503 : 200, body, {
-        "Content-Type": "application/json; charset=utf-8",
-      });
-      return;
-    }
-    case "/metrics": {
-      const { body, contentType } = await metrics.text();
-      sendText(response, 200, body, { "Content-Type": contentType });
-      return;
-    }
-  }
-  for (const handler of handlers) if (await handler(request, response, target)) return;
-  sendText(
-    response,
-    404,
-    "There is nothing here. Parley serves /healthz, /readyz and /metrics, and its page when it is on.\n",
-  );
 }
 
 function sendText(
@@ -182,8 +141,7 @@ function sendText(
   body: string,
   headers: Readonly<Record<string, string>> = {},
 ): void {
-  response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8", ...plainHeaders, ...headers });
-  response.end(body);
+  send(response, status, body, { ...inertHeaders, ...plainText, ...headers });
 }
 
 /** Matches a name or address, and a port without leading zeros. */
@@ -220,73 +178,6 @@ function createHostGuard(bind: string, allowedHosts: readonly string[]): HostGua
       return own.has(name) || isIP(name.replace(/^\[|\]$/g, "")) !== 0 || name === hostname().toLowerCase();
     },
   };
-}
-
-/** The limits of {@link limitConnections}. */
-interface ConnectionLimits {
-  /** The most open connections in all. */
-  readonly total: number;
-  /** The most open connections of one address. A reverse proxy has one address for everybody. */
-  readonly perAddress: number;
-}
-
-const body = '{"error":{"code":"busy","message":"Too many connections. Try again in a moment."}}';
-const refusal = [
-  "HTTP/1.1 503 Service Unavailable",
-  "Content-Type: application/json; charset=utf-8",
-  `Content-Length: ${body.length}`,
-  "Cache-Control: no-store",
-  "Retry-After: 5",
-  "Connection: close",
-  "",
-  body,
-].join("\r\n");
-
-/**
- * Closes connections past the limits with a 503. Past twice the total they are dropped without one.
- * @returns how many are open
- */
-function limitConnections(server: Server, limits: ConnectionLimits): { readonly count: () => number } {
-  const byAddress = new Map<string, number>();
-  let total = 0;
-  server.maxConnections = limits.total * 2;
-  server.on("connection", (socket: Socket) => {
-    const address = socket.remoteAddress ?? "";
-    const own = byAddress.get(address) ?? 0;
-    if (total >= limits.total || own >= limits.perAddress) {
-      // `end` alone would wait for the client to close its side.
-      socket.end(refusal, () => socket.destroySoon());
-      return;
-    }
-    total += 1;
-    byAddress.set(address, own + 1);
-    socket.once("close", () => {
-      total -= 1;
-      const left = (byAddress.get(address) ?? 1) - 1;
-      if (left === 0) byAddress.delete(address);
-      else byAddress.set(address, left);
-    });
-  });
-  return { count: () => total };
-}
-
-/** Matches one or more non-empty segments of characters that need no encoding, or `/` alone. */
-const pathPattern = /^\/(?:[\w.~!$&'()*+,;=:@-]+(?:\/[\w.~!$&'()*+,;=:@-]+)*\/?)?$/;
-/** Matches the characters of a query: printable ASCII without `"`, `#`, `<`, `>` and `\`. */
-const queryPattern = /^[!$-;=?-[\]-~]*$/;
-
-/**
- * Parses the target of a request line. Returns `undefined` where it is not in origin form, or its path could
- * be read in two ways: empty and dot segments, percent-encoding, backslashes, control characters. No path of
- * this server needs these.
- */
-export function parseRequestTarget(raw: string): RequestTarget | undefined {
-  const mark = raw.indexOf("?");
-  const path = mark === -1 ? raw : raw.slice(0, mark);
-  const query = mark === -1 ? "" : raw.slice(mark + 1);
-  if (!pathPattern.test(path) || !queryPattern.test(query)) return undefined;
-  if (path.split("/").some((segment) => segment === "." || segment === "..")) return undefined;
-  return { path, query: new URLSearchParams(query) };
 }
 
 /** One part of a running Parley. A `degraded` part fails and people are told so, but the rest is of use. */

@@ -10,7 +10,7 @@ import {
   type CheckContext,
 } from "../core/checks.ts";
 import { isParleyError } from "../core/errors.ts";
-import { listenFailure } from "../support/client-address.ts";
+import { listenFailure } from "../support/http/server.ts";
 import { inTime } from "../support/clock.ts";
 
 /** The checks of one part of Parley. */

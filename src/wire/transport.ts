@@ -4,7 +4,7 @@ import { Agent, type Dispatcher, type FormData } from "undici";
 import { ParleyError, isParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
 import { type Log, currentTurn } from "../core/telemetry.ts";
-import { isExcessiveJson } from "../support/request-body.ts";
+import { isExcessiveJson } from "../support/http/body.ts";
 import type { AttemptTimeouts } from "./attempt.ts";
 import {
   AttemptError,

@@ -91,6 +91,8 @@ describe("a gateway without keys", () => {
       { host: "127.0.0.1.evil.example" },
       { host: "localhost", "x-forwarded-for": "203.0.113.7" },
       { host: "localhost", forwarded: "for=203.0.113.7" },
+      { host: "localhost", "x-real-ip": "203.0.113.7" },
+      { host: "localhost", via: "1.1 proxy" },
     ]) {
       const answer = await send(`${url}/v1/models`, headers);
       expect([headers, answer.status]).toEqual([headers, 403]);

@@ -239,9 +239,10 @@ describeStores("figures", (current, kind) => {
   it("say how long reads and writes took, and whether they failed", async () => {
     const seen = new Set<string>();
     const store = await current().open({
-      onOperation(operation, outcome, seconds) {
-        expect(seconds).toBeGreaterThanOrEqual(0);
-        seen.add(`${operation} ${outcome}`);
+      meter(event) {
+        if (event.kind !== "stored") throw new Error(event.kind);
+        expect(event.seconds).toBeGreaterThanOrEqual(0);
+        seen.add(`${event.operation} ${event.outcome}`);
       },
     });
     await store.inbox.accept(eventOf("k1"));

@@ -13,23 +13,12 @@ import type { IncomingEvent, IncomingMessage } from "../../src/core/events.ts";
 import type { Gateway, Model, Usage, ModelPrice } from "../../src/core/gateway.ts";
 import type { ConversationHistory } from "../../src/core/platform.ts";
 import type { ReplyAction, ReplyActionKind } from "../../src/core/press.ts";
-import type { Meter } from "../../src/core/telemetry.ts";
 import { allCommands } from "./commands.ts";
 import { createFakeGateway, createFakePlatform, message, silentLog } from "./fakes.ts";
 import { makeFastFolder } from "./fast-folder.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
 
 type AccessRules = Parameters<typeof accessProblems>[0];
-
-const silentMeter: Meter = {
-  turn: () => undefined,
-  firstText: () => undefined,
-  delivery: () => undefined,
-  platformLimited: () => undefined,
-  call: () => undefined,
-  rated: () => undefined,
-  refused: () => undefined,
-};
 
 /** Rejects with the reason of `signal` once it aborts. */
 function aborted(signal: AbortSignal): Promise<never> {
@@ -143,7 +132,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       models: { chat: undefined, image: undefined, transcription: undefined },
       chat: { maxTokens: 1024, temperature: 1, systemPrompt: "Be brief." },
       log: silentLog,
-      meter: silentMeter,
+      meter: () => undefined,
       ...(options.room === undefined ? {} : { room: options.room }),
       clock,
     });

@@ -208,7 +208,7 @@ async function findAnswer(
 interface RateAnswerOptions {
   readonly conversations: Pick<Conversations, "rate">;
   readonly ledger: Pick<SpendingLedger, "rate">;
-  readonly meter: Pick<Meter, "rated">;
+  readonly meter: Meter;
   /** Unix milliseconds. */
   readonly now: () => number;
 }
@@ -238,7 +238,7 @@ function createRateAnswer({ conversations, ledger, meter, now }: RateAnswerOptio
       day: toUtcDay(message.createdAt),
     } as const;
     await ledger.rate(labels, rating, now());
-    if (outcome === "rated") meter.rated({ platform, rating, model });
+    if (outcome === "rated") meter({ kind: "rated", platform, rating, model });
     return { kind: "told", markdown: translate("press.rated") };
   };
 }

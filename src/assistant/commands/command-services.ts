@@ -27,7 +27,7 @@ import { toWrittenCall } from "../../core/command-input.ts";
 
 /** Creates the {@link CommandServices} of one call. */
 export function createCommandServices(dependencies: TurnDependencies, run: CommandRun): CommandServices {
-  const { chat, gateway, meter, models } = dependencies;
+  const { chat, gateway, models } = dependencies;
   const { call, reply, signal } = run;
 
   async function choosable(operation: "chat" | "image" | "transcription"): Promise<string | undefined> {
@@ -74,7 +74,6 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
         stream: false,
       };
       const answer = await collectAnswer(gateway.chat(request, signal));
-      meter.call({ operation: "chat", outcome: answer.reason, model: answer.model }, answer.usage);
       const { reason, fallback } = answer;
       const notices = [...models.takeNotices(), ...answer.notices];
       if (reason !== "stop") notices.push(endedEarlyNotice(reason));

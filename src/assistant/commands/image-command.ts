@@ -81,7 +81,7 @@ export async function drawImages(
 }
 
 async function generateImages(
-  { gateway, models, meter }: TurnDependencies,
+  { gateway, models }: TurnDependencies,
   { signal }: CommandRun,
   request: DrawRequest,
   receipt: ReceiptDraft,
@@ -91,7 +91,6 @@ async function generateImages(
   receipt.asks("image", model);
   const size = request.size === undefined ? {} : { size: request.size };
   const answer = await gateway.generateImages({ model, prompt: request.prompt, count, ...size }, signal);
-  meter.call({ operation: "image", outcome: "complete", model: answer.model }, answer.usage);
   const [revised] = answer.images.flatMap((image) => image.revisedPrompt ?? []);
   const notices = [
     ...answer.notices,

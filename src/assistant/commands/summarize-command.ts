@@ -194,7 +194,7 @@ async function sumUp(
   run: CommandRun,
   { request, reading, share, answer, receipt, question }: SumUp,
 ) {
-  const { chat, conversations, factors, gateway, meter, models } = dependencies;
+  const { chat, conversations, factors, gateway, models } = dependencies;
   const { reply, signal } = run;
   const model = await models.choose("chat", undefined, signal);
   const notices = [...models.takeNotices()];
@@ -229,7 +229,6 @@ async function sumUp(
                   signal,
                 ),
               );
-              meter.call({ operation: "chat", outcome: part.reason, model: part.model }, part.usage);
               return part.text;
             }),
           ),
@@ -258,7 +257,6 @@ async function sumUp(
   );
   receipt.answered(end);
   await end.whenSettled;
-  meter.call({ operation: "chat", outcome: end.reason, model: end.model }, end.usage);
   if (end.reason !== "stop") notices.push(endedEarlyNotice(end.reason));
   const basis = toBasis(
     parts.flatMap(({ said }) => said),

@@ -204,7 +204,7 @@ export async function sealReply(
     readonly platform: Platform;
     readonly isAnswered: () => Promise<boolean>;
     readonly log: Log;
-    readonly meter: Pick<Meter, "refused">;
+    readonly meter: Meter;
   },
 ): Promise<void> {
   const { active, otherTurnsShow, inbox, conversations, platform, isAnswered, log, meter } = dependencies;
@@ -231,7 +231,7 @@ export async function sealReply(
       { platform: platform.id, attempts: progress.attempts },
       "turn sealed: too old, or failed too often",
     );
-    meter.refused({ platform: platform.id, code: "too-old" });
+    meter({ kind: "refused", platform: platform.id, code: "too-old" });
     // Messages in its thread are for the bot although nothing of the turn is stored.
     if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
       await conversations.savePlaces(event.conversationId, event.within);

@@ -51,7 +51,7 @@ interface EventIntakeOptions {
   readonly turnRate: TurnRate;
   readonly traces: ReturnType<typeof createTurnTraces>;
   readonly tracer: Tracer;
-  readonly meter: Pick<Meter, "refused">;
+  readonly meter: Meter;
   readonly clock: Pick<Clock, "sleep">;
   readonly log: Log;
   /** Rejects with the error of the operator's rules or those of the place. */
@@ -160,12 +160,13 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
         try {
           const result = await accept(incoming, how);
           logReceived(incoming, result);
+          options.meter({ kind: "accepted", platform });
           span.set({ "parley.result": result });
           if (result === "duplicate" && !isKnown) traces.end([key], result);
           return result;
         } catch (error) {
           log.debug({ platform, kind, code: codeOf(error) }, "event not accepted");
-          options.meter.refused({ platform, code: codeOf(error) });
+          options.meter({ kind: "refused", platform, code: codeOf(error) });
           span.fail(error);
           if (!isKnown) traces.end([key], codeOf(error));
           throw error;

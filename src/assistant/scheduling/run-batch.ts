@@ -103,7 +103,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       if (!isOutage(error)) await inbox.close(allowed.flatMap(keysOf));
     }
     const seconds = (performance.now() - startedAt) / 1000;
-    meter.turn({ platform: event.platform, kind: event.kind, outcome }, seconds);
+    meter({ kind: "turn", platform: event.platform, event: event.kind, outcome, seconds });
     currentTurn()?.span.set({ "parley.outcome": outcome });
     const { attempt } = run;
     const durationMs = Math.round(seconds * 1000);

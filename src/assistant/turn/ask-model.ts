@@ -212,7 +212,8 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
       isHeldBack: (text) => meant !== undefined && mayAskForChange(text),
       onFirstText() {
         receipt.firstText();
-        meter.firstText({ platform: turn.platform.id }, (performance.now() - attempt.startedAt) / 1000);
+        const seconds = (performance.now() - attempt.startedAt) / 1000;
+        meter({ kind: "first-text", platform: turn.platform.id, seconds });
       },
     },
     answer,
@@ -221,7 +222,6 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
   receipt.answered(end);
   answer.notices.push(...context.notices);
   factors.learn(model, context.estimatedTokens, end.usage.promptTokens);
-  meter.call({ operation: "chat", outcome: end.reason, model: end.model }, end.usage);
   if (meant !== undefined) await endWithPictures(dependencies, turn, { ...attempt, meant }, context.receipt);
   return end;
 }

@@ -37,12 +37,7 @@ export function giveTitle(
  * @throws ParleyError `gateway-…`, `store-unavailable`, `over-budget`
  */
 async function makeTitle(
-  {
-    conversations,
-    gateway,
-    meter,
-    chat,
-  }: Pick<TurnDependencies, "conversations" | "gateway" | "meter" | "chat">,
+  { conversations, gateway, chat }: Pick<TurnDependencies, "conversations" | "gateway" | "chat">,
   conversationId: string,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -57,8 +52,7 @@ async function makeTitle(
   ];
   const { temperature } = chat;
   const events = gateway.chat({ model, messages, maxTokens, temperature, stream: false }, signal);
-  const { text, reason, model: answered, usage } = await collectAnswer(events);
-  meter.call({ operation: "chat", outcome: reason, model: answered }, usage);
+  const { text } = await collectAnswer(events);
   const title = parseTitle(text);
   // A title reveals what was said, so there is none if that was deleted or edited in the meantime.
   const isCurrent = async () => {

@@ -1,5 +1,5 @@
 import { endedEarlyNotice, isWorthRetrying, toNotice } from "../../core/error-messages.ts";
-import { codeOf, isParleyError } from "../../core/errors.ts";
+import { isParleyError } from "../../core/errors.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { throwIfAbandoned, type Turn, type TurnDependencies, type TurnOutcome } from "./turn.ts";
 import { askModel } from "./ask-model.ts";
@@ -209,11 +209,7 @@ async function concludeFailure(
   throwIfAbandoned(turn.signal);
   const isCancelled = isParleyError(error, "cancelled");
   const outcome = outcomeOf(isCancelled, answer);
-  if (!isCancelled) {
-    log.warn({ err: error, outcome }, "turn failed");
-    const code = codeOf(error);
-    dependencies.meter.call({ operation: "chat", outcome: code, model: "" }, { isEstimated: true });
-  }
+  if (!isCancelled) log.warn({ err: error, outcome }, "turn failed");
   const text = toNotice(error);
   const notices = [...answer.notices];
   // The turn stays open and runs again. Its question may not be stored yet, and must come first.

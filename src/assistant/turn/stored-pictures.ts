@@ -96,7 +96,7 @@ interface ChangeRequest {
  * @throws ParleyError `gateway-…`, or `attachment-gone` if the picture is no longer stored
  */
 export async function requestChange(
-  { gateway, conversations, meter, chat }: TurnDependencies,
+  { gateway, conversations, chat }: TurnDependencies,
   { model, prompt, part, conversationId }: ChangeRequest,
   receipt: ReceiptDraft,
   signal: AbortSignal,
@@ -117,7 +117,6 @@ export async function requestChange(
   const events = gateway.chat({ model, messages, maxTokens, temperature, stream: false }, signal);
   const answer = await collectAnswer(events);
   receipt.answered(answer);
-  meter.call({ operation: "image", outcome: answer.reason, model: answer.model }, answer.usage);
   return answer;
 }
 

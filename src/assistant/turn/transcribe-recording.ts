@@ -302,15 +302,13 @@ interface Transcription extends TranscriptionAnswer {
  * @throws ParleyError `gateway-…`
  */
 export async function transcribe(
-  dependencies: Pick<TurnDependencies, "gateway" | "models" | "meter">,
+  dependencies: Pick<TurnDependencies, "gateway" | "models">,
   request: Omit<TranscriptionRequest, "model">,
   model: string | undefined,
   signal: AbortSignal,
 ): Promise<Transcription> {
   const chosen = await dependencies.models.choose("transcription", model, signal);
   const answer = await dependencies.gateway.transcribe({ ...request, model: chosen }, signal);
-  const labels = { operation: "transcription", outcome: "complete", model: answer.model };
-  dependencies.meter.call(labels, answer.usage);
   return { ...answer, asked: chosen };
 }
 

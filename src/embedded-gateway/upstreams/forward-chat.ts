@@ -18,7 +18,7 @@ import {
 import { isFields, readError } from "../../wire/failures.ts";
 import { createFrameReader, type Frame } from "../../wire/stream-frames.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { SseWriter } from "../../support/sse-writer.ts";
+import type { SseWriter } from "../../support/http/event-stream.ts";
 import { sendLast } from "../api-error.ts";
 
 /**

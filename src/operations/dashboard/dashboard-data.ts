@@ -4,7 +4,7 @@ import { groupUsage, sumUsage, type UsageGroup, type UsageSum } from "../../core
 import { addUtcDays, toUtcDay } from "../../support/clock.ts";
 import type { GatewayState } from "../gateway-watch.ts";
 import type { Readiness, PartReadiness } from "../http-server.ts";
-import type { DeliveryWaiting, Load, PlatformConnection } from "../metric-sources.ts";
+import type { DeliveryWaiting, Load, PlatformConnection } from "../metrics.ts";
 import type { DayHistory, ModelTimes, Slice } from "./day-history.ts";
 import type { LoadHistory, LoadSeries, PlatformActivity } from "./load-history.ts";
 import type { Names } from "./names.ts";

@@ -1,6 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Json } from "../../core/events.ts";
-import type { ChatEvent, Gateway } from "../../core/gateway.ts";
 import type { Records } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { inTime } from "../../support/clock.ts";
@@ -31,10 +30,8 @@ export interface ModelTimes {
 
 /** The last 24 hours of a process, and of those that ran before it in its place. */
 export interface DayHistory {
-  /** Passes everything on, and counts. */
-  countInto(meter: Meter): Meter;
-  /** Returns the same gateway, but notes how long its models take. */
-  watchCalls(gateway: Gateway): Gateway;
+  /** Counts turns, refusals and how long models take. */
+  readonly take: Meter;
   /** Returns the slices, oldest first, without those in which nothing happened. */
   slices(): readonly Slice[];
   /** Returns each model since then (Unix ms), the busiest first. */
@@ -112,30 +109,6 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
     return (models[known] ??= { answers: 0, failed: 0, first: {}, whole: {} });
   };
 
-  const answered = (model: string, wholeMs: number): ModelCounts => {
-    const counts = countsOf(model);
-    counts.answers++;
-    bump(counts.whole, bucketOf(wholeMs / 1000));
-    return counts;
-  };
-  /** Times an answer that comes as a whole. */
-  const timed = async <T extends { readonly model: string }>(
-    model: string,
-    signal: AbortSignal,
-    call: () => Promise<T>,
-  ): Promise<T> => {
-    const startedAt = clock.monotonic();
-    try {
-      const answer = await call();
-      answered(answer.model, clock.monotonic() - startedAt);
-      return answer;
-    } catch (error) {
-      // An answer that a person stops is no failure of the model.
-      if (!signal.aborted) countsOf(model).failed++;
-      throw error;
-    }
-  };
-
   const restored = records.get(key).then(
     (value) => {
       const earlier = toCounts(value);
@@ -163,47 +136,25 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
   const stopSaving = clock.every(saveEveryMs, () => void save());
 
   return {
-    countInto: (meter) => ({
-      ...meter,
-      turn(labels, seconds) {
+    take(event) {
+      if (event.kind === "turn") {
         const slice = current();
         slice.turns++;
-        if (labels.outcome === "failed") slice.failed++;
-        meter.turn(labels, seconds);
-      },
-      refused(labels) {
+        if (event.outcome === "failed") slice.failed++;
+      } else if (event.kind === "refused") {
         const { refused } = current();
-        const isKnown = Object.hasOwn(refused, labels.code) || Object.keys(refused).length < maxCodes;
-        bump(refused, isKnown ? labels.code : "other");
-        meter.refused(labels);
-      },
-    }),
-    watchCalls: (gateway) => ({
-      ...gateway,
-      generateImages: (request, signal) =>
-        timed(request.model, signal, () => gateway.generateImages(request, signal)),
-      transcribe: (request, signal) =>
-        timed(request.model, signal, () => gateway.transcribe(request, signal)),
-      async *chat(request, signal): AsyncIterable<ChatEvent> {
-        const startedAt = clock.monotonic();
-        let first: number | undefined;
-        try {
-          for await (const event of gateway.chat(request, signal)) {
-            if (event.kind === "text" || event.kind === "image") first ??= clock.monotonic() - startedAt;
-            // It is counted now, since callers read nothing after it.
-            if (event.kind === "finish") {
-              const wholeMs = clock.monotonic() - startedAt;
-              const counts = answered(event.model, wholeMs);
-              bump(counts.first, bucketOf((first ?? wholeMs) / 1000));
-            }
-            yield event;
-          }
-        } catch (error) {
-          if (!signal.aborted) countsOf(request.model).failed++;
-          throw error;
+        const isKnown = Object.hasOwn(refused, event.code) || Object.keys(refused).length < maxCodes;
+        bump(refused, isKnown ? event.code : "other");
+      } else if (event.kind === "asked") {
+        const counts = countsOf(event.model);
+        if (event.usage === undefined) counts.failed++;
+        else {
+          counts.answers++;
+          bump(counts.whole, bucketOf(event.seconds));
+          if (event.operation === "chat") bump(counts.first, bucketOf(event.firstSeconds ?? event.seconds));
         }
-      },
-    }),
+      }
+    },
     slices: () =>
       recent().map(({ time, turns, failed, refused, models }) => ({
         time: time / 1000,

@@ -1,8 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
-import type { IncomingEvent } from "../../core/events.ts";
-import type { Receiver } from "../../core/platform.ts";
 import type { Meter } from "../../core/telemetry.ts";
-import type { Load } from "../metric-sources.ts";
+import type { Load } from "../metrics.ts";
 
 /** What is sampled. */
 interface LoadSources {
@@ -36,10 +34,8 @@ export interface PlatformActivity {
 
 /** What a process did in the last hour, in memory. */
 export interface LoadHistory {
-  /** Passes everything on, and counts. */
-  countInto(meter: Meter): Meter;
-  /** Notes when the last event of each platform was accepted. */
-  watchEvents<T extends Pick<Receiver, "receive" | "keep">>(receiver: T): T;
+  /** Notes what concerns the connection of a platform. */
+  readonly take: Meter;
   series(): LoadSeries;
   activity(platform: string): PlatformActivity;
   close(): void;
@@ -58,11 +54,6 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }:
     activities.set(platform, known);
     return known;
   };
-  const noted = async <T>({ platform }: IncomingEvent, accepting: Promise<T>): Promise<T> => {
-    const accepted = await accepting;
-    activityOf(platform).lastEventAt = clock.now();
-    return accepted;
-  };
   const sample = (): void => {
     samples.push({ time: clock.now(), load: load(), delivery: deliveryWaiting() });
     if (samples.length > maxSamples) samples.shift();
@@ -77,18 +68,10 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }:
   const timers = [clock.every(sampleEveryMs, sample), clock.every(watchEveryMs, watch)];
 
   return {
-    countInto: (meter) => ({
-      ...meter,
-      platformLimited(labels) {
-        activityOf(labels.platform).limited++;
-        meter.platformLimited(labels);
-      },
-    }),
-    watchEvents: (receiver) => ({
-      ...receiver,
-      receive: (event) => noted(event, receiver.receive(event)),
-      keep: (event) => noted(event, receiver.keep(event)),
-    }),
+    take(event) {
+      if (event.kind === "accepted") activityOf(event.platform).lastEventAt = clock.now();
+      else if (event.kind === "limited") activityOf(event.platform).limited++;
+    },
     series() {
       // This makes a page that was just opened show the present.
       const current = [...samples, { time: clock.now(), load: load(), delivery: deliveryWaiting() }];

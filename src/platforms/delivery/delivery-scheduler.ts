@@ -108,7 +108,7 @@ interface DeliverySchedulerOptions {
   readonly limitOf: (lane: string) => LaneLimit | undefined;
   /** When this many calls wait, new turns are refused as busy. Default 500. */
   readonly maxWaiting?: number;
-  readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
+  readonly meter?: Meter;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
   /** The default notices none. */
@@ -250,13 +250,13 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       const turn = turnOf(call, its);
       if (turn !== undefined) {
         await turn;
-        meter?.delivery({ platform, method, urgency }, (now() - since) / 1000);
+        meter?.({ kind: "delivered", platform, method, urgency, seconds: (now() - since) / 1000 });
       }
       try {
         return await work();
       } catch (error) {
         if (isParleyError(error) && error.retryAfterMs !== undefined) {
-          meter?.platformLimited({ platform, method });
+          meter?.({ kind: "limited", platform, method });
           const { lane } = error.detail;
           const limited = typeof lane === "string" && call.lanes.includes(lane) ? laneOf(lane) : its[0];
           limited?.limited(error.retryAfterMs, now());

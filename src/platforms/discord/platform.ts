@@ -28,7 +28,7 @@ interface DiscordOptions {
   readonly requestsPerSecond?: number;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
-  readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
+  readonly meter?: Meter;
   /** The default is as many as Discord recommends, all in this process. */
   readonly shards?: ShardSettings;
   /** By default, this process has no others beside it. */

@@ -37,7 +37,7 @@ export function createDiscordRequests(options: {
   readonly token: string;
   readonly apiUrl?: string;
   readonly requestsPerSecond?: number;
-  readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
+  readonly meter?: Meter;
   readonly now?: () => number;
   readonly suspensions: Pick<SuspensionWatch, "waitMs">;
   readonly clock: Clock;

@@ -45,7 +45,7 @@ interface SlackPlatformOptions {
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
   readonly clock?: Clock | undefined;
-  readonly meter?: Pick<Meter, "delivery" | "platformLimited">;
+  readonly meter?: Meter;
   /** A native stream may live so long. The default is four minutes; Slack ends it after five. */
   readonly streamLifeMs?: number;
 }

@@ -58,7 +58,7 @@ export interface TeamSurroundings extends OriginOptions {
   readonly receiver: Receiver;
   readonly history: ConversationHistory;
   readonly log: Log;
-  readonly meter?: Pick<Meter, "delivery" | "platformLimited"> | undefined;
+  readonly meter?: Meter | undefined;
   /** A native stream may live so long. The default is four minutes; Slack ends it after five. */
   readonly streamLifeMs?: number | undefined;
   /** So many people are remembered for each workspace. The default is 5,000. */

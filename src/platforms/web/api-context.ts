@@ -9,6 +9,7 @@ import type { Feeds, ListChanges } from "./feed.ts";
 import type { SessionBounds } from "./session-limits.ts";
 import type { Uploads } from "./uploads.ts";
 import type { StateView } from "./views.ts";
+import type { Route as HttpRoute } from "../../support/http/router.ts";
 import { translate } from "../../words/translate.ts";
 
 /** The longest text of one message, in characters, and the most files with it. */
@@ -49,12 +50,8 @@ export interface Exchange {
   readonly hash: string;
 }
 
-/** The method and path of an API endpoint, and its handler. Errors of `run` become problem responses. */
-export interface Route {
-  readonly method: "GET" | "POST" | "DELETE";
-  readonly path: RegExp;
-  readonly run: (context: ApiContext, exchange: Exchange) => Promise<void> | void;
-}
+/** An API endpoint. Errors of `run` become problem responses. */
+export type Route = HttpRoute<(context: ApiContext, exchange: Exchange) => Promise<void> | void>;
 
 /** Makes an error for a field of a request body that is missing or invalid. */
 export function badField(name: string): ParleyError {

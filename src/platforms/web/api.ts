@@ -13,6 +13,8 @@ import { type DocumentFormat, readDocument } from "../../media/documents/read-do
 import { isSource, decodeText, sniff } from "../../media/sniff.ts";
 import { toZip } from "../../media/zip.ts";
 import { steadyClock } from "../../support/clock.ts";
+import { inertHeaders, toDisposition, whenClosed } from "../../support/http/respond.ts";
+import { createRouter } from "../../support/http/router.ts";
 import { translate } from "../../words/translate.ts";
 import {
   pageIdPattern,
@@ -27,19 +29,10 @@ import {
 } from "./address.ts";
 import { type ApiContext, type Exchange, type Route, badField, messageLimits } from "./api-context.ts";
 import { receiveShown, conversationRoutes } from "./conversation-routes.ts";
-import {
-  sendJson,
-  readJson,
-  sendProblem,
-  commonHeaders,
-  inertPolicy,
-  sendCompressedJson,
-  toDisposition,
-} from "./http.ts";
+import { sendJson, readJson, sendProblem, sendCompressedJson } from "./http.ts";
 import { listRoutes } from "./list-routes.ts";
 import { localActor, currentSender, toCommandView } from "./messages.ts";
 import { currentPerson } from "./page-person.ts";
-import { whenClosed } from "./session-limits.ts";
 import { findUpload, uploadRoutes } from "./upload-routes.ts";
 import {
   sumUsage,
@@ -128,13 +121,11 @@ async function sendText({ uploads, bounds }: ApiContext, { response, id, session
     return sendJson(response, 200, decodeText(bytes, maxChars));
   if (sniffed.kind !== "document")
     return sendProblem(response, 422, "no-text", translate("web.no-preview", { name: upload.name }));
-  const gone = new AbortController();
-  response.once("close", () => gone.abort(new Error("client disconnected")));
   const read = await readDocument(
     bytes,
     sniffed.extension as DocumentFormat,
     currentPerson().author.id,
-    gone.signal,
+    whenClosed(response),
   );
   if ("problem" in read)
     return sendProblem(
@@ -185,11 +176,9 @@ async function send(
   }
   const { title, files } = await history.export(conversationId);
   response.writeHead(200, {
-    ...commonHeaders,
-    "Content-Security-Policy": inertPolicy,
+    ...inertHeaders,
     "Content-Type": form.mediaType,
     "Content-Disposition": toDisposition("attachment", `${toFileName(title)}.${form.extension}`),
-    "Cache-Control": "no-store",
   });
   if (request.method === "HEAD") response.end();
   else await pipeline(Readable.from(form.toBytes(files)), response);
@@ -376,7 +365,7 @@ function isPrivateKey(conversationId: string, key: string): boolean {
 
 const modelOperations = ["chat", "image", "transcription"] as const satisfies readonly ModelOperation[];
 
-const routes: readonly Route[] = [
+const findRoute = createRouter<Route["run"]>([
   { method: "GET", path: /^\/api\/state$/, run: sendState },
   { method: "GET", path: /^\/api\/models$/, run: sendModels },
   ...listRoutes,
@@ -389,7 +378,7 @@ const routes: readonly Route[] = [
   ...settingsRoutes,
   ...uploadRoutes,
   ...previewRoutes,
-];
+]);
 
 /**
  * Handles a request to `/api/…`. The caller has checked its origin and its session.
@@ -397,20 +386,14 @@ const routes: readonly Route[] = [
  */
 export async function handleApi(context: ApiContext, asked: Omit<Exchange, "id" | "hash">): Promise<void> {
   const { request, response, target } = asked;
-  const matching = routes.filter(({ path }) => path.test(target.path));
-  const method = request.method === "HEAD" ? "GET" : request.method;
-  const route = matching.find((candidate) => candidate.method === method);
-  if (route === undefined) {
-    if (matching.length === 0) sendProblem(response, 404, "not-found", translate("web.not-found"));
-    else {
-      sendProblem(response, 405, "not-allowed", translate("web.not-allowed"), {
-        Allow: matching.map((candidate) => candidate.method).join(", "),
-      });
-    }
-    return;
+  const found = findRoute(request.method, target.path);
+  if (found.kind === "nothing") sendProblem(response, 404, "not-found", translate("web.not-found"));
+  else if (found.kind === "wrong-method")
+    sendProblem(response, 405, "not-allowed", translate("web.not-allowed"), { Allow: found.allow });
+  else {
+    const [id = "", hash = ""] = found.groups;
+    await found.run(context, { ...asked, id, hash });
   }
-  const [, id = "", hash = ""] = route.path.exec(target.path) ?? [];
-  await route.run(context, { ...asked, id, hash });
 }
 
 function sendState(context: ApiContext, { response }: Exchange): void {

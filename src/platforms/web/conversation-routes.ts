@@ -3,7 +3,8 @@ import { parseCommandLine } from "../../core/command.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { Press } from "../../core/press.ts";
 import { steadyClock } from "../../support/clock.ts";
-import { createSseWriter, type SseWriter } from "../../support/sse-writer.ts";
+import { createSseWriter, type SseWriter } from "../../support/http/event-stream.ts";
+import { inertHeaders, whenClosed } from "../../support/http/respond.ts";
 import { translate } from "../../words/translate.ts";
 import {
   toConversationId,
@@ -15,19 +16,10 @@ import {
 } from "./address.ts";
 import { badField, messageLimits, type ApiContext, type Exchange, type Route } from "./api-context.ts";
 import { type Feed, holdsUp, isRunning } from "./feed.ts";
-import {
-  commonHeaders,
-  inertPolicy,
-  readJson,
-  sendJson,
-  sendProblem,
-  sendTooMany,
-  sendUntrustedFile,
-} from "./http.ts";
+import { readJson, sendJson, sendProblem, sendTooMany, sendUntrustedFile } from "./http.ts";
 import { followList } from "./list-routes.ts";
 import { localActor, toEvent } from "./messages.ts";
 import { toUploadView } from "./conversation-views.ts";
-import { whenClosed } from "./session-limits.ts";
 import { findUpload } from "./upload-routes.ts";
 import { toAttachment } from "./uploads.ts";
 import type { ListStateView, SnapshotView, ItemView } from "./views.ts";
@@ -377,7 +369,7 @@ async function sendEvents(
   // A page that reads too slowly is disconnected, and reconnects with its cursor.
   const open = (): SseWriter =>
     createSseWriter(response, {
-      headers: { ...commonHeaders, "content-security-policy": inertPolicy, "cache-control": "no-store" },
+      headers: inertHeaders,
       retryMs,
     });
   let missed = options.cursor === undefined ? undefined : feed.since(options.cursor);

@@ -1,27 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { promisify } from "node:util";
-import { brotliCompress, constants, gzip, gzipSync } from "node:zlib";
+import { gzipSync } from "node:zlib";
 import { isParleyError, ParleyError, type ErrorCode } from "../../core/errors.ts";
 import { sniff } from "../../media/sniff.ts";
-import { readJsonBody } from "../../support/request-body.ts";
+import { readJsonBody } from "../../support/http/body.ts";
+import { inertHeaders, jsonType, retryAfter, send, toDisposition } from "../../support/http/respond.ts";
+import { encodingFor } from "../../support/http/static-files.ts";
 import { translate } from "../../words/translate.ts";
 
 const maxJsonBytes = 256 * 1024;
 const jsonTimeoutMs = 20_000;
 /** Larger bodies would block the event loop for too long, because they are compressed synchronously. */
 const maxCompressedBytes = 256 * 1024;
-
-/** The headers of every response: no MIME sniffing, no framing, no referrer, no use by other origins. */
-export const commonHeaders: Readonly<Record<string, string>> = {
-  "X-Content-Type-Options": "nosniff",
-  "Referrer-Policy": "no-referrer",
-  "Cross-Origin-Resource-Policy": "same-origin",
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "X-Frame-Options": "DENY",
-};
-
-/** The Content Security Policy of other responses. Opened as a document, they can load and run nothing. */
-export const inertPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
 /** Sends a JSON response that is never cached. */
 export function sendJson(
@@ -30,16 +19,7 @@ export function sendJson(
   body: unknown,
   headers: Record<string, string> = {},
 ): void {
-  const bytes = Buffer.from(JSON.stringify(body));
-  response.writeHead(status, {
-    ...commonHeaders,
-    "Content-Security-Policy": inertPolicy,
-    "Content-Type": "application/json; charset=utf-8",
-    "Content-Length": bytes.length,
-    "Cache-Control": "no-store",
-    ...headers,
-  });
-  response.end(response.req.method === "HEAD" ? undefined : bytes);
+  send(response, status, JSON.stringify(body), { ...inertHeaders, ...jsonType, ...headers });
 }
 
 /**
@@ -52,16 +32,7 @@ export function sendCompressedJson(response: ServerResponse, body: unknown): voi
     sendJson(response, 200, body);
     return;
   }
-  const compressed = gzipSync(bytes);
-  response.writeHead(200, {
-    ...commonHeaders,
-    "Content-Security-Policy": inertPolicy,
-    "Content-Type": "application/json; charset=utf-8",
-    "Content-Encoding": "gzip",
-    "Content-Length": compressed.length,
-    "Cache-Control": "no-store",
-  });
-  response.end(response.req.method === "HEAD" ? undefined : compressed);
+  send(response, 200, gzipSync(bytes), { ...inertHeaders, ...jsonType, "Content-Encoding": "gzip" });
 }
 
 /** Sends `{ error: { code, message } }`. `message` is a sentence that the page shows. */
@@ -80,11 +51,6 @@ export function sendTooMany(response: ServerResponse, waitMs: number, message: s
   const headers = retryAfter(waitMs);
   const again = translate("web.try-again", { count: Number(headers["Retry-After"]) });
   sendProblem(response, 429, "too-many", `${message} ${again}`, headers);
-}
-
-/** Returns the header that asks a client to wait, in whole seconds, at least one. */
-export function retryAfter(waitMs: number): { readonly "Retry-After": string } {
-  return { "Retry-After": `${Math.max(1, Math.ceil(waitMs / 1000))}` };
 }
 
 /**
@@ -143,51 +109,6 @@ function notJson(cause?: unknown): ParleyError {
   });
 }
 
-const toBrotli = promisify(brotliCompress);
-const toGzip = promisify(gzip);
-
-/** This is the best quality, since each file is compressed once. */
-const brotliQuality = 11;
-/** Smaller files hardly shrink. */
-const minBytes = 256;
-
-/** How a response is encoded. */
-type Encoding = "br" | "gzip" | "identity";
-
-/** Returns the best encoding that a client accepts. */
-export function encodingFor({ headers }: Pick<IncomingMessage, "headers">): Encoding {
-  const accepted = new Map(
-    (headers["accept-encoding"] ?? "")
-      .toLowerCase()
-      .split(",")
-      .map((part) => {
-        const [name = "", weight = ""] = part.split(";");
-        return [name.trim(), !/^\s*q=0(?:\.0+)?\s*$/.test(weight)] as const;
-      }),
-  );
-  if (accepted.get("br") === true) return "br";
-  return accepted.get("gzip") === true ? "gzip" : "identity";
-}
-
-/** Creates a file that is compressed on first use, outside of the event loop, for clients that accept it. */
-export function createCompressedFile(bytes: Buffer) {
-  const encoded = new Map<Encoding, Promise<Buffer>>();
-  return async (wanted: Encoding): Promise<{ readonly encoding: Encoding; readonly bytes: Buffer }> => {
-    if (wanted === "identity" || bytes.length < minBytes) return { encoding: "identity", bytes };
-    const compressing = encoded.get(wanted) ?? compress(bytes, wanted);
-    encoded.set(wanted, compressing);
-    return { encoding: wanted, bytes: await compressing };
-  };
-}
-
-function compress(bytes: Buffer, encoding: "br" | "gzip"): Promise<Buffer> {
-  if (encoding === "gzip") return toGzip(bytes);
-  const { BROTLI_PARAM_QUALITY, BROTLI_PARAM_SIZE_HINT } = constants;
-  return toBrotli(bytes, {
-    params: { [BROTLI_PARAM_QUALITY]: brotliQuality, [BROTLI_PARAM_SIZE_HINT]: bytes.length },
-  });
-}
-
 /** These media types are served inline. Everything else (HTML, SVG, PDF, …) is served as a download. */
 const inlineTypes = new Set([
   "image/png",
@@ -216,9 +137,8 @@ export function sendUntrustedFile(
   const sniffed = sniff(file.bytes);
   const mediaType = sniffed.kind === "empty" ? "" : sniffed.mediaType;
   const isInline = inlineTypes.has(mediaType) && !file.isDownload;
-  const headers: Record<string, string | number> = {
-    ...commonHeaders,
-    "Content-Security-Policy": inertPolicy,
+  const headers: Record<string, string> = {
+    ...inertHeaders,
     "Content-Type": inlineTypes.has(mediaType) ? mediaType : "application/octet-stream",
     "Content-Disposition": toDisposition(isInline ? "inline" : "attachment", file.name),
     "Cache-Control": "private, max-age=31536000, immutable",
@@ -232,9 +152,7 @@ export function sendUntrustedFile(
   }
   const part = range === undefined ? file.bytes : file.bytes.subarray(range.from, range.to + 1);
   if (range !== undefined) headers["Content-Range"] = `bytes ${range.from}-${range.to}/${size}`;
-  headers["Content-Length"] = part.byteLength;
-  response.writeHead(range === undefined ? 200 : 206, headers);
-  response.end(request.method === "HEAD" ? undefined : part);
+  send(response, range === undefined ? 200 : 206, part, headers);
 }
 
 /** Returns one byte range with inclusive ends. Several ranges and other units stand for the whole file. */
@@ -248,14 +166,4 @@ function rangeOf(
   const from = first === "" ? Math.max(0, size - Number(last)) : Number(first);
   const to = first === "" || last === "" ? size - 1 : Math.min(Number(last), size - 1);
   return from >= size || from > to ? "outside" : { from, to };
-}
-
-/** Makes a Content-Disposition header. `name` may be anything. */
-export function toDisposition(kind: "inline" | "attachment", name: string): string {
-  const plain = name.replace(/[\p{Cc}/\\]/gu, "_").slice(0, 150) || "file";
-  const encoded = encodeURIComponent(plain.toWellFormed()).replace(
-    /['()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16)}`,
-  );
-  return `${kind}; filename*=UTF-8''${encoded}`;
 }

@@ -1,11 +1,9 @@
-import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { readdirSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { createRequire } from "node:module";
-import { extname } from "node:path";
 import { pathToFileURL } from "node:url";
-import { compileMessage, currentLanguage, messagesOf } from "../../words/translate.ts";
-import { createCompressedFile, encodingFor, commonHeaders } from "./http.ts";
+import { createStaticFiles, documentPolicy, type StaticFile } from "../../support/http/static-files.ts";
+import { compileMessage, currentLanguage } from "../../words/translate.ts";
 
 const pageDirectory = new URL("./page/", import.meta.url);
 
@@ -27,14 +25,11 @@ const libraries: Readonly<Record<string, string>> = {
   }),
 };
 
-/** The document in which diagrams are drawn, and its scripts. `sandbox` leaves it without an origin. */
-const diagramFrame = {
-  document: "/page/diagram",
-  scripts: {
-    "/page/diagram-frame.js": undefined,
-    "/vendor/mermaid.js": import.meta.resolve("@mermaid-js/tiny"),
-  },
-} as const;
+/** The scripts of the document in which diagrams are drawn. `sandbox` leaves it without an origin. */
+const diagramScripts = {
+  "/page/diagram-frame.js": new URL("diagram-frame.js", pageDirectory).href,
+  "/vendor/mermaid.js": import.meta.resolve("@mermaid-js/tiny"),
+};
 
 /** Resolves what a library imports, by its name there, from where the library finds it. */
 function partsOf(library: string, parts: Readonly<Record<string, string>>): Record<string, string> {
@@ -44,138 +39,66 @@ function partsOf(library: string, parts: Readonly<Record<string, string>>): Reco
   );
 }
 
-const mediaTypes: Readonly<Record<string, string>> = {
-  ".html": "text/html; charset=utf-8",
-  ".js": "text/javascript; charset=utf-8",
-  ".css": "text/css; charset=utf-8",
-  ".svg": "image/svg+xml",
-  ".webmanifest": "application/manifest+json",
-};
-
-interface PageFile {
-  readonly encode: ReturnType<typeof createCompressedFile>;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly etag: string;
-}
-
 /** An HTML document of the page. */
-interface DocumentToSend {
+interface PageDocument {
   readonly name: "index" | "login";
   readonly status: number;
   readonly values?: Readonly<Record<string, string>>;
 }
 
-/**
- * Serves static files: the page's own at `/page/…`, libraries at `/vendor/…`, and the HTML documents. Paths
- * are looked up in a fixed table, so that no other file is reachable. Files are read on first use and cached
- * for good.
- */
+/** Serves the page's own files at `/page/…`, libraries at `/vendor/…`, and the HTML documents. */
 export function createPageFiles() {
-  const vendor = new Map(
-    Object.entries(libraries).map(([name, url]) => [`/vendor/${name.replaceAll("/", "-")}.js`, new URL(url)]),
+  const paths = Object.fromEntries(
+    Object.keys(libraries).map((name) => [name, `/vendor/${name.replaceAll("/", "-")}.js`]),
   );
-  const importMap = JSON.stringify({
-    imports: Object.fromEntries(
-      Object.keys(libraries).map((name) => [name, `/vendor/${name.replaceAll("/", "-")}.js`]),
-    ),
-  });
-  const addresses = new Map<string, URL>(vendor);
-  for (const name of readdirSync(pageDirectory)) {
-    if (extname(name) !== ".html" && extname(name) in mediaTypes)
-      addresses.set(`/page/${name}`, new URL(name, pageDirectory));
-  }
-  addresses.set(diagramFrame.document, new URL("diagram.html", pageDirectory));
-  addresses.set("/vendor/mermaid.js", new URL(diagramFrame.scripts["/vendor/mermaid.js"]));
-  addresses.set("/favicon.ico", new URL("icon.svg", pageDirectory));
-  const cache = new Map<string, PageFile>();
-
-  function load(address: string, url: URL, values: Readonly<Record<string, string>> = {}): PageFile {
-    const isDocument = url.pathname.endsWith(".html");
-    const raw = readFileSync(url);
-    const bytes = isDocument ? toDocument(raw.toString("utf8"), importMap, values) : raw;
-    const headers = {
-      "Content-Type": mediaTypes[extname(url.pathname)] ?? "text/javascript; charset=utf-8",
-      "Cache-Control": isDocument ? "no-store" : "no-cache",
-      Vary: isDocument ? "Accept-Encoding, Accept-Language" : "Accept-Encoding",
-      ...(isDocument ? { "Content-Security-Policy": documentPolicy(importMap) } : {}),
-      ...(address === diagramFrame.document
-        ? { "Content-Security-Policy": framePolicy, "X-Frame-Options": "SAMEORIGIN" }
-        : {}),
-      // They are public, and a document without an origin counts as another origin.
-      ...(address in diagramFrame.scripts ? { "Cross-Origin-Resource-Policy": "cross-origin" } : {}),
-    };
-    const etag = createHash("sha256").update(bytes).digest("base64url").slice(0, 22);
-    const file = { encode: createCompressedFile(bytes), headers, etag };
-    cache.set(address, file);
-    return file;
-  }
-
-  async function send(
-    request: IncomingMessage,
-    response: ServerResponse,
-    status: number,
-    file: PageFile,
-  ): Promise<void> {
-    const { encoding, bytes } = await file.encode(encodingFor(request));
-    const headers = {
-      ...commonHeaders,
-      ...file.headers,
-      ...(encoding === "identity" ? {} : { "Content-Encoding": encoding }),
-      ETag: `"${file.etag}-${encoding}"`,
-    };
-    if (status === 200 && request.headers["if-none-match"] === headers.ETag) {
-      response.writeHead(304, headers).end();
-      return;
-    }
-    response.writeHead(status, { ...headers, "Content-Length": bytes.length });
-    response.end(request.method === "HEAD" ? undefined : bytes);
-  }
+  const importMap = JSON.stringify({ imports: paths });
+  const files = new Map<string, StaticFile>(
+    Object.entries(libraries).map(([name, url]) => [String(paths[name]), { url: new URL(url) }]),
+  );
+  for (const name of readdirSync(pageDirectory))
+    if (/\.(?:js|css|svg)$/.test(name)) files.set(`/page/${name}`, { url: new URL(name, pageDirectory) });
+  files.set("/favicon.ico", { url: new URL("icon.svg", pageDirectory) });
+  for (const [path, url] of Object.entries(diagramScripts))
+    // They are public, and a document without an origin counts as another origin.
+    files.set(path, { url: new URL(url), headers: { "Cross-Origin-Resource-Policy": "cross-origin" } });
+  const statics = createStaticFiles(files);
+  const words = {
+    importMap,
+    uses: (key: string) => /^(?:page|button)\./.test(key),
+    compile: (text: string) => compileMessage(currentLanguage(), text),
+  };
 
   return {
     /** Resolves to false, without a response, when there is no such file. */
-    async sendFile(request: IncomingMessage, response: ServerResponse, path: string): Promise<boolean> {
-      const url = addresses.get(path);
-      if (url === undefined) return false;
-      await send(request, response, 200, cache.get(path) ?? load(path, url));
+    async sendFile(response: ServerResponse, path: string): Promise<boolean> {
+      if (path !== "/page/diagram") return await statics.sendFile(response, path);
+      await statics.sendDocument(response, {
+        url: new URL("diagram.html", pageDirectory),
+        ...words,
+        headers: { "Content-Security-Policy": framePolicy, "X-Frame-Options": "SAMEORIGIN" },
+      });
       return true;
     },
     /** Sends an HTML document with its Content Security Policy. `values` are few, by name. */
-    async sendDocument(
-      request: IncomingMessage,
-      response: ServerResponse,
-      { name, status, values = {} }: DocumentToSend,
-    ): Promise<void> {
-      const path = `${name}.html`;
-      const key = `${path} ${currentLanguage()} ${JSON.stringify(values)}`;
-      await send(
-        request,
-        response,
-        status,
-        cache.get(key) ?? load(key, new URL(path, pageDirectory), values),
-      );
-    },
+    sendDocument: (response: ServerResponse, { name, ...document }: PageDocument): Promise<void> =>
+      statics.sendDocument(response, {
+        url: new URL(`${name}.html`, pageDirectory),
+        ...words,
+        ...document,
+        headers: { "Content-Security-Policy": documentPolicy(importMap, furtherPolicy) },
+      }),
   };
 }
 
-/** Fills a document in the language of the browser: with the import map, the page's messages and values. */
-function toDocument(template: string, importMap: string, given: Readonly<Record<string, string>>): Buffer {
-  const language = currentLanguage();
-  const messages = Object.fromEntries(
-    Object.entries({ ...messagesOf("en"), ...messagesOf(language) }).filter(([key]) =>
-      /^(?:page|button)\./.test(key),
-    ),
-  );
-  // A data block is never run, and an escaped "<" keeps it from ending early.
-  const compiled = Object.fromEntries(
-    Object.entries(messages).map(([key, text]) => [key, compileMessage(language, text)]),
-  );
-  const words = JSON.stringify({ language, messages: compiled }).replaceAll("<", "\\u003c");
-  const values: Readonly<Record<string, string>> = { ...given, language, words };
-  const filled = template
-    .replace(/(?<!\s)\s*\{\{import-map\}\}\s*/, () => importMap)
-    .replaceAll(/\{\{([\w.-]+)\}\}/g, (_, key: string) => values[key] ?? messages[key] ?? "");
-  return Buffer.from(filled);
-}
+/** Pictures and recordings from memory, the frame of diagrams, and markup through DOMPurify alone. */
+const furtherPolicy = {
+  "img-src": "'self' blob: data:",
+  "media-src": "'self' blob:",
+  "manifest-src": "'self'",
+  "frame-src": "'self'",
+  "form-action": "'self'",
+  "trusted-types": "dompurify",
+};
 
 /** Lets the drawing code run and write styles into the drawing. It can load, send and open nothing. */
 const framePolicy = [
@@ -187,27 +110,3 @@ const framePolicy = [
   "frame-ancestors 'self'",
   "sandbox allow-scripts",
 ].join("; ");
-
-/**
- * Returns a policy that allows own scripts and styles, the inline import map by its hash, images and media
- * from memory (`blob:`, `data:`), and the frame of diagrams. Other origins are not allowed. Markup can only
- * be set through DOMPurify (Trusted Types).
- */
-function documentPolicy(importMap: string): string {
-  const hash = createHash("sha256").update(importMap).digest("base64");
-  return [
-    "default-src 'none'",
-    `script-src 'self' 'sha256-${hash}'`,
-    "style-src 'self'",
-    "img-src 'self' blob: data:",
-    "media-src 'self' blob:",
-    "connect-src 'self'",
-    "manifest-src 'self'",
-    "frame-src 'self'",
-    "form-action 'self'",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-    "trusted-types dompurify",
-  ].join("; ");
-}

@@ -1,14 +1,15 @@
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { type Log, createRareLog } from "../../core/telemetry.ts";
-import { isLoopback } from "../../support/client-address.ts";
-import { createLoginDelays } from "../../support/login-delays.ts";
+import { isLoopback, isOfOtherSite } from "../../support/http/client-address.ts";
+import { createLoginDelays, isSameSecret } from "../../support/http/login-delays.ts";
+import { isRead } from "../../support/http/router.ts";
 import { translate } from "../../words/translate.ts";
 import { passwordLimits, type Account, type Accounts } from "./accounts/accounts.ts";
 import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import { sharedPerson, toAccountPerson, type PagePerson } from "./page-person.ts";
 import { LRUCache } from "lru-cache";
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /** Who sends a request. */
@@ -27,6 +28,9 @@ interface LoggedIn {
 /** What the login asks for: the page's password, a name with its password, or either of them. */
 type LoginForm = "password" | "account" | "either";
 
+/** The limit of a login's body, which a stranger may send. */
+const maxBytes = 4096;
+
 /** The options of {@link createPageLogin}. */
 interface PageLoginOptions {
   readonly accounts: Accounts;
@@ -34,17 +38,20 @@ interface PageLoginOptions {
   readonly password: string | undefined;
   readonly mode: PageLoginMode;
   readonly clock: Clock;
+  readonly log: Log;
   /** Returns the address that wrong passwords count for. */
   readonly addressOf: (request: IncomingMessage) => string;
 }
 
 /**
  * Decides who may open the page. Where there are accounts, nobody does without a login. A page's password
- * opens the shared account beside them. Failures of the store throw `store-unavailable`, and then nobody is
- * let in.
+ * opens the shared account beside them. It also serves login, logout and the person's own password. Failures
+ * of the store throw `store-unavailable`, and then nobody is let in.
  */
-export function createPageLogin({ accounts, password, mode, addressOf, clock }: PageLoginOptions) {
+export function createPageLogin(options: PageLoginOptions) {
+  const { accounts, password, mode, addressOf, clock, log } = options;
   const sessions = createSessions(password, addressOf, () => clock.monotonic());
+  const warnRarely = createRareLog(log);
 
   async function accountOf({ accountId, changedAt }: SessionHolder): Promise<Account | undefined> {
     const account = await accounts.find(accountId);
@@ -53,6 +60,25 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
 
   async function needsAccount(): Promise<boolean> {
     return mode === "accounts" || (await accounts.hasAny());
+  }
+
+  function sendLogin(response: ServerResponse, login: Login, isNamed: boolean): void {
+    switch (login.kind) {
+      case "logged-in":
+        sendJson(response, 200, {}, { "Set-Cookie": login.cookie });
+        return;
+      case "wrong":
+        warnRarely("password", {}, "login failed: wrong password");
+        sendProblem(
+          response,
+          403,
+          "wrong-password",
+          translate(isNamed ? "web.wrong-name-or-password" : "web.wrong-password"),
+        );
+        return;
+      case "limited":
+        sendTooMany(response, login.retryAfterMs, translate("web.too-many-passwords"));
+    }
   }
 
   return {
@@ -85,36 +111,47 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
       return password === undefined ? "account" : "either";
     },
 
-    /** Starts a session of an account, or without a name, of the shared account. */
-    async logIn(
-      request: IncomingMessage,
-      given: { readonly name: string; readonly password: string },
-    ): Promise<Login> {
-      const name = given.name.trim().toLowerCase();
-      if (name === "") return sessions.logIn(request, given.password);
-      return await sessions.logInAs(request, async () =>
-        toHolder(await accounts.check(name, given.password)),
-      );
+    /**
+     * Handles `POST /api/login`, which anybody may send. It starts a session of an account, or without a
+     * name, of the shared account.
+     */
+    async logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+      const body = await readJson(request, { maxBytes });
+      const name = toText(body["name"]).trim().toLowerCase();
+      const given = toText(body["password"]);
+      const login =
+        name === ""
+          ? sessions.logIn(request, given)
+          : sessions.logInAs(request, async () => toHolder(await accounts.check(name, given)));
+      sendLogin(response, await login, name !== "");
     },
 
-    /** Ends the session. Returns the Set-Cookie value that removes its cookie. */
-    logOut: (request: IncomingMessage): string => sessions.logOut(request),
+    /** Handles `POST /api/logout`. */
+    logOut(request: IncomingMessage, response: ServerResponse): void {
+      sendJson(response, 200, {}, { "Set-Cookie": sessions.logOut(request) });
+    },
 
     /**
-     * Changes the password of the account that is logged in. Its other sessions end. Wrong passwords are
-     * delayed as at the login.
-     * @throws ParleyError `invalid-option` where the new password is too short or too long
+     * Handles `POST /api/password`: 422 where the new one is not fit, 403 where the old one is wrong. The
+     * account's other sessions end. Wrong passwords are delayed as at the login.
      */
     async changePassword(
       request: IncomingMessage,
-      account: Account,
-      passwords: { readonly old: string; readonly new: string },
-    ): Promise<Login> {
-      return await sessions.logInAs(request, async () => {
+      response: ServerResponse,
+      { account }: LoggedIn,
+    ): Promise<void> {
+      const body = await readJson(request, { maxBytes });
+      const passwords = { old: toText(body["old"]), new: toText(body["new"]) };
+      if (account === undefined) return sendProblem(response, 404, "not-found", translate("web.not-found"));
+      const { minChars: min, maxChars: max } = passwordLimits;
+      if (passwords.new.length < min || passwords.new.length > max)
+        return sendProblem(response, 422, "unfit-password", translate("web.password-length", { min, max }));
+      const login = await sessions.logInAs(request, async () => {
         const known = await accounts.check(account.name, passwords.old);
         if (known?.id !== account.id) return undefined;
         return toHolder(await accounts.setPassword(account.name, passwords.new));
       });
+      sendLogin(response, login, false);
     },
 
     /** Ends sessions that nobody may use any more, so that their event streams end too. */
@@ -128,73 +165,6 @@ export function createPageLogin({ accounts, password, mode, addressOf, clock }: 
 
 function toHolder(account: Account | undefined): SessionHolder | undefined {
   return account === undefined ? undefined : { accountId: account.id, changedAt: account.changedAt };
-}
-
-/** The limit of a login's body, which a stranger may send. */
-const maxBytes = 4096;
-
-type PageLogin = ReturnType<typeof createPageLogin>;
-
-/** Creates the routes of login, logout and the person's own password. */
-export function createLoginRoutes(pageLogin: PageLogin, log: Log) {
-  const warnRarely = createRareLog(log);
-  return {
-    /** Handles `POST /api/login`, which anybody may send. */
-    async logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
-      const { name, password } = await readJson(request, { maxBytes });
-      const given = { name: toText(name), password: toText(password) };
-      sendLogin(response, await pageLogin.logIn(request, given), given.name !== "");
-    },
-
-    /** Handles `POST /api/logout`. */
-    logOut(request: IncomingMessage, response: ServerResponse): void {
-      sendJson(response, 200, {}, { "Set-Cookie": pageLogin.logOut(request) });
-    },
-
-    /** Handles `POST /api/password`: 422 where the new one is not fit, 403 where the old one is wrong. */
-    async changePassword(
-      request: IncomingMessage,
-      response: ServerResponse,
-      { account }: LoggedIn,
-    ): Promise<void> {
-      const body = await readJson(request, { maxBytes });
-      const passwords = { old: toText(body["old"]), new: toText(body["new"]) };
-      if (account === undefined) {
-        sendProblem(response, 404, "not-found", translate("web.not-found"));
-        return;
-      }
-      const { minChars, maxChars } = passwordLimits;
-      if (passwords.new.length < minChars || passwords.new.length > maxChars) {
-        sendProblem(
-          response,
-          422,
-          "unfit-password",
-          translate("web.password-length", { min: minChars, max: maxChars }),
-        );
-        return;
-      }
-      sendLogin(response, await pageLogin.changePassword(request, account, passwords), false);
-    },
-  };
-
-  function sendLogin(response: ServerResponse, login: Login, isNamed: boolean): void {
-    switch (login.kind) {
-      case "logged-in":
-        sendJson(response, 200, {}, { "Set-Cookie": login.cookie });
-        return;
-      case "wrong":
-        warnRarely("password", {}, "login failed: wrong password");
-        sendProblem(
-          response,
-          403,
-          "wrong-password",
-          translate(isNamed ? "web.wrong-name-or-password" : "web.wrong-password"),
-        );
-        return;
-      case "limited":
-        sendTooMany(response, login.retryAfterMs, translate("web.too-many-passwords"));
-    }
-  }
 }
 
 function toText(value: unknown): string {
@@ -233,25 +203,10 @@ export function checkBind(host: string, password: string | undefined, mode?: Pag
  * @param path as the HTTP server parsed it
  */
 export function isForeign(request: IncomingMessage, path: string): boolean {
-  return !isNavigation(request, path) && !isFromPage(request);
-}
-
-/** Whether it opens the page or a static file. Other sites may link to these and learn nothing by it. */
-function isNavigation(request: IncomingMessage, path: string): boolean {
-  const isRead = request.method === "GET" || request.method === "HEAD";
-  return isRead && !path.startsWith("/api/");
-}
-
-function isFromPage(request: IncomingMessage): boolean {
-  const host = (request.headers.host ?? "").toLowerCase();
-  const site = request.headers["sec-fetch-site"];
-  const origin = request.headers.origin;
-  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) return false;
-  if (request.method === "GET" || request.method === "HEAD") {
-    return site === undefined || site === "same-origin" || site === "none";
-  }
-  if (site !== undefined && site !== "same-origin") return false;
-  return request.headers[pageHeader] !== undefined;
+  // Other sites may link to the page and to its static files and learn nothing by it.
+  if (isRead(request)) return path.startsWith("/api/") && isOfOtherSite(request);
+  const isTyped = request.headers["sec-fetch-site"] === "none";
+  return isOfOtherSite(request) || isTyped || request.headers[pageHeader] === undefined;
 }
 
 const cookieName = "parley_session";
@@ -314,7 +269,21 @@ export function createSessions(
     for (const [key] of own.slice(max - 1)) sessions.delete(key);
   }
 
-  function begin(request: IncomingMessage, holder?: SessionHolder): Extract<Login, { kind: "logged-in" }> {
+  /**
+   * Starts a session of the account that `check` finds, or returns "wrong" where it finds none. During a
+   * delay `check` is not called.
+   * @throws what `check` throws
+   */
+  async function logInAs(
+    request: IncomingMessage,
+    check: () => Promise<SessionHolder | undefined> | "everybody" | undefined,
+  ): Promise<Login> {
+    const attempt = await delays.attempt<SessionHolder | "everybody">(addressOf(request), check);
+    if (attempt.kind !== "right") return attempt;
+    return begin(request, attempt.value === "everybody" ? undefined : attempt.value);
+  }
+
+  function begin(request: IncomingMessage, holder: SessionHolder | undefined): Login {
     const token = randomBytes(32).toString("base64url");
     const countedFor = holder === undefined ? `address ${addressOf(request)}` : `account ${holder.accountId}`;
     makeRoom(countedFor, holder === undefined ? maxSessionsOfAddress : maxSessionsOfAccount);
@@ -353,35 +322,13 @@ export function createSessions(
         holder === undefined ? [] : [[key, holder] as const],
       ),
 
-    /** Checks a password and starts a session. During a delay the password is not looked at. */
-    logIn(request: IncomingMessage, given: string): Login {
-      const address = addressOf(request);
-      const wait = delays.waitMs(address);
-      if (wait > 0) return { kind: "limited", retryAfterMs: wait };
-      // Hashes have the same length, so the comparison takes constant time.
-      if (password === undefined || !timingSafeEqual(digest(given), digest(password))) {
-        delays.failed(address);
-        return { kind: "wrong" };
-      }
-      return begin(request);
-    },
+    /** Starts a session of everybody who has the page's password. */
+    logIn: (request: IncomingMessage, given: string): Promise<Login> =>
+      logInAs(request, () =>
+        password !== undefined && isSameSecret(given, password) ? "everybody" : undefined,
+      ),
 
-    /**
-     * Starts a session of the account that `check` finds, or returns "wrong" where it finds none. During a
-     * delay `check` is not called. An attempt counts as failed until it is known to be right, so that many at
-     * once are delayed too.
-     * @throws what `check` throws
-     */
-    async logInAs(request: IncomingMessage, check: () => Promise<SessionHolder | undefined>): Promise<Login> {
-      const address = addressOf(request);
-      const wait = delays.waitMs(address);
-      if (wait > 0) return { kind: "limited", retryAfterMs: wait };
-      const takeBack = delays.failed(address);
-      const holder = await check();
-      if (holder === undefined) return { kind: "wrong" };
-      takeBack();
-      return begin(request, holder);
-    },
+    logInAs,
 
     /** Ends the session. Returns the Set-Cookie value that removes its cookie. */
     logOut(request: IncomingMessage): string {

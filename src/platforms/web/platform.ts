@@ -19,11 +19,13 @@ import { messageLimits, type ApiContext } from "./api-context.ts";
 import { handleApi } from "./api.ts";
 import { createConversationViews } from "./conversation-views.ts";
 import { createFeeds, createListChanges } from "./feed.ts";
-import { createClientAddress } from "../../support/client-address.ts";
+import { createClientAddress } from "../../support/http/client-address.ts";
 import { systemClock } from "../../support/clock.ts";
-import { drainRequest } from "../../support/request-body.ts";
-import { isForeign, type PageLoginMode, createLoginRoutes, createPageLogin } from "./page-login.ts";
-import { retryAfter, sendProblem, sendTooMany, statusOf } from "./http.ts";
+import { drainRequest } from "../../support/http/body.ts";
+import { retryAfter } from "../../support/http/respond.ts";
+import { isRead } from "../../support/http/router.ts";
+import { isForeign, type PageLoginMode, createPageLogin } from "./page-login.ts";
+import { sendProblem, sendTooMany, statusOf } from "./http.ts";
 import { createPageFiles } from "./page-files.ts";
 import { accountAuthorId, asPerson, ownerOf, sharedPerson } from "./page-person.ts";
 import { createWebReply } from "./reply.ts";
@@ -105,9 +107,9 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     password: options.password,
     mode: options.loginMode ?? "auto",
     clock,
+    log,
     addressOf: createClientAddress(options.trustedProxies ?? []),
   });
-  const loginRoutes = createLoginRoutes(pageLogin, log);
   const bounds = createSessionBounds(options.limits);
   const files = createPageFiles();
   const list = createListChanges();
@@ -136,7 +138,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     target: RequestTarget,
   ): Promise<void> {
     const { path } = target;
-    if (path === "/api/login" && request.method === "POST") return await loginRoutes.logIn(request, response);
+    if (path === "/api/login" && request.method === "POST") return await pageLogin.logIn(request, response);
     const loggedIn = await pageLogin.personOf(request);
     if (loggedIn === undefined) {
       sendProblem(response, 401, "login-needed", translate("web.log-in"));
@@ -148,11 +150,11 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
       sendTooMany(response, waitMs, translate("web.too-many-requests"));
       return;
     }
-    if (path === "/api/logout" && request.method === "POST") return loginRoutes.logOut(request, response);
+    if (path === "/api/logout" && request.method === "POST") return pageLogin.logOut(request, response);
     if (path === "/api/password" && request.method === "POST")
-      return await loginRoutes.changePassword(request, response, loggedIn);
+      return await pageLogin.changePassword(request, response, loggedIn);
     // While paused, what is shown goes on and can be stopped, but nothing new may start.
-    const isTaken = !isPaused || /^(?:GET|HEAD)$/.test(request.method ?? "") || path.endsWith("/cancel");
+    const isTaken = !isPaused || isRead(request) || path.endsWith("/cancel");
     if (context === undefined || stopped.signal.aborted || !isTaken) {
       sendProblem(response, 503, "stopping", translate("web.starting"));
       return;
@@ -205,22 +207,22 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   }
 
   async function sendPage(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    if (request.method !== "GET" && request.method !== "HEAD") {
+    if (!isRead(request)) {
       sendProblem(response, 405, "not-allowed", translate("web.not-allowed"), { Allow: "GET" });
       return;
     }
     if (path === "/" || path.startsWith("/c/")) {
       const isLoggedIn = (await pageLogin.personOf(request)) !== undefined;
-      if (isLoggedIn) await files.sendDocument(request, response, { name: "index", status: 200 });
+      if (isLoggedIn) await files.sendDocument(response, { name: "index", status: 200 });
       else {
         const form = await pageLogin.form();
         const label = translate(form === "password" ? "page.login.password" : "page.login.own-password");
         const values = { "login-form": form, "login-label": label };
-        await files.sendDocument(request, response, { name: "login", status: 401, values });
+        await files.sendDocument(response, { name: "login", status: 401, values });
       }
       return;
     }
-    if (!(await files.sendFile(request, response, path)))
+    if (!(await files.sendFile(response, path)))
       sendProblem(response, 404, "not-found", translate("web.not-found"));
   }
 

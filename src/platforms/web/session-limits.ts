@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { createFairSemaphore } from "../../support/fair-semaphore.ts";
+import { whenClosed } from "../../support/http/respond.ts";
 import { createRateLimiter } from "../../support/rate-limiter.ts";
 
 /** The limits of one session and of all. A session is a browser, or everybody without a password. */
@@ -72,13 +73,6 @@ export function createSessionBounds(limits: SessionLimits = defaultSessionLimits
     takeUpload: (session, response) => takeUntilClosed(uploads, session, response),
     takeSearch: (session, response) => takeUntilClosed(searches, session, response),
   };
-}
-
-/** Aborts when the client disconnects. */
-export function whenClosed(response: ServerResponse): AbortSignal {
-  const closed = new AbortController();
-  response.once("close", () => closed.abort(new Error("client disconnected")));
-  return closed.signal;
 }
 
 async function takeUntilClosed(

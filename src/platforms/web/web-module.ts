@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { list, text } from "../../core/settings.ts";
-import { isAddressOrNetwork } from "../../support/client-address.ts";
+import { isAddressOrNetwork } from "../../support/http/client-address.ts";
 import { accountName } from "./accounts/accounts.ts";
 import { bindProblem } from "./page-login.ts";
 

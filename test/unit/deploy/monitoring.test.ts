@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { type MetricsSources, createLatencyHistogram } from "../../../src/operations/metric-sources.ts";
+import type { Measured } from "../../../src/core/telemetry.ts";
+import type { MetricsSources } from "../../../src/operations/metrics.ts";
 import { createMetrics } from "../../../src/operations/metrics.ts";
 import { parsePromql } from "./promql.ts";
 
@@ -25,13 +26,10 @@ const ownMetrics = new Map([["up", new Set(ownLabels)]]);
 
 /** Returns every metric that a bot exports. Each source is given, and each instrument is used once. */
 async function readMetrics(): Promise<Map<string, Set<string>>> {
-  const latency = createLatencyHistogram();
-  latency.observe("read", "ok", 0.001);
   const sources: Required<MetricsSources> = {
     version: "1.2.3",
     countDataLosses: () => 0,
     countWrites: () => ({ commits: 0, syncs: 0 }),
-    storeLatency: () => latency.series(),
     storeBytes: async () => 1,
     deliveryWaiting: () => [{ platform: "slack", method: "chat.update", urgency: "final", count: 1 }],
     connections: () => [{ platform: "discord", connection: "shard 0", isReady: true }],
@@ -40,18 +38,20 @@ async function readMetrics(): Promise<Map<string, Set<string>>> {
     load: () => ({ turns: { running: 1, waiting: 1 }, gatewayCalls: { running: 1, waiting: 1 } }),
     gatewayKeys: async () => ({ active: 1, revoked: 0 }),
   };
-  const metrics = createMetrics(sources);
-  metrics.turn({ platform: "slack", kind: "message", outcome: "complete" }, 1);
-  metrics.firstText({ platform: "slack" }, 1);
-  metrics.delivery({ platform: "slack", method: "chat.update", urgency: "final" }, 1);
-  metrics.platformLimited({ platform: "slack", method: "chat.update" });
-  metrics.rated({ platform: "slack", rating: "good", model: "m" });
-  metrics.refused({ platform: "slack", code: "busy" });
-  metrics.gatewayRetry({ operation: "chat", code: "gateway-rate-limited" }, 1);
-  metrics.call(
-    { operation: "chat", outcome: "stop", model: "m" },
-    { promptTokens: 1, completionTokens: 1, costUsd: 1, isEstimated: false },
-  );
+  const metrics = createMetrics(() => sources);
+  const usage = { promptTokens: 1, completionTokens: 1, costUsd: 1, isEstimated: false };
+  const happened: readonly Measured[] = [
+    { kind: "stored", operation: "read", outcome: "ok", seconds: 0.001 },
+    { kind: "turn", platform: "slack", event: "message", outcome: "complete", seconds: 1 },
+    { kind: "first-text", platform: "slack", seconds: 1 },
+    { kind: "delivered", platform: "slack", method: "chat.update", urgency: "final", seconds: 1 },
+    { kind: "limited", platform: "slack", method: "chat.update" },
+    { kind: "rated", platform: "slack", rating: "good", model: "m" },
+    { kind: "refused", platform: "slack", code: "busy" },
+    { kind: "retried", operation: "chat", code: "gateway-rate-limited", seconds: 1 },
+    { kind: "asked", operation: "chat", outcome: "stop", model: "m", usage, seconds: 1 },
+  ];
+  for (const event of happened) metrics.take(event);
   const { body } = await metrics.text();
   const found = new Map(ownMetrics);
   for (const line of body.split("\n")) {

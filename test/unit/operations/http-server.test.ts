@@ -229,7 +229,7 @@ describe("/readyz", () => {
 describe("/metrics", () => {
   it("has how often the store lost its data", async () => {
     let losses = 0;
-    const { url } = await start({ metrics: createMetrics({ countDataLosses: () => losses }) });
+    const { url } = await start({ metrics: createMetrics(() => ({ countDataLosses: () => losses })) });
     const read = async () => {
       const text = await (await fetch(`${url}/metrics`)).text();
       return text.match(/^parley_store_data_losses_total (\d+)$/m)?.[1];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createLog } from "../../../src/operations/log.ts";
-import { parseRequestTarget } from "../../../src/operations/http-server.ts";
+import { parseRequestTarget } from "../../../src/support/http/server.ts";
 import { growthOf } from "../../support/growth.ts";
 
 const log = createLog({ level: "info", secrets: [], write: () => {} });

@@ -1,15 +1,14 @@
 import { expect, test } from "vitest";
-import { createLatencyHistogram } from "../../../src/operations/metric-sources.ts";
 import { createMetrics } from "../../../src/operations/metrics.ts";
 
 const linesOf = async (metrics: ReturnType<typeof createMetrics>, name: string): Promise<string[]> =>
   (await metrics.text()).body.split("\n").filter((line) => line.startsWith(name));
 
 test("the store's times are a histogram, by operation and outcome", async () => {
-  const latency = createLatencyHistogram();
-  for (const seconds of [0.0004, 0.002, 0.002, 9]) latency.observe("read", "ok", seconds);
-  latency.observe("write", "error", 0.04);
-  const metrics = createMetrics({ storeLatency: () => latency.series() });
+  const metrics = createMetrics();
+  for (const seconds of [0.0004, 0.002, 0.002, 9])
+    metrics.take({ kind: "stored", operation: "read", outcome: "ok", seconds });
+  metrics.take({ kind: "stored", operation: "write", outcome: "error", seconds: 0.04 });
   const lines = await linesOf(metrics, "parley_store_seconds");
   expect(lines).toContain('parley_store_seconds_bucket{le="0.0005",operation="read",outcome="ok"} 1');
   expect(lines).toContain('parley_store_seconds_bucket{le="0.0025",operation="read",outcome="ok"} 3');
@@ -21,14 +20,14 @@ test("the store's times are a histogram, by operation and outcome", async () => 
 
 test("gauges are read when they are asked for", async () => {
   const load = { turns: { running: 2, waiting: 1 }, gatewayCalls: { running: 3, waiting: 4 } };
-  const metrics = createMetrics({
+  const metrics = createMetrics(() => ({
     version: "1.2.3",
     load: () => load,
     storeBytes: async () => 4096,
     httpConnections: () => 7,
     partsReady: async () => ({ store: true, gateway: false }),
     gatewayKeys: async () => ({ active: 5, revoked: 1 }),
-  });
+  }));
   expect(await linesOf(metrics, "parley_")).toEqual(
     expect.arrayContaining([
       `parley_build_info{version="1.2.3",node="${process.versions.node}"} 1`,
@@ -49,15 +48,15 @@ test("gauges are read when they are asked for", async () => {
 });
 
 test("a size that is not known is left out", async () => {
-  const metrics = createMetrics({ storeBytes: async () => undefined });
+  const metrics = createMetrics(() => ({ storeBytes: async () => undefined }));
   expect(await linesOf(metrics, "parley_store_bytes")).toEqual([]);
 });
 
 test("waits and refusals are counted by why", async () => {
   const metrics = createMetrics();
-  metrics.gatewayRetry({ operation: "chat", code: "gateway-rate-limited" }, 2);
-  metrics.refused({ platform: "slack", code: "rate-limited" });
-  metrics.rated({ platform: "slack", rating: "good", model: "m" });
+  metrics.take({ kind: "retried", operation: "chat", code: "gateway-rate-limited", seconds: 2 });
+  metrics.take({ kind: "refused", platform: "slack", code: "rate-limited" });
+  metrics.take({ kind: "rated", platform: "slack", rating: "good", model: "m" });
   await metrics.text();
   expect(await linesOf(metrics, "parley_gateway_retry_wait_seconds_sum")).toEqual([
     'parley_gateway_retry_wait_seconds_sum{operation="chat",code="gateway-rate-limited"} 2',
@@ -73,13 +72,11 @@ test("waits and refusals are counted by why", async () => {
 test("names of models that a gateway makes up do not make the metrics grow without end", async () => {
   const metrics = createMetrics();
   const usage = { promptTokens: 1, costUsd: 0.01, isEstimated: false };
+  const asked = { kind: "asked", operation: "chat", outcome: "stop", usage, seconds: 1 } as const;
   for (let index = 0; index < 5000; index += 1)
-    metrics.call(
-      { operation: "chat", outcome: "complete", model: `made-up-${index}${"x".repeat(9000)}` },
-      usage,
-    );
-  metrics.call({ operation: "chat", outcome: "complete", model: "made-up-later" }, usage);
-  metrics.rated({ platform: "slack", rating: "good", model: "made-up-later" });
+    metrics.take({ ...asked, model: `made-up-${index}${"x".repeat(9000)}` });
+  metrics.take({ ...asked, model: "made-up-later" });
+  metrics.take({ kind: "rated", platform: "slack", rating: "good", model: "made-up-later" });
   const { body } = await metrics.text();
   expect(body.length).toBeLessThan(200_000);
   expect(body).toContain('parley_tokens_total{model="other",direction="in"} 4801');

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseChatBody } from "../../../src/embedded-gateway/requests.ts";
 import { chatWorstCase } from "../../../src/embedded-gateway/worst-case.ts";
-import { isExcessiveJson } from "../../../src/support/request-body.ts";
+import { isExcessiveJson } from "../../../src/support/http/body.ts";
 import { cpuMsOf, slowdown } from "../../support/cpu-time.ts";
 
 describe("isExcessiveJson", () => {

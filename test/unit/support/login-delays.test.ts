@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { describe, expect, it } from "vitest";
-import { createClientAddress, isAddressOrNetwork } from "../../../src/support/client-address.ts";
-import { createLoginDelays } from "../../../src/support/login-delays.ts";
+import { createClientAddress, isAddressOrNetwork } from "../../../src/support/http/client-address.ts";
+import { createLoginDelays } from "../../../src/support/http/login-delays.ts";
 
 describe("delays after wrong passwords", () => {
   it("grow from the fourth failure of an address, up to a minute", () => {

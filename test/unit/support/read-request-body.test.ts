@@ -1,7 +1,7 @@
 import { createServer, request, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { readJsonBody, type JsonBody } from "../../../src/support/request-body.ts";
+import { readJsonBody, type JsonBody } from "../../../src/support/http/body.ts";
 
 let close: (() => void) | undefined;
 afterEach(() => close?.());

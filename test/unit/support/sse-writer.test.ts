@@ -1,7 +1,7 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createSseWriter, type SseWriter } from "../../../src/support/sse-writer.ts";
+import { createSseWriter, type SseWriter } from "../../../src/support/http/event-stream.ts";
 
 let close: (() => void) | undefined;
 afterEach(() => close?.());

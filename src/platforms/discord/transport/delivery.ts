@@ -72,7 +72,7 @@ export function createDiscordScheduler({
   suspensions,
   clock = systemClock,
 }: {
-  readonly meter?: Pick<Meter, "delivery" | "platformLimited"> | undefined;
+  readonly meter?: Meter | undefined;
   /** What Discord allows in total. */
   readonly requestsPerSecond?: number | undefined;
   readonly suspensions?: Pick<SuspensionWatch, "waitMs">;

@@ -3,7 +3,7 @@ import { connect as connectTls } from "node:tls";
 import { type AuthTestResponse, WebClient, type WebClientOptions } from "@slack/web-api";
 import { right, wrong, type CheckContext, type Finding, warning, type Check } from "../../../core/checks.ts";
 import { isParleyError } from "../../../core/errors.ts";
-import { isLoopback } from "../../../support/client-address.ts";
+import { isLoopback } from "../../../support/http/client-address.ts";
 import { eventsPath } from "../address.ts";
 import { slackErrorCode, toParleyError } from "../errors.ts";
 import { botScopes } from "./manifest.ts";

@@ -1,10 +1,10 @@
+import { createRareLog } from "../../../core/telemetry.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HTTPReceiver, isValidSlackRequest } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
 import type { HttpHandler } from "../../../core/platform-module.ts";
-import { createRareLog } from "../../../core/telemetry.ts";
-import { announcesMoreThan, readRequestBody } from "../../../support/request-body.ts";
+import { announcesMoreThan, readRequestBody } from "../../../support/http/body.ts";
 import { eventsPath } from "../address.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";
 import type { DurableApp } from "./durable-app.ts";

@@ -17,45 +17,49 @@ import { forgetDrafts, keepDraft, readDraft } from "./drafts.js";
 import { toSpoken, ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
 import { ModelPicker, useModel } from "./model-picker.js";
 import { focusComposer, useShortcuts } from "./shortcuts.js";
-import { applyChange, emptyThread, fromSnapshot, isRunning, noticesOf } from "./thread-state.js";
-import { followConversation, showItem, ThreadView } from "./thread.js";
+import { isRunning, noticesOf, useThread } from "./thread-state.js";
+import { showItem, ThreadView } from "./thread.js";
 import { translate } from "./words.js";
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/** @typedef {import("./thread-state.js").Thread} Thread */
 /** @typedef {import("./message.js").Image} Image */
+/** @typedef {"settings" | "search" | "keys"} Dialog */
 
 const initialMessages = 100;
 const moreMessages = 200;
 /** More messages are not sent. */
 const maxMessagesSent = 2000;
-/** How long after a change a conversation that is not in the list is looked for. */
-const unlistedMs = 300;
 
 /** Returns the conversation id in the URL, or a new id. */
 function idFromUrl() {
   return /^\/c\/([a-z0-9]{16,40})$/.exec(location.pathname)?.[1] ?? makeId();
 }
 
+/** Returns the id of the conversation in the address, and what sets it. */
+function useAddress() {
+  const [currentId, setCurrentId] = useState(idFromUrl);
+  useEffect(() => {
+    const onPop = () => setCurrentId(idFromUrl());
+    window.addEventListener("popstate", onPop);
+    return () => window.removeEventListener("popstate", onPop);
+  }, []);
+  return /** @type {const} */ ([currentId, setCurrentId]);
+}
+
 /** Shows the whole page. @param {{ initial: import("./api.js").StateView }} props */
 export function App({ initial }) {
   const [state, setState] = useState(initial);
-  const [currentId, setCurrentId] = useState(idFromUrl);
+  const [currentId, setCurrentId] = useAddress();
   const chats = useChatList((id) => keepDraft(initial.accountName, id, ""));
-  const { conversations, refresh: refreshList, follow: followList } = chats;
-  const [loaded, setLoaded] = useState({ id: currentId, thread: emptyThread });
+  const { conversations, lookFor, refresh: refreshList } = chats;
   /** The conversation in the address when the page was opened. Without messages it does not exist. */
   const addressed = useRef(location.pathname.startsWith("/c/") ? currentId : "");
   const latestId = useRef(currentId);
   latestId.current = currentId;
-  const thread = loaded.id === currentId ? loaded.thread : emptyThread;
   const [maxMessages, setMaxMessages] = useState(initialMessages);
-  const [connection, setConnection] = useState(/** @type {import("./thread.js").Connection} */ ("open"));
   const [isDrawerOpen, setDrawerOpen] = useState(false);
   const [enlarged, setEnlarged] = useState(/** @type {Image | undefined} */ (undefined));
-  const [isSettingsOpen, setSettingsOpen] = useState(false);
-  const [isSearchOpen, setSearchOpen] = useState(false);
-  const [isKeysOpen, setKeysOpen] = useState(false);
+  const [dialog, setDialog] = useState(/** @type {Dialog | undefined} */ (undefined));
   /** The message that a search found, until it is shown. */
   const [wantedItem, setWantedItem] = useState("");
   const [announcement, setAnnouncement] = useState("");
@@ -91,94 +95,41 @@ export function App({ initial }) {
     setCurrentId(makeId());
     history.pushState(null, "", "/");
   };
-  const latestStartNew = useRef(startNew);
-  latestStartNew.current = startNew;
 
-  useEffect(() => {
-    refreshList();
-    const onPop = () => setCurrentId(idFromUrl());
-    const onVisible = () => {
-      if (document.visibilityState === "visible") refreshList();
-    };
-    window.addEventListener("popstate", onPop);
-    document.addEventListener("visibilitychange", onVisible);
-    return () => {
-      window.removeEventListener("popstate", onPop);
-      document.removeEventListener("visibilitychange", onVisible);
-    };
-  }, [refreshList]);
+  const { thread, connection } = useThread(currentId, maxMessages, {
+    onOpened({ replyId, conversationId }) {
+      refreshList();
+      if (ownMessages.current.has(replyId)) open(conversationId);
+    },
+    onGone() {
+      keepDraft(initial.accountName, currentId, "");
+      refreshList();
+      startNew();
+    },
+    onChanged(change, before) {
+      lookFor(currentId);
+      if (change.kind !== "put") return true;
+      const old = before.items.find((item) => item.id === change.item.id);
+      void announcementOf(change.item, old).then((text) => text !== undefined && setAnnouncement(text));
+      // A confirmed command may have removed messages. A new snapshot shows which are left.
+      return old === undefined || change.item.state !== "finished" || !confirmed.current.delete(old.id);
+    },
+    onList: chats.follow,
+    onConnection(state) {
+      if (state === "open") refreshList();
+      // After a restart the session has ended, and the 401 reloads the page.
+      if (state === "lost") loadState().then(setState, () => undefined);
+    },
+  });
 
-  const isListed = useRef(false);
-  isListed.current = conversations.some(({ id }) => id === currentId);
-  const nextLook = useRef(/** @type {number | undefined} */ (undefined));
-  /** Looks for a new conversation, which is stored a moment after its first message is accepted. */
-  const lookIfUnlisted = useCallback(() => {
-    if (isListed.current || nextLook.current !== undefined) return;
-    nextLook.current = window.setTimeout(() => {
-      nextLook.current = undefined;
-      if (!isListed.current) refreshList();
-    }, unlistedMs);
-  }, [refreshList]);
-
-  const latestThread = useRef(thread);
-  useEffect(() => {
-    /** @param {Thread} next */
-    const show = (next) => {
-      latestThread.current = next;
-      setLoaded({ id: currentId, thread: next });
-    };
-    const following = followConversation(
-      currentId,
-      {
-        onSnapshot: (snapshot) => show(fromSnapshot(snapshot)),
-        onChange(change) {
-          // Until it is closed, the connection of the previous conversation may still deliver changes.
-          if (latestId.current !== currentId) return true;
-          if (change.kind === "opened") {
-            refreshList();
-            if (ownMessages.current.has(change.replyId)) latestOpen.current(change.conversationId);
-            return true;
-          }
-          if (change.kind === "gone") {
-            keepDraft(initial.accountName, currentId, "");
-            refreshList();
-            latestStartNew.current();
-            return true;
-          }
-          lookIfUnlisted();
-          const before = latestThread.current;
-          const next = applyChange(before, change);
-          if (next === undefined) return false;
-          show(next);
-          if (change.kind === "put") {
-            const old = before.items.find((item) => item.id === change.item.id);
-            void announcementOf(change.item, old).then((text) => text !== undefined && setAnnouncement(text));
-            // A confirmed command may have removed messages. A new snapshot shows which are left.
-            if (old !== undefined && change.item.state === "finished" && confirmed.current.delete(old.id))
-              return false;
-          }
-          return true;
-        },
-        onList: followList,
-        onConnection(state) {
-          setConnection(state);
-          if (state === "open") refreshList();
-          // After a restart the session has ended, and the 401 reloads the page.
-          if (state === "lost") loadState().then(setState, () => undefined);
-        },
-      },
-      maxMessages,
-    );
-    return () => following.close();
-  }, [currentId, maxMessages, refreshList, followList, lookIfUnlisted]);
-
-  const exists = isListed.current || thread.items.length > 0;
+  const current = conversations.find(({ id }) => id === currentId);
+  const exists = current !== undefined || thread.items.length > 0;
   const model = useModel(currentId, exists, setProblem);
 
   /** @param {{ id: string, text: string, uploads: string[] }} message */
   const send = async (message) => {
     if (message.text.trim() === "/settings") {
-      setSettingsOpen(true);
+      setDialog("settings");
       return;
     }
     ownMessages.current.add(message.id);
@@ -215,11 +166,6 @@ export function App({ initial }) {
     if (latestId.current === currentId) latestOpen.current(id);
   };
 
-  const leave = () => {
-    forgetDrafts();
-    void logOut().then(() => location.reload());
-  };
-
   const stop = () => {
     stopAnswer(currentId).catch((/** @type {Error} */ error) => setProblem(error.message));
   };
@@ -230,18 +176,14 @@ export function App({ initial }) {
     hasClosedDrawer.current = false;
   }, [isDrawerOpen]);
 
-  const openSearch = () => {
+  /** @param {Dialog} name */
+  const openDialog = (name) => {
     setDrawerOpen(false);
-    setSearchOpen(true);
-  };
-
-  const openKeys = () => {
-    setDrawerOpen(false);
-    setKeysOpen(true);
+    setDialog(name);
   };
   useShortcuts({
-    search: openSearch,
-    list: openKeys,
+    search: () => openDialog("search"),
+    list: () => openDialog("keys"),
     startNew: () => {
       startNew();
       focusComposer();
@@ -254,26 +196,15 @@ export function App({ initial }) {
     else setMaxMessages(maxMessagesSent);
   }, [wantedItem, thread, maxMessages]);
 
-  const title =
-    conversations.find((conversation) => conversation.id === currentId)?.title ?? translate("page.new-chat");
-  useEffect(() => {
-    document.title = `${title} · Parley`;
-  }, [title]);
+  const title = current?.title ?? translate("page.new-chat");
+  useEffect(() => void (document.title = `${title} · Parley`), [title]);
 
   // While there is no connection, another notice says so already.
   const shownProblem = problem === "" && connection === "open" ? chats.problem : problem;
   const isAnswering = thread.items.some(isRunning);
   const running = new Set(isAnswering ? [...chats.running, currentId] : chats.running);
   return html`
-    <a
-      class="skip"
-      href="#main"
-      onClick=${(/** @type {Event} */ event) => {
-        event.preventDefault();
-        focusComposer();
-      }}
-      >${translate("page.skip")}</a
-    >
+    <${SkipLink} />
     <${Sidebar}
       chats=${chats}
       running=${running}
@@ -285,28 +216,15 @@ export function App({ initial }) {
         setDrawerOpen(false);
       }}
       onNew=${startNew}
-      onSearch=${openSearch}
+      onSearch=${() => openDialog("search")}
       onOpen=${open}
-      onKeys=${openKeys}
-      onSettings=${() => setSettingsOpen(true)}
+      onKeys=${() => openDialog("keys")}
+      onSettings=${() => setDialog("settings")}
       onLogOut=${state.hasPassword ? leave : undefined}
     />
     <main id="main" class="main" inert=${isDrawer && isDrawerOpen}>
       <header class="top">
-        ${
-          isDrawer &&
-          html`<button
-            type="button"
-            class="quiet"
-            ref=${menuButton}
-            aria-label=${translate("page.conversations")}
-            aria-expanded=${isDrawerOpen ? "true" : "false"}
-            aria-controls="sidebar"
-            onClick=${() => setDrawerOpen(true)}
-          >
-            <${Icon} name="menu" />
-          </button>`
-        }
+        ${isDrawer && html`<${MenuButton} buttonRef=${menuButton} isOpen=${isDrawerOpen} onOpen=${() => setDrawerOpen(true)} />`}
         <h1 dir="auto">${title}</h1>
         <${ModelPicker} key=${currentId} model=${model} />
         ${thread.items.length > 0 && html`<${ChatMenu} key=${currentId} conversationId=${currentId} />`}
@@ -352,20 +270,20 @@ export function App({ initial }) {
       <p class="sr-only" role="status" aria-live="polite">${announcement}</p>
     </main>
     ${
-      isSettingsOpen &&
+      dialog === "settings" &&
       html`<${SettingsPanel}
         conversationId=${currentId}
         accountName=${state.accountName}
         onClose=${() => {
-          setSettingsOpen(false);
+          setDialog(undefined);
           void model.reload();
         }}
       />`
     }
-    ${isKeysOpen && html`<${ShortcutsDialog} onClose=${() => setKeysOpen(false)} />`}
+    ${dialog === "keys" && html`<${ShortcutsDialog} onClose=${() => setDialog(undefined)} />`}
     ${
-      isSearchOpen &&
-      html`<${SearchDialog} recent=${conversations} onOpen=${open} onClose=${() => setSearchOpen(false)} />`
+      dialog === "search" &&
+      html`<${SearchDialog} recent=${conversations} onOpen=${open} onClose=${() => setDialog(undefined)} />`
     }
     ${
       enlarged !== undefined &&
@@ -378,6 +296,42 @@ export function App({ initial }) {
       />`
     }
   `;
+}
+
+/** Leads people who use the keyboard past the list of chats. */
+function SkipLink() {
+  return html`<a
+    class="skip"
+    href="#main"
+    onClick=${(/** @type {Event} */ event) => {
+      event.preventDefault();
+      focusComposer();
+    }}
+    >${translate("page.skip")}</a
+  >`;
+}
+
+function leave() {
+  forgetDrafts();
+  void logOut().then(() => location.reload());
+}
+
+/**
+ * Shows the button that opens the list of chats in narrow windows.
+ * @param {{ buttonRef: { current: HTMLButtonElement | null }, isOpen: boolean, onOpen: () => void }} props
+ */
+function MenuButton({ buttonRef, isOpen, onOpen }) {
+  return html`<button
+    type="button"
+    class="quiet"
+    ref=${buttonRef}
+    aria-label=${translate("page.conversations")}
+    aria-expanded=${isOpen ? "true" : "false"}
+    aria-controls="sidebar"
+    onClick=${onOpen}
+  >
+    <${Icon} name="menu" />
+  </button>`;
 }
 
 /**
@@ -411,7 +365,7 @@ function useMediaQuery(query) {
 
 /**
  * Returns what the line above the chat says. Where it is empty, there is no line.
- * @param {import("./thread.js").Connection} connection
+ * @param {import("./thread-state.js").Connection} connection
  * @param {string} trouble
  */
 function bannerOf(connection, trouble) {

@@ -41,7 +41,7 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   const [isRecording, setRecording] = useState(false);
   const { pending, add, remove, clear } = usePendingFiles(state.limits, setProblem);
   const isOver = useDroppedFiles((files) => add(files));
-  const { completion, index, move, dismiss } = useCompletion(text, caret, state.commands);
+  const { completion, index, onListKey } = useCompletion(text, caret, state.commands);
   const command = commandOf(text, state.commands);
   const tooMany = text.length - state.limits.maxChars;
   const canSend = !isSending && tooMany <= 0 && (text.trim() !== "" || pending.length > 0);
@@ -151,29 +151,10 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
     if (event.isComposing) return;
-    if (completion !== undefined && onListKey(event)) return;
+    if (onListKey(event, acceptSuggestion)) return;
     if (event.key !== "Enter" || event.shiftKey || isTouch) return;
     event.preventDefault();
     void send();
-  };
-
-  /** @param {KeyboardEvent} event @returns {boolean} whether the list handled the key */
-  const onListKey = (event) => {
-    const suggestion = completion?.suggestions[index];
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      // In a text of several lines, the arrow keys move the caret until a suggestion is marked.
-      if (index === -1 && text.includes("\n")) return false;
-      move(event.key === "ArrowDown" ? 1 : -1);
-    } else if (event.key === "Escape") dismiss();
-    else if (event.key === "Tab" && !event.shiftKey) {
-      const first = suggestion ?? completion?.suggestions[0];
-      if (first === undefined) return false;
-      acceptSuggestion(first);
-    } else if (event.key === "Enter" && !event.shiftKey && suggestion !== undefined)
-      acceptSuggestion(suggestion);
-    else return false;
-    event.preventDefault();
-    return true;
   };
 
   const onCaret = () => setCaret(field.current?.selectionStart ?? 0);
@@ -264,37 +245,13 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
           aria-describedby="composer-hint composer-problem"
           ...${listAttributes(index, completion !== undefined)}
         ></textarea>
-        ${
-          isAnswering &&
-          html`<button
-            type="button"
-            class="stop"
-            aria-label=${translate("page.stop")}
-            title=${translate("page.stop")}
-            onClick=${onStop}
-          >
-            <${Icon} name="stop" />
-          </button>`
-        }
-        <button
-          type="button"
-          class="quiet"
-          aria-label=${translate("page.record-note")}
-          title=${translate("page.record-note")}
-          onClick=${record}
-        >
-          <${Icon} name="mic" />
-        </button>
-        <button
-          type="button"
-          class="primary send"
-          aria-label=${translate("page.send")}
-          title=${translate("page.send")}
-          aria-disabled=${canSend ? "false" : "true"}
-          onClick=${() => void send()}
-        >
-          <${Icon} name="send" />
-        </button>
+        <${Buttons}
+          isAnswering=${isAnswering}
+          canSend=${canSend}
+          onStop=${onStop}
+          onRecord=${record}
+          onSend=${() => void send()}
+        />
       </div>
     </div>
     <p id="composer-problem" class="composer-problem" role="alert">
@@ -313,6 +270,47 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
       ${completion === undefined ? "" : translate("page.suggestion-count", { count: completion.suggestions.length })}
     </p>
   </div>`;
+}
+
+/**
+ * Shows the buttons behind the field.
+ * @param {{ isAnswering: boolean, canSend: boolean, onStop: () => void, onRecord: () => void, onSend: () =>
+ *   void }} props
+ */
+function Buttons({ isAnswering, canSend, onStop, onRecord, onSend }) {
+  return html`
+    ${
+      isAnswering &&
+      html`<button
+        type="button"
+        class="stop"
+        aria-label=${translate("page.stop")}
+        title=${translate("page.stop")}
+        onClick=${onStop}
+      >
+        <${Icon} name="stop" />
+      </button>`
+    }
+    <button
+      type="button"
+      class="quiet"
+      aria-label=${translate("page.record-note")}
+      title=${translate("page.record-note")}
+      onClick=${onRecord}
+    >
+      <${Icon} name="mic" />
+    </button>
+    <button
+      type="button"
+      class="primary send"
+      aria-label=${translate("page.send")}
+      title=${translate("page.send")}
+      aria-disabled=${canSend ? "false" : "true"}
+      onClick=${onSend}
+    >
+      <${Icon} name="send" />
+    </button>
+  `;
 }
 
 /** Returns why the browser cannot record here, as a sentence, or `undefined` when it can. */
@@ -366,17 +364,38 @@ export function useCompletion(text, caret, commands) {
   const index = isOpen ? (marked.position === position ? marked.index : first) : -1;
   const count = completion?.suggestions.length ?? 0;
 
-  return {
-    completion: isOpen ? completion : undefined,
-    index,
-    move: (/** @type {1 | -1} */ step) => {
-      setMarked({
-        position,
-        index: index === -1 ? (step === 1 ? 0 : count - 1) : (index + step + count) % count,
-      });
-    },
-    dismiss: () => setDismissed(position),
+  /** @param {1 | -1} step */
+  const move = (step) => {
+    setMarked({
+      position,
+      index: index === -1 ? (step === 1 ? 0 : count - 1) : (index + step + count) % count,
+    });
   };
+
+  /**
+   * Handles a key of the list. Returns false where it is none.
+   * @param {KeyboardEvent} event
+   * @param {(suggestion: Suggestion) => void} onTake
+   */
+  const onListKey = (event, onTake) => {
+    if (!isOpen) return false;
+    const suggestion = completion.suggestions[index];
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      // In a text of several lines, the arrow keys move the caret until a suggestion is marked.
+      if (index === -1 && text.includes("\n")) return false;
+      move(event.key === "ArrowDown" ? 1 : -1);
+    } else if (event.key === "Escape") setDismissed(position);
+    else if (event.key === "Tab" && !event.shiftKey) {
+      const first = suggestion ?? completion.suggestions[0];
+      if (first === undefined) return false;
+      onTake(first);
+    } else if (event.key === "Enter" && !event.shiftKey && suggestion !== undefined) onTake(suggestion);
+    else return false;
+    event.preventDefault();
+    return true;
+  };
+
+  return { completion: isOpen ? completion : undefined, index, onListKey };
 }
 
 /**

@@ -1,7 +1,6 @@
 import { html, classes, Icon } from "./dom.js";
-import { Foot } from "./foot.js";
+import { Foot, Sources } from "./foot.js";
 import { Markdown } from "./lazy-parts.js";
-import { Sources } from "./sources.js";
 import { isRunning, noticesOf } from "./thread-state.js";
 import { Time, locale, dayOf, toDayText } from "./times.js";
 import { translate, labelOf } from "./words.js";

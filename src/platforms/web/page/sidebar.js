@@ -401,6 +401,8 @@ export function Menu({ label, items, buttonRef }) {
 
 const firstListed = 200;
 const maxListed = 2000;
+/** How long after a change a conversation that is not in the list is looked for. */
+const unlistedMs = 300;
 
 /**
  * Holds the list of conversations, and what people change in it. `problem` says why it is not up to date. It
@@ -451,12 +453,38 @@ export function useChatList(onRemoved) {
     [refresh],
   );
 
+  useEffect(() => {
+    void refresh();
+    const onVisible = () => {
+      if (document.visibilityState === "visible") void refresh();
+    };
+    document.addEventListener("visibilitychange", onVisible);
+    return () => document.removeEventListener("visibilitychange", onVisible);
+  }, [refresh]);
+
+  const shown = useRef(listed.conversations);
+  shown.current = listed.conversations;
+  const nextLook = useRef(/** @type {number | undefined} */ (undefined));
+  /** Looks for a new conversation, which is stored a moment after its first message is accepted. */
+  const lookFor = useCallback(
+    (/** @type {string} */ wanted) => {
+      const isListed = () => shown.current.some(({ id }) => id === wanted);
+      if (isListed() || nextLook.current !== undefined) return;
+      nextLook.current = window.setTimeout(() => {
+        nextLook.current = undefined;
+        if (!isListed()) void refresh();
+      }, unlistedMs);
+    },
+    [refresh],
+  );
+
   return {
     ...listed,
     problem,
     running,
     trouble,
     follow,
+    lookFor,
     refresh: useCallback(() => void refresh(), [refresh]),
     showMore: () => {
       max.current = Math.min(max.current * 2, maxListed);

@@ -290,7 +290,7 @@ const ends: Record<string, (begun: Begun) => Promise<void>> = {
       platform,
       isAnswered: () => Promise.resolve(false),
       log: silentLog,
-      meter: { refused: () => {} },
+      meter: () => undefined,
     }),
   "a turn whose author is refused by now": ({ turn, active, inbox, platform }) =>
     refuseTurn(turn, { active, inbox, platform, log: silentLog }),

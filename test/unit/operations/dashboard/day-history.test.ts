@@ -1,7 +1,8 @@
 import { beforeEach, expect, test } from "vitest";
 import type { Json } from "../../../../src/core/events.ts";
 import type { ChatEvent, Gateway } from "../../../../src/core/gateway.ts";
-import type { Meter } from "../../../../src/core/telemetry.ts";
+import { noTracer } from "../../../../src/core/telemetry.ts";
+import { createMeasuredGateway } from "../../../../src/gateway/client.ts";
 import { createDayHistory } from "../../../../src/operations/dashboard/day-history.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { silentLog } from "../../../support/silent-log.ts";
@@ -21,16 +22,17 @@ const records = {
 };
 const open = (retentionMs?: number) =>
   createDayHistory({ records, key: "dashboard", retentionMs, clock, log: silentLog });
-const meter: Meter = {
-  turn() {},
-  firstText() {},
-  delivery() {},
-  platformLimited() {},
-  call() {},
-  rated() {},
-  refused() {},
-};
-const turn = { platform: "slack", kind: "message", outcome: "complete" };
+const turn = {
+  kind: "turn",
+  platform: "slack",
+  event: "message",
+  outcome: "complete",
+  seconds: 1,
+} as const;
+
+/** Counts the calls of a gateway as the process does. */
+const watched = (history: ReturnType<typeof open>, gateway: Gateway): Gateway =>
+  createMeasuredGateway(gateway, { tracer: noTracer, meter: history.take, clock });
 
 /** Makes a gateway whose model speaks after `firstMs` and ends after `wholeMs`. Without them it fails. */
 function gatewayOf(model: string, firstMs?: number, wholeMs = 0): Gateway {
@@ -59,10 +61,10 @@ beforeEach(() => {
 
 test("knows how long each model takes until its first words and its end", async () => {
   const history = open();
-  for (let n = 0; n < 9; n++) await ask(history.watchCalls(gatewayOf("fast", 400, 2000)));
-  await ask(history.watchCalls(gatewayOf("fast", 8000, 20_000)));
-  await ask(history.watchCalls(gatewayOf("slow", 5000, 30_000)));
-  await expect(ask(history.watchCalls(gatewayOf("slow")))).rejects.toThrow("refused");
+  for (let n = 0; n < 9; n++) await ask(watched(history, gatewayOf("fast", 400, 2000)));
+  await ask(watched(history, gatewayOf("fast", 8000, 20_000)));
+  await ask(watched(history, gatewayOf("slow", 5000, 30_000)));
+  await expect(ask(watched(history, gatewayOf("slow")))).rejects.toThrow("refused");
   const [fast, slow, asked] = history.modelsSince(0);
   expect(fast).toMatchObject({ model: "fast", answers: 10, failed: 0 });
   expect(fast!.firstP50).toBeGreaterThan(0.32);
@@ -85,7 +87,7 @@ test("knows how long pictures take, which have no first words", async () => {
     },
   } as unknown as Gateway;
   const signal = new AbortController().signal;
-  await history.watchCalls(gateway).generateImages({ model: "asked", prompt: "a boat" }, signal);
+  await watched(history, gateway).generateImages({ model: "asked", prompt: "a boat" }, signal);
   const [painter] = history.modelsSince(0);
   expect(painter).toMatchObject({ model: "painter", answers: 1, firstP50: null });
   expect(painter!.wholeP50).toBeGreaterThan(10);
@@ -95,25 +97,25 @@ test("knows how long pictures take, which have no first words", async () => {
 
 test("does not count what a person stops as a failure of the model", async () => {
   const history = open();
-  await expect(ask(history.watchCalls(gatewayOf("fast")), AbortSignal.abort())).rejects.toThrow();
+  await expect(ask(watched(history, gatewayOf("fast")), AbortSignal.abort())).rejects.toThrow();
   expect(history.modelsSince(0)).toEqual([]);
   await history.close();
 });
 
 test("survives a restart, and goes on in the slice that it stopped in", async () => {
   const first = open();
-  first.countInto(meter).turn({ ...turn, outcome: "failed" }, 1);
-  first.countInto(meter).refused({ platform: "slack", code: "busy" });
-  await ask(first.watchCalls(gatewayOf("fast", 400, 2000)));
+  first.take({ ...turn, outcome: "failed" });
+  first.take({ kind: "refused", platform: "slack", code: "busy" });
+  await ask(watched(first, gatewayOf("fast", 400, 2000)));
   await first.close();
   const second = open();
-  second.countInto(meter).turn(turn, 1);
+  second.take(turn);
   await clock.advance(0);
   expect(second.slices()).toMatchObject([
     { turns: 2, failed: 1, refused: { busy: 1 }, models: [{ model: "fast", answers: 1 }] },
   ]);
   await clock.advance(23 * 3_600_000);
-  second.countInto(meter).turn(turn, 1);
+  second.take(turn);
   expect(second.slices()).toHaveLength(2);
   await clock.advance(2 * 3_600_000);
   expect(second.slices()).toHaveLength(1);
@@ -126,8 +128,8 @@ test("writes one bounded record every five minutes, and nothing while nothing ha
   expect(writes).toBe(0);
   for (let n = 0; n < 40; n++) {
     for (let model = 0; model < 20; model++)
-      await ask(history.watchCalls(gatewayOf(`model ${model}`, model, 2 ** model)));
-    history.countInto(meter).refused({ platform: "slack", code: `reason ${n}` });
+      await ask(watched(history, gatewayOf(`model ${model}`, model, 2 ** model)));
+    history.take({ kind: "refused", platform: "slack", code: `reason ${n}` });
   }
   await clock.advance(300_000);
   const before = writes;
@@ -144,7 +146,7 @@ test("writes one bounded record every five minutes, and nothing while nothing ha
 test("is kept no longer than anything else, and a store that is down costs no figure", async () => {
   const history = open(3_600_000);
   isDown = true;
-  history.countInto(meter).turn(turn, 1);
+  history.take(turn);
   await clock.advance(300_000);
   expect(stored.size).toBe(0);
   isDown = false;

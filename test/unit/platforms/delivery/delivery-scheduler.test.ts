@@ -35,9 +35,9 @@ describe("the delivery scheduler", () => {
       maxWaiting: 5,
       clock,
       suspensions: createSuspensionWatch(clock),
-      meter: {
-        delivery: ({ urgency }, seconds) => void waited.push({ urgency, seconds }),
-        platformLimited: ({ method }) => void limited.push(method),
+      meter(event) {
+        if (event.kind === "delivered") waited.push({ urgency: event.urgency, seconds: event.seconds });
+        if (event.kind === "limited") limited.push(event.method);
       },
     });
     const toCall = (more: Partial<DeliveryCall> = {}): DeliveryCall => ({

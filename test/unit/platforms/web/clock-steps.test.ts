@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createLoginDelays } from "../../../../src/support/login-delays.ts";
+import { createLoginDelays } from "../../../../src/support/http/login-delays.ts";
 import { createSessions } from "../../../../src/platforms/web/page-login.ts";
 import { createUploads } from "../../../../src/platforms/web/uploads.ts";
 import { plainSealer } from "./page-server.ts";
@@ -15,10 +15,10 @@ const dayMs = 24 * 60 * 60_000;
 afterEach(() => void vi.restoreAllMocks());
 
 describe.each([100 * dayMs, -100 * dayMs])("a clock that steps by %i ms", (stepMs) => {
-  it("logs nobody out, and nobody waits longer after wrong passwords", () => {
+  it("logs nobody out, and nobody waits longer after wrong passwords", async () => {
     const sessions = createSessions("correct horse", () => "address");
     const request = { headers: {} } as IncomingMessage;
-    const login = sessions.logIn(request, "correct horse");
+    const login = await sessions.logIn(request, "correct horse");
     const cookie = login.kind === "logged-in" ? login.cookie : "";
     const delays = createLoginDelays();
     for (let failures = 0; failures < 4; failures++) delays.failed("address");

@@ -87,13 +87,14 @@ describe("sessions", () => {
       socket: { remoteAddress: "10.0.0.1" },
     }) as IncomingMessage;
 
-  it("accept a correct password after the delay, and expire after thirty days", () => {
+  it("accept a correct password after the delay, and expire after thirty days", async () => {
     let now = 0;
     const sessions = createSessions("correct horse", address, () => now);
-    for (let index = 0; index < 4; index++) expect(sessions.logIn(request(), "no").kind).toBe("wrong");
-    expect(sessions.logIn(request(), "correct horse")).toEqual({ kind: "limited", retryAfterMs: 1000 });
+    for (let index = 0; index < 4; index++)
+      expect((await sessions.logIn(request(), "no")).kind).toBe("wrong");
+    expect(await sessions.logIn(request(), "correct horse")).toEqual({ kind: "limited", retryAfterMs: 1000 });
     now = 1000;
-    const login = sessions.logIn(request(), "correct horse");
+    const login = await sessions.logIn(request(), "correct horse");
     const cookie = toCookie(login);
     expect(sessions.sessionOf(request({ cookie: `other=1; ${cookie}` }))).toEqual(expect.any(String));
     expect(sessions.sessionOf(request({ cookie: "parley_session=guess" }))).toBeUndefined();
@@ -124,34 +125,34 @@ describe("sessions", () => {
       return toCookie(login);
     };
     const ada = await logInAs("ada");
-    const shared = toCookie(sessions.logIn(request(), "correct horse"));
+    const shared = toCookie(await sessions.logIn(request(), "correct horse"));
     const first = await logInAs("mallory");
     let last = first;
     for (let index = 0; index < 1100; index += 1) last = await logInAs("mallory");
     expect(
       [ada, shared, first, last].map((cookie) => sessions.sessionOf(request({ cookie })) === undefined),
     ).toEqual([false, false, true, false]);
-    for (let index = 0; index < 1100; index += 1) sessions.logIn(request(), "correct horse");
+    for (let index = 0; index < 1100; index += 1) await sessions.logIn(request(), "correct horse");
     expect(sessions.sessionOf(request({ cookie: ada }))).toBeDefined();
     expect(sessions.sessionOf(request({ cookie: last }))).toBeDefined();
   });
 
-  it("of the page's password from one address do not end those from others", () => {
+  it("of the page's password from one address do not end those from others", async () => {
     let from = "10.0.0.1";
     const sessions = createSessions(
       "correct horse",
       () => from,
       () => 0,
     );
-    const cookie = toCookie(sessions.logIn(request(), "correct horse"));
+    const cookie = toCookie(await sessions.logIn(request(), "correct horse"));
     from = "10.0.0.2";
-    for (let index = 0; index < 1100; index += 1) sessions.logIn(request(), "correct horse");
+    for (let index = 0; index < 1100; index += 1) await sessions.logIn(request(), "correct horse");
     expect(sessions.sessionOf(request({ cookie }))).toBeDefined();
   });
 
-  it("have a Secure cookie over https", () => {
+  it("have a Secure cookie over https", async () => {
     const sessions = createSessions("correct horse", address);
-    const login = sessions.logIn(request({ origin: "https://chat.example.org" }), "correct horse");
+    const login = await sessions.logIn(request({ origin: "https://chat.example.org" }), "correct horse");
     expect(login.kind === "logged-in" && login.cookie).toMatch(/; Secure$/);
   });
 

@@ -40,8 +40,8 @@ interface SseWriterOptions {
 export function createSseWriter(response: ServerResponse, options: SseWriterOptions = {}): SseWriter {
   const { pingMs = 15_000, stalledMs = 60_000, maxBufferedBytes = 4 * 1024 * 1024 } = options;
   response.writeHead(200, {
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-cache",
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-cache",
     // This keeps nginx from buffering events.
     "x-accel-buffering": "no",
     ...options.headers,

@@ -56,18 +56,23 @@ export function isLoopback(host: string): boolean {
   return bare === "localhost" || bare === "::1" || /^127(\.\d{1,3}){3}$/.test(bare);
 }
 
-/** Says why a server cannot listen and what to do. `variable` names the setting of the port. */
-export function listenFailure(error: unknown, variable: string): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  switch (code) {
-    case "EADDRINUSE":
-      return `another program listens there; stop it, or set ${variable} to another number (0 binds any free port)`;
-    case "EACCES":
-      return "the port needs more privileges; use one above 1023";
-    case "EADDRNOTAVAIL":
-    case "ENOTFOUND":
-      return "this machine has no such address";
-    default:
-      return message;
-  }
+const forwardedHeaders = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
+
+/**
+ * Whether the request is from this machine and not passed on by a proxy on it, which names another host or
+ * says for whom. The Host header alone grants nothing. A foreign one is refused too, since DNS rebinding lets
+ * a web page reach loopback by its own name.
+ */
+export function isFromThisMachine({ socket, headers }: IncomingMessage): boolean {
+  const address = (socket.remoteAddress ?? "").replace(/^::ffff:/i, "");
+  const name = (headers.host ?? "").replace(/:\d+$/, "");
+  return isLoopback(address) && isLoopback(name) && forwardedHeaders.every((each) => !(each in headers));
+}
+
+/** Whether a browser sent the request for a page of another site, by Origin and Sec-Fetch-Site. */
+export function isOfOtherSite({ headers }: IncomingMessage): boolean {
+  const { origin, host = "", "sec-fetch-site": site } = headers;
+  const own = [`http://${host}`, `https://${host}`].map((each) => each.toLowerCase());
+  if (origin !== undefined && !own.includes(origin.toLowerCase())) return true;
+  return site !== undefined && site !== "same-origin" && site !== "none";
 }

@@ -154,11 +154,3 @@ export function drainRequest(request: IncomingMessage, { maxBytes, maxMs }: Drai
   request.once("end", () => clearTimeout(timer));
   request.resume();
 }
-
-const http = process.getBuiltinModule("node:http");
-
-/**
- * Creates an HTTP server of Node.js. An import from `node:http` would make Node.js load its own `fetch` at
- * the start, in order to name the module's exports.
- */
-export const createHttpServer = http.createServer;

@@ -1,0 +1,142 @@
+import type { RequestListener, Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { ParleyError } from "../../core/errors.ts";
+import type { RequestTarget } from "../../core/platform-module.ts";
+
+// An import from `node:http` would make Node.js load its own `fetch` at the start, in order to name the
+// module's exports.
+const http = process.getBuiltinModule("node:http");
+
+/** The deadlines of {@link createHttpServer}, in milliseconds. */
+interface ClientDeadlines {
+  /** A client that has not sent all its headers in this time is disconnected. Default 10 s. */
+  readonly headersMs?: number | undefined;
+  /** The same for a whole request, such as an upload over a slow line. Default 300 s. */
+  readonly requestMs?: number | undefined;
+  /** An idle connection is kept for this long. Default 10 s. */
+  readonly keepAliveMs?: number | undefined;
+}
+
+/** Creates a server that limits what a slow client can hold. */
+export function createHttpServer(listener: RequestListener, deadlines: ClientDeadlines = {}): Server {
+  const { headersMs = 10_000, requestMs = 300_000, keepAliveMs = 10_000 } = deadlines;
+  const server = http.createServer(
+    {
+      headersTimeout: headersMs,
+      requestTimeout: requestMs,
+      keepAliveTimeout: keepAliveMs,
+      connectionsCheckingInterval: 1000,
+      maxHeaderSize: 16 * 1024,
+    },
+    listener,
+  );
+  // Only their size is limited. With a number, surplus headers would be left out and escape the checks.
+  server.maxHeadersCount = 0;
+  return server;
+}
+
+/**
+ * Binds a server. `settings` names the two settings in the error.
+ * @returns the address with the port that was bound, such as `http://127.0.0.1:3000`
+ * @throws ParleyError `config` when the address cannot be bound
+ */
+export async function listen(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+  settings: { readonly host: string; readonly port: string },
+): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause) => {
+      const where = `${settings.host} ${host} ${settings.port} ${port}`;
+      const why = listenFailure(cause, settings.port);
+      reject(new ParleyError("config", `${where} cannot be used: ${why}`, { cause }));
+    });
+    server.listen(port, host, resolve);
+  });
+  // Not every system can connect to the address that stands for all.
+  const name = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return `http://${name.includes(":") ? `[${name}]` : name}:${(server.address() as AddressInfo).port}`;
+}
+
+/** Says why a server cannot listen and what to do. `variable` names the setting of the port. */
+export function listenFailure(error: unknown, variable: string): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case "EADDRINUSE":
+      return `another program listens there; stop it, or set ${variable} to another number (0 binds any free port)`;
+    case "EACCES":
+      return "the port needs more privileges; use one above 1023";
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return "this machine has no such address";
+    default:
+      return message;
+  }
+}
+
+/** The limits of {@link limitConnections}. */
+export interface ConnectionLimits {
+  /** The most open connections in all. */
+  readonly total: number;
+  /** The most open connections of one address. A reverse proxy has one address for everybody. */
+  readonly perAddress: number;
+}
+
+const body = '{"error":{"code":"busy","message":"Too many connections. Try again in a moment."}}';
+const refusal = [
+  "HTTP/1.1 503 Service Unavailable",
+  "Content-Type: application/json; charset=utf-8",
+  `Content-Length: ${body.length}`,
+  "Cache-Control: no-store",
+  "Retry-After: 5",
+  "Connection: close",
+  "",
+  body,
+].join("\r\n");
+
+/**
+ * Closes connections past the limits with a 503. Past twice the total they are dropped without one.
+ * @returns how many are open
+ */
+export function limitConnections(server: Server, limits: ConnectionLimits): { readonly count: () => number } {
+  const byAddress = new Map<string, number>();
+  let total = 0;
+  server.maxConnections = limits.total * 2;
+  server.on("connection", (socket: Socket) => {
+    const address = socket.remoteAddress ?? "";
+    const own = byAddress.get(address) ?? 0;
+    if (total >= limits.total || own >= limits.perAddress) {
+      // `end` alone would wait for the client to close its side.
+      socket.end(refusal, () => socket.destroySoon());
+      return;
+    }
+    total += 1;
+    byAddress.set(address, own + 1);
+    socket.once("close", () => {
+      total -= 1;
+      const left = (byAddress.get(address) ?? 1) - 1;
+      if (left === 0) byAddress.delete(address);
+      else byAddress.set(address, left);
+    });
+  });
+  return { count: () => total };
+}
+
+/** Matches one or more non-empty segments of characters that need no encoding, or `/` alone. */
+const pathPattern = /^\/(?:[\w.~!$&'()*+,;=:@-]+(?:\/[\w.~!$&'()*+,;=:@-]+)*\/?)?$/;
+/** Matches the characters of a query: printable ASCII without `"`, `#`, `<`, `>` and `\`. */
+const queryPattern = /^[!$-;=?-[\]-~]*$/;
+
+/**
+ * Parses the target of a request line. Returns `undefined` where it is not in origin form, or its path could
+ * be read in two ways: empty and dot segments, percent-encoding, backslashes, control characters. No path of
+ * Parley's needs these.
+ */
+export function parseRequestTarget(raw: string): RequestTarget | undefined {
+  const mark = raw.indexOf("?");
+  const path = mark === -1 ? raw : raw.slice(0, mark);
+  const query = mark === -1 ? "" : raw.slice(mark + 1);
+  if (!pathPattern.test(path) || !queryPattern.test(query)) return undefined;
+  if (path.split("/").some((segment) => segment === "." || segment === "..")) return undefined;
+  return { path, query: new URLSearchParams(query) };
+}
