@@ -18,7 +18,7 @@ import {
   type PendingTurn,
 } from "./pending-turn.ts";
 import { createRecent } from "../../support/recent.ts";
-import { inTime } from "../../support/clock.ts";
+import { inTime, sleepUnlessAborted } from "../../support/clock.ts";
 
 /** How many milliseconds abandoned turns may take to end. */
 const abortGraceMs = 2000;
@@ -76,13 +76,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   const pending = new Map<string, PendingTurn[]>();
   const active = new Map<string, ActiveTurn>();
   const inFlight = createInFlightEvents();
-  /** The number of batches in a row that were left open, by conversation. */
-  const failures = createRecent<number>(1000);
-  /** The `monotonic` time at which events that other processes now accept are known, by conversation. */
-  const settled = createRecent<number>(1000);
-  /** The `monotonic` time since when turns have waited for people to finish their edits, by conversation. */
-  const quietSince = createRecent<number>(1000);
-  const settleTime = createSettleTime();
+  const waits = createWaits(clock);
   const stopping = new AbortController();
   /** Names of people who stopped turns that were not running, by event key. */
   const stopped = createRecent<string>(1000);
@@ -92,14 +86,11 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     { unlessLeased = false, mayBeLater, quietMs }: ScheduleOptions = {},
   ): void {
     const conversationId = storedIn(turn.event);
-    if (mayBeLater !== undefined) {
-      const waitMs = settleTime.after(clock.now() - turn.event.sentAt, mayBeLater === "when-slow");
-      if (waitMs > 0) settled.set(conversationId, clock.monotonic() + waitMs);
-    }
+    if (mayBeLater !== undefined) waits.settle(conversationId, turn.event.sentAt, mayBeLater);
     // An earlier run of it may have been stopped.
     if (turn.stoppedBy === undefined) for (const key of keysOf(turn)) stopped.delete(key);
     if (quietMs !== undefined) {
-      keepQuiet(conversationId, quietMs);
+      waits.keepQuiet(conversationId, quietMs);
       const { key } = turn.event;
       if (pending.get(conversationId)?.some((other) => keysOf(other).includes(key)) === true) return;
     }
@@ -108,13 +99,6 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     if (turns === undefined) pending.set(conversationId, [turn]);
     else turns.push(turn);
     enqueue(turn, unlessLeased);
-  }
-
-  function keepQuiet(conversationId: string, quietMs: number): void {
-    const now = clock.monotonic();
-    const since = quietSince.get(conversationId) ?? now;
-    quietSince.set(conversationId, since);
-    settled.set(conversationId, Math.min(now + quietMs, since + maxQuietMs));
   }
 
   /** Queues one run of the conversation, which takes the first turn of that time. */
@@ -169,24 +153,8 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     for (const turn of now) if (!known.has(turn.event.key)) enqueue(turn, false);
   }
 
-  async function waitBefore(conversationId: string, lease: AbortSignal): Promise<void> {
-    // Turns that were left open run again first, but not in a busy loop.
-    const failed = failures.get(conversationId) ?? 0;
-    const startedAt = clock.monotonic();
-    const failedMs = failed === 0 ? 0 : backoffMs(failed, backoffs.moment);
-    // The time to wait for may move while this waits.
-    for (;;) {
-      const until = Math.max(startedAt + failedMs, settled.get(conversationId) ?? 0);
-      const waitMs = until - clock.monotonic();
-      if (waitMs <= 0 || lease.aborted || stopping.signal.aborted) break;
-      await Promise.allSettled([clock.sleep(waitMs, AbortSignal.any([lease, stopping.signal]))]);
-    }
-    settled.delete(conversationId);
-    quietSince.delete(conversationId);
-  }
-
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
-    await waitBefore(conversationId, lease);
+    await waits.pass(conversationId, [lease, stopping.signal]);
     await reconcileWithInbox(conversationId);
     // Another process may have the conversation by now.
     lease.throwIfAborted();
@@ -212,8 +180,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       if (stopping.signal.aborted) return;
       outcome = open.length === 0 ? "ended" : await options.runBatch(open, current);
     } finally {
-      if (outcome === "ended") failures.delete(conversationId);
-      else failures.set(conversationId, (failures.get(conversationId) ?? 0) + 1);
+      waits.noteEnd(conversationId, outcome);
       lease.removeEventListener("abort", onLeaseLost);
       if (active.get(conversationId) === current) active.delete(conversationId);
       for (const key of keys) inFlight.delete(key);
@@ -276,6 +243,51 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       if (!(await isIdleWithin(abortGraceMs)))
         log.warn({ turns: active.size }, "turns did not end after the abort; the next start resumes them");
       return abandoned;
+    },
+  };
+}
+
+/** What a conversation waits for before its next batch runs. */
+function createWaits(clock: Clock) {
+  /** The number of batches in a row that were left open, by conversation. */
+  const failures = createRecent<number>(1000);
+  /** The `monotonic` time at which events that other processes now accept are known, by conversation. */
+  const settled = createRecent<number>(1000);
+  /** The `monotonic` time since when turns have waited for people to finish their edits, by conversation. */
+  const quietSince = createRecent<number>(1000);
+  const settleTime = createSettleTime();
+  return {
+    /** Waits for earlier messages that other processes are accepting. */
+    settle(conversationId: string, sentAt: number, mayBeLater: "always" | "when-slow"): void {
+      const waitMs = settleTime.after(clock.now() - sentAt, mayBeLater === "when-slow");
+      if (waitMs > 0) settled.set(conversationId, clock.monotonic() + waitMs);
+    },
+    /** Waits until people have changed nothing for this time. */
+    keepQuiet(conversationId: string, quietMs: number): void {
+      const now = clock.monotonic();
+      const since = quietSince.get(conversationId) ?? now;
+      quietSince.set(conversationId, since);
+      settled.set(conversationId, Math.min(now + quietMs, since + maxQuietMs));
+    },
+    /** Turns that were left open run again first, but not in a busy loop. */
+    noteEnd(conversationId: string, outcome: "ended" | "left-open"): void {
+      if (outcome === "ended") failures.delete(conversationId);
+      else failures.set(conversationId, (failures.get(conversationId) ?? 0) + 1);
+    },
+    /** Resolves when the wait is over or one of the signals aborts. */
+    async pass(conversationId: string, signals: AbortSignal[]): Promise<void> {
+      const failed = failures.get(conversationId) ?? 0;
+      const startedAt = clock.monotonic();
+      const failedMs = failed === 0 ? 0 : backoffMs(failed, backoffs.moment);
+      // The time to wait for may move while this waits.
+      for (;;) {
+        const until = Math.max(startedAt + failedMs, settled.get(conversationId) ?? 0);
+        const waitMs = until - clock.monotonic();
+        if (waitMs <= 0 || signals.some(({ aborted }) => aborted)) break;
+        await sleepUnlessAborted(waitMs, AbortSignal.any(signals), clock);
+      }
+      settled.delete(conversationId);
+      quietSince.delete(conversationId);
     },
   };
 }
