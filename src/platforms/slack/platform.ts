@@ -18,10 +18,10 @@ import { toParleyError } from "./errors.ts";
 import { teamOfFile } from "./intake/files.ts";
 import type { HttpConnection } from "./transport/http-connection.ts";
 import { authorizeTeam, registerListeners } from "./transport/listeners.ts";
-import { createSuspensionWatch } from "../delivery/delivery-scheduler.ts";
 import { createLateReply } from "./reply/private-reply.ts";
 import type { openInstalledTeams } from "./install/installed-teams.ts";
-import { createReplyMemory, type TeamSurroundings } from "./team.ts";
+import { createReplyMemory } from "./reply/replies.ts";
+import type { TeamSurroundings } from "./team.ts";
 import { deliveryOf, openSingleTeam, type Teams } from "./install/teams.ts";
 import { translate } from "../../words/translate.ts";
 
@@ -66,8 +66,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
   let http: HttpConnection | undefined;
   let teams: Teams | undefined;
   let installHandler: HttpHandler | undefined;
-  const memory = createReplyMemory();
-  const suspensions = createSuspensionWatch(clock);
+  const memory = createReplyMemory(clock);
 
   function requireTeams(): Teams {
     if (teams === undefined) throw new ParleyError("platform-unreachable", "Slack is not connected yet");
@@ -90,7 +89,6 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       streamLifeMs,
       admitsStrangers,
       memory,
-      suspensions,
       kept: options.kept,
       clock,
     };
@@ -229,7 +227,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     },
     async stop() {
       isClosed = true;
-      suspensions.stop();
+      memory.suspensions.stop();
       for (const team of teams?.all() ?? []) team.stop();
       await connection?.close();
       await Promise.all((teams?.all() ?? []).map((team) => team.close()));

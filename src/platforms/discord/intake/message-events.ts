@@ -1,9 +1,9 @@
 import { MessageType, type APIMessage, type GatewayMessageCreateDispatchData } from "discord.js";
-import { isAnswered, toPieces, type AnswerRule, type SpokenMessage } from "../../../core/addressee.ts";
+import { isAnswered, toPieces, type SpokenMessage } from "../../../core/addressee.ts";
 import { hiddenContentNotice } from "../../../core/error-messages.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage } from "../../../core/events.ts";
-import type { MessageContent, PlaceSettings, Receiver } from "../../../core/platform.ts";
+import type { MessageContent, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { languages } from "../../../words/languages.ts";
 import { inLanguage } from "../../../words/translate.ts";
@@ -12,15 +12,14 @@ import {
   isDirectType,
   isThreadable,
   isThreadType,
-  toChannelPlace,
   toEnclosingPlaces,
   toEventKey,
-  toGuildPlace,
   toReplyAddress,
   type DiscordAddress,
 } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
+import { createAnswerRules, type PlacedMessage } from "./answer-rules.ts";
 import { toSentence, type DiscordContent } from "../reply/content.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import {
@@ -40,9 +39,6 @@ import { createRecent } from "../../../support/recent.ts";
 
 /** These are ordinary messages and replies. All other types are system messages. */
 const personalTypes: ReadonlySet<number> = new Set([MessageType.Default, MessageType.Reply]);
-
-/** Where a message is. */
-type PlacedMessage = Pick<GatewayMessageCreateDispatchData, "channel_id" | "guild_id">;
 
 /** Decides which messages are for the bot, and turns those into events. */
 export interface MessageEvents {
@@ -80,6 +76,7 @@ export function createMessageEvents(options: {
   readonly now: () => number;
 }): MessageEvents {
   const { receiver, channels, origins, chains, hiddenContent } = options;
+  const rules = createAnswerRules(receiver, channels, options.botId);
 
   /** Returns the event of a message, or `undefined` where it is not for the bot. */
   async function toEvent(
@@ -99,7 +96,7 @@ export function createMessageEvents(options: {
       const conversationId = toConversationId(message.channel_id);
       // A known conversation needs this too, since the run that was to store its places may have been killed.
       const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
-      const rule = await ruleInThread(message, parent, channelType, spoken.isCall === true);
+      const rule = await rules.inThread(message, parent, channelType, spoken.isCall === true);
       const isOurs = rule.answerTo !== "mentions";
       if (!isAnswered(spoken, rule)) {
         if (isOurs) await receiver.heardAside(conversationId, Date.parse(message.timestamp));
@@ -122,7 +119,7 @@ export function createMessageEvents(options: {
         ...(isOurs ? {} : { inRoom: true }),
       });
     }
-    const place = await settingsOf(message);
+    const place = await rules.inChannel(message);
     if (!isAnswered(spoken, place)) return undefined;
     await options.locales.load(message.author.id);
     if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
@@ -134,19 +131,12 @@ export function createMessageEvents(options: {
     );
   }
 
-  /** How a message is answered by where it is. */
-  async function ruleOf(message: PlacedMessage, channelType: number, isCall: boolean): Promise<AnswerRule> {
-    if (!isThreadType(channelType) && !isDirectType(channelType)) return settingsOf(message);
-    const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
-    return ruleInThread(message, parent, channelType, isCall);
-  }
-
   async function isToOthers(message: APIMessage & PlacedMessage, names: Names): Promise<boolean> {
     if (!isFromPerson(message)) return false;
     try {
       const channelType = await channels.typeOf(message);
       const spoken = toSpoken(message, names, isDirectType(channelType));
-      return spoken.isCall !== true && !isAnswered(spoken, await ruleOf(message, channelType, false));
+      return spoken.isCall !== true && !isAnswered(spoken, await rules.of(message, channelType, false));
     } catch (error) {
       if (isParleyError(error, "store-unavailable")) throw error;
       return false;
@@ -156,18 +146,9 @@ export function createMessageEvents(options: {
   async function hearAside(message: APIMessage & PlacedMessage): Promise<void> {
     const channelType = await channels.typeOf(message);
     if (!isThreadType(channelType)) return;
-    const { answerTo } = await ruleOf(message, channelType, true);
+    const { answerTo } = await rules.of(message, channelType, true);
     if (answerTo !== "mentions")
       await receiver.heardAside(toConversationId(message.channel_id), Date.parse(message.timestamp));
-  }
-
-  /** Returns how the channel of a message is answered. That is mostly in memory, as most messages need it. */
-  async function settingsOf(message: PlacedMessage): Promise<PlaceSettings> {
-    const { guild_id: guildId, channel_id: channelId } = message;
-    return receiver.placeSettings({
-      ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
-      channel: toChannelPlace(channelId),
-    });
   }
 
   /**
@@ -190,26 +171,6 @@ export function createMessageEvents(options: {
     const conversationId = toConversationId(message.channel_id);
     const isKnown = repliesToBot(message, names);
     return toMessage(message, names, conversationId, { ...address, replyTo: message.id }, isKnown);
-  }
-
-  /** How a thread is answered. By default people talk to the bot in a thread that it was given, or opened. */
-  async function ruleInThread(
-    { channel_id: channelId, guild_id: guildId }: PlacedMessage,
-    parent: string | undefined,
-    channelType: number,
-    isCall: boolean,
-  ): Promise<AnswerRule> {
-    if (isDirectType(channelType)) return { answerTo: "every-message" };
-    const rule = await receiver.answersTo(toConversationId(channelId), {
-      ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
-      ...(parent === undefined ? {} : { channel: toChannelPlace(parent) }),
-    });
-    if (rule !== undefined) return rule;
-    const [isOwn] = await Promise.allSettled([isOwnThread(channelId)]);
-    // Whoever calls the bot is answered, whoever opened the thread.
-    if (isOwn.status === "rejected" && !isCall) throw isOwn.reason;
-    const isOurs = isOwn.status === "fulfilled" && isOwn.value;
-    return { answerTo: isOurs ? "addressed" : "mentions", isDefault: true };
   }
 
   /**
@@ -280,10 +241,6 @@ export function createMessageEvents(options: {
     };
   }
 
-  async function isOwnThread(channelId: string): Promise<boolean> {
-    return (await channels.ownerOf(channelId)) === options.botId();
-  }
-
   function contentOf(message: APIMessage, names: Names, before: MessageContent): MessageContent | undefined {
     const replied = message.referenced_message ?? undefined;
     const quoted = replied === undefined ? "" : readReplied(replied, names).text;
@@ -296,7 +253,13 @@ export function createMessageEvents(options: {
     return mentionsBot(message, names) ? { ...content, text: `@${names.botName}` } : undefined;
   }
 
-  return { toEvent, contentOf, isToOthers, hearAside, isOwnThread };
+  return {
+    toEvent,
+    contentOf,
+    isToOthers,
+    hearAside,
+    isOwnThread: (channelId) => rules.isOwnThread(channelId),
+  };
 }
 
 /** Returns the words and files of a message. `isQuoting` adds those of the message that it replies to. */

@@ -72,8 +72,7 @@ type Accepted = "accepted" | "duplicate" | undefined;
 const maxEditedMs = 10 * 60_000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, people, read, origins, refusals, replaced, receiver, log } = options;
-  const { clock = systemClock } = options;
+  const { api, identity, people, read, refusals, replaced, receiver, log, clock = systemClock } = options;
   const acceptedKeys = createRecent<"whole" | "without files">(maxAcceptedKeys);
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
@@ -117,7 +116,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
       read(event),
       people.nameOf(user),
       options.languageOf(user),
-      origins.originOf({ user, channel: event.channel, team: teamOf(event) }),
+      options.origins.originOf({ user, channel: event.channel, team: teamOf(event) }),
     ]);
     const message: IncomingMessage = {
       kind: "message",

@@ -1,5 +1,4 @@
 import type { types } from "@slack/bolt";
-import type { Clock } from "../../../core/clock.ts";
 import { commandDescription } from "../../../core/command-input.ts";
 import type { Command } from "../../../core/command.ts";
 import { toNotice } from "../../../core/error-messages.ts";
@@ -7,19 +6,14 @@ import { isRefusal } from "../../../core/errors.ts";
 import type { FormOffer } from "../../../core/forms.ts";
 import type { Receiver, PersonOverview } from "../../../core/platform.ts";
 import { settingLabel } from "../../../core/setting-values.ts";
-import type { Claims, Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { budgetLines, usageLines } from "../../../core/usage-table.ts";
-import { systemClock } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/keyed-queue.ts";
-import type { Language } from "../../../words/languages.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";
-import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
-import { toChannelPlace } from "../address.ts";
 import { toFormSelect } from "./form-modal.ts";
 import { cutText, escapeText } from "../reply/escape-markdown.ts";
 import type { Origins } from "../people.ts";
-import type { Identity, SlackApi } from "../transport/web-api.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 interface AppHomeOptions {
@@ -161,76 +155,3 @@ const toField = (lines: readonly string[]): types.MrkdwnElement => ({
   type: "mrkdwn",
   text: cutText(lines.join("\n"), maxFieldChars),
 });
-
-/** These are the fields of a `member_joined_channel` event that Parley reads. */
-interface JoinEvent {
-  readonly user: string;
-  readonly channel: string;
-  /** The inviter is absent where nobody has invited the user. */
-  readonly inviter?: string;
-}
-
-interface WelcomeOptions {
-  readonly api: Pick<SlackApi, "post">;
-  readonly identity: Pick<Identity, "teamId" | "userId">;
-  readonly origins: Pick<Origins, "actorOf">;
-  readonly receiver: Pick<Receiver, "overview">;
-  readonly languageOf: (userId: string) => Promise<Language>;
-  /** The store keeps here which channels were welcomed. Nobody is welcomed where it is `undefined`. */
-  readonly kept: { readonly records: Records; readonly claims: Claims } | undefined;
-  readonly commandPrefix: string;
-  readonly clock?: Clock | undefined;
-  readonly log: Log;
-}
-
-/** The welcome introduces the bot in channels that it is invited to. */
-interface Welcome {
-  /**
-   * Posts one short message, in a channel once a month at most, and nothing where the rules refuse whoever
-   * invited the bot. It resolves when that is stored; the post follows.
-   * @throws ParleyError `store-unavailable`
-   */
-  joined(event: JoinEvent): Promise<void>;
-}
-
-const keptMs = 30 * 24 * 60 * 60_000;
-const claimMs = 60_000;
-const postWithinMs = 60_000;
-
-export function createWelcome(options: WelcomeOptions): Welcome {
-  const { api, identity, origins, receiver, kept, commandPrefix, clock = systemClock, log } = options;
-
-  async function post(channel: string): Promise<void> {
-    const text = translate("slack.welcome", { command: `\`/${commandPrefix}help\`` });
-    const words = escapeText(text);
-    const content = { text: words, blocks: [toText(words)] };
-    try {
-      await retryPlatformCall(
-        () => api.post(channel, undefined, content, { mark: `welcome/${channel}` }),
-        clock.monotonic() + postWithinMs,
-        undefined,
-        clock,
-      );
-    } catch (error) {
-      log.info({ channel, err: error }, "no welcome posted");
-    }
-  }
-
-  return {
-    async joined({ user, channel, inviter }) {
-      if (user !== identity.userId || kept === undefined) return;
-      const who = { user: inviter ?? user, channel, team: identity.teamId };
-      const by = await inLanguage(await options.languageOf(who.user), () => origins.actorOf(who));
-      const key = `slack-welcome:${toChannelPlace(identity.teamId, channel)}`;
-      try {
-        const { language } = await receiver.overview(by);
-        if ((await kept.records.get(key)) !== undefined || !(await kept.claims.claim(key, claimMs))) return;
-        await kept.records.set(key, true, keptMs);
-        void inLanguage(language, () => post(channel));
-      } catch (error) {
-        if (!isRefusal(error)) throw error;
-        log.info({ channel, code: error.code }, "no welcome: the rules refuse it here");
-      }
-    },
-  };
-}

@@ -7,7 +7,7 @@ import type { Receiver } from "../../../core/platform.ts";
 import { changedTurnOf, type ActionCall, type Press, type PressResult } from "../../../core/press.ts";
 import { steadyClock } from "../../../support/clock.ts";
 import { toCallKey, isDirectMessages, placesAround, toConversationId, toReplyAddress } from "../address.ts";
-import type { CallIntake } from "../intake/call-intake.ts";
+import type { CallIntake } from "../intake/commands.ts";
 import { toCallerText, type CallerNotices, type ToldInMarkdown } from "./notices.ts";
 import { readFormModal, toFormModal } from "./form-modal.ts";
 import {

@@ -3,16 +3,19 @@ import type { Clock } from "../../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isRefusal, type ParleyError, isParleyError } from "../../../core/errors.ts";
 import type { PressResult } from "../../../core/press.ts";
+import type { Receiver } from "../../../core/platform.ts";
+import type { Claims, Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
+import type { Language } from "../../../words/languages.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";
-import { createRefusalSchedule } from "../../delivery/receive-patiently.ts";
-import { isDirectMessages } from "../address.ts";
+import { createRefusalSchedule, retryPlatformCall } from "../../delivery/receive-patiently.ts";
+import { isDirectMessages, toChannelPlace } from "../address.ts";
 import { escapeText } from "../reply/escape-markdown.ts";
 import { toPlainSection, sendInForm } from "../reply/message-blocks.ts";
-import { languageOf, type People } from "../people.ts";
+import { languageOf, type Origins, type People } from "../people.ts";
 import { toMessages } from "../reply/private-reply.ts";
-import type { SlackApi } from "../transport/web-api.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 /** Markdown for one person, with the sources below it. */
 export type ToldInMarkdown = Extract<PressResult, { readonly kind: "told" }>;
@@ -140,6 +143,82 @@ export function createRefusalNotices(
         else await api.postEphemeral(channel, thread, user, content);
       } catch (tellError) {
         log.warn({ err: tellError }, "refusal notice failed");
+      }
+    },
+  };
+}
+
+/** These are the fields of a `member_joined_channel` event that Parley reads. */
+interface JoinEvent {
+  readonly user: string;
+  readonly channel: string;
+  /** The inviter is absent where nobody has invited the user. */
+  readonly inviter?: string;
+}
+
+interface WelcomeOptions {
+  readonly api: Pick<SlackApi, "post">;
+  readonly identity: Pick<Identity, "teamId" | "userId">;
+  readonly origins: Pick<Origins, "actorOf">;
+  readonly receiver: Pick<Receiver, "overview">;
+  readonly languageOf: (userId: string) => Promise<Language>;
+  /** The store keeps here which channels were welcomed. Nobody is welcomed where it is `undefined`. */
+  readonly kept: { readonly records: Records; readonly claims: Claims } | undefined;
+  readonly commandPrefix: string;
+  readonly clock?: Clock | undefined;
+  readonly log: Log;
+}
+
+/** The welcome introduces the bot in channels that it is invited to. */
+interface Welcome {
+  /**
+   * Posts one short message, in a channel once a month at most, and nothing where the rules refuse whoever
+   * invited the bot. It resolves when that is stored; the post follows.
+   * @throws ParleyError `store-unavailable`
+   */
+  joined(event: JoinEvent): Promise<void>;
+}
+
+const keptMs = 30 * 24 * 60 * 60_000;
+const claimMs = 60_000;
+const postWithinMs = 60_000;
+
+export function createWelcome(options: WelcomeOptions): Welcome {
+  const { api, identity, origins, receiver, kept, commandPrefix, clock = systemClock, log } = options;
+
+  async function post(channel: string): Promise<void> {
+    const text = translate("slack.welcome", { command: `\`/${commandPrefix}help\`` });
+    const words = escapeText(text);
+    const content = {
+      text: words,
+      blocks: [{ type: "section" as const, text: { type: "mrkdwn" as const, text: words } }],
+    };
+    try {
+      await retryPlatformCall(
+        () => api.post(channel, undefined, content, { mark: `welcome/${channel}` }),
+        clock.monotonic() + postWithinMs,
+        undefined,
+        clock,
+      );
+    } catch (error) {
+      log.info({ channel, err: error }, "no welcome posted");
+    }
+  }
+
+  return {
+    async joined({ user, channel, inviter }) {
+      if (user !== identity.userId || kept === undefined) return;
+      const who = { user: inviter ?? user, channel, team: identity.teamId };
+      const by = await inLanguage(await options.languageOf(who.user), () => origins.actorOf(who));
+      const key = `slack-welcome:${toChannelPlace(identity.teamId, channel)}`;
+      try {
+        const { language } = await receiver.overview(by);
+        if ((await kept.records.get(key)) !== undefined || !(await kept.claims.claim(key, claimMs))) return;
+        await kept.records.set(key, true, keptMs);
+        void inLanguage(language, () => post(channel));
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        log.info({ channel, code: error.code }, "no welcome: the rules refuse it here");
       }
     },
   };

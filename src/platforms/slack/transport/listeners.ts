@@ -4,7 +4,7 @@ import { isRefusal, ParleyError } from "../../../core/errors.ts";
 import type { Receiver, ConversationHistory } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { toConversationId } from "../address.ts";
-import type { AppHome, createWelcome } from "../press/app-home.ts";
+import type { AppHome } from "../press/app-home.ts";
 import {
   registerActionForms,
   registerButtons,
@@ -27,7 +27,13 @@ import type { createIncoming } from "../intake/incoming.ts";
 import { suggestedPrompts } from "../install/manifest.ts";
 import { reportDeletedChannel } from "../intake/message-changes.ts";
 import { registerAskShortcut, type AskShortcutHandlers } from "../intake/modal.ts";
-import { speakToCallers, type RefusalNotices, toCallerText, type CallerNotices } from "../press/notices.ts";
+import {
+  speakToCallers,
+  type RefusalNotices,
+  toCallerText,
+  type CallerNotices,
+  type createWelcome,
+} from "../press/notices.ts";
 import type { Origins, People } from "../people.ts";
 import type { Teams } from "../install/teams.ts";
 import type { SlackApi } from "./web-api.ts";

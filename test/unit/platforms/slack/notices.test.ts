@@ -10,9 +10,8 @@ import {
 } from "../../../../src/platforms/slack/transport/delivery-calls.ts";
 import { createLateReply } from "../../../../src/platforms/slack/reply/private-reply.ts";
 import { createPeople } from "../../../../src/platforms/slack/people.ts";
-import { createRefusalNotices } from "../../../../src/platforms/slack/press/notices.ts";
+import { createRefusalNotices, createWelcome } from "../../../../src/platforms/slack/press/notices.ts";
 import type { SlackApi, SlackUserInfo } from "../../../../src/platforms/slack/transport/web-api.ts";
-import { createWelcome } from "../../../../src/platforms/slack/press/app-home.ts";
 import { emptyOverview } from "../../../support/empty-overview.ts";
 import { createSharedMemory, type SharedMemory } from "../../../support/memory-records.ts";
 import { silentLog } from "../../../support/silent-log.ts";

@@ -1,0 +1,275 @@
+import {
+  ApplicationCommandOptionType as OptionType,
+  ApplicationIntegrationType,
+  InteractionContextType,
+  InteractionResponseType as ResponseType,
+  type APIApplicationCommandAutocompleteInteraction,
+  type APIApplicationCommandInteraction,
+  type APIChatInputApplicationCommandInteraction,
+  type APIInteraction,
+  type APIMessageApplicationCommandInteraction,
+  type APIMessageComponentInteraction,
+  type APIModalSubmitInteraction,
+} from "discord.js";
+import type { Clock } from "../../../core/clock.ts";
+import type { Command } from "../../../core/command.ts";
+import { resolveInput, type CommandInput, type ResolvedInput } from "../../../core/command-input.ts";
+import { ParleyError } from "../../../core/errors.ts";
+import type { CommandCall, RawOption } from "../../../core/events.ts";
+import { isSettingName } from "../../../core/layered-settings.ts";
+import type { Receiver } from "../../../core/platform.ts";
+import { suggestSettingValues } from "../../../core/setting-values.ts";
+import { inTime } from "../../../support/clock.ts";
+import { unknownCommand } from "../../../support/text.ts";
+import { translate } from "../../../words/translate.ts";
+import {
+  isDirectType,
+  isThreadType,
+  toCommandKey,
+  toConversationId,
+  toEnclosingPlaces,
+  toReplyAddress,
+  type InteractionAddress,
+} from "../address.ts";
+import { readMessage, toAttachment, toAuthor, type Names } from "../intake/incoming.ts";
+import type { Origins } from "../intake/origin.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
+import {
+  isAskModal,
+  parseAskModal,
+  toAskModal,
+  type createCallIntake,
+  type ModalTargetCache,
+} from "./call-intake.ts";
+
+/** An interaction's token is valid for 15 minutes. It is not used in the last half minute. */
+const tokenUsableMs = 14.5 * 60 * 1000;
+const maxChoices = 25;
+const lookupMs = 1500;
+const maxChoiceChars = 100;
+
+type Call = APIApplicationCommandInteraction | APIModalSubmitInteraction;
+
+/** Handles the uses of commands: as they are typed, in menus of messages, and in the forms that those open. */
+interface CommandUses {
+  /** Suggests values for the option that somebody types. */
+  complete(interaction: APIApplicationCommandAutocompleteInteraction): Promise<void>;
+  slash(interaction: APIChatInputApplicationCommandInteraction): Promise<void>;
+  message(interaction: APIMessageApplicationCommandInteraction): Promise<void>;
+  /** Takes a form that {@link message} has opened. It ignores others. */
+  submit(interaction: APIModalSubmitInteraction): Promise<void>;
+  /** Makes a call that belongs to no conversation. */
+  toBaseCall(
+    interaction: Call | APIMessageComponentInteraction,
+    isPrivate: boolean,
+  ): Omit<CommandCall, "name" | "options" | "inConversation">;
+}
+
+export function createCommandUses(options: {
+  readonly acknowledgements: Acknowledgements;
+  readonly receiver: Pick<Receiver, "suggestModels">;
+  readonly commands: ReadonlyMap<string, Command>;
+  readonly names: (guildId: string | undefined) => Names;
+  readonly origins: Pick<Origins, "ofInteraction">;
+  readonly modalTargets: ModalTargetCache;
+  readonly takeCall: ReturnType<typeof createCallIntake>;
+  /** Discord's time, in Unix milliseconds. */
+  readonly now: () => number;
+  readonly clock: Clock;
+}): CommandUses {
+  const { acknowledgements, receiver, commands, modalTargets, takeCall } = options;
+
+  async function complete(interaction: APIApplicationCommandAutocompleteInteraction): Promise<void> {
+    const focused = interaction.data.options.find((option) => "focused" in option && option.focused);
+    const typed = focused !== undefined && "value" in focused ? String(focused.value) : "";
+    const option = commands.get(interaction.data.name)?.options[focused?.name ?? ""];
+    const setting = interaction.data.options.find(({ name }) => name === "name");
+    const name = setting !== undefined && "value" in setting ? String(setting.value) : "";
+    const isSettingValue = option?.kind === "string" && option.completes === "setting-values";
+    const found = !isSettingValue
+      ? receiver.suggestModels(typed)
+      : isSettingName(name)
+        ? suggestSettingValues(name, typed, (query) => receiver.suggestModels(query))
+        : [];
+    const choices = found
+      .filter((id) => id.length <= maxChoiceChars)
+      .slice(0, maxChoices)
+      .map((id) => ({ name: id, value: id }));
+    await acknowledgements.send(interaction, {
+      type: ResponseType.ApplicationCommandAutocompleteResult,
+      data: { choices },
+    });
+  }
+
+  async function slashCommand(interaction: APIChatInputApplicationCommandInteraction): Promise<void> {
+    const command = commands.get(interaction.data.name);
+    if (command === undefined)
+      return acknowledgements.refuse(interaction, unknownCommand(interaction.data.name, commands.keys()));
+    await run(interaction, command, { options: readOptions(interaction) });
+  }
+
+  async function messageCommand(interaction: APIMessageApplicationCommandInteraction): Promise<void> {
+    const { name, target_id: targetId, resolved } = interaction.data;
+    const command = [...commands.values()].find((one) => one.messageCommand?.label === name);
+    const target = resolved.messages[targetId];
+    if (command === undefined || target === undefined)
+      return acknowledgements.refuse(interaction, unknownCommand(name, commands.keys()));
+    const subject = {
+      author: toAuthor(target.author),
+      ...readMessage(target, options.names(interaction.guild_id)),
+    };
+    if ((command.messageCommand?.asks ?? []).length > 0) {
+      modalTargets.set(targetId, subject);
+      await acknowledgements.send(interaction, {
+        type: ResponseType.Modal,
+        data: toAskModal(command, { channelId: target.channel_id, messageId: targetId }),
+      });
+      return;
+    }
+    await run(interaction, command, { subject });
+  }
+
+  async function submit(interaction: APIModalSubmitInteraction): Promise<void> {
+    if (!isAskModal(interaction.data.custom_id)) return;
+    const { commandName, options: given, ...target } = parseAskModal(interaction);
+    const command = commands.get(commandName);
+    // The modal was opened by an earlier version of the bot.
+    if (command === undefined)
+      return acknowledgements.refuse(interaction, unknownCommand(commandName, commands.keys()));
+    let subject: CommandCall["subject"];
+    try {
+      subject = await soonEnough(
+        modalTargets.find(target, options.names(interaction.guild_id)),
+        options.clock,
+      );
+    } catch (error) {
+      // The time for another instance's answer has passed.
+      return acknowledgements.refuse(interaction, error, { isAtOnce: true });
+    }
+    if (subject === undefined)
+      return acknowledgements.refuse(
+        interaction,
+        new ParleyError("attachment-gone", "the message was deleted", {
+          detail: { name: translate("platform.the-message") },
+        }),
+      );
+    await run(interaction, command, { options: given, subject });
+  }
+
+  /** Passes a command to the receiver. Only the person is told of failures. */
+  async function run(interaction: Call, command: Command, input: CommandInput): Promise<void> {
+    let resolved: ResolvedInput;
+    try {
+      resolved = resolveInput(command, input);
+    } catch (error) {
+      return acknowledgements.refuse(interaction, error);
+    }
+    const call = toCall(interaction, command, resolved, input.subject);
+    const [origin] = await Promise.allSettled([options.origins.ofInteraction(interaction)]);
+    if (origin.status === "fulfilled") await takeCall(interaction, { ...call, origin: origin.value });
+    else await acknowledgements.refuse(interaction, origin.reason, { isAtOnce: true });
+  }
+
+  function isOwnThread({ channel, guild_id: guildId }: Call): boolean {
+    if (channel === undefined || !("owner_id" in channel)) return false;
+    return channel.owner_id === options.names(guildId).botId;
+  }
+
+  function toCall(
+    interaction: Call,
+    command: Command,
+    { options: given, isPrivate }: ResolvedInput,
+    subject: CommandCall["subject"],
+  ): CommandCall {
+    const base = toBaseCall(interaction, isPrivate);
+    const { type, id } = interaction.channel!;
+    const inConversation = !isGuestIn(interaction) && (isDirectType(type) || isThreadType(type));
+    return {
+      ...base,
+      ...(inConversation ? { conversationId: toConversationId(id) } : {}),
+      name: command.name,
+      options: given,
+      inConversation,
+      ...(inConversation && isThreadType(type) && !isOwnThread(interaction) ? { inRoom: true } : {}),
+      ...(subject === undefined ? {} : { subject }),
+    };
+  }
+
+  function toBaseCall(
+    interaction: Call | APIMessageComponentInteraction,
+    isPrivate: boolean,
+  ): Omit<CommandCall, "name" | "options" | "inConversation"> {
+    const user = interaction.member?.user ?? interaction.user;
+    const { channel } = interaction;
+    if (user === undefined || channel === undefined)
+      throw new ParleyError("internal", "an interaction without user or channel");
+    const isGuest = isGuestIn(interaction);
+    const key = toCommandKey(interaction.id);
+    const address: InteractionAddress = {
+      id: interaction.id,
+      applicationId: interaction.application_id,
+      token: interaction.token,
+      expiresAt: options.now() + tokenUsableMs,
+      isPrivate,
+      userId: user.id,
+      isGuest,
+      maxFileBytes: interaction.attachment_size_limit,
+    };
+    return {
+      kind: "call",
+      key,
+      platform: "discord",
+      conversationId: key,
+      author: toAuthor(user, interaction.member, interaction.locale),
+      sentAt: options.now(),
+      address: toReplyAddress({
+        channelId: channel.id,
+        channelType: channel.type,
+        eventId: interaction.id,
+        interaction: address,
+      }),
+      ...toEnclosingPlaces(interaction.guild_id, [
+        channel.id,
+        "parent_id" in channel ? channel.parent_id : null,
+      ]),
+      isPrivate,
+    };
+  }
+
+  return { complete, slash: slashCommand, message: messageCommand, submit, toBaseCall };
+}
+
+/** Waits for a look-up that the response needs, at most 1.5 s. @throws ParleyError `platform-unreachable` */
+async function soonEnough<T>(looking: Promise<T>, clock: Clock): Promise<T> {
+  const looked = await inTime(
+    looking.then((found) => ({ found })),
+    lookupMs,
+    { clock },
+  );
+  if (looked === undefined)
+    throw new ParleyError("platform-unreachable", "looking up the message took too long");
+  return looked.found;
+}
+
+/** Whether the bot is installed for the user only. It then answers nothing else, but its direct messages. */
+function isGuestIn({
+  authorizing_integration_owners: owners,
+  context,
+}: Pick<APIInteraction, "authorizing_integration_owners" | "context">): boolean {
+  if (context === InteractionContextType.BotDM) return false;
+  return owners[ApplicationIntegrationType.GuildInstall] === undefined;
+}
+
+function readOptions(interaction: APIChatInputApplicationCommandInteraction): Record<string, RawOption> {
+  const { options = [], resolved } = interaction.data;
+  const given: Record<string, RawOption> = {};
+  for (const option of options) {
+    if (option.type === OptionType.Attachment) {
+      const attachment = resolved?.attachments?.[option.value];
+      if (attachment !== undefined) given[option.name] = toAttachment(attachment);
+    } else if ("value" in option) {
+      given[option.name] = option.value;
+    }
+  }
+  return given;
+}
