@@ -97,7 +97,7 @@ const kinds: readonly ((label: string, who: number, whom: number) => Line & { re
   }),
 ];
 
-/** What is written in a thread after its first message. The last line is answered when all others are decided. */
+/** What is written in a thread after its first message. When the last line is answered, all are decided. */
 function toScript(random: Random, thread: number, hasReplies: boolean): ReadonlyMap<string, Line> {
   const possible = kinds.filter((make) => hasReplies || make("", 0, 1).isReply !== true);
   const script = new Map<string, Line>();

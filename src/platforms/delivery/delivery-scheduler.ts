@@ -459,7 +459,7 @@ const afterSuspensionMs = 1000;
 
 /** Detects that this process was suspended. One watches for everything that a platform sends. */
 export interface SuspensionWatch {
-  /** Returns how long nothing is to be sent yet, in milliseconds. It is exact even if no timer has run since. */
+  /** How long nothing is to be sent yet, in milliseconds. It is exact even if no timer has run since. */
   waitMs(): number;
   stop(): void;
 }

@@ -36,8 +36,8 @@ interface EditEvents {
 
 /**
  * Reports edits of people and other apps to the receiver. An edit that adds a forgotten mention of the bot,
- * or takes away one of somebody else, makes the message a new one. Edits while the bot is offline are not delivered. They are found only in
- * messages that are read then anyway.
+ * or takes away one of somebody else, makes the message a new one. Edits while the bot is offline are not
+ * delivered. They are found only in messages that are read then anyway.
  */
 export function createEditEvents(options: {
   readonly api: Pick<DiscordApi, "getMessage">;

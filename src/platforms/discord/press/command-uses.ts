@@ -50,7 +50,7 @@ const maxChoiceChars = 100;
 
 type Call = APIApplicationCommandInteraction | APIModalSubmitInteraction;
 
-/** Handles the uses of commands: as they are typed, in menus of messages, and in the forms that those open. */
+/** Handles uses of commands: as they are typed, in menus of messages, and in the forms that those open. */
 interface CommandUses {
   /** Suggests values for the option that somebody types. */
   complete(interaction: APIApplicationCommandAutocompleteInteraction): Promise<void>;
