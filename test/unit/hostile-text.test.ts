@@ -16,12 +16,11 @@ import { openForm } from "../../src/embedded-gateway/upload.ts";
 import type { ChatBody } from "../../src/embedded-gateway/requests.ts";
 import {
   answerChat,
-  findRelated,
   longText,
   recallText,
   withoutAuthor,
 } from "../../src/embedded-gateway/sandbox/chat-model.ts";
-import { asksForEdit, toLines } from "../../src/embedded-gateway/sandbox/pictures.ts";
+import { toLines } from "../../src/embedded-gateway/sandbox/pictures.ts";
 import { toTokens } from "../../src/embedded-gateway/sandbox/sandbox.ts";
 import { readError, toAttemptError, createScrub } from "../../src/wire/failures.ts";
 import { createInlineImages } from "../../src/gateway/images.ts";
@@ -289,11 +288,9 @@ const parsers: readonly Parser[] = [
     maxChars: 100_000,
   },
   { name: "longText", parse: (text) => longText(`write ${text}`), maxChars: 4000 },
-  { name: "asksForEdit", parse: asksForEdit, maxChars: 4000 },
   { name: "toLines", parse: (text) => toLines(text, 100), maxChars: 100_000 },
   { name: "withoutAuthor", parse: withoutAuthor, maxChars: 100_000 },
   { name: "recallText", parse: (text) => recallText(said(text)), maxChars: 100_000 },
-  { name: "findRelated", parse: (text) => findRelated(said(text)), maxChars: 100_000 },
   { name: "toTokens", parse: toTokens, maxChars: 100_000 },
 ];
 
