@@ -4,6 +4,7 @@ import type { RecordingFormat } from "../../media/recordings/recording-format.ts
 import { runBoundedWorker } from "../../support/bounded-worker.ts";
 import { sleep } from "../../support/clock.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { toDataUri, toPicturePart } from "../../wire/pictures.ts";
 import { type ApiError, invalidRequest, unsupportedModel, type Exchange } from "../api-error.ts";
 import type { LoadImage, PictureShelf } from "../load-image.ts";
 import { type ChatBody, type ImageBody, type TranscriptionFields, imagesOf, textOf } from "../requests.ts";
@@ -105,7 +106,7 @@ async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<
   const verb = source === undefined ? "drawn" : "written over your picture";
   return {
     text: `*Parley sandbox: ${verb} by rules, no image model is connected.*`,
-    image: `data:image/png;base64,${png.toString("base64")}`,
+    image: toDataUri("image/png", png),
   };
 }
 
@@ -124,7 +125,7 @@ async function sendAnswer(
   const tokens = toTokens(cutAtStop(answer.text, body["stop"]));
   const text = tokens.slice(0, body.max_tokens).join("");
   const reason = tokens.length > body.max_tokens ? "length" : "stop";
-  const images = answer.image === undefined ? [] : [{ type: "image_url", image_url: { url: answer.image } }];
+  const images = answer.image === undefined ? [] : [toPicturePart(answer.image)];
   const indexes = Array.from({ length: body.n ?? 1 }, (_, index) => index);
   const answerTokens = Math.min(tokens.length, body.max_tokens) + images.length * imageTokens;
   const usage = toUsage(body, answerTokens * indexes.length);
