@@ -7,13 +7,15 @@ import {
 import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
 import { estimatePromptTokens, maxImagesPerAnswer } from "../worst-case.ts";
-import { tryTargets, toAnswerHeaders, type Forwarding } from "./attempts.ts";
 import {
   readUsage,
   toBrokenFailure,
   type UpstreamAnswer,
   UpstreamFailure,
   type UpstreamUsage,
+  toAnswerHeaders,
+  tryTargets,
+  type Forwarding,
 } from "./upstream-client.ts";
 import { isFields, readError } from "../../wire/failures.ts";
 import { createFrameReader, type Frame } from "../../wire/stream-frames.ts";

@@ -13,13 +13,15 @@ import {
 import type { PictureShelf } from "../load-image.ts";
 import type { ChatBody, ImageBody, TranscriptionFields } from "../requests.ts";
 import type { Upload } from "../upload.ts";
-import { type Forwarding, tryTargets, toAnswerHeaders } from "./attempts.ts";
 import { forwardChat } from "./forward-chat.ts";
 import {
   createUpstreamClient,
+  type Forwarding,
   readDuration,
   readUsage,
+  toAnswerHeaders,
   toBrokenFailure,
+  tryTargets,
   type UpstreamClient,
   type UpstreamRequest,
   type UpstreamUsage,
