@@ -216,7 +216,7 @@ function createPrompter({ input, output }: Pick<SetupIo, "input" | "output">) {
     return answer as Exclude<T, symbol>;
   };
   return {
-    /** Resolves to the line without white space around it. `check` says what is wrong with it, if anything. */
+    /** Resolves to the line without white space around it. `check` says what is wrong with it. */
     async ask(message: string, isSecret: boolean, check?: (typed: string) => string | undefined) {
       const options = { ...common, message, validate: (typed = "") => check?.(typed.trim()) };
       const typed: string | undefined = await answerOf(isSecret ? password(options) : text(options));
