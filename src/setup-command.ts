@@ -1,17 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
 import { parseArgs } from "node:util";
+import { autocomplete, confirm, isCancel, password, text } from "@clack/prompts";
 import { helpOf } from "./cli-help.ts";
 import { settings, readConfig } from "./config.ts";
 import type { Finding } from "./core/checks.ts";
-import { isParleyError } from "./core/errors.ts";
+import { isParleyError, ParleyError } from "./core/errors.ts";
 import { toProblem } from "./core/settings.ts";
 import { type CommandIo, createDoctorSections, secretsIn } from "./doctor-sections.ts";
 import { readEnvFile, setVariables, writeEnvFile, type EnvFile } from "./env-file.ts";
 import { listChatModels } from "./gateway/gateway-checks.ts";
 import { createLog } from "./operations/log.ts";
-import { createPrompter } from "./operations/prompter.ts";
 import {
   toLines,
   exitCodes,
@@ -23,12 +25,10 @@ import {
 import { isLoopback } from "./support/http/client-address.ts";
 import { steadyClock } from "./support/clock.ts";
 
-type Prompter = ReturnType<typeof createPrompter>;
-
 /** The {@link CommandIo} of a command that asks questions. */
 interface SetupIo extends CommandIo {
-  readonly input: NodeJS.ReadableStream;
-  readonly output: NodeJS.WritableStream;
+  readonly input: Readable;
+  readonly output: Writable;
   /** Whether a person types at `input`. */
   readonly isTerminal: boolean;
   /** The folder with `.env`. */
@@ -60,23 +60,14 @@ export async function runSetup(words: readonly string[], io: SetupIo): Promise<n
     return exitCodes.notRun;
   }
   const old = await readEnvFile(join(io.folder, file));
-  // If nothing is read from standard input, it is left to others.
-  const prompter = asks || Object.values(given).includes("-") ? createPrompter(io) : undefined;
   try {
-    const changes =
-      prompter === undefined
-        ? given
-        : asks
-          ? await ask(prompter, old, io)
-          : await readFromInput(given, prompter);
+    const changes = asks ? await ask(old, io) : await readFromInput(given, io);
     if (!asks && isChecked && !(await passes(changes, old, isForced, io))) return exitCodes.wrong;
     return await write(changes, old, io);
   } catch (error) {
     if (!isParleyError(error, "stopping")) throw error;
     io.writeError(`${error.message}\n`);
     return exitCodes.wrong;
-  } finally {
-    prompter?.close();
   }
 }
 
@@ -111,17 +102,31 @@ function readOptions(words: readonly string[]): SetupOptions | { readonly proble
   }
 }
 
-/** Replaces each option with the value `-` by a line of standard input. */
-async function readFromInput(given: Variables, prompter: Prompter): Promise<Variables> {
-  const changes: Record<string, string> = {};
-  for (const [name, value] of Object.entries(given))
-    changes[name] = value === "-" ? await prompter.ask(`${name}: `, { isSecret: true }) : value;
+/** Replaces each option with the value `-` by what a person types, or by a line of standard input. */
+async function readFromInput(given: Variables, io: SetupIo): Promise<Variables> {
+  const names = Object.keys(given).filter((name) => given[name] === "-");
+  // If nothing is read from standard input, it is left to others.
+  if (names.length === 0) return given;
+  const changes: Record<string, string> = { ...given };
+  if (io.isTerminal) {
+    const prompter = createPrompter(io);
+    for (const name of names) changes[name] = await prompter.ask(name, true);
+    return changes;
+  }
+  const lines = createInterface({ input: io.input, crlfDelay: Infinity });
+  const line = lines[Symbol.asyncIterator]();
+  for (const name of names) {
+    const next = await line.next();
+    if (next.done === true) throw cancelled();
+    changes[name] = next.value.trim();
+  }
+  lines.close();
   return changes;
 }
 
-function ask(prompter: Prompter, old: EnvFile | undefined, io: SetupIo): Promise<Variables> {
+function ask(old: EnvFile | undefined, io: SetupIo): Promise<Variables> {
   return askForSettings({
-    prompter,
+    prompter: createPrompter(io),
     before: { ...io.environment, ...old?.values },
     isColoured: io.isColoured,
     listModels: (answers) => listModels(answers, old, io),
@@ -200,8 +205,36 @@ async function write(changes: Variables, old: EnvFile | undefined, io: SetupIo):
   return exitCodes.right;
 }
 
-/** A longer list ends with the number of models that it does not show. */
-const maxShownModels = 20;
+type Prompter = ReturnType<typeof createPrompter>;
+
+/** Asks a person at a terminal. Every question throws ParleyError `stopping` at Ctrl+C. */
+function createPrompter({ input, output }: Pick<SetupIo, "input" | "output">) {
+  const common = { input, output, withGuide: false };
+  const answerOf = async <T>(prompt: Promise<T>): Promise<Exclude<T, symbol>> => {
+    const answer = await prompt;
+    if (isCancel(answer)) throw cancelled();
+    return answer as Exclude<T, symbol>;
+  };
+  return {
+    /** Resolves to the line without white space around it. `check` says what is wrong with it. */
+    async ask(message: string, isSecret: boolean, check?: (typed: string) => string | undefined) {
+      const options = { ...common, message, validate: (typed = "") => check?.(typed.trim()) };
+      const typed: string | undefined = await answerOf(isSecret ? password(options) : text(options));
+      return typed?.trim() ?? "";
+    },
+    /** Resolves to yes or no. Enter means `initialValue`. */
+    confirm: (message: string, initialValue: boolean) =>
+      answerOf(confirm({ ...common, message, initialValue })),
+    /** Resolves to the value of one of the options, which typing narrows down. */
+    choose: (message: string, options: { value: string; label: string }[], initialValue: string) =>
+      answerOf(autocomplete({ ...common, message, options, initialValue, maxItems: 12 })),
+    say: (words: string) => void output.write(words),
+  };
+}
+
+function cancelled(): ParleyError {
+  return new ParleyError("stopping", "Cancelled: nothing was written.");
+}
 
 /** What the dialogue needs. */
 interface SetupDialogue {
@@ -377,33 +410,29 @@ async function isKept(
 ): Promise<boolean> {
   if (findings.length > 0) prompter.say(`${toLines(findings, isColoured)}\n`);
   if (!findings.some(({ level }) => level === "wrong")) return true;
-  return await confirm(prompter, "Keep these answers anyway? [y/N] ");
+  return await prompter.confirm("Keep these answers anyway?", false);
 }
 
 /** Asks for the default model with the gateway's list. */
 async function askModel(answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
   const { prompter, check, listModels } = dialogue;
   const models = await listModels(answers);
-  const shown = models.slice(0, maxShownModels);
-  const lines = shown.map((id, index) => `  ${String(index + 1).padStart(2)} ${id}\n`);
-  const more = models.length - shown.length;
-  if (lines.length > 0)
-    prompter.say(`The gateway's models:\n${lines.join("")}${more > 0 ? `     and ${more} more\n` : ""}`);
-  const choice =
-    models.length === 0 ? "empty: the first that can" : "a number or a name; empty: the first that can";
+  const question = { name: "CHAT_MODEL", text: "Model for chat (empty: the first that can)" };
   for (;;) {
-    const value = await askOne({ name: "CHAT_MODEL", text: `Model for chat (${choice})` }, answers, dialogue);
-    const chosen = /^\d+$/.test(value) && !models.includes(value) ? models[Number(value) - 1] : undefined;
-    if (chosen !== undefined) setAnswer("CHAT_MODEL", chosen, answers, dialogue);
+    const old = inForce("CHAT_MODEL", answers, dialogue);
+    const listed = [...new Set([...models, ...(old === "" ? [] : [old])])];
+    const value =
+      models.length === 0
+        ? await askOne(question, answers, dialogue)
+        : await prompter.choose(
+            "Model for chat (type to search)",
+            [{ value: "", label: "the first that can" }, ...listed.map((id) => ({ value: id, label: id }))],
+            old,
+          );
+    setAnswer("CHAT_MODEL", value, answers, dialogue);
     if (value === "") return;
-    const found = await check("Gateway", answers);
-    if (
-      await isKept(
-        found.filter(({ subject }) => subject === "Chat model"),
-        dialogue,
-      )
-    )
-      return;
+    const found = (await check("Gateway", answers)).filter(({ subject }) => subject === "Chat model");
+    if (await isKept(found, dialogue)) return;
   }
 }
 
@@ -415,8 +444,7 @@ async function askYesNo(
 ): Promise<string> {
   const old = inForce(name, answers, dialogue);
   const isYes = yes.is(old);
-  const typed = await dialogue.prompter.ask(`${text} ${isYes ? "[Y/n]" : "[y/N]"} `);
-  const wantsYes = typed === "" ? isYes : /^y(es)?$/i.test(typed);
+  const wantsYes = await dialogue.prompter.confirm(text, isYes);
   if (wantsYes !== isYes) setAnswer(name, wantsYes ? yes.value : "", answers, dialogue);
   return inForce(name, answers, dialogue);
 }
@@ -442,24 +470,20 @@ async function askOne(
   answers: Record<string, string>,
   dialogue: SetupDialogue,
 ): Promise<string> {
-  const { prompter } = dialogue;
   const setting = settings[name];
   const old = inForce(name, answers, dialogue);
   const isSecret = setting?.isSecret === true;
   const usual = setting?.schema.safeParse(undefined).data;
   const kept = old === "" && typeof usual === "string" ? usual : old;
   const shown = kept === "" ? "" : ` [${isSecret ? "set" : withoutPassword(kept)}]`;
-  for (;;) {
-    const typed = await prompter.ask(`${text}${shown}: `, { isSecret });
-    const value = typed === "" ? old : typed === "-" ? "" : typed;
-    const result = setting?.schema.safeParse(value === "" ? undefined : value);
-    if (result?.success === false) {
-      prompter.say(`  ${name} ${result.error.issues.map((issue) => toProblem(issue)).join(", ")}\n`);
-      continue;
-    }
-    setAnswer(name, value, answers, dialogue);
-    return value;
-  }
+  const toValue = (typed: string): string => (typed === "" ? old : typed === "-" ? "" : typed);
+  const typed = await dialogue.prompter.ask(`${text}${shown}`, isSecret, (unchecked) => {
+    const result = setting?.schema.safeParse(toValue(unchecked) === "" ? undefined : toValue(unchecked));
+    if (result?.success !== false) return undefined;
+    return `${name} ${result.error.issues.map((issue) => toProblem(issue)).join(", ")}`;
+  });
+  setAnswer(name, toValue(typed), answers, dialogue);
+  return toValue(typed);
 }
 
 async function offerEncryption(
@@ -467,14 +491,9 @@ async function offerEncryption(
   { prompter, before }: SetupDialogue,
 ): Promise<void> {
   if ((before["STORE_ENCRYPTION_KEYS"] ?? "") !== "") return;
-  if (!(await confirm(prompter, "Encrypt what people wrote, with a new key? [y/N] "))) return;
+  if (!(await prompter.confirm("Encrypt what people wrote, with a new key?", false))) return;
   answers["STORE_ENCRYPTION_KEYS"] = randomBytes(32).toString("base64");
   prompter.say("  Keep a copy of STORE_ENCRYPTION_KEYS elsewhere: without it nobody can read the store.\n");
-}
-
-/** Asks a yes/no question, where Enter means no. */
-async function confirm(prompter: Prompter, question: string): Promise<boolean> {
-  return /^y(es)?$/i.test(await prompter.ask(question));
 }
 
 function withoutPassword(value: string): string {

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { isParleyError } from "../core/errors.ts";
-import { isPublicHost } from "../core/settings.ts";
 import { createDownloader, type Downloader } from "../media/guarded-download.ts";
 import { sniff } from "../media/sniff.ts";
+import { bytesOfDataUri, isDataUri } from "../wire/pictures.ts";
 import { invalidRequest, type ApiError } from "./api-error.ts";
 
 /** The URL of an image part, and the parameter to name in errors. */
@@ -49,7 +49,7 @@ export function createImageLoader(options: ImageLoaderOptions): LoadImage {
 }
 
 async function fetchBytes(image: ImageRef, options: ImageLoaderOptions): Promise<Buffer> {
-  if (image.url.startsWith("data:")) return parseDataUri(image.url).bytes;
+  if (isDataUri(image.url)) return bytesOfDataUri(image.url) ?? Buffer.alloc(0);
   const own = options.findOwn(image.url);
   if (own !== undefined) return own;
   try {
@@ -78,52 +78,6 @@ function unreadable(image: ImageRef, problem: string, cause?: unknown): ApiError
     code: "invalid_image",
     cause,
   });
-}
-
-/** Servers refuse longer addresses, and parsing megabytes takes time. */
-const maxUrlChars = 8192;
-
-/** A decoded data URI. */
-interface DataUri {
-  readonly mediaType: string;
-  readonly bytes: Buffer;
-}
-
-/**
- * Returns what is wrong with an image URL, as the end of a sentence, or `undefined` for a valid one. Host
- * names are resolved and checked only when the image is downloaded.
- */
-export function checkImageUrl(text: string): string | undefined {
-  if (text.startsWith("data:")) {
-    const [head = "", ...rest] = text.slice(0, 200).split(",");
-    if (!/^data:[a-z0-9.+-]+\/[a-z0-9.+-]+;base64$/i.test(head) || rest.length === 0) {
-      return "must be a data URI of the form data:<media_type>;base64,<base64_data>";
-    }
-    if (!/^data:image\//i.test(head)) return "must be a data URI of an image";
-    return isBase64(text, head.length + 1) ? undefined : "holds a data URI whose base64 is broken or empty";
-  }
-  if (text.length > maxUrlChars)
-    return `must be at most ${maxUrlChars} characters long, unless it is a data URI`;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    return "must be an http(s) address or a data URI";
-  }
-  if (url.username !== "" || url.password !== "") return "must not hold a user name or password";
-  return isPublicHost(url.hostname) ? undefined : "names a blocked address: only public hosts are fetched";
-}
-
-/** Decodes a data URI that is valid by {@link checkImageUrl}. */
-export function parseDataUri(text: string): DataUri {
-  const comma = text.indexOf(",");
-  const mediaType = text.slice("data:".length, text.indexOf(";")).toLowerCase();
-  return { mediaType, bytes: Buffer.from(text.slice(comma + 1), "base64") };
-}
-
-function isBase64(text: string, start: number): boolean {
-  if (start >= text.length) return false;
-  const alphabet = /[A-Za-z0-9+/]+={0,2}$/y;
-  alphabet.lastIndex = start;
-  return alphabet.test(text) && (text.length - start) % 4 !== 1;
 }
 
 /** A generated image and its type. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { checkPictureUrl } from "../wire/pictures.ts";
 import { chatRequestSchema, imageRequestSchema, transcriptionFieldsSchema } from "../wire/schemas.ts";
 import { clip, invalidRequest, type ApiError } from "./api-error.ts";
-import { checkImageUrl } from "./load-image.ts";
 
 /** A valid body of `POST /v1/chat/completions`, with fields beyond the specification. */
 export type ChatBody = z.infer<typeof chatRequestSchema>;
@@ -58,7 +58,7 @@ export function textOf(message: WireMessage): string {
 
 function checkImages(message: WireMessage, index: number, isOwn: (url: string) => boolean): void {
   for (const { url, param } of imagesOf(message, index)) {
-    const problem = isOwn(url) ? undefined : checkImageUrl(url);
+    const problem = isOwn(url) ? undefined : checkPictureUrl(url);
     if (problem !== undefined) {
       throw invalidRequest(`Invalid '${param}': it ${problem}.`, { param, code: "invalid_image_url" });
     }

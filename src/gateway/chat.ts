@@ -5,6 +5,7 @@ import { type AttemptTimeouts } from "../wire/attempt.ts";
 import { createChatAnswer } from "./chat-answer.ts";
 import { createImageLoader, type ImageLoaderOptions } from "./images.ts";
 import { estimatePromptTokens, toUsage } from "../wire/prices.ts";
+import { toPicturePart } from "../wire/pictures.ts";
 import { createRecent } from "../support/recent.ts";
 
 /** The context of the chat operation. */
@@ -209,9 +210,7 @@ function toWireMessage({ role, content }: ChatMessage) {
   return {
     role,
     content: content.map((part) =>
-      part.kind === "text"
-        ? { type: "text", text: part.text }
-        : { type: "image_url", image_url: { url: part.url } },
+      part.kind === "text" ? { type: "text", text: part.text } : toPicturePart(part.url),
     ),
   };
 }

@@ -6,7 +6,7 @@ import { type AttemptTimeouts } from "../wire/attempt.ts";
 import { readUsage, type ReportedUsage } from "../wire/completion-chunk.ts";
 import { badAnswer, readAnswerBody } from "../wire/transport.ts";
 import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./images.ts";
-import { imageAnswerSchema } from "../wire/schemas.ts";
+import { generatedPicturesOf, maxGenerationBytes } from "../wire/pictures.ts";
 import { toUsage } from "../wire/prices.ts";
 import { createRecent } from "../support/recent.ts";
 
@@ -48,24 +48,19 @@ export function createImageGeneration(
       timeouts,
       signal,
     );
-    // Several of the largest images at once would be too much for memory.
-    const maxBytes = Math.ceil(context.images.maxImageBytes * 1.4) * Math.min(3, count ?? 1) + 1024 * 1024;
     const body = await readAnswerBody(response, {
       operation: "image",
       model,
       timeouts,
       callerSignal: signal,
       scrub,
-      maxBytes,
+      maxBytes: maxGenerationBytes(count ?? 1, context.images.maxImageBytes),
     });
-    const value: unknown =
-      body.kind === "json" && Array.isArray(body.value)
-        ? { data: body.value as unknown[] }
-        : body.kind === "json" && body.value;
-    const parsed = imageAnswerSchema.safeParse(value);
-    if (!parsed.success)
+    const value = body.kind === "json" ? body.value : undefined;
+    const items = generatedPicturesOf(value);
+    if (items === undefined)
       throw badAnswer({ operation: "image", model, scrub }, response.status, "no image list", "");
-    const loaded = await load(parsed.data.data.slice(0, count ?? 1), timeouts, signal);
+    const loaded = await load(items.slice(0, count ?? 1), timeouts, signal);
     if (loaded.images.length === 0) {
       const empty = new ParleyError("gateway-empty-answer", "image failed: no image in the answer", {
         cause: loaded.lastError,
@@ -75,17 +70,13 @@ export function createImageGeneration(
     }
     return {
       ...loaded,
-      received: parsed.data.data.length,
+      received: items.length,
       usage: isFields(value) ? readUsage(value["usage"]) : undefined,
     };
   };
 
   const load = async (
-    items: readonly {
-      url?: string | undefined;
-      b64_json?: string | undefined;
-      revised_prompt?: string | undefined;
-    }[],
+    items: NonNullable<ReturnType<typeof generatedPicturesOf>>,
     timeouts: AttemptTimeouts,
     signal: AbortSignal,
   ) => {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { ParleyError } from "../core/errors.ts";
 import type { GeneratedImage } from "../core/gateway.ts";
 import { sniff } from "../media/sniff.ts";
+import { bytesOfDataUri, isDataUri, notInDataUri, pictureUriMark } from "../wire/pictures.ts";
 import { translate } from "../words/translate.ts";
 
 /** Loads the images of an answer. */
@@ -34,8 +35,14 @@ export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
   let downloads = 0;
 
   const bytesOf = async (source: string, signal: AbortSignal, link: LinkKind) => {
-    if (/^data:/i.test(source.slice(0, 5))) return decodeDataUri(source, maxImageBytes);
-    if (!/^[a-z][a-z\d+.-]*:/i.test(source.slice(0, 32))) return decodeBase64(source, maxImageBytes);
+    const isData = isDataUri(source);
+    if (isData || !/^[a-z][a-z\d+.-]*:/i.test(source.slice(0, 32))) {
+      // This is a loose limit, since line breaks and padding add characters. The bytes are checked again.
+      if (source.length > maxImageBytes * 1.5 + 1024) throw tooLarge(maxImageBytes);
+      const bytes = isData ? bytesOfDataUri(source) : Buffer.from(source, "base64");
+      if (bytes !== undefined) return bytes;
+      throw new ParleyError("attachment-unreadable", "a data URI without base64");
+    }
     if (!/^https?:/i.test(source.slice(0, 6)))
       throw new ParleyError("attachment-blocked", "image URL with a forbidden scheme");
     if (++downloads > maxDownloads)
@@ -62,19 +69,6 @@ export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
       return { bytes, mediaType: sniffed.mediaType };
     },
   };
-}
-
-function decodeDataUri(uri: string, maxBytes: number): Uint8Array {
-  const comma = uri.indexOf(",");
-  if (comma === -1 || !/;base64$/i.test(uri.slice(0, Math.min(comma, 300))))
-    throw new ParleyError("attachment-unreadable", "a data URI without base64");
-  return decodeBase64(uri.slice(comma + 1), maxBytes);
-}
-
-function decodeBase64(text: string, maxBytes: number): Uint8Array {
-  // This is a loose limit, since line breaks and padding add characters. The bytes are checked again.
-  if (text.length > maxBytes * 1.5 + 1024) throw tooLarge(maxBytes);
-  return Buffer.from(text, "base64");
 }
 
 function tooLarge(maxBytes: number): ParleyError {
@@ -118,8 +112,6 @@ const maxAltChars = 500;
 const maxAddressChars = 4096;
 const partChars = 2048;
 const addressHeads = ["data:", "http://", "https://"];
-const dataMark = "data:image/";
-const notInDataUri = /[^\w+/=;:,.-]/;
 
 /**
  * Buffers text from `![` to `)`, and from a bare `data:image/` to its end, so that no base64 is shown. Text
@@ -173,8 +165,8 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
         return text.slice(mark.at + 2);
       }
       state = "bare";
-      buffer(dataMark);
-      return text.slice(mark.at + dataMark.length);
+      buffer(pictureUriMark);
+      return text.slice(mark.at + pictureUriMark.length);
     },
     alt(text) {
       // A `]` at the very end waits for the next character.
@@ -226,7 +218,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
           const rest = text.slice(at + 1);
           const source = buffered.join("");
           const url = toUrl(source.slice(altText.length + 4, -1));
-          const isLink = /^https?:\/\//i.test(url) && !source.includes(dataMark);
+          const isLink = /^https?:\/\//i.test(url) && !source.includes(pictureUriMark);
           if (!isLink || code.isInside() || !isTrusted(url)) return releaseMark(rest);
           takeBuffered();
           state = "text";
@@ -335,7 +327,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
 /** Returns a URL without its angle brackets and title, and a data URI also without line breaks. */
 function toUrl(address: string): string {
   const trimmed = address.trim().replace(/^<|>$/g, "");
-  if (!/^data:/i.test(trimmed.slice(0, 5))) return trimmed.split(/\s/, 1)[0] ?? "";
+  if (!isDataUri(trimmed)) return trimmed.split(/\s/, 1)[0] ?? "";
   const parts = trimmed.split(/\s+/);
   const title = parts.findIndex((part) => /^["']/.test(part));
   return (title === -1 ? parts : parts.slice(0, title)).join("");
@@ -343,7 +335,7 @@ function toUrl(address: string): string {
 
 function findMark(text: string): { at: number; kind: "markdown" | "data" } | undefined {
   const markdown = text.indexOf("![");
-  const data = text.indexOf(dataMark);
+  const data = text.indexOf(pictureUriMark);
   if (markdown === -1 && data === -1) return undefined;
   if (data === -1 || (markdown !== -1 && markdown < data)) return { at: markdown, kind: "markdown" };
   return { at: data, kind: "data" };
@@ -352,8 +344,8 @@ function findMark(text: string): { at: number; kind: "markdown" | "data" } | und
 /** Returns how many characters at the end of the text may be the beginning of a mark. */
 function partialMark(text: string): number {
   if (text.endsWith("!")) return 1;
-  for (let length = Math.min(dataMark.length - 1, text.length); length > 0; length--) {
-    if (text.endsWith(dataMark.slice(0, length))) return length;
+  for (let length = Math.min(pictureUriMark.length - 1, text.length); length > 0; length--) {
+    if (text.endsWith(pictureUriMark.slice(0, length))) return length;
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 import type { AnswerSource, FinishReason } from "../core/gateway.ts";
 import { maxSources, toSource } from "../core/sources.ts";
 import { isFields, type ErrorInfo, readError } from "./failures.ts";
+import { pictureUrlOf } from "./pictures.ts";
 
 /** Token counts and cost as the gateway sent them. */
 export interface ReportedUsage {
@@ -150,7 +151,7 @@ function readMessage(message: Fields, chunk: CompletionChunk): void {
   const images = message["images"];
   if (!Array.isArray(images)) return;
   for (const image of images as unknown[]) {
-    const url = imageUrlOf(image);
+    const url = pictureUrlOf(image);
     if (url !== undefined) chunk.images = [...chunk.images, url];
   }
 }
@@ -174,26 +175,13 @@ function textOfParts(value: unknown): string {
 function readPart(part: unknown, chunk: CompletionChunk): void {
   if (typeof part === "string") chunk.text += part;
   if (!isFields(part)) return;
-  const url = imageUrlOf(part);
+  const url = pictureUrlOf(part);
   if (url !== undefined) chunk.images = [...chunk.images, url];
   else if (part["type"] === "refusal" && typeof part["refusal"] === "string")
     chunk.refusal += part["refusal"];
   else if (part["type"] === "thinking" || part["type"] === "reasoning")
     chunk.reasoning += textOfParts(part["text"] ?? part["thinking"] ?? part["summary"]);
   else if (typeof part["text"] === "string") chunk.text += part["text"];
-}
-
-/** Returns the URL in an image part: `image_url` as object or text, `b64_json`, or `inline_data`. */
-function imageUrlOf(part: unknown): string | undefined {
-  if (typeof part === "string") return /^(?:data:|https?:)/i.test(part.slice(0, 8)) ? part : undefined;
-  if (!isFields(part)) return undefined;
-  const image = part["image_url"] ?? (part["type"] === "image" ? (part["image"] ?? part["url"]) : undefined);
-  if (typeof image === "string" && image !== "") return image;
-  if (isFields(image) && typeof image["url"] === "string" && image["url"] !== "") return image["url"];
-  if (typeof part["b64_json"] === "string") return `data:;base64,${part["b64_json"]}`;
-  const inline = part["inline_data"] ?? part["inlineData"] ?? part["source"];
-  if (isFields(inline) && typeof inline["data"] === "string") return `data:;base64,${inline["data"]}`;
-  return undefined;
 }
 
 const reasons: Readonly<Record<string, Ending["reason"]>> = {

@@ -17,23 +17,12 @@ const items = <T extends z.ZodType>(schema: T) =>
 const count = z.number().int().nonnegative();
 const modelId = z.string().min(1, "name a model").max(256);
 
-const dataUriHead = /^data:[a-z]+\/[\w.+-]+(?:;[\w-]+=[^;,]*)*;base64,./i;
-
-/** Whether `url` is an http(s) URL or begins like a base64 data URI. */
-function isImageUrl(url: string): boolean {
-  if (/^data:/i.test(url)) return dataUriHead.test(url.slice(0, 256));
-  return /^https?:\/\//i.test(url) && URL.canParse(url);
-}
-
 const textPartSchema = z.looseObject({ type: z.literal("text"), text: z.string() });
 
+/** `checkPictureUrl` says whether the URL is one. */
 const imagePartSchema = z.looseObject({
   type: z.literal("image_url"),
-  image_url: z.looseObject({
-    url: z
-      .string()
-      .refine(isImageUrl, "an image is an http(s) address or data:<media_type>;base64,<base64_data>"),
-  }),
+  image_url: z.looseObject({ url: z.string() }),
 });
 
 const messageSchema = z.looseObject({
@@ -102,56 +91,6 @@ export const transcriptionFieldsSchema = z.looseObject({
   response_format: z.enum(["json", "text", "verbose_json", "srt", "vtt"]).optional(),
 });
 
-/** The usage of an answer. `cost` is in USD. */
-const usageSchema = z.looseObject({
-  prompt_tokens: leaf(count),
-  completion_tokens: leaf(count),
-  total_tokens: leaf(count),
-  cost: leaf(z.number().nonnegative()),
-});
-
-const answerImageSchema = z.looseObject({ image_url: z.looseObject({ url: z.string() }) });
-
-const answerMessageSchema = z.looseObject({
-  role: leaf(z.string()),
-  content: leaf(z.union([z.string(), z.array(z.unknown())])),
-  reasoning: leaf(z.string()),
-  reasoning_content: leaf(z.string()),
-  refusal: leaf(z.string()),
-  images: leaf(items(answerImageSchema)),
-});
-
-const finishReason = leaf(z.string());
-
-/** The answer of POST /v1/chat/completions when `stream` is false. */
-export const chatCompletionSchema = z.looseObject({
-  id: leaf(z.string()),
-  object: leaf(z.string()),
-  created: leaf(z.number()),
-  model: leaf(z.string()),
-  choices: items(
-    z.looseObject({ index: leaf(count), message: answerMessageSchema, finish_reason: finishReason }),
-  ),
-  usage: leaf(usageSchema),
-});
-
-/** One event of a streamed answer. Some gateways send `message` in place of `delta`. */
-export const chatChunkSchema = z.looseObject({
-  id: leaf(z.string()),
-  object: leaf(z.string()),
-  created: leaf(z.number()),
-  model: leaf(z.string()),
-  choices: items(
-    z.looseObject({
-      index: leaf(count),
-      delta: leaf(answerMessageSchema),
-      message: leaf(answerMessageSchema),
-      finish_reason: finishReason,
-    }),
-  ),
-  usage: leaf(usageSchema),
-});
-
 /** The answer of POST /v1/images/generations. Each item has `url` (http or data URI) or `b64_json`. */
 export const imageAnswerSchema = z.looseObject({
   created: leaf(z.number()),
@@ -203,13 +142,3 @@ export const modelRecordSchema = z.looseObject({
 
 /** The answer of GET /v1/models. Records without an id are dropped. */
 export const modelListSchema = z.looseObject({ object: leaf(z.string()), data: items(modelRecordSchema) });
-
-/** The usual error body. `code` is a string or a number. */
-export const errorEnvelopeSchema = z.looseObject({
-  error: z.looseObject({
-    message: z.string(),
-    type: leaf(z.string()),
-    param: leaf(z.string()),
-    code: leaf(z.union([z.string(), z.number()])),
-  }),
-});

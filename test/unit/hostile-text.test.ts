@@ -11,17 +11,16 @@ import {
   toSpoken,
 } from "../../src/platforms/slack/intake/read-message.ts";
 import { parseCommandText } from "../../src/core/command-input.ts";
-import { checkImageUrl, parseDataUri } from "../../src/embedded-gateway/load-image.ts";
+import { bytesOfDataUri, checkPictureUrl } from "../../src/wire/pictures.ts";
 import { openForm } from "../../src/embedded-gateway/upload.ts";
 import type { ChatBody } from "../../src/embedded-gateway/requests.ts";
 import {
   answerChat,
-  findRelated,
   longText,
   recallText,
   withoutAuthor,
 } from "../../src/embedded-gateway/sandbox/chat-model.ts";
-import { asksForEdit, toLines } from "../../src/embedded-gateway/sandbox/pictures.ts";
+import { toLines } from "../../src/embedded-gateway/sandbox/pictures.ts";
 import { toTokens } from "../../src/embedded-gateway/sandbox/sandbox.ts";
 import { readError, toAttemptError, createScrub } from "../../src/wire/failures.ts";
 import { createInlineImages } from "../../src/gateway/images.ts";
@@ -255,15 +254,15 @@ const parsers: readonly Parser[] = [
     maxChars: 64_000,
   },
   { name: "log", parse: (text) => log.info({ text }, text), maxChars: 64_000 },
-  { name: "checkImageUrl", parse: checkImageUrl, maxChars: 100_000 },
+  { name: "checkPictureUrl", parse: checkPictureUrl, maxChars: 100_000 },
   {
-    name: "checkImageUrl, base64",
-    parse: (text) => checkImageUrl(`data:image/png;base64,${text}`),
+    name: "checkPictureUrl, base64",
+    parse: (text) => checkPictureUrl(`data:image/png;base64,${text}`),
     maxChars: 1_000_000,
     parts: ["A", "=", "A="],
   },
-  { name: "checkImageUrl, https", parse: (text) => checkImageUrl(`https://${text}`), maxChars: 60_000 },
-  { name: "parseDataUri", parse: parseDataUri, maxChars: 100_000 },
+  { name: "checkPictureUrl, https", parse: (text) => checkPictureUrl(`https://${text}`), maxChars: 60_000 },
+  { name: "bytesOfDataUri", parse: bytesOfDataUri, maxChars: 100_000 },
   {
     name: "openForm, boundary",
     parse: (text) => readBody("", `multipart/form-data ${text}`),
@@ -289,11 +288,9 @@ const parsers: readonly Parser[] = [
     maxChars: 100_000,
   },
   { name: "longText", parse: (text) => longText(`write ${text}`), maxChars: 4000 },
-  { name: "asksForEdit", parse: asksForEdit, maxChars: 4000 },
   { name: "toLines", parse: (text) => toLines(text, 100), maxChars: 100_000 },
   { name: "withoutAuthor", parse: withoutAuthor, maxChars: 100_000 },
   { name: "recallText", parse: (text) => recallText(said(text)), maxChars: 100_000 },
-  { name: "findRelated", parse: (text) => findRelated(said(text)), maxChars: 100_000 },
   { name: "toTokens", parse: toTokens, maxChars: 100_000 },
 ];
 

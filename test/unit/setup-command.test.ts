@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { parseEnv } from "node:util";
+import { parseEnv, stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runSetup } from "../../src/setup-command.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../simulators/discord/simulator.ts";
@@ -49,13 +49,16 @@ async function setUp(
   const left = [...(answers ?? [])];
   let seen = 0;
   output.setEncoding("utf8").on("data", (chunk: string) => {
-    said += chunk;
+    said += stripVTControlCharacters(chunk);
     const [next] = left;
     const at = next === undefined ? -1 : said.indexOf(next[0], seen);
     if (next === undefined || at === -1) return;
     left.shift();
     seen = said.length;
-    input.write(`${next[1]}\n`);
+    // Y and N answer a question at once. A refused answer stands there to be corrected, and is deleted first.
+    const keys = /^[yn]$/.test(next[1]) ? next[1] : `${deleteLine}${next[1]}\r`;
+    // Nobody answers before the question is there.
+    setImmediate(() => input.write(keys));
   });
   if (answers === undefined) input.end(piped);
   const write = (text: string): void => void (said += text);
@@ -79,6 +82,9 @@ async function setUp(
   return { code, said };
 }
 
+/** Ctrl+U. */
+const deleteLine = "\u0015";
+
 const envFile = () => readFile(join(folder, ".env"), "utf8");
 const written = async () => parseEnv(await envFile());
 
@@ -98,7 +104,7 @@ describe("setup that asks", () => {
         ["Address", `${gateway.baseUrl}/v1/models`],
         ["leave out /v1/models", gateway.baseUrl],
         ["Key", "gateway-key-1"],
-        ["Model for chat (a number or a name; empty: the first that can)", ""],
+        ["Model for chat (type to search)", ""],
         ["Admins", "discord:user:ana"],
         ["What everybody together may spend", ""],
         ["What one person may spend", ""],
@@ -116,7 +122,7 @@ describe("setup that asks", () => {
       "✗ Token  DISCORD_TOKEN is not three parts with dots between, as a bot's token is",
     );
     expect(said).toContain("✗ Token  Discord does not accept DISCORD_TOKEN");
-    expect(said).toContain("The gateway's models:\n   1 chatty\n");
+    expect(said).toContain("the first that can");
     expect(said).toContain('✗ ADMINS  lists "discord:user:ana"');
     expect(said).toContain("✓ Token     accepted: the bot is parley");
     expect(said).toContain("✓ Bot token  accepted: parley in Simulated");
@@ -183,12 +189,12 @@ describe("setup of a page for a team", () => {
     const { code, said } = await setUp([], {
       answers: [
         ...before,
-        ["Do other machines reach it, or does it run in a container? [y/N]", "y"],
+        ["Do other machines reach it, or does it run in a container?", "y"],
         ["Does everybody have an account of their own", ""],
         ["Password of the page", ""],
         ["Keep these answers anyway?", "n"],
         ["Show it", ""],
-        ["Do other machines reach it, or does it run in a container? [Y/n]", ""],
+        ["Do other machines reach it, or does it run in a container?", ""],
         ["Does everybody have an account of their own", ""],
         ["Password of the page", "short"],
         ["PAGE_PASSWORD needs at least 8 characters", "a long pa$$word"],
@@ -212,7 +218,7 @@ describe("setup of a page for a team", () => {
     expect((await written())["STORE_URL"]).toBeUndefined();
   });
 
-  test("accounts need no password; a model is chosen by its number, and one that is not listed is asked for again", async () => {
+  test("accounts need no password; a model is found by typing, and one that is not listed is asked for again", async () => {
     const { code, said } = await setUp([], {
       answers: [
         ...before,
@@ -220,11 +226,14 @@ describe("setup of a page for a team", () => {
         ["Does everybody have an account of their own", "y"],
         ["Address", gateway.baseUrl],
         ["Key", "gateway-key-1"],
-        ["Model for chat", "chattie"],
+        // It asks again after each answer that does not mend it.
+        ["Keep these answers anyway?", "y"],
+        ["Model for chat", ""],
         ["Keep these answers anyway?", "n"],
-        ["Model for chat", "1"],
+        ["Model for chat", "chatty"],
         ...after,
       ],
+      environment: { CHAT_MODEL: "chattie" },
     });
     expect(code).toBe(0);
     expect(said).toContain("→ did you mean chatty?");

@@ -52,8 +52,6 @@ function answerText(body: ChatBody): string {
   if (answer !== undefined) return answer;
   if (/\b(who|what|are) (are )?you\b|\bwhat can you do\b|^\/?help\b/i.test(request)) return abilities;
   const earlier = said.slice(0, -1).filter(({ role }) => role === "user");
-  const related = findRelated(said);
-  if (related !== undefined) return `Earlier you said: “${quote(related.text)}”`;
   const previous = earlier.at(-1);
   const memory =
     previous === undefined
@@ -89,25 +87,20 @@ export function recallText(said: readonly Said[]): string | undefined {
   if (!asks(/^(what|which|can|could|please|repeat|list|tell|quote|show|and)\b/)) return undefined;
   if (!asks(/\b(say|said|write|wrote|asked?|tell|told|messages?|questions?)\b/)) return undefined;
 
-  const by = asks(/\b(did|have) you\b|\byou (said|told|wrote)\b|\byour (first|last)\b/)
-    ? "assistant"
-    : "user";
-  const found = said.slice(0, -1).filter(({ role }) => role === by);
-  const who = by === "user" ? "you" : "I";
+  const found = said.slice(0, -1).filter(({ role }) => role === "user");
   if (asks(/\b(everything|all|whole|so far|conversation)\b/)) {
     const lines = found.map(
       ({ text, images }, at) =>
         `${at + 1}. “${quote(text)}”${images > 0 ? ` (with ${count(images, "picture")})` : ""}`,
     );
     if (lines.length === 0) return "Nothing was said before this message.";
-    return `Everything ${who} said, in order:\n\n${lines.join("\n")}\n\nWith your question that makes ${describeCounts(said)}.`;
+    return `Everything you said, in order:\n\n${lines.join("\n")}\n\nWith your question that makes ${describeCounts(said)}.`;
   }
   const index = indexAsked(question, found.length);
   if (index === undefined) return undefined;
   const message = found[index];
-  if (message === undefined)
-    return `Before this message ${who} wrote only ${count(found.length, "message")}.`;
-  return `In message ${index + 1} of ${found.length} ${who} said: “${quote(message.text, 4000)}”`;
+  if (message === undefined) return `Before this message you wrote only ${count(found.length, "message")}.`;
+  return `In message ${index + 1} of ${found.length} you said: “${quote(message.text, 4000)}”`;
 }
 
 /** Returns the message that a question is about, from 0. It may be outside the conversation. */
@@ -123,34 +116,9 @@ function indexAsked(question: string, length: number): number | undefined {
   return /\b(last|previous|just|latest)\b/.test(question) ? length - 1 : undefined;
 }
 
-/** Words that say nothing about the subject of a question. */
-const stopWords = new Set(
-  "about and are can could did does for from had has have how its our said say tell that the their them then there they this was were what when where which who why will with would you your know remember called name".split(
-    " ",
-  ),
-);
-
-/** Returns the user's earlier message that shares most words with a question, the later one if equal. */
-export function findRelated(said: readonly Said[]): Said | undefined {
-  const question = said.at(-1)?.text.slice(-1000) ?? "";
-  if (!question.includes("?")) return undefined;
-  const wanted = toKeywords(question);
-  const wantsName = /\bname\b|\bcalled\b/i.test(question);
-  let best: { readonly message: Said; readonly score: number } | undefined;
-  for (const message of said.slice(-100, -1)) {
-    const text = message.text.slice(0, 1000);
-    if (message.role !== "user" || message.text.trimEnd().endsWith("?")) continue;
-    const words = toKeywords(text);
-    const isNaming = wantsName && /\bname is\b|\bcalled\b|\bi am\b|\bi'm\b/i.test(text);
-    const score = [...wanted].filter((word) => words.has(word)).length + (isNaming ? 0.5 : 0);
-    if (score > 0 && score >= (best?.score ?? 0)) best = { message, score };
-  }
-  return best?.message;
-}
-
 function toKeywords(text: string): Set<string> {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
-  return new Set(words.filter((word) => !stopWords.has(word)).map((word) => word.replace(/s$/, "")));
+  return new Set(words.filter((word) => word !== "the" && word !== "and"));
 }
 
 const maxLongChars = 100_000;
@@ -163,7 +131,7 @@ export function longText(request: string): string | undefined {
   if (!/\b(write|show|give|send|print|make|create|need|want|please)\b|^an? /i.test(request)) return undefined;
   const rows = Number(/(\d{1,4})[ -]*(?:rows?|lines?)/i.exec(request)?.[1] ?? 10);
   if (/\b(code|snippet|program|function)\b/i.test(request))
-    return `Here is some code:\n\n${writeCode(/\bpython\b/i.test(request), Math.min(rows, 2000))}`;
+    return `Here is some code:\n\n${writeCode(Math.min(rows, 2000))}`;
   if (/\btables?\b/i.test(request)) return `Here is a table:\n\n${writeTable(Math.min(rows, 500))}`;
   if (/\bmarkdown\b|\bformatting\b/i.test(request)) return markdownTour;
   const match = /(?<![\d,._'])(\d[\d,._ ']{0,15})(k)?[\s-]{0,4}(char|word|line|paragraph)/i.exec(request);
@@ -185,11 +153,9 @@ function writeLong(amount: number, unit: string): string {
   return text.slice(0, amount).replace(/\s$/, ".");
 }
 
-function writeCode(isPython: boolean, lines: number): string {
-  const toLine = (number: number): string =>
-    isPython ? `step_${number} = "*stars*"  # a comment\n` : `const line${number} = "*stars*";\n`;
-  const body = Array.from({ length: lines }, (_, at) => toLine(at + 1)).join("");
-  return `\`\`\`${isPython ? "python" : "typescript"}\n${body}\`\`\``;
+function writeCode(lines: number): string {
+  const body = Array.from({ length: lines }, (_, at) => `const line${at + 1} = "*stars*";\n`).join("");
+  return `\`\`\`typescript\n${body}\`\`\``;
 }
 
 function writeTable(rows: number): string {
@@ -214,7 +180,7 @@ Text in **bold**, *italic*, ~~struck~~ and \`inline code\`, with a [link](https:
 
 ${writeTable(3)}
 
-${writeCode(false, 3)}
+${writeCode(3)}
 
 To be escaped: <b>not bold</b> & "quotes", a \\*star\\*, emoji 🦊, ünïcödé, 日本語.`;
 

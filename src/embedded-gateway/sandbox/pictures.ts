@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import type { Sharp } from "sharp";
 import { decodeInTurn, loadSharp, openPicture } from "../../media/image.ts";
 
 /** A size in pixels. */
@@ -8,42 +7,11 @@ export interface Size {
   readonly heightPx: number;
 }
 
-/** The colours that a prompt can name and that pictures are described with. */
-const palette: Readonly<Record<string, string>> = {
-  red: "#e0413a",
-  orange: "#f28a2e",
-  yellow: "#f7d038",
-  green: "#3fa65a",
-  teal: "#1f9a94",
-  blue: "#3670d9",
-  navy: "#1d2f66",
-  purple: "#8348c2",
-  pink: "#f08cb4",
-  brown: "#8a5a37",
-  white: "#fafafa",
-  grey: "#8d939c",
-  black: "#20232a",
-};
+const colours = /\b(?:red|orange|yellow|green|teal|blue|navy|purple|pink|brown|white|gr[ae]y|black)\b/i;
 
-/** Returns the first colour that a text names. */
+/** Returns the first colour that a text names, as a name of CSS. */
 function colourIn(text: string): string | undefined {
-  const words =
-    text
-      .slice(0, 2000)
-      .toLowerCase()
-      .replaceAll("gray", "grey")
-      .match(/[a-z]+/g) ?? [];
-  const name = words.find((word) => Object.hasOwn(palette, word));
-  return name === undefined ? undefined : palette[name];
-}
-
-/** Returns the name of the nearest colour of the palette. Channels are 0 to 255. */
-export function nameColour(...channels: readonly [red: number, green: number, blue: number]): string {
-  const distances = Object.entries(palette).map(([name, hex]) => {
-    const steps = channels.map((value, at) => value - Number.parseInt(hex.slice(1 + at * 2, 3 + at * 2), 16));
-    return { name, distance: Math.hypot(...steps) };
-  });
-  return distances.reduce((best, one) => (one.distance < best.distance ? one : best)).name;
+  return colours.exec(text.slice(0, 2000))?.[0].toLowerCase();
 }
 
 /**
@@ -120,97 +88,45 @@ function label(height: number): string {
   return `<g transform="translate(${1000 - 180 * scale} ${16 * scale}) scale(${scale})" fill="#fff"><rect width="160" height="44" rx="10" fill="#10131a" fill-opacity="0.62"/><path transform="translate(12 12)" d="${dots.join("")}"/></g>`;
 }
 
-type Edit = readonly [asked: RegExp, done: string, apply: (image: Sharp, match: RegExpExecArray) => Sharp];
-
-const edits: readonly Edit[] = [
-  [
-    /\b(?:rotate|turn)\w* \D{0,40}?(-?\d{1,3})/,
-    "turned by $1°",
-    (image, [, angle]) => image.rotate(Number(angle)),
-  ],
-  [/\b(?:mirror|flip)/, "mirrored", (image) => image.flop()],
-  [/\bgr[ae]y|black[ -](?:and|&)[ -]white/, "made greyscale", (image) => image.greyscale()],
-  [/\bblur/, "blurred", (image) => image.blur(8)],
-  [/\b(?:bright|light)(?:er|en)/, "made brighter", (image) => image.linear(1.15, 30)],
-  [/\bdark(?:er|en)/, "made darker", (image) => image.linear(0.6, 0)],
-];
-
-function findEdits(prompt: string): { readonly done: string; apply(image: Sharp): Sharp }[] {
-  const text = prompt.toLowerCase().slice(0, 2000);
-  const found = edits.flatMap(([asked, done, apply]) => {
-    const match = asked.exec(text);
-    return match === null
-      ? []
-      : [{ done: done.replace("$1", match[1] ?? ""), apply: (image: Sharp) => apply(image, match) }];
-  });
-  const colour = colourIn(text.replaceAll(/gr[ae]y|black[ -](?:and|&)[ -]white/g, ""));
-  if (colour !== undefined) found.push({ done: "tinted", apply: (image) => image.tint(colour) });
-  return found;
-}
-
-/** Whether a prompt asks to edit a picture rather than to draw one. */
-export function asksForEdit(prompt: string): boolean {
-  return /\b(it|this|that|the (?:picture|image|photo)|add|put|remove|change|rotate|mirror|blur|darker|brighter)\b/i.test(
-    prompt.slice(0, 2000),
-  );
-}
-
 /** The longest edge of an edited picture. */
 const maxEdgePx = 2048;
 
 /**
- * Edits a picture as the prompt asks. Without a known edit the words are written over it. Returns a PNG with
- * the sandbox label (an animation's first frame), and what was done, in words.
+ * Writes the prompt's words over a picture, in the colour that they name. Returns a PNG with the sandbox
+ * label (an animation's first frame).
  * @throws Error of the decoder
  */
-export function editPicture(bytes: Buffer, prompt: string): Promise<{ png: Buffer; done: string }> {
+export function editPicture(bytes: Buffer, prompt: string): Promise<Buffer> {
   return decodeInTurn("sandbox", async () => {
-    const found = findEdits(prompt);
+    const colour = colourIn(prompt);
     const bounds = { width: maxEdgePx, height: maxEdgePx, fit: "inside", withoutEnlargement: true } as const;
     const opened = (await openPicture(bytes)).autoOrient().resize(bounds).toColourspace("srgb");
-    const edited = await found
-      .reduce((image, one) => one.apply(image), opened)
-      .png({ compressionLevel: 1 })
-      .toBuffer({ resolveWithObject: true });
-    const size = { widthPx: edited.info.width, heightPx: edited.info.height };
-    const words = found.length === 0 ? toLines(prompt, heightOf(size) / 2) : "";
-    const image = await openPicture(edited.data);
-    const png = await image
-      .composite([{ input: toSvg(size, words) }])
+    const tinted = colour === undefined ? opened : opened.tint(colour);
+    const { data, info } = await tinted.png({ compressionLevel: 1 }).toBuffer({ resolveWithObject: true });
+    const size = { widthPx: info.width, heightPx: info.height };
+    const image = await openPicture(data);
+    return await image
+      .composite([{ input: toSvg(size, toLines(prompt, heightOf(size) / 2)) }])
       .png()
       .toBuffer();
-    const done =
-      found.length === 0 ? "only written on: I know no such edit" : found.map((one) => one.done).join(", ");
-    return { png, done };
   });
 }
 
 /**
  * Describes what can be seen of a picture without understanding it: format, size in pixels and bytes, frames,
- * main colours.
+ * and its colour on average.
  * @throws Error of the decoder
  */
 export function describePicture(bytes: Buffer): Promise<string> {
   return decodeInTurn("sandbox", async () => {
     const image = await openPicture(bytes);
     const { autoOrient, format, pageHeight, pages = 1 } = await image.metadata();
-    const sample = image.autoOrient().resize(64, 64, { fit: "fill", kernel: "nearest" });
-    const pixels = await sample.toColourspace("srgb").ensureAlpha().raw().toBuffer();
-    const size = `${autoOrient.width} × ${pageHeight ?? autoOrient.height} pixels, ${toSize(bytes.length)}.`;
-    const frames = pages < 2 ? "" : ` Animated: ${pages} frames; the colours are of the first.`;
-    return `**${format.toUpperCase()}**, ${size}${frames} Main colours: ${describeColours(pixels)}.`;
+    const sample = image.flatten({ background: "#fff" }).resize(1, 1, { fit: "fill" }).toColourspace("srgb");
+    const colour = (await sample.raw().toBuffer()).toString("hex", 0, 3);
+    const size = `${autoOrient.width} × ${pageHeight ?? autoOrient.height} pixels, ${toSize(bytes.length)}`;
+    const frames = pages < 2 ? "" : `, ${pages} frames`;
+    return `**${format.toUpperCase()}**, ${size}${frames}, on average #${colour}.`;
   });
-}
-
-function describeColours(pixels: Buffer): string {
-  const counts = new Map<string, number>();
-  for (let at = 0; at < pixels.length; at += 4) {
-    const [red = 0, green = 0, blue = 0, alpha = 0] = pixels.subarray(at, at + 4);
-    const name = alpha < 128 ? "transparent" : nameColour(red, green, blue);
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-  }
-  const most = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 4);
-  return most.map(([name, count]) => `${name} ${Math.round((count * 400) / pixels.length)} %`).join(", ");
 }
 
 /** Formats a size in bytes for people: "12.3 kB". */

@@ -4,11 +4,12 @@ import type { RecordingFormat } from "../../media/recordings/recording-format.ts
 import { runBoundedWorker } from "../../support/bounded-worker.ts";
 import { sleep } from "../../support/clock.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { toDataUri, toPicturePart } from "../../wire/pictures.ts";
 import { type ApiError, invalidRequest, unsupportedModel, type Exchange } from "../api-error.ts";
 import type { LoadImage, PictureShelf } from "../load-image.ts";
 import { type ChatBody, type ImageBody, type TranscriptionFields, imagesOf, textOf } from "../requests.ts";
 import { answerChat, withoutAuthor } from "./chat-model.ts";
-import { asksForEdit, describePicture, drawCard, editPicture, type Size, toSize } from "./pictures.ts";
+import { describePicture, drawCard, editPicture, type Size, toSize } from "./pictures.ts";
 
 /** The options of {@link createSandbox}. */
 interface SandboxOptions {
@@ -93,25 +94,19 @@ interface SandboxAnswer {
   readonly image?: string;
 }
 
-/**
- * Makes the chat answer of `sandbox/image`. A picture of the last message, or an earlier one that the message
- * refers to, is edited. Otherwise a card is drawn.
- */
+/** Makes the chat answer of `sandbox/image`: an edited picture of the last message, or a card. */
 async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<SandboxAnswer> {
   const index = body.messages.findLastIndex((message) => message.role === "user");
   const message = body.messages[index];
   const prompt = message === undefined ? "" : withoutAuthor(textOf(message).slice(0, 4000));
-  const given = message === undefined ? [] : imagesOf(message, index);
-  const earlier = body.messages.slice(0, Math.max(0, index)).flatMap((one, at) => imagesOf(one, at));
-  const source = given.at(-1) ?? (asksForEdit(prompt) ? earlier.at(-1) : undefined);
-  const { png, done } =
-    source === undefined
-      ? { png: await drawCard(prompt, { widthPx: 1024, heightPx: 1024 }), done: undefined }
-      : await loadImage(source, (bytes) => editPicture(bytes, prompt));
-  const verb = done === undefined ? "drawn" : "edited";
+  const source = message === undefined ? undefined : imagesOf(message, index).at(-1);
+  const png = await (source === undefined
+    ? drawCard(prompt, { widthPx: 1024, heightPx: 1024 })
+    : loadImage(source, (bytes) => editPicture(bytes, prompt)));
+  const verb = source === undefined ? "drawn" : "written over your picture";
   return {
-    text: `*Parley sandbox: ${verb} by rules, no image model is connected.*${done === undefined ? "" : ` Your picture was ${done}.`}`,
-    image: `data:image/png;base64,${png.toString("base64")}`,
+    text: `*Parley sandbox: ${verb} by rules, no image model is connected.*`,
+    image: toDataUri("image/png", png),
   };
 }
 
@@ -130,7 +125,7 @@ async function sendAnswer(
   const tokens = toTokens(cutAtStop(answer.text, body["stop"]));
   const text = tokens.slice(0, body.max_tokens).join("");
   const reason = tokens.length > body.max_tokens ? "length" : "stop";
-  const images = answer.image === undefined ? [] : [{ type: "image_url", image_url: { url: answer.image } }];
+  const images = answer.image === undefined ? [] : [toPicturePart(answer.image)];
   const indexes = Array.from({ length: body.n ?? 1 }, (_, index) => index);
   const answerTokens = Math.min(tokens.length, body.max_tokens) + images.length * imageTokens;
   const usage = toUsage(body, answerTokens * indexes.length);
@@ -178,9 +173,11 @@ function cutAtStop(text: string, stop: unknown): string {
   return text.slice(0, Math.min(text.length, ...ends));
 }
 
+/** Counts a prompt by its length, since it can be megabytes. */
 function toUsage(body: ChatBody, completionTokens: number): Record<string, number> {
   const tokens = body.messages.map(
-    (message, index) => 1 + countTokens(textOf(message)) + imagesOf(message, index).length * imageTokens,
+    (message, index) =>
+      1 + Math.ceil(textOf(message).length / 4) + imagesOf(message, index).length * imageTokens,
   );
   const promptTokens = tokens.reduce((sum, count) => sum + count, 0);
   return {
@@ -210,11 +207,6 @@ export function toTokens(text: string): string[] {
     else tokens[tokens.length - 1] = last + word;
   }
   return tokens;
-}
-
-/** Counts the tokens of a text. Past 2,000 characters it goes by length, since prompts can be megabytes. */
-function countTokens(text: string): number {
-  return toTokens(text.slice(0, 2000)).length + Math.ceil(Math.max(0, text.length - 2000) / tokenChars);
 }
 
 /** Splits words with the white space before them, no longer than a token. Surrogate pairs stay whole. */

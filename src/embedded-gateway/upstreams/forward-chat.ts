@@ -7,16 +7,19 @@ import {
 import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
 import { estimatePromptTokens, maxImagesPerAnswer } from "../worst-case.ts";
-import { tryTargets, toAnswerHeaders, type Forwarding } from "./attempts.ts";
 import {
   readUsage,
   toBrokenFailure,
   type UpstreamAnswer,
   UpstreamFailure,
   type UpstreamUsage,
+  toAnswerHeaders,
+  tryTargets,
+  type Forwarding,
 } from "./upstream-client.ts";
 import { isFields, readError } from "../../wire/failures.ts";
 import { createFrameReader, type Frame } from "../../wire/stream-frames.ts";
+import { isDataUri, notInDataUri, pictureUriMark, pictureUrlOf, toDataUri } from "../../wire/pictures.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { SseWriter } from "../../support/http/event-stream.ts";
 import { sendLast } from "../api-error.ts";
@@ -124,7 +127,7 @@ async function withImages(
   messages: ChatBody["messages"],
 ): Promise<ChatBody["messages"]> {
   const mustInline = (url: string): boolean =>
-    !url.startsWith("data:") && (target.upstream.inlineImages || forwarding.isOwnPicture(url));
+    !isDataUri(url) && (target.upstream.inlineImages || forwarding.isOwnPicture(url));
   const inlined: ChatBody["messages"] = [];
   for (const [index, message] of messages.entries()) {
     if (typeof message.content === "string") {
@@ -138,7 +141,7 @@ async function withImages(
         continue;
       }
       const image = { url: part.image_url.url, param: `messages[${index}].content[${at}].image_url.url` };
-      const url = await forwarding.loadImage(image, toDataUri);
+      const url = await forwarding.loadImage(image, toSniffedUri);
       content.push({ ...part, image_url: { ...part.image_url, url } });
     }
     inlined.push({ ...message, content });
@@ -146,11 +149,10 @@ async function withImages(
   return inlined;
 }
 
-async function toDataUri(bytes: Buffer): Promise<string> {
+async function toSniffedUri(bytes: Buffer): Promise<string> {
   const { sniff } = await import("../../media/sniff.ts");
   const file = sniff(bytes);
-  const mediaType = file.kind === "empty" ? "application/octet-stream" : file.mediaType;
-  return `data:${mediaType};base64,${bytes.toString("base64")}`;
+  return toDataUri(file.kind === "empty" ? "application/octet-stream" : file.mediaType, bytes);
 }
 
 /** The target and the callbacks of {@link pumpStream}. */
@@ -382,10 +384,8 @@ interface AnswerCount {
   images: number;
 }
 
-const mark = "data:image/";
 /** Shorter ones are text about data URIs. */
 const minDataUriChars = 256;
-const notInDataUri = /[^\w+/=;:,.-]/;
 
 /** Counts an answer's messages or deltas, in order. Data URIs in the text count as images. */
 function createAnswerCounter(): (message: unknown) => AnswerCount {
@@ -409,15 +409,15 @@ function createAnswerCounter(): (message: unknown) => AnswerCount {
         if (dataChars < minDataUriChars) count.textChars += dataChars;
         rest = rest.slice(end);
       }
-      const at = rest.indexOf(mark);
+      const at = rest.indexOf(pictureUriMark);
       if (at === -1) break;
       count.textChars += at;
       isInDataUri = true;
-      dataChars = mark.length;
-      rest = rest.slice(at + mark.length);
+      dataChars = pictureUriMark.length;
+      rest = rest.slice(at + pictureUriMark.length);
     }
     count.textChars += rest.length;
-    tail = rest.slice(1 - mark.length);
+    tail = rest.slice(1 - pictureUriMark.length);
   };
 
   return (message) => {
@@ -430,7 +430,7 @@ function createAnswerCounter(): (message: unknown) => AnswerCount {
       else if (typeof value === "string") countText(value, count);
       else if (Array.isArray(value)) {
         for (const part of value as unknown[]) {
-          if (isImage(part)) count.images += 1;
+          if (pictureUrlOf(part) !== undefined) count.images += 1;
           else count.textChars += sizeOf(part);
         }
       }
@@ -441,10 +441,6 @@ function createAnswerCounter(): (message: unknown) => AnswerCount {
 
 function sizeOf(value: unknown): number {
   return typeof value === "string" ? value.length : (JSON.stringify(value) ?? "").length;
-}
-
-function isImage(part: unknown): boolean {
-  return typeof part === "object" && part !== null && "image_url" in part;
 }
 
 type Fields = Record<string, unknown>;

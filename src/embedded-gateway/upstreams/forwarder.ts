@@ -13,13 +13,15 @@ import {
 import type { PictureShelf } from "../load-image.ts";
 import type { ChatBody, ImageBody, TranscriptionFields } from "../requests.ts";
 import type { Upload } from "../upload.ts";
-import { type Forwarding, tryTargets, toAnswerHeaders } from "./attempts.ts";
 import { forwardChat } from "./forward-chat.ts";
 import {
   createUpstreamClient,
+  type Forwarding,
   readDuration,
   readUsage,
+  toAnswerHeaders,
   toBrokenFailure,
+  tryTargets,
   type UpstreamClient,
   type UpstreamRequest,
   type UpstreamUsage,
@@ -28,6 +30,7 @@ import { readError } from "../../wire/failures.ts";
 import { sniff } from "../../media/sniff.ts";
 import { tokensPerGeneratedImage } from "../worst-case.ts";
 import { toArrivingForm, toForm } from "../../wire/multipart-form.ts";
+import { generatedPicturesOf, maxGenerationBytes } from "../../wire/pictures.ts";
 import type { Target } from "../router.ts";
 
 /** The options of {@link createForwarder}. */
@@ -221,6 +224,9 @@ function toArchitecture(
   };
 }
 
+/** The largest picture of a generation. */
+const maxPictureBytes = 20 * 1024 * 1024;
+
 /**
  * Forwards an image generation. Every item of the answer has a `url`. Images that arrive as base64 are put on
  * the picture shelf, unless the client asked for base64.
@@ -246,14 +252,12 @@ async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: Pic
         requestId: exchange.requestId,
         signal: exchange.signal,
       });
-      const json = await answer.json(maxBytesOf(body.n));
+      const json = await answer.json(maxGenerationBytes(body.n, maxPictureBytes));
       const error = readError(json);
       if (error !== undefined) throw answer.toFailure(error);
-      const data = json["data"];
-      if (!Array.isArray(data) || data.length === 0) {
-        throw toBrokenFailure(target.prefix, "sent no image", "upstream_empty");
-      }
-      return { target, answer, json, pictures: toItems(data).slice(0, body.n) };
+      const found = generatedPicturesOf(json) ?? [];
+      if (found.length === 0) throw toBrokenFailure(target.prefix, "sent no image", "upstream_empty");
+      return { target, answer, json, pictures: found.slice(0, body.n) };
     },
   );
   const data = pictures.map((item) => (format === "b64_json" ? item : withUrl(item, exchange.origin, shelf)));
@@ -273,22 +277,11 @@ async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: Pic
   );
 }
 
-/** Allows twenty megabytes an image as base64, for at most three such images together. */
-function maxBytesOf(count: number): number {
-  return Math.min(count, 3) * 28 * 1024 * 1024 + 1024 * 1024;
-}
+type Generated = NonNullable<ReturnType<typeof generatedPicturesOf>>[number];
 
-function toItems(data: readonly unknown[]): Record<string, unknown>[] {
-  return data.filter((item) => typeof item === "object" && item !== null) as Record<string, unknown>[];
-}
-
-function withUrl(
-  item: Record<string, unknown>,
-  origin: string,
-  shelf: PictureShelf,
-): Record<string, unknown> {
+function withUrl(item: Generated, origin: string, shelf: PictureShelf): Generated {
   const { b64_json: base64, ...rest } = item;
-  if (typeof base64 !== "string" || typeof rest["url"] === "string") return item;
+  if (base64 === undefined || rest.url !== undefined) return item;
   const bytes = Buffer.from(base64, "base64");
   const file = sniff(bytes);
   if (file.kind !== "image") return item;

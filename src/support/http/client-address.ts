@@ -53,7 +53,7 @@ function toCounted(address: string): string {
 /** Whether a host name or IP address, with or without brackets, is reachable from this machine only. */
 export function isLoopback(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
-  return bare === "localhost" || bare === "::1" || /^127(\.\d{1,3}){3}$/.test(bare);
+  return bare === "localhost" || (isAddress(bare) && ipaddr.process(bare).range() === "loopback");
 }
 
 const forwardedHeaders = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findRelated, recallText, type Said } from "../../../src/embedded-gateway/sandbox/chat-model.ts";
+import { recallText, type Said } from "../../../src/embedded-gateway/sandbox/chat-model.ts";
 
 function talk(...texts: readonly string[]): Said[] {
   return texts.map((text, index) => ({ role: index % 2 === 0 ? "user" : "assistant", text, images: 0 }));
@@ -17,7 +17,6 @@ describe("recallText", () => {
     ["What did I just say?", "“three”"],
     ["repeat my second message", "“two”"],
     ["What did I say before that?", "“two”"],
-    ["What did you say first?", "“re one”"],
     ["what did I write nine messages ago?", "you wrote only 3 messages"],
     ["how many messages are there?", "7 messages: 4 of yours, 3 of mine"],
     ["List everything I said", "1. “one”\n2. “two”\n3. “three”"],
@@ -38,30 +37,5 @@ describe("recallText", () => {
     "write 9000 characters",
   ])("takes %j for no such question", (text) => {
     expect(recallText(talk(...three, text))).toBeUndefined();
-  });
-});
-
-describe("findRelated", () => {
-  it("finds the message that shares words with the question, the later of equals", () => {
-    const said = talk(
-      "My dog is called Rex",
-      "ok",
-      "I live in Oslo",
-      "ok",
-      "My dogs are two",
-      "ok",
-      "How old is my dog?",
-    );
-    expect(findRelated(said)).toBe(said[4]);
-    expect(findRelated([...said.slice(0, 4), ...talk("Is Oslo nice?")])).toBe(said[2]);
-  });
-
-  it("finds a name after 'name is'", () => {
-    const said = talk("My name is Ada", "ok", "I like tea", "ok", "What is my name?");
-    expect(findRelated(said)).toBe(said[0]);
-  });
-
-  it("finds nothing without shared words", () => {
-    expect(findRelated(talk("My dog is called Rex", "ok", "Why is the sky blue?"))).toBeUndefined();
   });
 });

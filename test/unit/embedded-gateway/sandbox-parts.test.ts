@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { createPictureShelf } from "../../../src/embedded-gateway/load-image.ts";
-import { asksForEdit, nameColour } from "../../../src/embedded-gateway/sandbox/pictures.ts";
 import { longText } from "../../../src/embedded-gateway/sandbox/chat-model.ts";
 import { toTokens, toWords } from "../../../src/embedded-gateway/sandbox/sandbox.ts";
 
@@ -54,34 +53,6 @@ describe("long answers", () => {
       expect(longText(request)).toBeUndefined();
     },
   );
-});
-
-describe("asksForEdit", () => {
-  it.each(["make it grayscale", "blur", "rotate by 90", 'add the text "hi"', "put a hat on the picture"])(
-    "yes: %s",
-    (prompt) => {
-      expect(asksForEdit(prompt)).toBe(true);
-    },
-  );
-  it.each(["a red fox", "three boats at sea"])("no: %s", (prompt) => {
-    expect(asksForEdit(prompt)).toBe(false);
-  });
-});
-
-describe("nameColour", () => {
-  it.each([
-    [[224, 65, 58], "red"],
-    [[54, 112, 217], "blue"],
-    [[63, 166, 90], "green"],
-    [[247, 208, 56], "yellow"],
-    [[138, 90, 55], "brown"],
-    [[240, 140, 180], "pink"],
-    [[255, 255, 255], "white"],
-    [[10, 10, 12], "black"],
-    [[128, 128, 128], "grey"],
-  ] as const)("calls %j %s", ([r, g, b], name) => {
-    expect(nameColour(r, g, b)).toBe(name);
-  });
 });
 
 describe("picture shelf", () => {

@@ -1,6 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import { describe, expect, it } from "vitest";
-import { createClientAddress, isAddressOrNetwork } from "../../../src/support/http/client-address.ts";
+import {
+  createClientAddress,
+  isAddressOrNetwork,
+  isLoopback,
+} from "../../../src/support/http/client-address.ts";
 import { createLoginDelays } from "../../../src/support/http/login-delays.ts";
 
 describe("delays after wrong passwords", () => {
@@ -97,4 +101,20 @@ describe("the address of a client", () => {
     for (const wrong of ["", "proxy", "10.0.0.0/33", "10.0.0.0/", "::/129", "1.2.3", "10.0.0.0/8/8", "*"])
       expect(isAddressOrNetwork(wrong), wrong).toBe(false);
   });
+});
+
+describe("isLoopback", () => {
+  it.each(["localhost", "127.0.0.1", "127.9.8.7", "::1", "[::1]", "[0:0:0:0:0:0:0:1]", "::ffff:127.0.0.1"])(
+    "takes %s for this machine",
+    (host) => {
+      expect(isLoopback(host)).toBe(true);
+    },
+  );
+
+  it.each(["127.0.0.1.evil.example", "127.999.1.1", "128.0.0.1", "0.0.0.0", "::", "::2", "10.0.0.1", ""])(
+    "takes %j for another",
+    (host) => {
+      expect(isLoopback(host)).toBe(false);
+    },
+  );
 });
