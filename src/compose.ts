@@ -175,6 +175,7 @@ export async function startParley(
         systemPrompt: config.SYSTEM_PROMPT ?? `${identity} ${defaultStyle}`,
         identity: config.SYSTEM_PROMPT ?? identity,
       },
+      hasMemory: config.MEMORY === "on",
       room: { maxMessages: config.ROOM_MESSAGES, maxChars: config.ROOM_CHARS },
       limits: {
         calls: config.GATEWAY_CONCURRENCY,

@@ -141,6 +141,10 @@ const ownSettings = {
     description: "the system message of every conversation; stays in front of prompts of `/settings`",
     shownDefault: "built in",
   },
+  MEMORY: {
+    schema: z.enum(["on", "off"]).default("on"),
+    description: "whether what no longer fits the model is summed up by it, once (`on`), or left out (`off`)",
+  },
   ROOM_MESSAGES: {
     schema: z.coerce.number().int().min(0).max(1000).default(100),
     description: "messages that are read of a thread into which Parley is called; 0: none",

@@ -42,6 +42,7 @@ import {
   createModelTolerance,
 } from "./turn/model-choice.ts";
 import { createHeardAside } from "./turn/read-room.ts";
+import { createSumUp } from "./turn/sum-up.ts";
 import { toShownMessages } from "./turn/stored-messages.ts";
 import type { RoomBounds } from "./turn/turn.ts";
 import { createRecent } from "../support/recent.ts";
@@ -61,6 +62,8 @@ interface AssistantOptions {
   /** Decides which models may be used. */
   readonly allowedModels: AllowedModels;
   readonly chat: DeploymentChat;
+  /** Whether what no longer fits a model is summed up for it. Default true. */
+  readonly hasMemory?: boolean;
   /** How much is read of a thread of people. Default: 100 messages of 24,000 characters together. */
   readonly room?: RoomBounds;
   /** Stores what people set with `/settings`. */
@@ -178,6 +181,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       queue,
       factors: createTokenFactors(),
       tolerance: createModelTolerance(now),
+      sumUp: options.hasMemory === false ? undefined : createSumUp(),
       meter,
       log,
       now,

@@ -5,15 +5,17 @@ import type { Leases } from "./leased-queue.ts";
 
 /**
  * The spaces of the store, each of which is a Keyv namespace. `head` has the end of a conversation, `slot`
- * its messages, `id` the slot of a message id, and `settings` its settings. `blob` has a blob's bytes, or its
- * media type and size. `inbox` has accepted events, and `turn` the progress of their turns. `layer` has what
- * people set for a server, channel or person, `record` small values of other rooms, `meta` the store's own.
+ * its messages, `id` the slot of a message id, `settings` its settings, and `summary` what sums up its
+ * beginning. `blob` has a blob's bytes, or its media type and size. `inbox` has accepted events, and `turn`
+ * the progress of their turns. `layer` has what people set for a server, channel or person, `record` small
+ * values of other rooms, `meta` the store's own.
  */
 export const spaces = [
   "head",
   "slot",
   "id",
   "settings",
+  "summary",
   "blob",
   "inbox",
   "turn",

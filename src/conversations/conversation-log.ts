@@ -35,6 +35,7 @@ import {
 } from "./conversation-index.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
 import { outliving, unlistExpiredBlobs } from "./retention.ts";
+import { createRollingSummary, writeWithoutSummary } from "./rolling-summary.ts";
 import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./slots.ts";
 import { entryAt, indexes, platformOf } from "./store-keys.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
@@ -153,6 +154,10 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
           { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
           ...(isNew ? indexActivity(conversationId, steadyClock.now()) : []),
           ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
+          // Nothing from before a reset is sent to a model.
+          ...(settings.resetAfter === undefined
+            ? []
+            : [{ kind: "delete", at: entryAt.summary(conversationId) } as const]),
           ...(before?.isPinned === merged.isPinned ? [] : indexPin(conversationId, merged.isPinned === true)),
         ],
         resolves,
@@ -176,9 +181,11 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
           return isReplaced && before !== undefined ? replacing(message, before, earlier) : undefined;
         });
         if (!isReplaced) return "refused";
+        await writeWithoutSummary(store, conversationId, [position]);
         await store.backend.scrub();
         return "replaced";
       }),
+    ...createRollingSummary({ store, clock, retentionMs }),
     async recent(conversationId, { maxMessages, maxChars = maxRecentChars }) {
       return slots.last(conversationId, maxMessages, maxChars);
     },

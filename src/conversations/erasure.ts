@@ -13,8 +13,9 @@ import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
 import { indexAuthor, unindexAuthor, unindexConversation, readMembers } from "./conversation-index.ts";
 import { eraseAnsweredEvents } from "./inbox.ts";
-import { type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
+import { batchSize, type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
 import { blobHashes, outliving } from "./retention.ts";
+import { writeWithoutSummary } from "./rolling-summary.ts";
 import { type Slots, createSlots, type Head, type Slot, type Tombstone } from "./slots.ts";
 import { entryAt, indexes } from "./store-keys.ts";
 
@@ -83,6 +84,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     await store.write([
       { kind: "delete", at: entryAt.head(conversationId) },
       { kind: "delete", at: entryAt.settings(conversationId) },
+      { kind: "delete", at: entryAt.summary(conversationId) },
       ...(await unindexConversation(store, conversationId)),
     ]);
     return { messages, blobs: hashes.length, conversations: messages > 0 ? 1 : 0 };
@@ -102,15 +104,20 @@ export function createErasure(options: ErasureOptions): Erasure {
     await eraseFromSettings(conversationId, selected, isFirstSelected);
     // The tombstones expire before the messages around them.
     if (retentionMs !== undefined) await writeBatches(store, await allowGaps(conversationId));
-    await writeBatches(
-      store,
-      selected.map(({ position, message }) => ({
-        kind: "set",
-        at: entryAt.slot(conversationId, position),
-        value: { forgotten: true, id: message.id } satisfies Tombstone,
-        ttlMs: retentionMs,
-      })),
-    );
+    for (let from = 0; from < selected.length; from += batchSize) {
+      const batch = selected.slice(from, from + batchSize);
+      await writeWithoutSummary(
+        store,
+        conversationId,
+        batch.map(({ position }) => position),
+        batch.map(({ position, message }) => ({
+          kind: "set",
+          at: entryAt.slot(conversationId, position),
+          value: { forgotten: true, id: message.id } satisfies Tombstone,
+          ttlMs: retentionMs,
+        })),
+      );
+    }
     return { messages: selected.length, blobs: hashes.length, conversations: 0 };
   };
 
@@ -206,6 +213,8 @@ export function createErasure(options: ErasureOptions): Erasure {
       isReplaced = !("forgotten" in slot) && slot.id === message.id && !isLater(slot, message);
       return isReplaced ? message : undefined;
     });
+    // The edit is still open if the process ends here, and is applied again.
+    if (isReplaced) await writeWithoutSummary(store, conversationId, [position]);
     return isReplaced;
   };
 

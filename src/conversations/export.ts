@@ -4,6 +4,7 @@ import type {
   ExportedFile,
   BlobRef,
   ConversationSettings,
+  RollingSummary,
   MessagePart,
   StoredMessage,
 } from "../core/storage.ts";
@@ -29,6 +30,9 @@ export async function exportConversation(
 ): Promise<ConversationExport> {
   const { space, key } = entryAt.settings(conversationId);
   const settings = (await store.get<ConversationSettings>(space, key)) ?? {};
+  const at = entryAt.summary(conversationId);
+  const kept = await store.get<RollingSummary>(at.space, at.key);
+  const summary = kept?.text === "" ? undefined : kept;
   const names = new Map<string, string>();
   const stored: ExportedFile[] = [];
   let first: StoredMessage | undefined;
@@ -56,7 +60,12 @@ export async function exportConversation(
     }
   }
   const title = settings.name ?? settings.title ?? toConversationTitle(first);
-  const whole = { conversationId, settings, files: Object.fromEntries(names) };
+  const whole = {
+    conversationId,
+    settings,
+    ...(summary === undefined ? {} : { summary }),
+    files: Object.fromEntries(names),
+  };
   const text = (name: string, mediaType: string, pieces: () => AsyncIterable<string>): ExportedFile => ({
     name,
     mediaType,
@@ -65,7 +74,7 @@ export async function exportConversation(
   return {
     title,
     files: [
-      text("conversation.md", "text/markdown", () => toMarkdown(title, messages(), names)),
+      text("conversation.md", "text/markdown", () => toMarkdown({ title, summary, names }, messages())),
       text("conversation.json", "application/json", () => toJson(whole, messages())),
       ...stored,
     ],
@@ -91,11 +100,20 @@ async function* toJson(
 }
 
 async function* toMarkdown(
-  title: string,
+  {
+    title,
+    summary,
+    names,
+  }: {
+    readonly title: string;
+    readonly summary: RollingSummary | undefined;
+    readonly names: ReadonlyMap<string, string>;
+  },
   messages: AsyncIterable<StoredMessage>,
-  names: ReadonlyMap<string, string>,
 ): AsyncGenerator<string> {
   yield `# ${oneLine(title)}\n`;
+  if (summary !== undefined)
+    yield `\n## Summary of the first ${summary.messages} messages, for the model\n\n${toFenced(summary.text)}\n`;
   for await (const message of messages) yield `\n${toSection(message, names)}\n`;
 }
 

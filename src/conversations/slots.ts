@@ -31,8 +31,11 @@ export interface Slots {
   last(conversationId: string, maxMessages: number, maxChars: number): Promise<readonly StoredMessage[]>;
   /** The message at a position, or `undefined` if that is free, erased or expired. */
   at(conversationId: string, position: number): Promise<StoredMessage | undefined>;
-  /** Every position up to the end, oldest first. */
-  all(conversationId: string): AsyncIterable<{
+  /** Every position from `from` up to the end or to before `to`, oldest first. */
+  all(
+    conversationId: string,
+    bounds?: { readonly from: number; readonly to: number },
+  ): AsyncIterable<{
     readonly position: number;
     /** The id of the message, even if that is erased, or `undefined` if it has expired. */
     readonly id: string | undefined;
@@ -134,10 +137,10 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
         });
       return toMessage(slot);
     },
-    async *all(conversationId) {
+    async *all(conversationId, bounds) {
       const head = await readHead(conversationId);
-      const end = await firstFree(conversationId, head?.next ?? 0);
-      for (let from = 0; from < end; from += batchSize) {
+      const end = bounds?.to ?? (await firstFree(conversationId, head?.next ?? 0));
+      for (let from = bounds?.from ?? 0; from < end; from += batchSize) {
         const keys = keysOf(conversationId, from, Math.min(end, from + batchSize));
         const page = await store.inspectMany<Slot>("slot", keys);
         const readable = page.map((slot) => (slot instanceof ParleyError ? damaged : slot));

@@ -7,6 +7,7 @@ import { countedPrefix, type EntryAddress } from "./backend.ts";
 export const entryAt = {
   head: (conversationId: string): EntryAddress => ({ space: "head", key: escapeId(conversationId) }),
   settings: (conversationId: string): EntryAddress => ({ space: "settings", key: escapeId(conversationId) }),
+  summary: (conversationId: string): EntryAddress => ({ space: "summary", key: escapeId(conversationId) }),
   slot: (conversationId: string, position: number): EntryAddress => ({
     space: "slot",
     // The position is padded so that keys sort by it.

@@ -58,6 +58,7 @@ const isReceipt = fields({
     fields({
       operation: oneOf("chat", "image", "transcription"),
       asked: isText,
+      purpose: optional(oneOf("summary")),
       fallback: optional(isText),
       model: optional(isText),
       usage: optional(isUsage),
@@ -68,6 +69,7 @@ const isReceipt = fields({
       messages: isNumber,
       leftOut: isNumber,
       hasOlder: optional(isFlag),
+      summedUp: optional(isNumber),
       estimatedTokens: isNumber,
       images: optional(isNumber),
       leftOutImages: optional(isNumber),
@@ -184,6 +186,15 @@ export const isStored: Readonly<Record<Space, Check>> = {
       }),
     ),
     aside: optional(fields({ from: isTime, to: isTime })),
+  }),
+  summary: fields({
+    text: isText,
+    from: isWhole(0, maxPosition),
+    until: isWhole(0, maxPosition),
+    messages: isNumber,
+    costUsd: optional(isNumber),
+    oldestAt: optional(isTime),
+    claim: optional(fields({ token: isText, until: isWhole(0, maxPosition) })),
   }),
   blob: fields({ mediaType: isText, base64: optional(isText), sizeBytes: optional(isNumber) }),
   inbox: fields({

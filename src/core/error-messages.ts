@@ -248,6 +248,13 @@ export function middleCutNotice(sent: number): string {
   return translate("notice.context-cut.middle", { sent });
 }
 
+/** Notice that only the last messages fitted the model, with a summary of those before. */
+export function summedUpNotice(sent: number, hasFirst: boolean): string {
+  return translate(hasFirst ? "notice.context-cut.middle-summed-up" : "notice.context-cut.summed-up", {
+    sent,
+  });
+}
+
 /** Notice that a file was not read. */
 export function unreadNotice(name: string, reason: string): string {
   return translate("notice.unread", { name, reason });

@@ -5,6 +5,8 @@ export interface ReceiptCall {
   readonly operation: ModelOperation;
   /** The model that was asked. */
   readonly asked: string;
+  /** Set where it did not answer, but summed up earlier messages for the answer. */
+  readonly purpose?: "summary";
   /** Set where another model was asked because the first one did not answer. */
   readonly fallback?: string;
   /** The model as the gateway named it in its answer. It is absent without a whole answer. */
@@ -16,10 +18,12 @@ export interface ReceiptCall {
 export interface ReceiptContext {
   /** The number of messages that were sent, including the question. */
   readonly messages: number;
-  /** The number of earlier messages that did not fit. */
+  /** The number of earlier messages that did not fit and are not summed up. */
   readonly leftOut: number;
   /** True where there are still older messages that were not considered. */
   readonly hasOlder?: true;
+  /** The number of earlier messages that the model was sent in a summary instead. */
+  readonly summedUp?: number;
   /** The estimated tokens that were sent. The call's usage has the model's own count. */
   readonly estimatedTokens: number;
   /** The number of pictures that were sent, and below of those that were not. */

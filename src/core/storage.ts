@@ -137,6 +137,38 @@ export interface NotedWithMessage {
   readonly room?: RoomState | undefined;
 }
 
+/** A model's summary of the beginning of a conversation, in place of messages that no longer fit it. */
+export interface RollingSummary {
+  readonly text: string;
+  /** It covers the positions of the log from `from` up to before `until`. */
+  readonly from: number;
+  readonly until: number;
+  /** The number of messages that it sums up. */
+  readonly messages: number;
+  /** What its requests have cost so far in USD, if they have known prices. */
+  readonly costUsd?: number;
+}
+
+/** Which messages {@link Conversations.sumUp} takes. */
+interface SummaryBounds {
+  /** {@link ConversationSettings.resetAfter} */
+  readonly resetAfter: string | undefined;
+  /** The id of the first message that need not be covered. */
+  readonly before: string;
+  /** The id of a later message up to which it may reach, so that the next turns need no further step. */
+  readonly ahead: string;
+  /** Messages are taken until their sizes exceed `maxSize` together, and at least one. */
+  readonly sizeOf: (message: StoredMessage) => number;
+  readonly maxSize: number;
+}
+
+/** The result of {@link Conversations.sumUp}. */
+export interface SummedUp {
+  readonly summary: RollingSummary | undefined;
+  /** Whether it covers every message before {@link SummaryBounds.before}. */
+  readonly isComplete: boolean;
+}
+
 /**
  * The log of every conversation. Every failed operation throws `store-unavailable`, so an outage never looks
  * like an empty conversation. An append costs the same at message 10 and at message 10,000.
@@ -171,6 +203,23 @@ export interface Conversations {
   ): Promise<readonly StoredMessage[]>;
   /** The message with which the conversation began, if it is still stored. */
   opening(conversationId: string): Promise<StoredMessage | undefined>;
+  /** The summary of the conversation's beginning, if there is one. */
+  summary(conversationId: string): Promise<RollingSummary | undefined>;
+  /**
+   * Carries the summary on by one step: `make` gets the summary so far and the next messages, and what it
+   * returns is stored over that summary. Nothing is made if the summary already reaches to `bounds.before`.
+   * It is not stored, and the result is `undefined`, if it or one of the messages was changed or erased
+   * meanwhile. Its entry is erased with each message that it covers, and by a reset.
+   * @throws what `make` throws, after which the stored summary is the one from before
+   */
+  sumUp(
+    conversationId: string,
+    bounds: SummaryBounds,
+    make: (
+      before: RollingSummary | undefined,
+      messages: readonly StoredMessage[],
+    ) => Promise<Pick<RollingSummary, "text" | "costUsd">>,
+  ): Promise<SummedUp>;
   /** The message with that id, if it is stored. */
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;
   /** Changes {@link StoredMessage.shownAs} of a message if it is still stored. */

@@ -82,6 +82,8 @@ export interface WorldOptions {
   readonly spending?: Partial<SpendingOptions>;
   /** The default is the assistant's own. */
   readonly room?: { readonly maxMessages: number; readonly maxChars: number };
+  /** Whether long conversations are summed up. The default is the assistant's own. */
+  readonly hasMemory?: boolean;
   /** The patterns of allowed models. The default allows all. */
   readonly allowedModels?: readonly string[];
   /** A client of a scripted server. The default is a fake that repeats what it is asked. */
@@ -133,6 +135,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       chat: { maxTokens: 1024, temperature: 1, systemPrompt: "Be brief." },
       log: silentLog,
       meter: () => undefined,
+      ...(options.hasMemory === undefined ? {} : { hasMemory: options.hasMemory }),
       ...(options.room === undefined ? {} : { room: options.room }),
       clock,
     });

@@ -218,6 +218,12 @@ export function withheldHistory(
   return {
     conversations: {
       ...conversations,
+      opening: async (conversationId) => {
+        const opening = await conversations.opening(conversationId);
+        return opening && ownOf([opening])[0];
+      },
+      summary: () => Promise.resolve(undefined),
+      sumUp: () => Promise.resolve({ summary: undefined, isComplete: false }),
       recent: async (conversationId, bounds) => ownOf(await conversations.recent(conversationId, bounds)),
     },
     async hasAny(conversationId) {

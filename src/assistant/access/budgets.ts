@@ -53,6 +53,8 @@ const settleAttempts = 20;
 export interface Caller extends Asker {
   /** The `Author.id` of the person. */
   readonly personId: string;
+  /** Whether calls are refused that might use up a budget, since nobody asked for them. Default false. */
+  readonly leavesRest?: true;
 }
 
 /** An admitted call. Exactly one of `settle` and `release` must be called, once. Neither throws. */
@@ -175,7 +177,11 @@ export function createBudgets(options: BudgetsOptions): Budgets {
       const budgets = await budgetsOf(caller);
       if (budgets.length > 0) warnOfUnknownPrice(operation, model);
       const reserveUsd = budgets.length === 0 ? 0 : toChargedUsd(operation, model, worst.most);
-      const result = await ledger.reserve(reserveUsd, { budgets, now: now() });
+      const left = caller.leavesRest === true ? reserveUsd : 0;
+      const result = await ledger.reserve(reserveUsd, {
+        budgets: budgets.map((budget) => ({ ...budget, budgetUsd: Math.max(0, budget.budgetUsd - left) })),
+        now: now(),
+      });
       if (!("id" in result)) throw overBudget(result, now());
       const labels: CallLabels = {
         personId: caller.personId,

@@ -1,12 +1,16 @@
 import type { Usage } from "../../core/gateway.ts";
+import type { RollingSummary } from "../../core/storage.ts";
 import type { Receipt, ReceiptCall, ReceiptContext, ReceiptFiles } from "../../core/receipt.ts";
 import { toMinutesText, toSecondsText, toUsdText } from "../../core/usage-table.ts";
-import { toInlineCode } from "../../support/markdown-fences.ts";
+import { toFenced, toInlineCode } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
 
 /** The limits for named files and for their names, so that the text fits into one message everywhere. */
 const maxNamedFiles = 6;
 const maxNameChars = 60;
+const maxChars = 1900;
+/** The room for a summary's dash and fences. */
+const fenceChars = 20;
 
 /** A file of the question. `unread` says why it was not read. */
 export interface NamedFile {
@@ -17,21 +21,49 @@ export interface NamedFile {
 /**
  * A receipt in words, as a Markdown list of less than 1,900 characters.
  * @param named the files of the question that are still stored
+ * @param summary the conversation's summary, if the model was sent one
  */
-export function toDetails(receipt: Receipt, named: readonly NamedFile[] = []): string {
+export function toDetails(
+  receipt: Receipt,
+  named: readonly NamedFile[] = [],
+  summary?: RollingSummary,
+): string {
   const { calls, context, files } = receipt;
   const own = calls.at(-1);
-  const others = calls.slice(0, -1);
+  const others = calls.slice(0, -1).filter(({ purpose }) => purpose === undefined);
   const lines = [
     ...(own === undefined ? [] : callLines(own)),
     ...otherCallsLine(others),
+    ...summingUpLine(calls.filter(({ purpose }) => purpose === "summary")),
     ...totalLine(calls),
     translate("details.time", { time: timeOf(receipt) }),
     ...(context === undefined ? [] : contextLines(context)),
     ...(files === undefined ? [] : [filesLine(files, named)]),
     ...settingsLine(receipt),
   ];
-  return [`**${translate("details.title")}**`, ...lines.map((line) => `- ${line}`)].join("\n");
+  const list = [`**${translate("details.title")}**`, ...lines.map((line) => `- ${line}`)].join("\n");
+  return summary === undefined ? list : `${list}\n${summaryWords(summary, maxChars - list.length)}`;
+}
+
+/** A summary is a model's words, so it is shown as code: nothing in it is a link or a mention. */
+function summaryWords({ text, messages, costUsd }: RollingSummary, max: number): string {
+  const heading =
+    costUsd === undefined
+      ? translate("details.summary", { count: messages })
+      : translate("details.summary.cost", { count: messages, cost: toUsdText(costUsd) });
+  const left = Math.max(0, max - heading.length - fenceChars);
+  const whole = text.replaceAll(/`{4,}/g, "```");
+  const shown = whole.length <= left ? whole : `${whole.slice(0, left).replace(/[\uD800-\uDBFF]$/, "")}…`;
+  return `- ${heading}\n${toFenced(shown)}`;
+}
+
+function summingUpLine(calls: readonly ReceiptCall[]): string[] {
+  if (calls.length === 0) return [];
+  const usages = calls.flatMap(({ usage }) => usage ?? []);
+  const priced = usages.flatMap(({ costUsd }) => costUsd ?? []);
+  const costUsd = priced.length === 0 ? {} : { costUsd: priced.reduce((sum, cost) => sum + cost, 0) };
+  const cost = costOf({ ...costUsd, isEstimated: usages.some(({ isEstimated }) => isEstimated) });
+  return [translate("details.summing-up", { models: modelsOf(calls), cost })];
 }
 
 function callLines({ operation, asked, fallback, model, usage }: ReceiptCall): string[] {
@@ -127,13 +159,13 @@ function timeOf({ firstTextMs, totalMs }: Receipt): string {
 }
 
 function contextLines(context: ReceiptContext): string[] {
-  const { messages, leftOut, hasOlder, estimatedTokens, images = 0, leftOutImages = 0 } = context;
+  const { messages, estimatedTokens, images = 0, leftOutImages = 0 } = context;
   const pictures = { sent: images, left: leftOutImages };
   return [
     translate("details.context", {
       messages,
       tokens: estimatedTokens,
-      left: leftOutWords(leftOut, hasOlder === true),
+      left: leftOutWords(context),
     }),
     ...(images + leftOutImages === 0
       ? []
@@ -145,8 +177,13 @@ function contextLines(context: ReceiptContext): string[] {
   ];
 }
 
-function leftOutWords(count: number, hasOlder: boolean): string {
-  if (hasOlder) return translate("details.context.older");
+function leftOutWords({ leftOut: count, hasOlder, summedUp }: ReceiptContext): string {
+  if (summedUp !== undefined)
+    return translate(
+      count > 0 || hasOlder === true ? "details.context.summed-up-left" : "details.context.summed-up",
+      { count: summedUp },
+    );
+  if (hasOlder === true) return translate("details.context.older");
   return count === 0 ? translate("details.context.all") : translate("details.context.left", { count });
 }
 

@@ -45,7 +45,7 @@ interface PressOptions
     OtherModelsOptions,
     RecentPressesOptions,
     Omit<RateAnswerOptions, "conversations"> {
-  readonly conversations: Pick<Conversations, "find" | "recent" | "settings" | "rate">;
+  readonly conversations: Pick<Conversations, "find" | "recent" | "settings" | "rate" | "summary">;
   readonly inbox: Pick<Inbox, "lookUp" | "listOpenIn">;
   readonly access: Pick<Access, "isAdmin" | "refusalOf">;
   /** @throws ParleyError `access-denied` by the operator's rules or those of the place */
@@ -79,9 +79,15 @@ export function createPress(options: PressOptions): Receiver["press"] {
   async function detailsOf(
     conversationId: string,
     { receipt, sources }: StoredMessage,
+    { origin }: Actor,
   ): Promise<PressResult> {
     if (receipt === undefined) return { kind: "gone" };
-    const markdown = toDetails(receipt, await filesOf(conversationId, receipt));
+    const isShown = receipt.context?.summedUp !== undefined && origin?.readsHistory !== false;
+    const [files, summary] = await Promise.all([
+      filesOf(conversationId, receipt),
+      isShown ? conversations.summary(conversationId) : undefined,
+    ]);
+    const markdown = toDetails(receipt, files, summary);
     return { kind: "told", markdown, ...(sources === undefined ? {} : { sources }) };
   }
 
@@ -142,7 +148,7 @@ export function createPress(options: PressOptions): Receiver["press"] {
     transcript: belowQuestion((answer, _, press, by) => fixTranscript(press, answer, by)),
     again: onPictures((pictures) => drawAgain(pictures)),
     change: onPictures((pictures, { key, values }) => changePicture(pictures, key, values)),
-    details: below(({ conversationId, message }) => detailsOf(conversationId, message)),
+    details: below(({ conversationId, message }, _, by) => detailsOf(conversationId, message, by)),
     good: below((answer, _, by) => rate(answer, "good", by)),
     bad: below((answer, _, by) => rate(answer, "bad", by)),
     settings: ({ key, values }, by) =>

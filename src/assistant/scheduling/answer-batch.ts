@@ -24,7 +24,7 @@ const maxShownAttempts = 20;
 interface BatchAnswerOptions {
   readonly dependencies: Omit<
     TurnDependencies,
-    "gateway" | "personId" | "withheld" | "admitBytes" | "chat" | "models"
+    "gateway" | "gatewayBeside" | "personId" | "withheld" | "admitBytes" | "chat" | "models"
   >;
   readonly settings: LayeredSettings;
   readonly admission: ReturnType<typeof createAdmission>;
@@ -128,6 +128,7 @@ export function createBatchAnswer(options: BatchAnswerOptions) {
       models,
       personId,
       gateway: admission.gatewayFor({ personId, platform, origin }),
+      gatewayBeside: admission.gatewayFor({ personId, platform, origin, leavesRest: true }),
       admitBytes: (bytes, signal) => admission.admitBytes(personId, bytes, signal),
     };
   }

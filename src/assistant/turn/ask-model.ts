@@ -14,7 +14,7 @@ import {
   maxRecentChars,
 } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
-import { budgetFor, buildContext, maxImages } from "./context-window.ts";
+import { budgetFor, buildContext, defaultContextLength, maxImages } from "./context-window.ts";
 import { textOfAnswer, toContinuationRequest, createJoiner } from "./continued-answer.ts";
 import { namedContextLength, type RefusedRequest, type Tolerance } from "./model-choice.ts";
 import type { readMessages } from "./read-messages.ts";
@@ -22,6 +22,7 @@ import type { ReceiptDraft } from "./receipt-draft.ts";
 import { requestChange, pictureOf, picturePartsOf, type TakenPicture } from "./stored-pictures.ts";
 import { afterReset, hasPictures, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import { keepPicture, type PartialAnswer, streamAnswer, type AnswerEnd } from "./stream-answer.ts";
+import { summaryTokensFor } from "./sum-up.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** How many messages of a conversation are considered for an answer. */
@@ -87,7 +88,7 @@ export async function askModel(
         answer,
         model,
         history,
-        wasReset: settings.resetAfter !== undefined,
+        resetAfter: settings.resetAfter,
         meant,
         how,
         onContents(built) {
@@ -163,8 +164,8 @@ interface Attempt extends Question {
   readonly answer: PartialAnswer;
   readonly model: string;
   readonly history: readonly StoredMessage[];
-  /** Whether `/reset` has cut off the beginning of the conversation. */
-  readonly wasReset: boolean;
+  /** {@link ConversationSettings.resetAfter}, which cuts off the beginning of the conversation. */
+  readonly resetAfter: string | undefined;
   readonly meant: MeantPictures | undefined;
   readonly how: HowToAsk;
   /** Called with the contents of the request before it is sent. */
@@ -172,21 +173,40 @@ interface Attempt extends Question {
 }
 
 async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Attempt): Promise<AnswerEnd> {
-  const { conversations, chat, factors, meter, models } = dependencies;
+  const { conversations, chat, factors, meter, models, sumUp } = dependencies;
   const { model, history, meant, answer, receipt } = attempt;
   const known = models.find(model);
+  const contextLength = attempt.how.tolerance.contextLength ?? known?.contextLength ?? defaultContextLength;
+  const factor = factors.of(model);
+  const maxTokens = summaryTokensFor(contextLength);
+  const maxEstimated = Math.floor(maxTokens / factor);
   const context = await buildContext({
     history: history.slice(-maxHistory),
     hasOlder: history.length > maxHistory || charsOf(history) > maxRecentChars,
     systemPrompt: [chat.systemPrompt, meant?.note ?? ""].filter((text) => text !== "").join("\n\n"),
-    budgetTokens: budgetFor(
-      attempt.how.tolerance.contextLength ?? known?.contextLength,
-      chat.maxTokens,
-      factors.of(model),
-    ),
+    budgetTokens: budgetFor(contextLength, chat.maxTokens, factor),
     ...attempt.how,
     seesImages: known?.capabilities.seesImages,
-    opening: () => (attempt.wasReset ? undefined : conversations.opening(turn.conversationId)),
+    opening: () =>
+      attempt.resetAfter !== undefined ? undefined : conversations.opening(turn.conversationId),
+    memory: sumUp && {
+      maxTokens: maxEstimated,
+      async sumUp(before, ahead, budgetTokens) {
+        // What this turn asks is found by its position in the log.
+        await attempt.read.whenStored;
+        const { resetAfter } = attempt;
+        return await sumUp(dependencies, turn, {
+          model,
+          resetAfter,
+          before,
+          ahead,
+          maxTokens,
+          maxEstimated,
+          budgetTokens,
+          receipt,
+        });
+      },
+    },
     getBlob: (hash) => conversations.getBlob(turn.conversationId, hash),
   });
   attempt.onContents(context.contents);

@@ -13,12 +13,15 @@ import type { Release } from "../../support/fair-semaphore.ts";
 import type { Budgets } from "../access/budgets.ts";
 import type { WithheldHistory } from "../access/access.ts";
 import type { createTokenFactors } from "./context-window.ts";
+import type { SumUp } from "./sum-up.ts";
 import type { createModelTolerance, LayeredModelChoice } from "./model-choice.ts";
 
 /** What turns and commands need to run. */
 export interface TurnDependencies {
   /** Each call waits until it is admitted for the person of the turn. */
   readonly gateway: Gateway;
+  /** The same for calls that nobody asked for. It refuses one that might leave nothing for the answer. */
+  readonly gatewayBeside: Pick<Gateway, "chat">;
   /** The `Author.id` of the person whose turn it is. */
   readonly personId: string;
   /** Set if the person may not see what was said before. */
@@ -37,6 +40,8 @@ export interface TurnDependencies {
   readonly models: LayeredModelChoice;
   readonly factors: ReturnType<typeof createTokenFactors>;
   readonly tolerance: ReturnType<typeof createModelTolerance>;
+  /** Sums up what no longer fits a model. Without it that is only left out. */
+  readonly sumUp: SumUp | undefined;
   readonly meter: Meter;
   readonly log: Log;
   readonly chat: ChatSettings;

@@ -241,6 +241,7 @@ export function tagOfEntry({ space, key }: EntryAddress): string {
   switch (space) {
     case "head":
     case "settings":
+    case "summary":
     case "slot":
     case "id":
       return toTag(folderOfEscaped(key.split("/", 1)[0] ?? ""));

@@ -35,13 +35,15 @@ export interface Said {
 export async function answerChat(body: ChatBody, describeImage: DescribeImage): Promise<string> {
   const change = askForChange(body);
   if (change !== undefined) return change;
+  const summary = summarize(body);
+  if (summary !== undefined) return summary;
   return `${label}\n\n${(await describeImages(body, describeImage)) ?? answerText(body)}`;
 }
 
 function answerText(body: ChatBody): string {
   const said = body.messages.flatMap((message, index): Said[] => {
     const images = imagesOf(message, index).length;
-    return message.role === "system"
+    return message.role === "system" || textOf(message).startsWith(summaryStart)
       ? []
       : [{ role: message.role, text: withoutAuthor(textOf(message)), images }];
   });
@@ -58,6 +60,33 @@ function answerText(body: ChatBody): string {
       ? `${howToConnect} Ask “What can you do?” for what can be tried before that.`
       : `Before it you said “${quote(previous.text, 120)}”, and I was given ${describeCounts(said)}.`;
   return `You wrote: “${quote(last.text, 300)}”\n\n${memory}`;
+}
+
+/** A summary of earlier messages in a prompt, which nobody has said. */
+const summaryStart = "[Summary of earlier messages]";
+const lastSummaryStart = "[Summary so far]\n";
+const materialStart = "[Messages]\n";
+const materialEnd = "\n[End of the messages]";
+const summaryLabel = "(Parley sandbox: the first words of each message, by rules.)";
+
+/**
+ * Returns a summary where Parley asks for one: the lines of the last one and the first words of each new
+ * message of a person, as many as fit. The oldest are kept, because newer messages are still sent.
+ */
+function summarize(body: ChatBody): string | undefined {
+  const message = body.messages.at(-1);
+  const text = message === undefined ? "" : textOf(message);
+  const isAsked = text.startsWith(materialStart) || text.startsWith(lastSummaryStart);
+  const at = text.indexOf(materialStart);
+  if (!isAsked || at === -1 || !text.endsWith(materialEnd)) return undefined;
+  const before = text.slice(0, at);
+  const said = text.slice(at + materialStart.length, -materialEnd.length);
+  const known = before.split("\n").flatMap((line) => (line.startsWith("> ") ? [line.slice(2)] : []));
+  const more = said.split("\n\n").filter((one) => !one.startsWith("Assistant: "));
+  const lines = [...known.filter((line) => line !== summaryLabel), ...more.map((one) => quote(one, 80))];
+  let left = body.max_tokens * 2 - summaryLabel.length;
+  const kept = lines.filter((line) => line !== "" && (left -= Buffer.byteLength(line) + 1) > 0);
+  return [summaryLabel, ...kept].join("\n");
 }
 
 /** Returns `undefined` when the last message has no picture and does not ask about an earlier one. */

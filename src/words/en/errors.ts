@@ -103,6 +103,10 @@ export const errorMessages = {
     "Only the last {sent, plural, one {message was} other {{sent} messages were}} sent to the model; earlier ones were left out.",
   "notice.context-cut.middle":
     "Only the first message and the last {sent, plural, one {one} other {{sent}}} were sent to the model; those between were left out.",
+  "notice.context-cut.summed-up":
+    "Only the last {sent, plural, one {message was} other {{sent} messages were}} sent to the model whole; earlier ones were summed up.",
+  "notice.context-cut.middle-summed-up":
+    "Only the first message and the last {sent, plural, one {one} other {{sent}}} were sent to the model whole; those between were summed up.",
   "notice.unread": "Not read: {name} ({reason}).",
   "notice.images-left-out":
     "{count, plural, one {1 picture was} other {{count} pictures were}} not sent to the model: {reason}.",

@@ -1,6 +1,7 @@
 /** What an answer says about itself, such as steps, endings, notices and its receipt. */
 export const turnMessages = {
   "status.thinking": "Thinking it through",
+  "status.summing-up": "Summing up earlier messages",
   "status.gateway-busy": "The gateway is busy; trying again in {count} s",
   "status.asking-again": "Asking again",
   "status.listening": "Listening to {name}",
@@ -94,6 +95,13 @@ export const turnMessages = {
   "details.context.all": "nothing left out",
   "details.context.older": "older ones left out",
   "details.context.left": "{count, number} earlier left out",
+  "details.context.summed-up": "{count, number} earlier summed up",
+  "details.context.summed-up-left": "{count, number} earlier summed up, others left out",
+  "details.summing-up": "Summed up for it by {models}: {cost}",
+  "details.summary":
+    "Summary of {count, plural, one {# earlier message} other {# earlier messages}}, as it is now:",
+  "details.summary.cost":
+    "Summary of {count, plural, one {# earlier message} other {# earlier messages}}, as it is now ({cost} so far):",
   "details.pictures": "Pictures: {sent, number} sent",
   "details.pictures.left": "Pictures: {sent, number} sent, {left, number} left out",
   "details.files": "Files: {counts}",

@@ -45,7 +45,10 @@ export async function startCrashStory(surface: Surface, lives: Lives = createLiv
       };
     if (request.path === "/v1/audio/transcriptions")
       return { headers: json, body: JSON.stringify({ text: "the words of mouth" }) };
-    const last = toMessages(request.body).at(-1)?.replace("user: ", "") ?? "";
+    const all = toMessages(request.body).at(-1)?.replace("user: ", "") ?? "";
+    const last = all.replace(/^\[Summary of earlier messages\][^]*?\[End of the summary\]\n\n/, "");
+    if (last.startsWith("[Messages]") || last.startsWith("[Summary so far]"))
+      return { body: `${chunk("They talked.")}${chunk("", "stop")}data: [DONE]\n\n` };
     const first = chunk(beginning);
     if (isHanging) return { body: first, after: "hang" };
     if (last.startsWith("Your last answer broke off before its end"))

@@ -236,11 +236,15 @@ describe("an answer that goes wrong", () => {
     await world.ask("word ".repeat(9000));
     await world.ask("word ".repeat(9000));
     await world.ask("and now?");
-    expect(world.gateway.requests.at(-1)!.messages.length).toBeLessThan(
-      world.gateway.requests.at(-2)!.messages.length,
-    );
+    // In between the model was asked for a summary of what did not fit.
+    expect(world.gateway.requests[2]?.messages).toHaveLength(6);
+    expect(said(world.gateway.requests.at(-1)).map((line) => line.slice(0, 40))).toEqual([
+      expect.stringContaining("system: Be brief."),
+      expect.stringContaining("user: [Summary of earlier messages]"),
+      "user: and now?",
+    ]);
     expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished", text: "ok" });
-    expect(world.platform.replies.at(-1)?.notices.join()).toContain("left out");
+    expect(world.platform.replies.at(-1)?.notices.join()).toContain("summed up");
   });
 });
 
