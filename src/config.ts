@@ -171,7 +171,12 @@ const ownSettings = {
     description: "requests that a person may send in a minute; 0: no limit",
   },
   BUDGET_PERSON_DAY_USD: { schema: budget, description: "what a person may spend in a day (UTC), in USD" },
+  BUDGET_PERSON_MONTH_USD: {
+    schema: budget,
+    description: "what a person may spend in a calendar month (UTC), in USD",
+  },
   BUDGET_DAY_USD: { schema: budget, description: "what all may spend in a day together, in USD" },
+  BUDGET_MONTH_USD: { schema: budget, description: "what all may spend in a month together, in USD" },
   MODELS_ALLOWED: {
     schema: list
       .refine(

@@ -20,7 +20,7 @@ import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.t
 import { systemClock } from "../support/clock.ts";
 import type { AllowedModels } from "./access/access.ts";
 import { createAdmission, type AdmissionLimits, createSpentCheck } from "./access/admission.ts";
-import { createBudgets, type BudgetsOptions, createPersonOverview } from "./access/budgets.ts";
+import { createBudgets, type ConfiguredBudgets, createPersonOverview } from "./access/budgets.ts";
 import { createTurnRate } from "./access/turn-rate.ts";
 import { createBranch } from "./actions/branch.ts";
 import { createPress } from "./actions/press.ts";
@@ -83,7 +83,7 @@ interface AssistantOptions {
 }
 
 /** How much people may ask and spend. */
-export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "dayUsd"> {
+export interface SpendingOptions extends ConfiguredBudgets {
   readonly ledger: SpendingLedger;
   /** How many requests one person may make in a minute, where 0 means no limit. */
   readonly turnsPersonMinute: number;
