@@ -154,6 +154,8 @@ export async function startParley(
       accessProblems: (terms) => termProblems(terms, accessTerms),
       queue: store.queue,
       claims: store.claims,
+      records: store.records,
+      adminChannel: config.ADMIN_CHANNEL,
       commands,
       access,
       spending: {

@@ -1,5 +1,5 @@
 import { replyButtons, type PressKind, type ReplyActionKind } from "./press.ts";
-import type { Budget, BudgetPeriod, BudgetScope } from "./spending.ts";
+import type { Budget, BudgetPeriod, BudgetScope, BudgetState } from "./spending.ts";
 import { currentLanguage, formatDate, formatUsd, translate, translateDeclared } from "../words/translate.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
 
@@ -203,6 +203,21 @@ function renewalWords(period: BudgetPeriod, renewsAt: number, later: string): st
 
 function toUsd(usd: number): string {
   return formatUsd(usd, { least: 2, most: 6 });
+}
+
+/** Tells a person in one line that so much of a budget is spent. `now` is in Unix ms. */
+export function budgetNotice(
+  { scope, spentUsd, ...budget }: BudgetState,
+  percent: number,
+  now: number,
+): string {
+  const { budgetUsd, period, renewsAt } = budget;
+  const name = nameOfBudget({ ...budget, kind: scope.kind });
+  const used =
+    spentUsd >= budgetUsd
+      ? translate("error.budget.spent", { budget: name })
+      : translate("error.budget.passed", { budget: name, percent, left: toUsd(budgetUsd - spentUsd) });
+  return `${used} ${renewalWords(period, renewsAt, toLater(renewsAt - now))}`;
 }
 
 function unknownModelWords({ model, suggestion }: ParleyError["detail"]): string {

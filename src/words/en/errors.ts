@@ -36,6 +36,7 @@ export const errorMessages = {
   "error.budget.deployment.month": "Parley's monthly budget for everybody ({amount})",
   "error.budget.reserved": "The rest of {budget} is set aside for answers in progress. Try again {later}.",
   "error.budget.spent": "Nothing is left of {budget}.",
+  "error.budget.passed": "{percent} % of {budget} is used: {left} is left.",
   "error.budget.renewed.day": "There is a new one at midnight UTC, {later}.",
   "error.budget.renewed.month": "There is a new one on {date} at midnight UTC, {later}.",
   "error.model-not-allowed": "{model} is not allowed here. /models lists what is.",
