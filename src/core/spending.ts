@@ -36,7 +36,7 @@ export interface PassedShare extends Budget {
   readonly at: number;
 }
 
-/** The budgets of a server, workspace or channel, and of its roles, which add to the deployment's own settings. */
+/** The budgets of a server, workspace or channel and of roles, which add to the deployment's own. */
 export interface PlaceBudgets {
   /** Runs before each gateway call, so it should use memory. @throws ParleyError `store-unavailable` */
   budgetsFor(caller: Asker & { readonly personId: string }): Promise<readonly Budget[]>;
@@ -168,10 +168,10 @@ export interface SpendingLedger {
    * the retention if shorter.
    */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
-  /** Erases a person's rows. What the person spent still counts against the budgets of today and this month. */
+  /** Erases a person's rows. What the person spent still counts against budgets of today and this month. */
   forgetPerson(personId: string): Promise<void>;
   /** Ids with this prefix of the people for whom usage is kept. */
   countedPeople(idPrefix: string): Promise<readonly string[]>;
-  /** Erases everything counted for people whose server or workspace is gone, including what they have spent. */
+  /** Erases everything counted for people whose server or workspace is gone, and what they have spent. */
   forgetPeople(idPrefix: string): Promise<void>;
 }

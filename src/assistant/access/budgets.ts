@@ -72,7 +72,10 @@ export interface Budgets {
    * @throws ParleyError `over-budget`, `store-unavailable`
    */
   reserve(caller: Caller, operation: ModelOperation, model: string, worst: WorstCase): Promise<Charge>;
-  /** The error `over-budget` if spending alone uses up a budget: the one that lasts longest. @throws ParleyError `store-unavailable` */
+  /**
+   * The error `over-budget` if spending alone uses up a budget: the one that lasts longest.
+   * @throws ParleyError `store-unavailable`
+   */
   spentError(caller: Caller): Promise<ParleyError | undefined>;
   /** Whether a model is known to cost nothing, so that no budget refuses its calls. */
   isFree(operation: ModelOperation, model: string): boolean;
@@ -248,8 +251,8 @@ function renewalOf({ period }: Budget, now: number): number {
 }
 
 /**
- * These scopes are charged even without a budget, so that one that is set later counts the whole period. Roles
- * are charged only where they have a budget, because people may have hundreds of them.
+ * These scopes are charged even without a budget, so that one that is set later counts the whole period.
+ * Roles are charged only where they have a budget, because people may have hundreds of them.
  */
 function scopesOf({ personId, origin }: Caller): BudgetScope[] {
   const places = [origin?.server, origin?.channelPlace ?? origin?.channel].filter((id) => id !== undefined);
