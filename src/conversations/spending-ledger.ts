@@ -36,7 +36,7 @@ interface SpendingLedgerOptions {
   readonly reserveTtlMs: number;
 }
 
-/** Keeps counts in sorted indexes, by kind and day, month or period of reserves. @see {@link SpendingLedger} */
+/** Keeps counts in sorted indexes, by kind and day, month or reserve period. @see {@link SpendingLedger} */
 export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLedger {
   const { store, reserveTtlMs } = options;
   const usageMs = Math.min(options.retentionMs ?? Number.POSITIVE_INFINITY, maxUsageDays * dayMs);
