@@ -179,8 +179,8 @@ function limitLines({ turnsPersonMinute, budgets, allowedModels }: Facts): strin
     turnsPersonMinute === 0
       ? translate("help.requests.unlimited")
       : translate("help.requests", { count: turnsPersonMinute }),
-    ...budgets.map(({ scope, budgetUsd }) =>
-      translate(`help.budget.${scope.kind}`, { amount: toUsdText(budgetUsd) }),
+    ...budgets.map(({ scope, period, budgetUsd }) =>
+      translate(`help.budget.${scope.kind}.${period}`, { amount: toUsdText(budgetUsd) }),
     ),
     ...(budgets.length === 0 ? [translate("help.budget.none")] : []),
     ...(allowedModels.length === 0

@@ -161,6 +161,10 @@ const ownSettings = {
   },
   DENY: { schema: accessList, description: "who may not; wins over all else" },
   ADMINS: { schema: accessList, description: "who may see and change everything" },
+  ADMIN_CHANNEL: {
+    schema: text.optional(),
+    description: "where admins read once a day which budgets are nearly spent; empty: nowhere",
+  },
   ADMIN_PASSWORD: {
     schema: text.min(12, "needs at least 12 characters").optional(),
     description: "opens the dashboard (`/admin`), from this machine too; without it this machine only",
@@ -171,7 +175,12 @@ const ownSettings = {
     description: "requests that a person may send in a minute; 0: no limit",
   },
   BUDGET_PERSON_DAY_USD: { schema: budget, description: "what a person may spend in a day (UTC), in USD" },
+  BUDGET_PERSON_MONTH_USD: {
+    schema: budget,
+    description: "what a person may spend in a calendar month (UTC), in USD",
+  },
   BUDGET_DAY_USD: { schema: budget, description: "what all may spend in a day together, in USD" },
+  BUDGET_MONTH_USD: { schema: budget, description: "what all may spend in a month together, in USD" },
   MODELS_ALLOWED: {
     schema: list
       .refine(
@@ -319,6 +328,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     ...wrong.values(),
     ...platformModules.flatMap((module) => module.problems(values)),
     ...ruleProblems(values),
+    ...adminChannelProblems(values, platforms),
   ];
   const startProblems = platforms.flatMap(
     ({ module, isOn }) =>
@@ -365,6 +375,20 @@ function ruleProblems(values: Partial<SettingValues<typeof ownSettings>>): strin
           ],
     ),
   ];
+}
+
+/** The channel of `ADMIN_CHANNEL` must have the form of a platform that is on. */
+function adminChannelProblems(
+  { ADMIN_CHANNEL: channel }: Partial<SettingValues<typeof ownSettings>>,
+  platforms: readonly ConfiguredPlatform[],
+): string[] {
+  if (channel === undefined) return [];
+  const forms = platforms.flatMap(({ module: { channelForm } }) => channelForm?.words ?? []);
+  const named = platforms.find(({ module }) => module.channelForm?.pattern.test(channel) === true);
+  if (named === undefined) return [`ADMIN_CHANNEL must be a channel such as ${forms.join(" or ")}`];
+  return named.isOn
+    ? []
+    : [`ADMIN_CHANNEL names a channel of ${named.module.title}, which is off: turn it on, or name another`];
 }
 
 function configurePlatforms(values: Readonly<Record<string, unknown>>): ConfiguredPlatform[] {

@@ -98,7 +98,10 @@ async function platformChecks(
     return [{ subject: "State", run: async () => [right("State", line)] }];
   }
   if (module.checks === undefined) return [];
-  return await module.checks(values, context);
+  const { ADMIN_CHANNEL: channel } = context.read.config;
+  const adminChannel =
+    channel !== undefined && module.channelForm?.pattern.test(channel) === true ? channel : undefined;
+  return await module.checks(values, { ...context, adminChannel });
 }
 
 /** The checks of the configured gateway or of the embedded one. */

@@ -15,12 +15,14 @@ import type {
   ConversationLabels,
   Claims,
   ConversationQueue,
+  Records,
 } from "../core/storage.ts";
 import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import type { AllowedModels } from "./access/access.ts";
 import { createAdmission, type AdmissionLimits, createSpentCheck } from "./access/admission.ts";
-import { createBudgets, type BudgetsOptions, createPersonOverview } from "./access/budgets.ts";
+import { createBudgetWarnings } from "./access/budget-warnings.ts";
+import { createBudgets, type ConfiguredBudgets, createPersonOverview } from "./access/budgets.ts";
 import { createTurnRate } from "./access/turn-rate.ts";
 import { createBranch } from "./actions/branch.ts";
 import { createPress } from "./actions/press.ts";
@@ -54,6 +56,9 @@ interface AssistantOptions {
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
   readonly claims: Claims;
+  readonly records: Pick<Records, "get" | "set">;
+  /** The value of `ADMIN_CHANNEL`. Default: the admins are told nothing. */
+  readonly adminChannel?: string | undefined;
   readonly commands: ReadonlyMap<string, Command>;
   /** Decides who may use the bot. */
   readonly access: Access;
@@ -83,7 +88,7 @@ interface AssistantOptions {
 }
 
 /** How much people may ask and spend. */
-export interface SpendingOptions extends Pick<BudgetsOptions, "personDayUsd" | "dayUsd"> {
+export interface SpendingOptions extends ConfiguredBudgets {
   readonly ledger: SpendingLedger;
   /** How many requests one person may make in a minute, where 0 means no limit. */
   readonly turnsPersonMinute: number;
@@ -167,8 +172,20 @@ export function createAssistant(options: AssistantOptions): Assistant {
   });
   const admission = createAdmission({ gateway, limits, budgets, allowed: allowedModels });
   const traces = createTurnTraces(tracer);
+  const warnings = createBudgetWarnings({
+    budgets,
+    ledger,
+    records: options.records,
+    queue,
+    adminChannel: options.adminChannel,
+    platforms,
+    nameOf,
+    log,
+    now,
+  });
   const runBatch = createBatchRunner({
     admission,
+    warnings,
     tracer,
     dependencies: {
       access,
@@ -305,7 +322,10 @@ export function createAssistant(options: AssistantOptions): Assistant {
     }),
     receive,
     keep: (event) => intake.keep(event, { isCounted: true }),
-    recover: (platformId) => recovery.recover(platformId),
+    recover(platformId) {
+      void warnings.report(platformId);
+      return recovery.recover(platformId);
+    },
     async stop(stopOptions) {
       const abandoned = await scheduler.stop(stopOptions);
       budgets.close();

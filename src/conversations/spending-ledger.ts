@@ -1,7 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type { Rating } from "../core/storage.ts";
-import type { SettledCall, BudgetScope, Reservation, SpendingLedger } from "../core/spending.ts";
-import { endOfUtcDay, toUtcDay } from "../support/clock.ts";
+import type {
+  Budget,
+  BudgetPeriod,
+  BudgetScope,
+  PassedShare,
+  Reservation,
+  SettledCall,
+  SpendingLedger,
+} from "../core/spending.ts";
+import { addUtcDays, endOfUtcDay, endOfUtcMonth, toUtcDay } from "../support/clock.ts";
 import type { IndexChange, PassedLimit, ScoreLimit } from "./backend.ts";
 import { type KeyValueStore, writeBatches } from "./key-value.ts";
 import { indexes } from "./store-keys.ts";
@@ -28,7 +36,7 @@ interface SpendingLedgerOptions {
   readonly reserveTtlMs: number;
 }
 
-/** Keeps counts in sorted indexes, one per kind and day or period. @see {@link SpendingLedger} */
+/** Keeps counts in sorted indexes, by kind and day, month or reserve period. @see {@link SpendingLedger} */
 export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLedger {
   const { store, reserveTtlMs } = options;
   const usageMs = Math.min(options.retentionMs ?? Number.POSITIVE_INFINITY, maxUsageDays * dayMs);
@@ -50,13 +58,13 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   };
 
   /** What is spent and reserved now. Reserves are made in the period after the current one. */
-  const spentTerms = (scope: BudgetScope, now: number): ScoreLimit["terms"] => {
+  const spentTerms = ({ scope, period }: Budget, now: number): ScoreLimit["terms"] => {
     const member = toMember(scope);
-    const period = periodOf(now);
+    const current = periodOf(now);
     return [
-      { index: indexes.spent(toUtcDay(now)), member },
+      { index: indexes.spent(periodsOf(toUtcDay(now))[period].name), member },
       // The third period covers an instance whose clock is ahead.
-      ...[period, period + 1, period + 2].map((each) => ({ index: indexes.reserved(each), member })),
+      ...[current, current + 1, current + 2].map((each) => ({ index: indexes.reserved(each), member })),
     ];
   };
 
@@ -129,9 +137,9 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       if (amount === 0 || budgets.length === 0) return { ...reservation, reservedUsd: 0, scopes: [] };
       const scopes = uniqueScopes(budgets.map(({ scope }) => scope));
       const passed = await count(
-        budgets.map(({ scope, budgetUsd }) => ({
-          terms: spentTerms(scope, now),
-          max: Math.ceil(toNano(budgetUsd)) - 1,
+        budgets.map((budget) => ({
+          terms: spentTerms(budget, now),
+          max: Math.ceil(toNano(budget.budgetUsd)) - 1,
         })),
         {
           adds: scopes.map((scope) => ({
@@ -191,11 +199,38 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       });
     },
 
-    async spentUsd(scope, now) {
+    async spentUsd(scope, now, period = "day") {
       // Every sum exceeds this limit, so the scores are read and nothing is written.
-      const terms = spentTerms(scope, now).slice(0, 1);
+      const terms = [
+        { index: indexes.spent(periodsOf(toUtcDay(now))[period].name), member: toMember(scope) },
+      ];
       const passed = await store.count([{ terms, max: Number.MIN_SAFE_INTEGER }], []);
       return (passed?.scores[0] ?? 0) / nanoPerUsd;
+    },
+
+    async tell(budget, percent, now) {
+      const { scope, period, budgetUsd } = budget;
+      const day = toUtcDay(now);
+      // A budget that was changed is another one, of which people are told anew.
+      const member = `${toMember(scope)} ${budgetUsd} ${period}`;
+      const { name, end } = periodsOf(day)[period];
+      const [told, toldOn] = [indexes.told(name), indexes.toldOn(day)];
+      const passed = await count([{ terms: [{ index: told, member }], max: percent - 1 }], {
+        adds: [
+          { kind: "add-member", index: told, member, score: percent },
+          { kind: "add-member", index: toldOn, member: `${member} ${percent}`, score: now },
+        ],
+        lists: [keepUntil(told, end + dayMs), keepUntil(toldOn, endOfUtcDay(day) + 2 * dayMs)],
+      });
+      return passed === undefined;
+    },
+
+    async toldSince(day) {
+      const page = { order: "lowest-first", offset: 0, max: pageSize } as const;
+      const days = await Promise.all(
+        [addUtcDays(day, -1), day].map((each) => store.readIndex(indexes.toldOn(each), page)),
+      );
+      return days.flat().flatMap(({ member, score }) => toPassedShare(member, score) ?? []);
     },
 
     usage: (query) => readUsage(store, query),
@@ -212,10 +247,10 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
         listed.delete(index);
       }
       const names = await readAllMembers(store, indexes.countedIndexes);
-      const [spent, reserved, turns] = [indexes.spent(""), indexes.reservedPrefix, indexes.turnsPrefix];
+      const ofScopes = [indexes.spent(""), indexes.reservedPrefix, indexes.told(""), indexes.toldOn("")];
       for (const index of names) {
-        const isOfScopes = index.startsWith(spent) || index.startsWith(reserved);
-        if (!isOfScopes && !index.startsWith(turns)) continue;
+        const isOfScopes = ofScopes.some((name) => index.startsWith(name));
+        if (!isOfScopes && !index.startsWith(indexes.turnsPrefix)) continue;
         const prefix = isOfScopes ? toMember({ kind: "person", id: idPrefix }) : idPrefix;
         const members = (await readAllMembers(store, index)).filter((member) => member.startsWith(prefix));
         await writeBatches(
@@ -260,6 +295,21 @@ function toMember(scope: BudgetScope): string {
   return scope.kind === "deployment" ? "deployment" : `${scope.kind}:${scope.id}`;
 }
 
+/** The inverse of the members of {@link indexes.toldOn}. */
+function toPassedShare(member: string, at: number): PassedShare | undefined {
+  const [, kind, id, usd, period, percent] =
+    /^(person|place|role|deployment)(?::(.*))? (\S+) (day|month) (\d+)$/s.exec(member) ?? [];
+  if (kind === undefined) return undefined;
+  const scope = (kind === "deployment" ? { kind } : { kind, id }) as BudgetScope;
+  return {
+    scope,
+    budgetUsd: Number(usd),
+    period: period as BudgetPeriod,
+    percent: Number(percent),
+    at,
+  };
+}
+
 function uniqueScopes(scopes: readonly BudgetScope[]): BudgetScope[] {
   return [...new Map(scopes.map((scope) => [toMember(scope), scope])).values()];
 }
@@ -282,11 +332,17 @@ function toReleases({ scopes, reservedUsd }: Reservation, period: number): Index
 }
 
 function toCharges(used: SettledCall, day: string): IndexChange[] {
-  const index = indexes.spent(day);
   const score = Math.round(toNano(used.chargedUsd));
-  const scopes = score === 0 ? [] : uniqueScopes(used.scopes);
+  const members = score === 0 ? [] : uniqueScopes(used.scopes).map(toMember);
   return [
-    ...scopes.map((scope): IndexChange => ({ kind: "add-score", index, member: toMember(scope), score })),
+    ...Object.values(periodsOf(day)).flatMap(({ name }) =>
+      members.map((member): IndexChange => ({
+        kind: "add-score",
+        index: indexes.spent(name),
+        member,
+        score,
+      })),
+    ),
     ...toUsageChanges(used, day),
     // Always: `forgetPerson` may have removed it, here or in another process.
     toUsageDay(used.labels.personId, day),
@@ -297,10 +353,18 @@ function toUsageDay(personId: string, day: string): IndexChange {
   return { kind: "add-member", index: indexes.usageDaysOf(personId), member: day, score: Date.parse(day) };
 }
 
-/** What has the counts of a day removed in time. */
+/** A day and its month, with their ends in Unix ms. */
+function periodsOf(
+  day: string,
+): Readonly<Record<BudgetPeriod, { readonly name: string; readonly end: number }>> {
+  const month = day.slice(0, 7);
+  return { day: { name: day, end: endOfUtcDay(day) }, month: { name: month, end: endOfUtcMonth(month) } };
+}
+
+/** What has the counts of a day and its month removed in time. */
 function toListings({ labels }: SettledCall, day: string, usageKeptUntil: number): Listing[] {
   return [
-    keepUntil(indexes.spent(day), endOfUtcDay(day) + dayMs),
+    ...Object.values(periodsOf(day)).map(({ name, end }) => keepUntil(indexes.spent(name), end + dayMs)),
     keepUntil(indexes.usage(day), usageKeptUntil),
     keepUntil(indexes.usageDaysOf(labels.personId), usageKeptUntil),
   ];

@@ -1,5 +1,6 @@
 import { replyButtons, type PressKind, type ReplyActionKind } from "./press.ts";
-import { currentLanguage, formatUsd, translate, translateDeclared } from "../words/translate.ts";
+import type { Budget, BudgetPeriod, BudgetScope, BudgetState } from "./spending.ts";
+import { currentLanguage, formatDate, formatUsd, translate, translateDeclared } from "../words/translate.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
 
 /** Tells the person who asked in one or two plain sentences what went wrong and what to do. */
@@ -175,14 +176,48 @@ function refusalWords(detail: ParleyError["detail"]): string {
 }
 
 function budgetWords(detail: ParleyError["detail"], later: string): string {
-  const amount = formatUsd(Number(detail["budgetUsd"] ?? 0), { least: 2, most: 6 });
-  const scope = detail["scope"];
-  const whose = scope === "person" || scope === "place" ? scope : "deployment";
-  const budget = translate(`error.budget.${whose}`, { amount });
-  return translate(detail["isReserved"] === 1 ? "error.budget.reserved" : "error.budget.spent", {
-    budget,
-    later,
+  const kind = detail["scope"];
+  const period = detail["period"] === "month" ? "month" : "day";
+  const budget = nameOfBudget({
+    kind: kind === "person" || kind === "place" || kind === "role" ? kind : "deployment",
+    period,
+    budgetUsd: Number(detail["budgetUsd"] ?? 0),
   });
+  if (detail["isReserved"] === 1) return translate("error.budget.reserved", { budget, later });
+  return `${translate("error.budget.spent", { budget })} ${renewalWords(period, Number(detail["renewsAt"] ?? 0), later)}`;
+}
+
+function nameOfBudget({
+  kind,
+  period,
+  budgetUsd,
+}: Pick<Budget, "period" | "budgetUsd"> & { readonly kind: BudgetScope["kind"] }): string {
+  return translate(`error.budget.${kind}.${period}`, { amount: toUsd(budgetUsd) });
+}
+
+function renewalWords(period: BudgetPeriod, renewsAt: number, later: string): string {
+  return period === "day"
+    ? translate("error.budget.renewed.day", { later })
+    : translate("error.budget.renewed.month", { date: formatDate(renewsAt), later });
+}
+
+function toUsd(usd: number): string {
+  return formatUsd(usd, { least: 2, most: 6 });
+}
+
+/** Tells a person in one line that so much of a budget is spent. `now` is in Unix ms. */
+export function budgetNotice(
+  { scope, spentUsd, ...budget }: BudgetState,
+  percent: number,
+  now: number,
+): string {
+  const { budgetUsd, period, renewsAt } = budget;
+  const name = nameOfBudget({ ...budget, kind: scope.kind });
+  const used =
+    spentUsd >= budgetUsd
+      ? translate("error.budget.spent", { budget: name })
+      : translate("error.budget.passed", { budget: name, percent, left: toUsd(budgetUsd - spentUsd) });
+  return `${used} ${renewalWords(period, renewsAt, toLater(renewsAt - now))}`;
 }
 
 function unknownModelWords({ model, suggestion }: ParleyError["detail"]): string {
@@ -215,7 +250,9 @@ function toLater(ms: number | undefined): string {
   if (seconds < 90) return translate("error.later.seconds", { count: seconds });
   const minutes = Math.ceil(seconds / 60);
   if (minutes < 90) return translate("error.later.minutes", { count: minutes });
-  return translate("error.later.hours", { count: Math.ceil(minutes / 60) });
+  const hours = Math.ceil(minutes / 60);
+  if (hours <= 48) return translate("error.later.hours", { count: hours });
+  return translate("error.later.days", { count: Math.ceil(hours / 24) });
 }
 
 /**

@@ -20,6 +20,7 @@ export const settingGroups = {
   models: "Models",
   answers: "Answers",
   place: "When, where and who",
+  budgets: "Budgets",
 } as const;
 export type SettingGroup = keyof typeof settingGroups;
 
@@ -39,7 +40,9 @@ type Kind =
   /** The word `automatic` or the English name of a language. */
   | { readonly kind: "language" }
   /** Terms as in `ALLOW`, such as `discord:role:123`. */
-  | { readonly kind: "access"; readonly maxTerms: number };
+  | { readonly kind: "access"; readonly maxTerms: number }
+  /** Budgets of roles, each as `discord:role:123=5/day`. */
+  | { readonly kind: "role-budgets"; readonly maxTerms: number; readonly max: number };
 
 /** A setting that people change in the chat. */
 export type LayeredSetting = Kind & {
@@ -55,6 +58,8 @@ export type LayeredSetting = Kind & {
   readonly combines: "override" | "limit" | "add";
   /** Whether it needs channels and several people, which the page does not have. Default false. */
   readonly isShared?: true;
+  /** Whether it needs roles, which only Discord has. Default false. */
+  readonly needsRoles?: true;
 };
 
 const everywhere = layers;
@@ -176,7 +181,16 @@ export const layeredSettings = {
     kind: "usd",
     max: 1_000_000,
     description: "What one person may spend a day, in US dollars; what they spent elsewhere counts",
-    group: "place",
+    group: "budgets",
+    layers: places,
+    combines: "limit",
+    isShared: true,
+  },
+  "person-budget-month": {
+    kind: "usd",
+    max: 1_000_000,
+    description: "What one person may spend a calendar month, in US dollars",
+    group: "budgets",
     layers: places,
     combines: "limit",
     isShared: true,
@@ -185,9 +199,28 @@ export const layeredSettings = {
     kind: "usd",
     max: 1_000_000,
     description: "What all people may spend here a day, in US dollars",
-    group: "place",
+    group: "budgets",
     layers: places,
     combines: "limit",
+  },
+  "place-budget-month": {
+    kind: "usd",
+    max: 1_000_000,
+    description: "What all people may spend here a calendar month, in US dollars",
+    group: "budgets",
+    layers: places,
+    combines: "limit",
+  },
+  "role-budgets": {
+    kind: "role-budgets",
+    maxTerms: 20,
+    max: 1_000_000,
+    description: "What all people of a role may spend together: such as discord:role:1=5/day, with commas",
+    group: "budgets",
+    layers: ["server"],
+    combines: "limit",
+    isShared: true,
+    needsRoles: true,
   },
 } as const satisfies Readonly<Record<string, LayeredSetting>>;
 
@@ -215,7 +248,7 @@ type ValueOf<S> = S extends { readonly choices: readonly { readonly value: infer
   ? V
   : S extends { readonly kind: "number" | "usd" }
     ? number
-    : S extends { readonly kind: "access" }
+    : S extends { readonly kind: "access" | "role-budgets" }
       ? readonly string[]
       : string;
 

@@ -199,6 +199,19 @@ export interface Platform {
    */
   toPrivateAddress(address: ReplyAddress): ReplyAddress | undefined;
   /**
+   * Tells the author of this address's event something beside the reply: to this person alone. Where the
+   * platform cannot show that in the place, it sends a direct message.
+   * @param authorId the `Author.id` of the person
+   * @throws ParleyError where the person cannot be told alone. Nothing is said in public then.
+   */
+  tellAlone(address: ReplyAddress, authorId: string, text: string): Promise<void>;
+  /**
+   * The address of a message in a channel that an admin has named, in the form of
+   * {@link PlatformModule.channelForm}. Two messages with one `name` are the same one. It is absent where
+   * there are no channels.
+   */
+  readonly channelAddress?: (channel: string, name: string) => ReplyAddress;
+  /**
    * Opens a thread at `address`, or returns the thread that an earlier call opened there. A place without
    * threads, such as a direct message, returns the conversation itself.
    * @throws ParleyError `platform-forbidden` with the missing permission in `detail.permission`

@@ -7,6 +7,7 @@ import {
   type SettingName,
   type SettingValue,
 } from "./layered-settings.ts";
+import type { BudgetPeriod } from "./spending.ts";
 
 /** A value that was read from what a person typed, or what is wrong with it, as the end of a sentence. */
 type ParsedSetting =
@@ -54,6 +55,8 @@ export function parseSetting(name: SettingName, typed: string): ParsedSetting {
       return parseLanguage(text);
     case "access":
       return parseTerms(text, setting.maxTerms);
+    case "role-budgets":
+      return parseRoleBudgets(text, setting);
   }
 }
 
@@ -92,6 +95,31 @@ function parseTerms(text: string, maxTerms: number): ParsedSetting {
   return wrong === undefined
     ? value(terms)
     : problem(translate("setting.problem.term", { entry: JSON.stringify(wrong.slice(0, 100)) }));
+}
+
+/** Reads terms such as `discord:role:1=5/day`. */
+function parseRoleBudgets(
+  text: string,
+  { maxTerms, max }: { readonly maxTerms: number; readonly max: number },
+): ParsedSetting {
+  const terms = [...new Set(text.split(/[\s,]+/).filter((term) => term !== ""))];
+  if (terms.length > maxTerms)
+    return problem(translate("setting.problem.too-many", { count: terms.length, max: maxTerms }));
+  const wrong = (terms.length === 0 ? [text] : terms).find(
+    (term) => (toRoleBudget(term)?.usd ?? Number.POSITIVE_INFINITY) > max,
+  );
+  return wrong === undefined
+    ? value(terms)
+    : problem(translate("setting.problem.role-budget", { entry: JSON.stringify(wrong.slice(0, 100)) }));
+}
+
+/** A term of `role-budgets`, or `undefined` for other texts. */
+export function toRoleBudget(
+  term: string,
+): { readonly role: string; readonly usd: number; readonly period: BudgetPeriod } | undefined {
+  const [, role, amount = "", period] =
+    /^([a-z]{1,20}:role:[\w.-]{1,64})=(\d{1,12}(?:\.\d{1,6})?)\/(day|month)$/.exec(term) ?? [];
+  return role === undefined ? undefined : { role, usd: Number(amount), period: period as BudgetPeriod };
 }
 
 /** The value that makes answers follow the question's language. */

@@ -4,28 +4,39 @@ import type { Rating } from "./storage.ts";
 
 /**
  * The scope of a budget. `person` has an `Author.id`. `place` has a term of an {@link Origin}, its `server`
- * or `channel`. `deployment` covers everything that this deployment spends.
+ * or `channel`. `role` has one of its `roles`, and covers all people with that role together. `deployment`
+ * covers everything that this deployment spends.
  */
 export type BudgetScope =
-  | { readonly kind: "person"; readonly id: string }
-  | { readonly kind: "place"; readonly id: string }
+  | { readonly kind: "person" | "place" | "role"; readonly id: string }
   | { readonly kind: "deployment" };
 
-/** A limit on what a scope may spend in a UTC day. */
+/** How long a budget lasts: a day or a month of UTC. */
+export type BudgetPeriod = "day" | "month";
+
+/** A limit on what a scope may spend in a period. */
 export interface Budget {
   readonly scope: BudgetScope;
+  readonly period: BudgetPeriod;
   /** At least 0, which admits no call. */
   readonly budgetUsd: number;
 }
 
-/** A budget with the amount that was spent today. */
+/** A budget with the amount that was spent in its current period. */
 export interface BudgetState extends Budget {
   readonly spentUsd: number;
   /** Unix ms when the whole budget is free again. */
   readonly renewsAt: number;
 }
 
-/** The budgets of a server, workspace or channel, which add to the deployment's own settings. */
+/** A share of a budget that was passed. */
+export interface PassedShare extends Budget {
+  readonly percent: number;
+  /** Unix ms. */
+  readonly at: number;
+}
+
+/** The budgets of a server, workspace or channel and of roles, which add to the deployment's own. */
 export interface PlaceBudgets {
   /** Runs before each gateway call, so it should use memory. @throws ParleyError `store-unavailable` */
   budgetsFor(caller: Asker & { readonly personId: string }): Promise<readonly Budget[]>;
@@ -143,17 +154,24 @@ export interface SpendingLedger {
   settle(reservation: Reservation, used: SettledCall | undefined, now: number): Promise<void>;
   /** Counts a person's rating of an answer in the place of an earlier one. Repeating it changes nothing. */
   rate(labels: RatingLabels, rating: Rating, now: number): Promise<void>;
-  /** What a scope has spent on the day of `now`, without reserves. */
-  spentUsd(scope: BudgetScope, now: number): Promise<number>;
+  /** What a scope has spent in the period of `now`, by default the day, without reserves. */
+  spentUsd(scope: BudgetScope, now: number, period?: BudgetPeriod): Promise<number>;
+  /**
+   * Notes that people are told that a share of a budget is spent. It is true once in the budget's period, for
+   * one process of all, and false where this share or a higher one is noted.
+   */
+  tell(budget: Budget, percent: number, now: number): Promise<boolean>;
+  /** The shares that were noted on a UTC day and the day before it, in the order of their times. */
+  toldSince(day: string): Promise<readonly PassedShare[]>;
   /**
    * Usage by day, person, channel, model, operation and rated command, in any order. Kept for 400 days, or
    * the retention if shorter.
    */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
-  /** Erases a person's rows. What the person spent today still counts against today's budgets. */
+  /** Erases a person's rows. What the person spent still counts against budgets of today and this month. */
   forgetPerson(personId: string): Promise<void>;
   /** Ids with this prefix of the people for whom usage is kept. */
   countedPeople(idPrefix: string): Promise<readonly string[]>;
-  /** Erases everything counted for people whose server or workspace is gone, including today's spending. */
+  /** Erases everything counted for people whose server or workspace is gone, and what they have spent. */
   forgetPeople(idPrefix: string): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import { formatCount, translate, formatDecimal, formatUsd } from "../words/translate.ts";
+import { formatCount, translate, formatDate, formatDecimal, formatUsd } from "../words/translate.ts";
 import type { UsageRow, BudgetState } from "./spending.ts";
 import { sumUsage, type UsageDimension, type UsageGroup, type UsageSum } from "./usage-report.ts";
 
@@ -76,10 +76,15 @@ export function footnotes(rows: readonly UsageSum[]): string[] {
 /** Lists what is left of budgets with one item each. */
 export function budgetLines(budgets: readonly BudgetState[]): string[] {
   if (budgets.length === 0) return [translate("budget.none")];
-  return budgets.map(({ scope, budgetUsd, spentUsd, renewsAt }) => {
+  return budgets.map(({ scope, period, budgetUsd, spentUsd, renewsAt }) => {
     const left = toUsdText(Math.max(0, budgetUsd - spentUsd));
     const time = new Date(renewsAt).toISOString().slice(11, 16);
-    return `- ${translate(`budget.${scope.kind}`, { left, budget: toUsdText(budgetUsd), time })}`;
+    const values = { left, budget: toUsdText(budgetUsd), time };
+    const line =
+      period === "day"
+        ? translate(`budget.${scope.kind}.day`, values)
+        : translate(`budget.${scope.kind}.month`, { ...values, date: formatDate(renewsAt) });
+    return `- ${line}`;
   });
 }
 

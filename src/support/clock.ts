@@ -165,6 +165,17 @@ export function endOfUtcDay(day: string): number {
   return Date.parse(`${day}T00:00:00Z`) + dayMs;
 }
 
+/** The UTC month of a time in Unix ms as `YYYY-MM`. */
+export function toUtcMonth(time: number): string {
+  return toUtcDay(time).slice(0, 7);
+}
+
+/** The end of a UTC month (`YYYY-MM`) in Unix ms. */
+export function endOfUtcMonth(month: string): number {
+  // Months are counted from 0 here, so that this number is the next month's.
+  return Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5)));
+}
+
 /** Moves a day by a number of days, which may be negative. */
 export function addUtcDays(day: string, days: number): string {
   return toUtcDay(Date.parse(`${day}T00:00:00Z`) + days * dayMs);

@@ -78,6 +78,15 @@ export function formatUsd(usd: number, places: DecimalPlaces): string {
   );
 }
 
+/** A UTC date without its year in the format of the language, such as `December 1`. */
+export function formatDate(time: number): string {
+  return new Intl.DateTimeFormat(currentLanguage(), {
+    month: "long",
+    day: "numeric",
+    timeZone: "UTC",
+  }).format(time);
+}
+
 const numberFormats = new Map<string, Intl.NumberFormat>();
 
 function numberFormat({ least, most }: DecimalPlaces, options: Intl.NumberFormatOptions): Intl.NumberFormat {

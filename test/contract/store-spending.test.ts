@@ -12,7 +12,11 @@ const today = "2026-07-28";
 
 const person = (id: string) => ({ kind: "person", id }) as const;
 const everybody = { kind: "deployment" } as const;
-const budgetOf = (scope: Budget["scope"], budgetUsd: number): Budget => ({ scope, budgetUsd });
+const budgetOf = (scope: Budget["scope"], budgetUsd: number, period: Budget["period"] = "day"): Budget => ({
+  scope,
+  period,
+  budgetUsd,
+});
 
 function isReserved(result: Reservation | SpentBudget): result is Reservation {
   return "id" in result;
@@ -82,6 +86,42 @@ describeStores("spending", (current) => {
     expect(isReserved(await stores[0]!.reserve(0.4, { budgets, now: noon }))).toBe(false);
     // The next day (UTC) begins with nothing spent.
     expect(isReserved(await stores[0]!.reserve(0.4, { budgets, now: noon + dayMs / 2 }))).toBe(true);
+  });
+
+  it("counts a month in UTC beside its days, also when a reserve is settled in the next one", async () => {
+    const { spending } = await open();
+    const budgets = [budgetOf(everybody, 1, "month"), budgetOf(everybody, 0.6)];
+    const reserve = (now: number) => spending.reserve(0.4, { budgets, now });
+    const [evening, midnight] = [Date.UTC(2028, 1, 29, 23, 59), Date.UTC(2028, 2, 1)];
+    await spending.settle((await reserve(evening - dayMs)) as Reservation, used(0.6), evening - dayMs);
+    const overMidnight = (await reserve(evening)) as Reservation;
+    await spending.settle(overMidnight, used(0.5), midnight);
+    expect(await spending.spentUsd(everybody, evening, "month")).toBe(1.1);
+    expect(await spending.spentUsd(everybody, evening)).toBe(0.5);
+    expect(await reserve(evening)).toMatchObject({ budget: budgets[0], spentUsd: 1.1 });
+    expect(await spending.spentUsd(everybody, midnight, "month")).toBe(0);
+    expect(isReserved(await reserve(midnight))).toBe(true);
+  });
+
+  it("tells of a share of a budget once, over all instances, and not of a lower one afterwards", async () => {
+    const stores = [(await open()).spending, (await open()).spending];
+    const told = async (budget: Budget, percent: number, now = noon) =>
+      (await Promise.all(stores.map((spending) => spending.tell(budget, percent, now)))).filter(Boolean)
+        .length;
+    const month = budgetOf(person("discord:1"), 10, "month");
+    expect(await told(month, 80)).toBe(1);
+    expect(await told(month, 80, noon + dayMs)).toBe(0);
+    expect(await told(month, 50)).toBe(0);
+    expect(await told(month, 100, noon + dayMs)).toBe(1);
+    expect(await told(budgetOf(person("discord:1"), 10), 80)).toBe(1);
+    expect(await told(budgetOf(everybody, 20, "month"), 50)).toBe(1);
+    expect(await told(month, 80, Date.UTC(2026, 7, 1))).toBe(1);
+    expect(await (await open()).spending.toldSince("2026-07-29")).toEqual([
+      { ...budgetOf(everybody, 20, "month"), percent: 50, at: noon },
+      { ...budgetOf(person("discord:1"), 10), percent: 80, at: noon },
+      { ...month, percent: 80, at: noon },
+      { ...month, percent: 100, at: noon + dayMs },
+    ]);
   });
 
   it("does not refuse what is free", async () => {
@@ -231,6 +271,7 @@ describeStores("spending", (current) => {
         used(0.5, { labels: { personId, model: "m", operation: "image" }, scopes: [person(personId)] }),
         noon,
       );
+      await spending.tell(budgetOf(person(personId), 1), 50, noon);
     }
     const counted = async () => (await spending.countedPeople("slack:T1:")).toSorted();
     expect(await counted()).toEqual(["slack:T1:U1", "slack:T1:U2"]);
@@ -238,8 +279,11 @@ describeStores("spending", (current) => {
     expect(await counted()).toEqual([]);
     const rows = await spending.usage({ fromDay: today, toDay: today });
     expect(rows.map(({ personId }) => personId)).toEqual(["slack:T10:U3"]);
-    const spent = await Promise.all(people.map((id) => spending.spentUsd(person(id), noon)));
-    expect(spent).toEqual([0, 0, 0.5]);
+    for (const period of ["day", "month"] as const) {
+      const spent = await Promise.all(people.map((id) => spending.spentUsd(person(id), noon, period)));
+      expect(spent).toEqual([0, 0, 0.5]);
+    }
+    expect((await spending.toldSince(today)).map(({ scope }) => scope)).toEqual([person("slack:T10:U3")]);
     expect(await spending.countTurn("slack:T1:U1", { max: 1, now: noon })).toBeUndefined();
     expect(await spending.countTurn("slack:T10:U3", { max: 1, now: noon })).toBeGreaterThan(0);
   });
@@ -335,6 +379,71 @@ describeStores("spending", (current) => {
         },
       ),
       { numRuns: 25 },
+    );
+  });
+
+  it("never passes a day's or a month's budget by more than one reserve, where months end and clocks step", async () => {
+    const processes = [(await open()).spending, (await open()).spending];
+    const ends = ["2027-03-01", "2028-02-29", "2028-03-01", "2100-03-01", "2029-01-01", "2030-05-01"];
+    const step = fc.oneof(
+      { weight: 4, arbitrary: fc.record({ usd: fc.integer({ min: 1, max: 40 }) }) },
+      { weight: 3, arbitrary: fc.record({ settle: fc.nat(), share: fc.integer({ min: 0, max: 100 }) }) },
+      // Clocks also step back, and reserves of a minute are seen by a clock that is a minute behind.
+      { weight: 2, arbitrary: fc.record({ stepMs: fc.integer({ min: -reserveTtlMs, max: reserveTtlMs }) }) },
+      { weight: 1, arbitrary: fc.record({ stepMs: fc.constant(dayMs) }) },
+    );
+    let runs = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...ends),
+        fc.array(step, { minLength: 15, maxLength: 40 }),
+        fc.integer({ min: 1, max: 60 }),
+        fc.integer({ min: 1, max: 100 }),
+        async (end, steps, dayUsd, monthUsd) => {
+          // Each run is charged to a scope of its own, because several spend in the same month.
+          const scope = person(`run:${++runs}`);
+          const budgets = [budgetOf(scope, dayUsd), budgetOf(scope, monthUsd, "month")];
+          let now = Date.parse(`${end}T00:00:00Z`) - 2 * dayMs;
+          let latest = now;
+          let open: { readonly since: number; readonly reservation: Reservation; readonly usd: number }[] =
+            [];
+          const charged = new Map<string, number>();
+          let highestUsd = 0;
+          for (const each of steps) {
+            if ("usd" in each) {
+              const result = await processes[each.usd % 2]!.reserve(each.usd, { budgets, now });
+              if (!isReserved(result)) {
+                expect(result.spentUsd + result.reservedUsd).toBeGreaterThanOrEqual(result.budget.budgetUsd);
+                continue;
+              }
+              highestUsd = Math.max(highestUsd, each.usd);
+              open.push({ since: now, reservation: result, usd: each.usd });
+            } else if ("settle" in each) {
+              const [one] = open.splice(open.length === 0 ? 0 : each.settle % open.length, 1);
+              if (one === undefined) continue;
+              const usd = (one.usd * each.share) / 100;
+              await processes[each.settle % 2]!.settle(one.reservation, used(usd, { scopes: [scope] }), now);
+              const { day } = one.reservation;
+              for (const name of [day, day.slice(0, 7)]) charged.set(name, (charged.get(name) ?? 0) + usd);
+            } else {
+              now = Math.max(latest - reserveTtlMs, now + each.stepMs);
+              latest = Math.max(latest, now);
+              open = open.filter(({ since }) => now - since < reserveTtlMs);
+            }
+            for (const { period, budgetUsd } of budgets) {
+              const [day] = new Date(now).toISOString().split("T") as [string];
+              const name = period === "day" ? day : day.slice(0, 7);
+              const counted = await processes[0]!.spentUsd(scope, now, period);
+              expect(counted).toBeCloseTo(charged.get(name) ?? 0, 6);
+              const inUseUsd = open
+                .filter(({ reservation }) => reservation.day.startsWith(name))
+                .reduce((sum, { usd }) => sum + usd, 0);
+              expect(counted + inUseUsd).toBeLessThan(budgetUsd + highestUsd + 1e-6);
+            }
+          }
+        },
+      ),
+      { numRuns: 40 },
     );
   });
 

@@ -44,6 +44,7 @@ export interface SeenReply {
 /** Creates a platform that only remembers what it was asked to show. */
 export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> = {}) {
   const replies: SeenReply[] = [];
+  const told: { readonly authorId: string; readonly text: string }[] = [];
   const room: { read: Platform["readRoom"] } = { read: () => Promise.resolve("alone") };
   let posted = 0;
   let showError: unknown;
@@ -55,6 +56,11 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     stop: () => Promise.resolve(),
     health: () => ({ state: "ready" }),
     toPrivateAddress: (address) => address,
+    tellAlone(_, authorId, text) {
+      told.push({ authorId, text });
+      return Promise.resolve();
+    },
+    channelAddress: (channel, name) => ({ at: `${channel} ${name}` }),
     readRoom: (...query) => room.read(...query),
     nameOf: (id) => Promise.resolve(id === "fake:channel:1" ? "#general" : undefined),
     guide: {
@@ -146,6 +152,8 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
   return {
     platform,
     replies,
+    /** What was said to one person alone, beside the replies. */
+    told,
     /** `readRoom` does this. By default there is nothing but the conversation. */
     room,
     failToShow: (error: unknown) => {

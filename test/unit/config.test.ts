@@ -192,6 +192,8 @@ describe("access rules and limits", () => {
         TURNS_PERSON_MINUTE: "0",
         BUDGET_PERSON_DAY_USD: "0.25",
         BUDGET_DAY_USD: "0",
+        BUDGET_PERSON_MONTH_USD: "2.5",
+        BUDGET_MONTH_USD: "100",
         MODELS_ALLOWED: "gpt-*, whisper-1",
       }),
     ).toMatchObject({
@@ -199,8 +201,22 @@ describe("access rules and limits", () => {
       TURNS_PERSON_MINUTE: 0,
       BUDGET_PERSON_DAY_USD: 0.25,
       BUDGET_DAY_USD: 0,
+      BUDGET_PERSON_MONTH_USD: 2.5,
+      BUDGET_MONTH_USD: 100,
       MODELS_ALLOWED: ["gpt-*", "whisper-1"],
     });
+  });
+
+  it("name the admins' channel on a platform that is on", () => {
+    const [DISCORD_TOKEN, ADMIN_CHANNEL] = ["token", "discord:1234"];
+    expect(parseConfig({ DISCORD_TOKEN, ADMIN_CHANNEL }).ADMIN_CHANNEL).toBe("discord:1234");
+    for (const wrong of ["#ops", "discord:ops", "slack:C12345", "discord:channel:1", "web:1"])
+      expect(problemsOf({ DISCORD_TOKEN, ADMIN_CHANNEL: wrong })).toContain(
+        "ADMIN_CHANNEL must be a channel such as discord:<channel id> or slack:<team id>:<channel id>",
+      );
+    expect(problemsOf({ DISCORD_TOKEN, ADMIN_CHANNEL: "slack:T12345:C12345" })).toContain(
+      "ADMIN_CHANNEL names a channel of Slack, which is off: turn it on, or name another",
+    );
   });
 
   it("that cannot be right are told in one line each, all at once", () => {
@@ -211,6 +227,8 @@ describe("access rules and limits", () => {
       TURNS_PERSON_MINUTE: "-1",
       BUDGET_PERSON_DAY_USD: "abc",
       BUDGET_DAY_USD: "-2",
+      BUDGET_PERSON_MONTH_USD: "1,5 USD",
+      BUDGET_MONTH_USD: "1e9",
       CHAT_MODEL: "gpt-5",
       IMAGE_FALLBACK_MODELS: "dall-e-3",
       MODELS_ALLOWED: "gpt-4*",
@@ -228,10 +246,12 @@ describe("access rules and limits", () => {
       "TURNS_PERSON_MINUTE must be at least 0",
       "BUDGET_PERSON_DAY_USD must be a number",
       "BUDGET_DAY_USD must be at least 0",
+      "BUDGET_PERSON_MONTH_USD must be a number",
+      "BUDGET_MONTH_USD must be at most 1000000",
       'CHAT_MODEL names "gpt-5", which MODELS_ALLOWED does not list: add it there',
       'IMAGE_FALLBACK_MODELS names "dall-e-3", which MODELS_ALLOWED does not list: add it there',
     ])
       expect(lines.filter((each) => each.startsWith(`  - ${line}`))).toHaveLength(1);
-    expect(lines).toHaveLength(14);
+    expect(lines).toHaveLength(16);
   });
 });

@@ -17,6 +17,7 @@ import type { Receiver } from "../../core/platform.ts";
 import type {
   SpendingLedger,
   Budget,
+  BudgetPeriod,
   BudgetScope,
   BudgetState,
   CallLabels,
@@ -27,7 +28,7 @@ import type {
 } from "../../core/spending.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { longestAudioSeconds } from "../../media/recordings/longest-audio.ts";
-import { toUtcDay, endOfUtcDay } from "../../support/clock.ts";
+import { endOfUtcDay, endOfUtcMonth, toUtcDay, toUtcMonth } from "../../support/clock.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import type { LayeredSettings } from "../settings/layered-settings.ts";
 import { createRecent } from "../../support/recent.ts";
@@ -71,7 +72,10 @@ export interface Budgets {
    * @throws ParleyError `over-budget`, `store-unavailable`
    */
   reserve(caller: Caller, operation: ModelOperation, model: string, worst: WorstCase): Promise<Charge>;
-  /** The error `over-budget` if spending alone uses up a budget. @throws ParleyError `store-unavailable` */
+  /**
+   * The error `over-budget` if spending alone uses up a budget: the one that lasts longest.
+   * @throws ParleyError `store-unavailable`
+   */
   spentError(caller: Caller): Promise<ParleyError | undefined>;
   /** Whether a model is known to cost nothing, so that no budget refuses its calls. */
   isFree(operation: ModelOperation, model: string): boolean;
@@ -81,13 +85,19 @@ export interface Budgets {
   close(): void;
 }
 
-export interface BudgetsOptions {
+/** The budgets of the settings, in USD. */
+export interface ConfiguredBudgets {
+  /** `BUDGET_PERSON_DAY_USD` and `BUDGET_PERSON_MONTH_USD`. */
+  readonly personDayUsd: number | undefined;
+  readonly personMonthUsd: number | undefined;
+  /** `BUDGET_DAY_USD` and `BUDGET_MONTH_USD`. */
+  readonly dayUsd: number | undefined;
+  readonly monthUsd: number | undefined;
+}
+
+interface BudgetsOptions extends ConfiguredBudgets {
   readonly ledger: SpendingLedger;
   readonly gateway: Pick<Gateway, "highestPrice" | "knownModels">;
-  /** The value of `BUDGET_PERSON_DAY_USD`. */
-  readonly personDayUsd: number | undefined;
-  /** The value of `BUDGET_DAY_USD`. */
-  readonly dayUsd: number | undefined;
   readonly places: PlaceBudgets;
   readonly log: Log;
   /** Returns Unix milliseconds. */
@@ -96,7 +106,7 @@ export interface BudgetsOptions {
 
 /** Creates the budgets of the deployment, each person and places, which the ledger keeps. */
 export function createBudgets(options: BudgetsOptions): Budgets {
-  const { ledger, gateway, personDayUsd, dayUsd, places, log, now } = options;
+  const { ledger, gateway, personDayUsd, personMonthUsd, dayUsd, monthUsd, places, log, now } = options;
   const closing = new AbortController();
   const warned = createRecent(1000);
 
@@ -122,10 +132,11 @@ export function createBudgets(options: BudgetsOptions): Budgets {
 
   async function budgetsOf(caller: Caller): Promise<readonly Budget[]> {
     const person = { kind: "person", id: caller.personId } as const;
+    const everybody = { kind: "deployment" } as const;
     return [
-      ...(personDayUsd === undefined ? [] : [{ scope: person, budgetUsd: personDayUsd }]),
+      ...toBudgets(person, { day: personDayUsd, month: personMonthUsd }),
       ...(await places.budgetsFor(caller)),
-      ...(dayUsd === undefined ? [] : [{ scope: { kind: "deployment" } as const, budgetUsd: dayUsd }]),
+      ...toBudgets(everybody, { day: dayUsd, month: monthUsd }),
     ];
   }
 
@@ -152,23 +163,26 @@ export function createBudgets(options: BudgetsOptions): Budgets {
   }
 
   async function inForce(caller: Caller): Promise<readonly BudgetState[]> {
-    const renewsAt = endOfUtcDay(toUtcDay(now()));
     const found = await budgetsOf(caller);
     return Promise.all(
       found.map(async (budget) => ({
         ...budget,
-        spentUsd: await ledger.spentUsd(budget.scope, now()),
-        renewsAt,
+        spentUsd: await ledger.spentUsd(budget.scope, now(), budget.period),
+        renewsAt: renewalOf(budget, now()),
       })),
     );
   }
 
+  async function spentError(caller: Caller): Promise<ParleyError | undefined> {
+    const spent = (await inForce(caller)).filter(({ spentUsd, budgetUsd }) => spentUsd >= budgetUsd);
+    // A new budget for the day is of no use while that for the month is spent.
+    const [last] = spent.toSorted((a, b) => b.renewsAt - a.renewsAt);
+    return last === undefined ? undefined : overBudget({ budget: last, spentUsd: last.spentUsd }, now());
+  }
+
   return {
     inForce,
-    async spentError(caller) {
-      const spent = (await inForce(caller)).find(({ spentUsd, budgetUsd }) => spentUsd >= budgetUsd);
-      return spent === undefined ? undefined : overBudget({ budget: spent, spentUsd: spent.spentUsd }, now());
-    },
+    spentError,
     isFree: (operation, model) => toChargedUsd(operation, model, someOfAll) === 0,
     close() {
       closing.abort(new ParleyError("stopping", "the process is stopping"));
@@ -182,14 +196,14 @@ export function createBudgets(options: BudgetsOptions): Budgets {
         budgets: budgets.map((budget) => ({ ...budget, budgetUsd: Math.max(0, budget.budgetUsd - left) })),
         now: now(),
       });
-      if (!("id" in result)) throw overBudget(result, now());
+      if (!("id" in result)) throw (await spentError(caller)) ?? overBudget(result, now());
       const labels: CallLabels = {
         personId: caller.personId,
         channel: caller.origin?.channel,
         model,
         operation,
       };
-      const scopes = scopesOf(caller);
+      const scopes = [...scopesOf(caller), ...budgets.map(({ scope }) => scope)];
       return {
         settle: (usage, answered) =>
           settle(result, {
@@ -220,7 +234,26 @@ export function createBudgets(options: BudgetsOptions): Budgets {
   };
 }
 
-/** These scopes are charged even without a budget, so that one that is set later counts the whole day. */
+/** The budgets of a scope for those periods that have one. */
+export function toBudgets(
+  scope: BudgetScope,
+  amounts: Readonly<Record<BudgetPeriod, number | undefined>>,
+): Budget[] {
+  return (["day", "month"] as const).flatMap((period) => {
+    const budgetUsd = amounts[period];
+    return budgetUsd === undefined ? [] : [{ scope, period, budgetUsd }];
+  });
+}
+
+/** When the whole budget is free again, in Unix ms. */
+function renewalOf({ period }: Budget, now: number): number {
+  return period === "day" ? endOfUtcDay(toUtcDay(now)) : endOfUtcMonth(toUtcMonth(now));
+}
+
+/**
+ * These scopes are charged even without a budget, so that one that is set later counts the whole period.
+ * Roles are charged only where they have a budget, because people may have hundreds of them.
+ */
 function scopesOf({ personId, origin }: Caller): BudgetScope[] {
   const places = [origin?.server, origin?.channelPlace ?? origin?.channel].filter((id) => id !== undefined);
   return [
@@ -245,8 +278,14 @@ function overBudget(
 ): ParleyError {
   const isReserved = spentUsd < budget.budgetUsd;
   return new ParleyError("over-budget", `the budget of the ${budget.scope.kind} is used up or reserved`, {
-    retryAfterMs: isReserved ? runningMs : endOfUtcDay(toUtcDay(now)) - now,
-    detail: { scope: budget.scope.kind, budgetUsd: budget.budgetUsd, isReserved: isReserved ? 1 : 0 },
+    retryAfterMs: isReserved ? runningMs : renewalOf(budget, now) - now,
+    detail: {
+      scope: budget.scope.kind,
+      period: budget.period,
+      budgetUsd: budget.budgetUsd,
+      isReserved: isReserved ? 1 : 0,
+      renewsAt: renewalOf(budget, now),
+    },
   });
 }
 

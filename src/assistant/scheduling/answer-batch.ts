@@ -55,7 +55,7 @@ interface BatchRun {
 export function createBatchAnswer(options: BatchAnswerOptions) {
   const { dependencies, inbox } = options;
 
-  return { answer, canShowAnswer, dependenciesFor, isAllowed };
+  return { answer, canShowAnswer, dependenciesFor, isAllowed, payerOf };
 
   /** The rules may have changed since the event was accepted, before a restart or a Retry. */
   function isAllowed(event: IncomingEvent): boolean {
@@ -112,11 +112,17 @@ export function createBatchAnswer(options: BatchAnswerOptions) {
     });
   }
 
+  /** The event of a run whose author pays. */
+  function payerOf(run: BatchRun): IncomingEvent {
+    const events = run.batch.flatMap(eventsOf);
+    return events.find(isAllowed) ?? events[0]!;
+  }
+
   /** The dependencies with the limits and rights of the run's person. */
   function dependenciesFor(run: BatchRun): TurnDependencies {
     const { admission } = options;
     const events = run.batch.flatMap(eventsOf);
-    const { author, platform, origin } = events.find(isAllowed) ?? events[0]!;
+    const { author, platform, origin } = payerOf(run);
     const personId = author.id;
     const { chat, models } = run.settings;
     const withheld = withheldHistory(dependencies.conversations, events);

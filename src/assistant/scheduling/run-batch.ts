@@ -1,3 +1,4 @@
+import type { BudgetWarnings } from "../access/budget-warnings.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Platform, ReplyHooks } from "../../core/platform.ts";
@@ -27,6 +28,7 @@ import { createBatchAnswer } from "./answer-batch.ts";
 type BatchRun = Parameters<ReturnType<typeof createBatchAnswer>["answer"]>[0];
 
 type BatchRunnerOptions = Parameters<typeof createBatchAnswer>[0] & {
+  readonly warnings: Pick<BudgetWarnings, "afterTurn">;
   readonly tracer: Tracer;
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly schedule: (turn: PendingTurn) => void;
@@ -40,7 +42,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
   const { dependencies, inbox, platforms } = options;
   const { log, meter } = dependencies;
   const findOtherTurns = createOtherTurns(inbox, dependencies.conversations);
-  const { answer, canShowAnswer, dependenciesFor, isAllowed } = createBatchAnswer(options);
+  const { answer, canShowAnswer, dependenciesFor, isAllowed, payerOf } = createBatchAnswer(options);
 
   return async function runBatch(
     batch: readonly PendingTurn[],
@@ -102,6 +104,7 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       // A permanent failure, such as a missing permission, would fail again on every recovery.
       if (!isOutage(error)) await inbox.close(allowed.flatMap(keysOf));
     }
+    if (outcome !== "left-open") await inLanguage(run.language, () => warnOfBudgets(run));
     const seconds = (performance.now() - startedAt) / 1000;
     meter({ kind: "turn", platform: event.platform, event: event.kind, outcome, seconds });
     currentTurn()?.span.set({ "parley.outcome": outcome });
@@ -110,6 +113,12 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     log.info({ platform: event.platform, kind: event.kind, outcome, attempt, durationMs }, "turn ended");
     return outcome === "left-open" ? "left-open" : "ended";
   };
+
+  async function warnOfBudgets(run: BatchRun): Promise<void> {
+    const { author, platform, origin, address } = payerOf(run);
+    const caller = { personId: author.id, platform, origin };
+    await options.warnings.afterTurn({ caller, platform: run.platform, address });
+  }
 
   async function openRun(
     batch: readonly PendingTurn[],

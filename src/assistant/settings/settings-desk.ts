@@ -38,6 +38,7 @@ import {
   settingDescription,
   settingGroupTitle,
   settingLabel,
+  toRoleBudget,
 } from "../../core/setting-values.ts";
 
 /** The values that apply where no layer has one, in words. */
@@ -83,7 +84,7 @@ export function describeSetting(
 }
 
 /** Values of these kinds can be as long as a message. */
-const longKinds: ReadonlySet<string> = new Set(["text", "access"]);
+const longKinds: ReadonlySet<string> = new Set(["text", "access", "role-budgets"]);
 
 /** The facts about settings for `/help`. The page has one person, the operator, and no `person` layer. */
 export function explainSettings(all: LayeredValues, defaults: Defaults, asker: Asker): SettingFacts[] {
@@ -395,14 +396,15 @@ export function createSettingsChanger(options: SettingsChangerOptions): Settings
     text: string,
   ): Promise<string | SettingValue[]> {
     if (!mayHold(layer, name)) return notHeld(name);
-    if (!isApplicable(name, scene)) return translate("setting.problem.page");
+    if (!isApplicable(name, scene))
+      return translate(isOnePlace(scene) ? "setting.problem.page" : "setting.problem.no-roles");
     const parsed = parseSetting(name, text);
     if (parsed.kind === "problem") return parsed.problem;
     if (parsed.kind === "default") return [];
     const { value } = parsed;
     const setting = declarationOf(name);
-    if (setting.kind === "access" && typeof value === "object") {
-      const [problem] = options.accessProblems(value);
+    if (typeof value === "object") {
+      const [problem] = options.accessProblems(value.map((term) => toRoleBudget(term)?.role ?? term));
       if (problem !== undefined) return problem;
     }
     if (setting.kind === "model" && typeof value === "string") {
@@ -439,13 +441,20 @@ export function createSettingsChanger(options: SettingsChangerOptions): Settings
 
 /** Finds values of one layer that contradict each other, and reports them at the changed one. */
 function contradictionIn(
-  { "person-budget": person, "place-budget": place }: LayerValues,
+  values: LayerValues,
   change: Readonly<Partial<Record<SettingName, unknown>>>,
 ): SettingProblems | undefined {
-  if (person === undefined || place === undefined || person <= place) return undefined;
-  return change["person-budget"] === undefined
-    ? { "place-budget": translate("setting.problem.below-person", { amount: String(person) }) }
-    : { "person-budget": translate("setting.problem.above-place", { amount: String(place) }) };
+  for (const [own, shared] of [
+    ["person-budget", "place-budget"],
+    ["person-budget-month", "place-budget-month"],
+  ] as const) {
+    const [person, place] = [values[own], values[shared]];
+    if (person === undefined || place === undefined || person <= place) continue;
+    return change[own] === undefined
+      ? { [shared]: translate("setting.problem.below-person", { name: own, amount: String(person) }) }
+      : { [own]: translate("setting.problem.above-place", { name: shared, amount: String(place) }) };
+  }
+  return undefined;
 }
 
 function notHeld(name: SettingName): string {

@@ -17,7 +17,9 @@ import type { Author, Origin } from "../../core/events.ts";
 import { translate } from "../../words/translate.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { Receiver, PlaceSettings } from "../../core/platform.ts";
+import { toRoleBudget } from "../../core/setting-values.ts";
 import type { Budget, PlaceBudgets } from "../../core/spending.ts";
+import { toBudgets } from "../access/budgets.ts";
 
 /** How many milliseconds a value counts as current. A change in another process shows after that. */
 const freshMs = 2000;
@@ -185,9 +187,11 @@ export function isOnePlace({ origin, platform }: Asker): boolean {
   return origin === undefined || origin.server === platform;
 }
 
-/** Whether a setting applies in a scene. The page has no channels and no other people. */
+/** Whether a setting applies in a scene. The page has no channels and no other people, and Slack no roles. */
 export function isApplicable(name: SettingName, asker: Asker): boolean {
-  return !isOnePlace(asker) || declarationOf(name).isShared !== true;
+  const { isShared, needsRoles } = declarationOf(name);
+  if (needsRoles === true && asker.origin?.roles === undefined) return false;
+  return !isOnePlace(asker) || isShared !== true;
 }
 
 /** A layer in words: `for` follows "for" ("this channel"), `from` is an origin, `title` stands alone. */
@@ -263,19 +267,27 @@ export function createPlaceRules(
       const places = await reader.readPlaces(place);
       const ids = { server: place.server, channel: channelHolderOf(place) };
       return (["server", "channel"] as const).flatMap((layer): Budget[] => {
-        const { "person-budget": person, "place-budget": place } = places[layer] ?? {};
+        const values = places[layer] ?? {};
         const id = ids[layer];
+        const person = { day: values["person-budget"], month: values["person-budget-month"] };
+        const together = { day: values["place-budget"], month: values["place-budget-month"] };
         return [
-          ...(person === undefined
-            ? []
-            : [{ scope: { kind: "person", id: personId }, budgetUsd: person } as const]),
-          ...(place === undefined || id === undefined
-            ? []
-            : [{ scope: { kind: "place", id }, budgetUsd: place } as const]),
+          ...toBudgets({ kind: "person", id: personId }, person),
+          ...(id === undefined ? [] : toBudgets({ kind: "place", id }, together)),
+          ...toRoleBudgets(values["role-budgets"], origin?.roles),
         ];
       });
     },
   };
+}
+
+/** The budgets of those roles that a person has. */
+function toRoleBudgets(terms: readonly string[] = [], roles: readonly string[] = []): Budget[] {
+  return terms.flatMap((term): Budget[] => {
+    const { role, usd, period } = toRoleBudget(term) ?? {};
+    if (role === undefined || usd === undefined || period === undefined || !roles.includes(role)) return [];
+    return [{ scope: { kind: "role", id: role }, period, budgetUsd: usd }];
+  });
 }
 
 function termsOf({ user, server, channel, roles = [] }: Origin): ReadonlySet<string | undefined> {

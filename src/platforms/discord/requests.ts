@@ -1,3 +1,4 @@
+import { createSlidingWindowLimiter } from "../../support/rate-limiter.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { createRecent } from "../../support/recent.ts";
@@ -19,6 +20,30 @@ import {
   type RequestGuard,
 } from "./transport/make-request.ts";
 
+/** Discord suspects bots that open many direct messages. */
+const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
+
+/** Opens direct messages to tell people something. */
+export interface DirectNotes {
+  /** Resolves to false where too many were opened lately. @throws ParleyError where they take none */
+  send(userId: string, content: Parameters<DiscordApi["createMessage"]>[1]): Promise<boolean>;
+}
+
+function createDirectNotes(
+  api: Pick<DiscordApi, "openDirectChannel" | "createMessage">,
+  clock: Clock,
+): DirectNotes {
+  const opened = createSlidingWindowLimiter({ ...directLimit, now: () => clock.monotonic() });
+  return {
+    async send(userId, content) {
+      if (!opened.tryTake()) return false;
+      const direct = await api.openDirectChannel(userId);
+      await api.createMessage(direct.id, content);
+      return true;
+    },
+  };
+}
+
 /** How this process asks Discord: one API under all limits, and what goes with it. */
 interface DiscordRequests {
   readonly api: DiscordApi;
@@ -26,6 +51,7 @@ interface DiscordRequests {
   readonly acknowledgements: Acknowledgements;
   readonly freshTokens: FreshTokens;
   readonly scheduler: DeliveryScheduler;
+  readonly directNotes: DirectNotes;
   /** Wraps the requests of the gateway's client too. */
   readonly guard: RequestGuard;
   readonly onResponse: DiscordClock["observe"];
@@ -56,7 +82,8 @@ export function createDiscordRequests(options: {
   const acknowledged = withAcknowledgements(plainApi, acknowledgements);
   const api = withPlainReplies(withDelivery(acknowledged, scheduler, now, clock), log);
   const freshTokens = createFreshTokens(now);
-  return { api, apiUrl, acknowledgements, freshTokens, scheduler, guard, onResponse, now };
+  const directNotes = createDirectNotes(api, clock);
+  return { api, apiUrl, acknowledgements, freshTokens, scheduler, directNotes, guard, onResponse, now };
 }
 
 /** How many channels have their missing permission logged once. */

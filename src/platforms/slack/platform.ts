@@ -8,6 +8,7 @@ import {
   parseAddress,
   shownMessageKeys,
   teamOfAddress,
+  toMessageKey,
   toPrivateAddress,
   toReplyAddress,
 } from "./address.ts";
@@ -166,6 +167,15 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     },
     shownMessageKeys: (address) => shownMessageKeys(parseAddress(address)),
     toPrivateAddress: (address) => toReplyAddress(toPrivateAddress(parseAddress(address))),
+    async tellAlone(saved, _authorId, text) {
+      const address = parseAddress(saved);
+      await (await requireTeams().find(teamOfAddress(address))).tellAlone(address, text);
+    },
+    channelAddress(named, name) {
+      const [, teamId = "", channel = ""] = named.split(":");
+      const key = toMessageKey(teamId, channel, name);
+      return toReplyAddress({ key, channel, user: "", since: clock.now() });
+    },
     async openThread(saved, { title }) {
       const address = parseAddress(saved);
       const team = await requireTeams().find(teamOfAddress(address));
@@ -185,7 +195,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       }
     },
     async nameOf(id) {
-      const channel = /^slack:channel:(\w+)$/.exec(id)?.[1];
+      const channel = /^slack:channel:(?:\w+:)?(\w+)$/.exec(id)?.[1];
       const [, teamId = "", user] = /^slack:(\w+):(\w+)$/.exec(id) ?? [];
       try {
         if (channel !== undefined) {

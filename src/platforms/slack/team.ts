@@ -3,6 +3,7 @@ import type { Command } from "../../core/command.ts";
 import type { ConversationHistory, Platform, Receiver } from "../../core/platform.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { createDeliveryScheduler, type DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
+import { isDirectMessages, type SlackAddress } from "./address.ts";
 import { createAppHome } from "./press/app-home.ts";
 import type { Bolt } from "./transport/bolt.ts";
 import { createCallIntake, createCommandCalls } from "./intake/commands.ts";
@@ -15,6 +16,8 @@ import { createReplacedMessages } from "./intake/message-changes.ts";
 import type { TeamHandlers } from "./transport/listeners.ts";
 import { createCallerNotices, createRefusalNotices, createWelcome } from "./press/notices.ts";
 import { createOrigins, type OriginOptions, createPeople, languageOf } from "./people.ts";
+import { escapeText } from "./reply/escape-markdown.ts";
+import { toPlainSection } from "./reply/message-blocks.ts";
 import { createReplies, type ReplyMemory } from "./reply/replies.ts";
 import { createMessageReader } from "./intake/read-message.ts";
 import { createRoomReader } from "./intake/read-room.ts";
@@ -54,6 +57,8 @@ export interface Team extends ReturnType<typeof createReplies> {
   readonly readRoom: NonNullable<Platform["readRoom"]>;
   /** Resolves to the name of a channel, and to `undefined` for direct messages. */
   channelName(channel: string): Promise<string | undefined>;
+  /** The same as {@link Platform.tellAlone}. */
+  tellAlone(address: SlackAddress, text: string): Promise<void>;
   /** Resolves to the name of a user. It never throws. */
   userName(user: string): Promise<string | undefined>;
   /** Removes no messages any more. */
@@ -148,6 +153,17 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
     download: (attachment, options) => files.download(attachment, options),
     readRoom: (address, query) => withoutLookupTime(() => readRoom(address, query)),
     ...replies,
+    async tellAlone({ channel, thread, user }, text) {
+      const content = { text: escapeText(text), blocks: [toPlainSection(text)] };
+      if (isDirectMessages(channel)) return void (await api.post(channel, thread, content));
+      try {
+        await api.postEphemeral(channel, thread, user, content);
+      } catch (error) {
+        // The bot is not in the channel where a command was used.
+        log.debug({ err: error }, "told in direct messages");
+        await api.post(user, undefined, content);
+      }
+    },
     channelName: (channel) => api.channelName(channel),
     userName: async (user) => (await withoutLookupTime(() => people.find(user)))?.name,
     stop: () => replaced.close(),

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import type { Command } from "../../core/command.ts";
@@ -299,6 +299,20 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     shownMessageKeys: () => [],
 
     toPrivateAddress: (address) => ({ ...address, isPrivate: true }),
+
+    async tellAlone(address, _authorId, text) {
+      const { conversationId } = toWebAddress(address);
+      const reply = createWebReply({
+        address: { conversationId, replyId: randomBytes(12).toString("hex"), isPrivate: true },
+        feed: feeds.of(conversationId),
+        hooks: { saveAddress: () => Promise.resolve() },
+        firstText: () => undefined,
+        ended: () => Promise.resolve(),
+      });
+      await reply.show();
+      reply.write({ text });
+      await reply.finish();
+    },
 
     openThread(address, { title }) {
       const from = toWebAddress(address);

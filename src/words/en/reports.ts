@@ -36,10 +36,25 @@ export const reportMessages = {
   "usage.wrong-order": "it is after the last day",
   "usage.too-many-days": "at most {max} days",
   "budget.none": "No budget limits you.",
-  "budget.person": "Your budget today: **{left}** left of {budget}; it renews at {time} UTC.",
-  "budget.place": "The budget of this place today: **{left}** left of {budget}; it renews at {time} UTC.",
-  "budget.deployment":
+  "budget.person.day": "Your budget today: **{left}** left of {budget}; it renews at {time} UTC.",
+  "budget.place.day": "The budget of this place today: **{left}** left of {budget}; it renews at {time} UTC.",
+  "budget.role.day": "The budget of your role today: **{left}** left of {budget}; it renews at {time} UTC.",
+  "budget.deployment.day":
     "The budget of everybody together today: **{left}** left of {budget}; it renews at {time} UTC.",
+  "budget.person.month":
+    "Your budget this month: **{left}** left of {budget}; it renews on {date} at {time} UTC.",
+  "budget.place.month":
+    "The budget of this place this month: **{left}** left of {budget}; it renews on {date} at {time} UTC.",
+  "budget.role.month":
+    "The budget of your role this month: **{left}** left of {budget}; it renews on {date} at {time} UTC.",
+  "budget.deployment.month":
+    "The budget of everybody together this month: **{left}** left of {budget}; it renews on {date} at {time} UTC.",
+  "budget.report": "**Budgets that passed a threshold, {day} (UTC)**",
+  "budget.report.day": "{percent} % of {budget} a day: {name}",
+  "budget.report.month": "{percent} % of {budget} a month: {name}",
+  "budget.report.everybody": "everybody together",
+  "budget.report.role": "the role {name}",
+  "budget.report.more": "and {count, plural, one {# other} other {# others}}",
 
   "help.no-command": "there is no such command",
   "help.no-command.nearest": "there is no such command; did you mean {name}?",
@@ -62,9 +77,14 @@ export const reportMessages = {
   "help.setting.now": "Now {value}.",
   "help.requests": "Requests: {count, number} a minute.",
   "help.requests.unlimited": "Requests: no limit.",
-  "help.budget.person": "Daily budget, for you: {amount}.",
-  "help.budget.place": "Daily budget, for this place: {amount}.",
-  "help.budget.deployment": "Daily budget, for everybody together: {amount}.",
+  "help.budget.person.day": "Daily budget, for you: {amount}.",
+  "help.budget.place.day": "Daily budget, for this place: {amount}.",
+  "help.budget.role.day": "Daily budget, for your role: {amount}.",
+  "help.budget.deployment.day": "Daily budget, for everybody together: {amount}.",
+  "help.budget.person.month": "Monthly budget, for you: {amount}.",
+  "help.budget.place.month": "Monthly budget, for this place: {amount}.",
+  "help.budget.role.month": "Monthly budget, for your role: {amount}.",
+  "help.budget.deployment.month": "Monthly budget, for everybody together: {amount}.",
   "help.budget.none": "Budget: none.",
   "help.models": "Models: {models}.",
   "help.models.more": "Models: {models} and more.",

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
+import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
 import { has } from "../../support/requirements.ts";
 import { answerAfter, field, say, send } from "./page-story.ts";
 import { usePage, useScriptedPage, whole } from "./use-page.ts";
@@ -271,6 +272,31 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
     await search.press("Escape");
     await list.waitFor({ state: "hidden" });
     await expect.poll(() => button.evaluate((one) => one.matches(":focus"))).toBe(true);
+    expect(problems).toEqual([]);
+  });
+});
+
+describe.skipIf(!has("chromium"))("a budget of the page", () => {
+  const { story } = useScriptedPage({
+    settings: { BUDGET_PERSON_MONTH_USD: "0.1", PAGE_TITLES: "first-words" },
+    usual: () => sse(chunk({ content: "Noted." }, "stop", { usage: { cost: 0.045 } }), done),
+  });
+
+  it("is told of below the answer that passes 80 %, once, and is not kept", async () => {
+    const { page, problems } = await story.open();
+    const messages = page.locator(".messages");
+    const told = messages.getByText("80 % of your monthly budget ($0.10) is used: $0.01 is left.");
+    await say(page, "one");
+    expect(await told.count()).toBe(0);
+    await say(page, "two");
+    await told.waitFor();
+    await messages.getByText("Private: not kept in this conversation.").waitFor();
+    await say(page, "three");
+    await messages.getByText("Nothing is left of your monthly budget ($0.10).").waitFor();
+    expect(await told.count()).toBe(1);
+    await page.reload();
+    await answerAfter(page, 2);
+    expect(await told.count()).toBe(0);
     expect(problems).toEqual([]);
   });
 });

@@ -1,3 +1,4 @@
+import type { DirectNotes } from "../requests.ts";
 import type { APIInteraction } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import type { Command } from "../../../core/command.ts";
@@ -30,6 +31,7 @@ interface Intake {
 /** Connects those who handle the events of a connection with each other. */
 export function createIntake(options: {
   readonly api: DiscordApi;
+  readonly directNotes: DirectNotes;
   readonly acknowledgements: Acknowledgements;
   readonly freshTokens: FreshTokens;
   readonly commands: ReadonlyMap<string, Command>;
@@ -94,6 +96,7 @@ export function createIntake(options: {
   });
   const messages = createMessageIntake({
     api,
+    directNotes: options.directNotes,
     receiver,
     channels: directory,
     names: bot.names,

@@ -6,11 +6,11 @@ import { isParleyError, ParleyError, isRefusal } from "../../../core/errors.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { createKeyedQueue } from "../../../support/keyed-queue.ts";
-import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
 import type { Language } from "../../../words/languages.ts";
 import { translate, inLanguage } from "../../../words/translate.ts";
 import { createRefusalSchedule, isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
 import { isDirectType, isThreadType, toConversationId } from "../address.ts";
+import type { DirectNotes } from "../requests.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
 import { toSentence } from "../reply/content.ts";
@@ -21,6 +21,7 @@ import { createRecent } from "../../../support/recent.ts";
 /** The options of {@link createMessageIntake}. */
 interface MessageOptions {
   readonly api: DiscordApi;
+  readonly directNotes: DirectNotes;
   readonly receiver: Receiver;
   readonly channels: Directory;
   readonly names: (guildId: string | undefined) => Names;
@@ -61,7 +62,7 @@ const busyNoticeIntervalMs = 30_000;
 
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
-  const refusals = createRefusalNotices(api, log, clock);
+  const refusals = createRefusalNotices(api, options.directNotes, log, clock);
   const queue = createKeyedQueue();
   const busyNotices = createRecent(1000, busyNoticeIntervalMs, () => clock.monotonic());
 
@@ -264,8 +265,6 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 const accessInServerMs = 24 * 60 * 60_000;
 /** How often a person is told so about what they wrote in direct messages. */
 const accessInDirectMs = 10 * 60_000;
-/** Discord suspects bots that open many direct messages. */
-const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
 
 /** A refused message. */
 interface RefusedMessage {
@@ -287,12 +286,12 @@ interface RefusalNotices {
  * interactions. So the person gets a direct message. Where they take none, nothing is said.
  */
 function createRefusalNotices(
-  api: Pick<DiscordApi, "openDirectChannel" | "createMessage">,
+  api: Pick<DiscordApi, "createMessage">,
+  directNotes: DirectNotes,
   log: Log,
   clock: Clock,
 ): RefusalNotices {
   const schedule = createRefusalSchedule(() => clock.monotonic());
-  const opened = createSlidingWindowLimiter({ ...directLimit, now: () => clock.monotonic() });
 
   return {
     async tell(message, error) {
@@ -311,18 +310,16 @@ function createRefusalNotices(
           });
           return;
         }
-        if (!opened.tryTake()) {
-          schedule.untold(error, who);
-          return log.info({ message: id }, "refused without a notice: too many of them");
-        }
-        const direct = await api.openDirectChannel(author.id);
         // Every instance that has the message tells it, and Discord takes one message with this nonce.
         const where = `https://discord.com/channels/${guildId}/${channelId}/${id}`;
-        await api.createMessage(direct.id, {
+        const isSent = await directNotes.send(author.id, {
           ...toSentence(`${notice}\n${translate("discord.about", { address: where })}`),
           nonce: id,
           enforce_nonce: true,
         });
+        if (isSent) return;
+        schedule.untold(error, who);
+        log.info({ message: id }, "refused without a notice: too many of them");
       } catch (tellError) {
         // Somebody who takes no direct messages is not asked again.
         if (isParleyError(tellError, "platform-unreachable")) schedule.untold(error, who);

@@ -1,12 +1,23 @@
 import { ChannelType } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
+import { ParleyError } from "../../../core/errors.ts";
 import type { Platform } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
 import type { DeliveryScheduler, SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../../delivery/editing-reply.ts";
 import { parseShownFiles } from "../../delivery/message-plan.ts";
-import { fromReplyAddress, snowflakeAt, toEventKey, toRefKey, toReplyAddress } from "../address.ts";
+import {
+  fromReplyAddress,
+  idPrefix,
+  snowflakeAt,
+  toAuthorId,
+  toEventKey,
+  toRefKey,
+  toReplyAddress,
+} from "../address.ts";
+import type { DirectNotes } from "../requests.ts";
+import { toPrivateSentence, toSentence } from "./content.ts";
 import type { FreshTokens } from "../press/acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
@@ -17,6 +28,7 @@ import { createThreads } from "./threads.ts";
 /** Opens replies on Discord, by their saved addresses. */
 export function createReplies(options: {
   readonly api: DiscordApi;
+  readonly directNotes: DirectNotes;
   readonly directory: Directory;
   readonly scheduler: DeliveryScheduler;
   readonly freshTokens: FreshTokens;
@@ -27,7 +39,10 @@ export function createReplies(options: {
   readonly now: () => number;
   readonly clock: Clock;
   readonly log: Log;
-}): Pick<Platform, "openReply" | "openThread" | "shownMessageKeys" | "toPrivateAddress"> {
+}): Pick<
+  Platform,
+  "openReply" | "openThread" | "shownMessageKeys" | "toPrivateAddress" | "tellAlone" | "channelAddress"
+> {
   const { api, directory, clock, log } = options;
   const ownPosts = createOwnPosts();
   const threads = createThreads(api, directory, log, clock);
@@ -87,6 +102,22 @@ export function createReplies(options: {
     // A direct message is private already. Elsewhere only interactions have private answers.
     toPrivateAddress: (address) =>
       (fromReplyAddress(address).channelType as ChannelType) === ChannelType.DM ? address : undefined,
+    async tellAlone(given, authorId, text) {
+      const { channelId, channelType, interaction } = fromReplyAddress(given);
+      if (interaction !== undefined && options.now() < interaction.expiresAt)
+        return void (await api.followUp(interaction, toPrivateSentence(text)));
+      if ((channelType as ChannelType) === ChannelType.DM)
+        return void (await api.createMessage(channelId, toSentence(text)));
+      const userId = authorId.slice(toAuthorId("").length);
+      if (!(await options.directNotes.send(userId, toSentence(text))))
+        throw new ParleyError("busy", "too many direct messages were opened lately");
+    },
+    channelAddress: (channel, name) =>
+      toReplyAddress({
+        channelId: channel.slice(idPrefix.length),
+        channelType: ChannelType.GuildText,
+        eventId: name,
+      }),
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
   };
 }

@@ -220,7 +220,13 @@ describe("the overview of a person", () => {
     budgets: {
       inForce: ({ personId }) =>
         Promise.resolve([
-          { scope: { kind: "person", id: personId }, budgetUsd: 1, spentUsd: 0.5, renewsAt: 0 },
+          {
+            scope: { kind: "person", id: personId },
+            period: "day",
+            budgetUsd: 1,
+            spentUsd: 0.5,
+            renewsAt: 0,
+          },
         ]),
     },
     now: () => Date.UTC(2026, 10, 22, 12),

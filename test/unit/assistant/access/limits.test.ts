@@ -118,6 +118,51 @@ describe("budgets", () => {
     expect(world.gateway.requests).toHaveLength(4);
   });
 
+  test("a month's budget outlasts the day's, and the refusal names the one that begins anew last", async () => {
+    world = await createWorld({
+      startAt: Date.UTC(2028, 1, 27, 12),
+      models,
+      prices,
+      spending: { personDayUsd: 0.01, personMonthUsd: 0.04 },
+    });
+    answerFor({ costUsd: 0.02, isEstimated: false });
+    await world.ask("one", { origin });
+    expect(await refusalOf(message("two", { origin }))).toBe(
+      "Nothing is left of your daily budget ($0.01). There is a new one at midnight UTC, in 12 hours.",
+    );
+    await world.clock.advance(12 * 60 * 60_000);
+    await world.ask("three", { origin });
+    expect(await refusalOf(message("four", { origin }))).toBe(
+      "Nothing is left of your monthly budget ($0.04). There is a new one on March 1 at midnight UTC, in 48 hours.",
+    );
+    await world.clock.advance(47 * 60 * 60_000);
+    expect(await refusalOf(message("five", { origin }))).toContain("your monthly budget");
+    await world.clock.advance(60 * 60_000);
+    await world.ask("six", { origin });
+    expect(world.gateway.requests).toHaveLength(3);
+  });
+
+  test("of a role count what all people with it spend, from when it is set, in a server that has it", async () => {
+    world = await createWorld({ startAt: noon, models, prices });
+    await world.store.settings.change("discord:guild:9", {
+      "role-budgets": ["discord:role:1=0.01/month", "discord:role:2=0/day"],
+    });
+    answerFor({ costUsd: 0.02, isEstimated: false });
+    const withRole = { ...origin, roles: ["discord:role:1", "discord:role:3"] };
+    await world.ask("one", { origin: withRole });
+    const two = message("two", { origin: withRole, author: bob, conversationId: "fake:b" });
+    expect(await refusalOf(two)).toBe(
+      "Nothing is left of the monthly budget of your role ($0.01). There is a new one on August 1 at midnight UTC, in 4 days.",
+    );
+    expect(await refusalOf(message("three", { origin: { ...origin, roles: ["discord:role:2"] } }))).toContain(
+      "the daily budget of your role ($0.00)",
+    );
+    await world.ask("four", { origin: { ...origin, roles: ["discord:role:3"] } });
+    const { server: _, channel: __, ...direct } = withRole;
+    await world.ask("five", { origin: direct, conversationId: "fake:d" });
+    expect(world.gateway.requests).toHaveLength(3);
+  });
+
   test("ten requests at once do not pass a budget by more than one reserve", async () => {
     world = await createWorld({ startAt: noon, models, prices, spending: { dayUsd: 0.025 } });
     let release = (): void => undefined;

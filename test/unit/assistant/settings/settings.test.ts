@@ -224,6 +224,22 @@ describe("layers", () => {
     });
   });
 
+  describe("the budgets of roles", () => {
+    it("are terms with an amount and a period, for a server with roles", async () => {
+      const set = (value: string, origin = asManager) =>
+        settings({ name: "role-budgets", value, for: "server" }, origin);
+      expect(await set("fake:role:staff=5/day, fake:role:staff=100.50/month")).toBe(
+        "Saved for this server. In force here now: **role-budgets** is fake:role:staff=5/day, fake:role:staff=100.50/month (from this server).",
+      );
+      for (const wrong of ["fake:role:staff", "fake:user:ada=5/day", "fake:role:staff=5/week", ","])
+        expect(await set(wrong)).toContain("entries are such as discord:role:<id>=5/day");
+      const { roles: _, ...withoutRoles } = asManager.origin;
+      expect(await set("fake:role:staff=5/day", { ...asManager, origin: withoutRoles })).toBe(
+        "/settings role-budgets: it needs roles, which are not known here.",
+      );
+    });
+  });
+
   describe("the rights to change settings", () => {
     it("a member cannot change a place, and nothing is changed", async () => {
       expect(await settings({ name: "chat-model", value: "clever", for: "channel" })).toBe(
@@ -345,9 +361,11 @@ describe("layers", () => {
         "This channel: models",
         "This channel: answers",
         "This channel: when, where and who",
+        "This channel: budgets",
         "This server: models",
         "This server: answers",
         "This server: when, where and who",
+        "This server: budgets",
       ]);
       for (const { key, label } of offersOf(managing)) {
         expect(key.length).toBeLessThanOrEqual(100);
@@ -371,14 +389,14 @@ describe("layers", () => {
     });
 
     it("save all fields, or say at each what is wrong and save nothing", async () => {
-      const key = keyOf(managing, "This channel: when, where and who");
+      const key = keyOf(managing, "This channel: budgets");
       expect(
         await world.assistant.press(
           {
             kind: "settings",
             key,
             values: {
-              "answer-to": "every-message",
+              "place-budget": "9",
               "person-budget": "abc",
             },
           },
@@ -396,7 +414,7 @@ describe("layers", () => {
           kind: "settings",
           key,
           values: {
-            "answer-to": "every-message",
+            "place-budget": "9",
             "person-budget": "2",
           },
         },
@@ -404,10 +422,10 @@ describe("layers", () => {
       );
       expect(saved).toMatchObject({ kind: "told" });
       expect(await world.store.settings.read(["fake:channel:1"])).toEqual([
-        { "answer-to": "every-message", "person-budget": 2 },
+        { "place-budget": 9, "person-budget": 2 },
       ]);
       await world.assistant.press(
-        { kind: "settings", key, values: { "answer-to": "", "person-budget": "2.00" } },
+        { kind: "settings", key, values: { "place-budget": "", "person-budget": "2.00" } },
         managing,
       );
       expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{ "person-budget": 2 }]);
