@@ -84,6 +84,16 @@ const isReceipt = fields({
   totalMs: isNumber,
 });
 
+const isTranscription = fields({
+  text: isText,
+  timed: optional(listOf(fields({ fromSeconds: isNumber, text: isText }))),
+  asked: isText,
+  model: isText,
+  fallback: optional(isText),
+  usage: isUsage,
+  notices: listOf(isText),
+});
+
 const isSources = listOf(fields({ url: isText, title: optional(isText) }));
 const isPictures = listOf(fields({ conversationId: isText, messageId: isText, number: isNumber }));
 const isTombstone = fields({ forgotten: (value) => value === true, id: isText });
@@ -207,6 +217,7 @@ export const isStored: Readonly<Record<Space, Check>> = {
     redo: optional(fields({ kind: isText, since: isNumber, requestedAt: isTime, model: optional(isText) })),
     stoppedBy: optional(isText),
     wasAnswered: optional(isFlag),
+    heard: optional(listOf(fields({ hash: isText, answer: optional(isTranscription) }))),
   }),
   turn: fields({ keys: listOf(isText), address: isObject, attempts: isNumber }),
   layer: isLayerValues,

@@ -410,7 +410,7 @@ async function transcribeFile(
     ...(language === undefined ? {} : { language }),
     ...(hint === undefined ? {} : { hint }),
   };
-  const read = await readFiles(dependencies, run, [file], choice);
+  const read = await readFiles(dependencies, { ...run, eventKey: run.call.key }, [file], choice);
   const voices = read.parts.filter((part) => part.kind === "voice");
   if (voices.length === 0) {
     throw new ParleyError("attachment-unreadable", "the file is not a recording", {

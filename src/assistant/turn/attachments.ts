@@ -1,6 +1,7 @@
+import { hash as digest } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
-import { isParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { type Attachment, isClaimedSound, maxFileBytes, maxRecordingBytes } from "../../core/events.ts";
 import type { TranscriptionRequest, TimedWords } from "../../core/gateway.ts";
 import type { Platform, Reply, DownloadOptions } from "../../core/platform.ts";
@@ -245,6 +246,8 @@ function readText(name: string, bytes: Uint8Array): ReadAttachments {
 /** The source and the target of the files of a turn or command. */
 interface AttachmentTarget {
   readonly platform: Pick<Platform, "download">;
+  /** The key of the event whose files they are. What is heard in them is kept with it. */
+  readonly eventKey?: string;
   /** The conversation that stores the files. */
   readonly conversationId: string;
   readonly reply: Pick<Reply, "status">;
@@ -267,7 +270,12 @@ export function readFiles(
     files,
     {
       download: (attachment, options) => target.platform.download(attachment, options),
-      transcribe: (request, signal) => transcribe(dependencies, { ...request, ...choice }, model, signal),
+      transcribe: (request, signal) => {
+        const ask = () => transcribe(dependencies, { ...request, ...choice }, model, signal);
+        return target.eventKey === undefined
+          ? ask()
+          : hearOnce(dependencies, target.eventKey, request.bytes, ask);
+      },
       hint,
       clock: dependencies.clock,
       admitBytes: (bytes, signal) => dependencies.admitBytes(bytes, signal),
@@ -280,6 +288,31 @@ export function readFiles(
     },
     target.signal,
   );
+}
+
+/**
+ * Takes what an earlier run of the event's turn has heard in these bytes, and otherwise asks and keeps the
+ * answer. So each part of a recording is paid for once, although a process may be killed after any of them.
+ */
+async function hearOnce(
+  { inbox }: Pick<TurnDependencies, "inbox">,
+  key: string,
+  bytes: Uint8Array,
+  ask: () => Promise<Transcription>,
+): Promise<Transcription> {
+  const hash = digest("sha256", bytes);
+  const [entry] = await inbox.lookUp([key]);
+  const known = entry?.heard?.find((part) => part.hash === hash);
+  if (known?.answer !== undefined) return known.answer;
+  if (known !== undefined) throw new ParleyError("gateway-empty-answer", "no words were heard earlier");
+  try {
+    const answer = await ask();
+    await inbox.keepHeard(key, { hash, answer });
+    return answer;
+  } catch (error) {
+    if (isParleyError(error, "gateway-empty-answer")) await inbox.keepHeard(key, { hash });
+    throw error;
+  }
 }
 
 /** How many of the cut sheets are named. */

@@ -127,7 +127,7 @@ async function readMessage(
     Required<Pick<Awaited<ReturnType<typeof readAttachments>>, "timed">> & { readonly message: StoredMessage }
 > {
   const files = [...message.attachments, ...(await picturesRepliedTo(dependencies, turn, message))];
-  const read = await readFiles(dependencies, turn, files);
+  const read = await readFiles(dependencies, { ...turn, eventKey: message.key }, files);
   const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
   const pictures: MessagePart[] = [];
   for (const ref of message.pictures ?? [])
