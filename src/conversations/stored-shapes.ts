@@ -43,7 +43,12 @@ const parts: Readonly<Record<MessagePart["kind"], Check>> = {
   text: fields({ text: isText }),
   image: fields({ blob: isBlobRef, name: isText, altText: optional(isText) }),
   "image-link": fields({ url: isText }),
-  voice: fields({ blob: optional(isBlobRef), name: isText, text: isText }),
+  voice: fields({
+    blob: optional(isBlobRef),
+    name: isText,
+    text: isText,
+    times: optional(listOf(fields({ at: isNumber, from: isNumber, to: optional(isNumber) }))),
+  }),
   file: fields({ name: isText, text: isText }),
   unread: fields({ name: isText, reason: isText }),
 };

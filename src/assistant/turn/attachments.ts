@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { type Attachment, isClaimedSound, maxFileBytes, maxRecordingBytes } from "../../core/events.ts";
-import type { TranscriptionRequest, TimedWords } from "../../core/gateway.ts";
+import type { TranscriptionRequest } from "../../core/gateway.ts";
 import type { Platform, Reply, DownloadOptions } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { Conversations, MessagePart } from "../../core/storage.ts";
@@ -19,6 +19,7 @@ import type { Release } from "../../support/fair-semaphore.ts";
 import type { MessageKey } from "../../words/english.ts";
 import { translate } from "../../words/translate.ts";
 import { transcribe, transcribeRecording } from "./transcribe-recording.ts";
+import { toTimes } from "./transcript.ts";
 import type { TurnDependencies } from "./turn.ts";
 
 type Transcription = Awaited<ReturnType<typeof transcribe>>;
@@ -53,8 +54,6 @@ interface ReadAttachments {
   readonly notices: readonly string[];
   /** The calls of the transcriptions. */
   readonly calls: readonly ReceiptCall[];
-  /** The words of voice notes with their times, by voice part, if the times are known. */
-  readonly timed?: ReadonlyMap<MessagePart, readonly TimedWords[]>;
 }
 
 /**
@@ -82,7 +81,6 @@ export async function readAttachments(
     parts: [...results.flatMap((result) => result.parts), ...tooMany],
     notices: results.flatMap((result) => result.notices),
     calls: results.flatMap((result) => result.calls),
-    timed: new Map(results.flatMap((result) => [...(result.timed ?? [])])),
   };
 }
 
@@ -191,13 +189,19 @@ async function readVoice(
     },
     signal,
   );
-  const part = { kind: "voice", ...(blob === undefined ? {} : { blob }), name, text } as const;
+  const times = toTimes(text, timed);
+  const part: MessagePart = {
+    kind: "voice",
+    ...(blob === undefined ? {} : { blob }),
+    name,
+    text,
+    ...(times.length === 0 ? {} : { times }),
+  };
   const unkept = isKept ? [] : [translate("recording.not-kept", { name, max: maxFileBytes / 1_000_000 })];
   return {
     parts: [part],
     notices: [...notices, ...unkept],
     calls: answers.map(toCall),
-    timed: new Map([[part, timed]]),
   };
 }
 
