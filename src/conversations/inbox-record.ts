@@ -1,5 +1,5 @@
 import type { IncomingEvent, MessageEdit } from "../core/events.ts";
-import type { TurnProgress, InboxEntry, NewEdit, OpenRedo, StoppedAnswer } from "../core/inbox.ts";
+import type { HeardPart, InboxEntry, NewEdit, OpenRedo, StoppedAnswer, TurnProgress } from "../core/inbox.ts";
 import { steadyClock } from "../support/clock.ts";
 import type { IndexChange } from "./backend.ts";
 import { type KeyValueStore, writeBatches, type Change } from "./key-value.ts";
@@ -47,6 +47,8 @@ export interface InboxRecord {
   readonly stoppedAnswer?: StoppedAnswer;
   /** Whether it was answered when it was edited, and is open again. */
   readonly wasAnswered?: true;
+  /** What was heard in the recordings of an open event. */
+  readonly heard?: readonly HeardPart[];
 }
 
 /** The fields that every new form of a record takes from the one before. */
@@ -124,7 +126,17 @@ export function editsOf({ event }: InboxRecord): number {
 
 /** A stored event in the form of the port. */
 export function toEntry(
-  { event, acceptedAt, isForgotten, isClosed, redo, stoppedBy, stoppedAnswer, wasAnswered }: InboxRecord,
+  {
+    event,
+    acceptedAt,
+    isForgotten,
+    isClosed,
+    redo,
+    stoppedBy,
+    stoppedAnswer,
+    wasAnswered,
+    heard,
+  }: InboxRecord,
   turn: TurnProgress | undefined,
 ): InboxEntry {
   return {
@@ -137,6 +149,7 @@ export function toEntry(
     ...(stoppedBy === undefined ? {} : { stoppedBy }),
     ...(stoppedAnswer === undefined ? {} : { stoppedAnswer }),
     ...(wasAnswered === true ? { wasAnswered } : {}),
+    ...(heard === undefined ? {} : { heard }),
   };
 }
 

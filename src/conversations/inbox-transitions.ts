@@ -1,6 +1,14 @@
 import type { ParleyError } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
-import type { NewEdit, OpenRedo, Redo, RedoOptions, StoppedAnswer, TurnProgress } from "../core/inbox.ts";
+import type {
+  HeardPart,
+  NewEdit,
+  OpenRedo,
+  Redo,
+  RedoOptions,
+  StoppedAnswer,
+  TurnProgress,
+} from "../core/inbox.ts";
 import { steadyClock } from "../support/clock.ts";
 import {
   acceptEvent,
@@ -72,6 +80,17 @@ export function stopEvent(
   if (record === undefined || record.isClosed === true) return { result: undefined };
   const stoppedAnswer = answer === undefined ? {} : { stoppedAnswer: answer };
   const value = { ...record, ...nextOf(record), stoppedBy: by, ...stoppedAnswer };
+  return { result: value, changes: [{ kind: "set", at: entryAt.event(record.event.key), value }] };
+}
+
+/** Implements {@link Inbox.keepHeard}. The result is `undefined` if the event is not open. */
+export function hearPart(
+  { record }: Partial<FoundEvent> = {},
+  part: HeardPart,
+): Decision<InboxRecord | undefined> {
+  if (record === undefined || record.isClosed === true || record.isForgotten === true)
+    return { result: undefined };
+  const value = { ...record, ...nextOf(record), heard: [...(record.heard ?? []), part] };
   return { result: value, changes: [{ kind: "set", at: entryAt.event(record.event.key), value }] };
 }
 

@@ -21,6 +21,7 @@ import {
   editEvent,
   eraseEvent,
   type FoundEvent,
+  hearPart,
   redoTurn,
   reopenEvent,
   stopEvent,
@@ -257,6 +258,10 @@ export function createInbox(options: InboxOptions): RestorableInbox {
         stopped.push(key);
       }
       return stopped;
+    },
+    async keepHeard(key, part) {
+      const record = await changeEvents(store, [key], ([found]) => hearPart(found, part));
+      if (record !== undefined) accepted.setRecord(record);
     },
     knows: async (key) => (await store.get<InboxRecord>("inbox", key)) !== undefined,
     async lookUp(keys) {

@@ -43,7 +43,12 @@ const parts: Readonly<Record<MessagePart["kind"], Check>> = {
   text: fields({ text: isText }),
   image: fields({ blob: isBlobRef, name: isText, altText: optional(isText) }),
   "image-link": fields({ url: isText }),
-  voice: fields({ blob: optional(isBlobRef), name: isText, text: isText }),
+  voice: fields({
+    blob: optional(isBlobRef),
+    name: isText,
+    text: isText,
+    times: optional(listOf(fields({ at: isNumber, from: isNumber, to: optional(isNumber) }))),
+  }),
   file: fields({ name: isText, text: isText }),
   unread: fields({ name: isText, reason: isText }),
 };
@@ -82,6 +87,16 @@ const isReceipt = fields({
   maxTokens: optional(isNumber),
   firstTextMs: optional(isNumber),
   totalMs: isNumber,
+});
+
+const isTranscription = fields({
+  text: isText,
+  timed: optional(listOf(fields({ fromSeconds: isNumber, text: isText }))),
+  asked: isText,
+  model: isText,
+  fallback: optional(isText),
+  usage: isUsage,
+  notices: listOf(isText),
 });
 
 const isSources = listOf(fields({ url: isText, title: optional(isText) }));
@@ -207,6 +222,7 @@ export const isStored: Readonly<Record<Space, Check>> = {
     redo: optional(fields({ kind: isText, since: isNumber, requestedAt: isTime, model: optional(isText) })),
     stoppedBy: optional(isText),
     wasAnswered: optional(isFlag),
+    heard: optional(listOf(fields({ hash: isText, answer: optional(isTranscription) }))),
   }),
   turn: fields({ keys: listOf(isText), address: isObject, attempts: isNumber }),
   layer: isLayerValues,

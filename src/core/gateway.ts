@@ -105,9 +105,10 @@ export interface TranscriptionRequest {
   readonly durationMs?: number;
 }
 
-/** Words of a recording with the time at which they begin. */
+/** Words of a recording with the time at which they begin, and end where that is known. */
 export interface TimedWords {
   readonly fromSeconds: number;
+  readonly toSeconds?: number;
   readonly text: string;
 }
 

@@ -1,4 +1,5 @@
 import type { IncomingEvent, IncomingMessage, ReplyAddress } from "./events.ts";
+import type { TranscriptionAnswer } from "./gateway.ts";
 import type { StoredMessage } from "./storage.ts";
 
 /** Progress of an accepted event's turn, saved before each step that must not happen twice after a crash. */
@@ -54,6 +55,14 @@ export interface StoppedAnswer {
   readonly lead: string;
 }
 
+/** What a gateway has heard in a recording, or in one part of a long one. */
+export interface HeardPart {
+  /** The SHA-256 of the bytes that were sent, in hex. */
+  readonly hash: string;
+  /** `asked` is the model that was asked. Without an answer there are no words in it. */
+  readonly answer?: TranscriptionAnswer & { readonly asked: string };
+}
+
 /** An accepted event. */
 export interface InboxEntry {
   readonly event: IncomingEvent;
@@ -72,6 +81,8 @@ export interface InboxEntry {
   readonly isClosed?: true;
   /** It was answered before its author edited it, and is open again until the edit is applied. */
   readonly wasAnswered?: true;
+  /** What was heard in its recordings so far. */
+  readonly heard?: readonly HeardPart[];
 }
 
 /** An edit that is to be stored. */
@@ -132,6 +143,12 @@ export interface Inbox {
    * that were open. `answer` is stored with the first of them. The mark is durable when this resolves.
    */
   stop(keys: readonly string[], by: string, answer?: StoppedAnswer): Promise<readonly string[]>;
+  /**
+   * Keeps what was heard in a recording of an open event, so that no run pays for it again; durable when it
+   * resolves. It is erased with the event's content, when the event is edited, and when it is closed, because
+   * the words are then in its message. Nothing is kept for any other event.
+   */
+  keepHeard(key: string, part: HeardPart): Promise<void>;
   /** Whether `accept` would return `duplicate` because the event was accepted, refused or withdrawn. */
   knows(key: string): Promise<boolean>;
   /** The known entries of these keys, whether answered or not. */

@@ -229,6 +229,11 @@ export interface Platform {
    */
   readRoom(address: ReplyAddress, query: RoomQuery): Promise<RoomResult>;
   /**
+   * The web addresses of messages in the thread or channel of an address, by their event keys. Those without
+   * one are left out. It must not throw.
+   */
+  linksTo(address: ReplyAddress, keys: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /**
    * The name of a person (`Author.id`) or channel (`Origin.channel`) of this platform, if it is known. It
    * must not throw, and takes a few seconds at most.
    */

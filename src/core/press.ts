@@ -1,6 +1,7 @@
 import type { CommandCall } from "./events.ts";
 import type { Form } from "./forms.ts";
 import type { AnswerSource, ModelOperation } from "./gateway.ts";
+import type { ReplyFile } from "./platform.ts";
 import type { StoredMessage } from "./storage.ts";
 
 /** What is known of a stored answer when its buttons are chosen. */
@@ -66,6 +67,8 @@ export const replyButtons = {
     changesReply: "by-form",
     namesAttempt: true,
   },
+  /** Gives the words of recordings as files, only to the person who presses it. */
+  files: { label: "Save transcript", isOffered: hasHeard },
   /** Shows how the answer was made, only to the person who presses it. */
   details: { label: "Details", isOffered: () => true },
   /** Rates the answer. One rating of each person and answer counts, the last one. */
@@ -107,6 +110,7 @@ export interface Press {
 /**
  * The result of {@link Receiver.press}.
  * - `told`: Markdown for the person alone, with sources as in {@link ReplyEnding} below it.
+ * - `files`: files for the person alone. The Markdown says what they are.
  * - `done`: people see the result in a reply, and the person is told nothing more.
  * - `gone`: what the press refers to is no longer stored ({@link goneNotice}).
  * - `form`: the form opens for the person. Submitting it is a press of the same kind and key with its values.
@@ -115,6 +119,7 @@ export interface Press {
  */
 export type PressResult =
   | { readonly kind: "told"; readonly markdown: string; readonly sources?: readonly AnswerSource[] }
+  | { readonly kind: "files"; readonly markdown: string; readonly files: readonly ReplyFile[] }
   | { readonly kind: "done" }
   | { readonly kind: "gone" }
   | { readonly kind: "form"; readonly form: Form }

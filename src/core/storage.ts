@@ -19,13 +19,31 @@ export interface StoredBlob {
   readonly mediaType: string;
 }
 
+/**
+ * When the words from one place of a transcript on are spoken, in seconds. The words stand in the transcript
+ * alone, so that correcting or erasing it leaves nothing of them here.
+ */
+export interface WordTime {
+  /** The index of their first character. */
+  readonly at: number;
+  readonly from: number;
+  readonly to?: number;
+}
+
 /** A part of a stored message. */
 export type MessagePart =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "image"; readonly blob: BlobRef; readonly name: string; readonly altText?: string }
   | { readonly kind: "image-link"; readonly url: string }
-  /** A voice part without `blob` had a recording that was too large to be kept. */
-  | { readonly kind: "voice"; readonly blob?: BlobRef; readonly name: string; readonly text: string }
+  | {
+      readonly kind: "voice";
+      /** It is absent where the recording was too large to be kept. */
+      readonly blob?: BlobRef;
+      readonly name: string;
+      readonly text: string;
+      /** When its words are spoken, in order, as far as the gateway has told. */
+      readonly times?: readonly WordTime[];
+    }
   | { readonly kind: "file"; readonly name: string; readonly text: string }
   | { readonly kind: "unread"; readonly name: string; readonly reason: string };
 

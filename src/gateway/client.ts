@@ -282,6 +282,8 @@ const firstEventFactor = 4;
 const maxAnswerBytes = 16 * 1024 * 1024;
 /** This is enough for four hours of segments of a second and a half. */
 const maxSegments = 10_000;
+/** How long a last segment without an end lasts. */
+const usualSeconds = 5;
 
 /** Creates the transcription operation of a client. The audio is read again for each attempt. */
 function createTranscription(
@@ -372,16 +374,27 @@ function createTranscription(
   };
 }
 
-/** Returns the segments that have a time and words. The others are left out. */
+/**
+ * Returns the segments that have a time and words. The others are left out. One without an end lasts until
+ * the next begins.
+ */
 function timedWordsOf(segments: unknown): TimedWords[] {
   if (!Array.isArray(segments)) return [];
-  return (segments as unknown[]).slice(0, maxSegments).flatMap((segment) => {
+  const found = (segments as unknown[]).slice(0, maxSegments).flatMap((segment) => {
     if (!isFields(segment)) return [];
-    const { start, text } = segment;
-    if (typeof start !== "number" || !(start >= 0) || typeof text !== "string" || text.trim() === "")
-      return [];
-    return [{ fromSeconds: start, text: text.trim() }];
+    const { start, end, text } = segment;
+    if (!isTime(start) || typeof text !== "string" || text.trim() === "") return [];
+    return [{ start, end: isTime(end) && end > start ? end : undefined, text: text.trim() }];
   });
+  return found.map(({ start, end, text }, index) => {
+    const next = found[index + 1]?.start ?? 0;
+    return { fromSeconds: start, toSeconds: end ?? (next > start ? next : start + usualSeconds), text };
+  });
+}
+
+/** A time in a recording in seconds. None is longer than 99 hours. */
+function isTime(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value < 99 * 60 * 60;
 }
 
 /** Adds the text where a service sends only segments. */

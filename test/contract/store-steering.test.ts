@@ -122,6 +122,28 @@ describeStores("the inbox", (current, kind) => {
       expect(JSON.stringify(await store.inbox.listOpen())).not.toContain("the first words");
     });
 
+    it("keep what was heard in their recordings until they are closed, edited or withdrawn", async () => {
+      const usage = { isEstimated: false } as const;
+      const answer = { text: "the spoken words", asked: "m", model: "m", usage, notices: [] };
+      const heardIn = async (key: string) => (await store.inbox.lookUp([key]))[0]?.heard ?? [];
+      for (const key of ["a", "b", "c"]) await store.inbox.accept(eventOf(key, "test:1"));
+      for (const key of ["a", "b", "c", "nobody"]) await store.inbox.keepHeard(key, { hash: "1", answer });
+      await store.inbox.keepHeard("a", { hash: "2" });
+      expect(await store.inbox.claimTurn(turnOf(["a"]))).toBe(true);
+      store = await current().reopen();
+      expect(await heardIn("a")).toEqual([{ hash: "1", answer }, { hash: "2" }]);
+      await store.inbox.close(["a"]);
+      await store.inbox.keepHeard("a", { hash: "3", answer });
+      expect(await heardIn("a")).toEqual([]);
+      const edited = { ...eventOf("b", "test:1"), text: "new" };
+      await store.inbox.edit(edited, { at: 5, attemptsBefore: 1 });
+      expect(await heardIn("b")).toEqual([]);
+      expect(await store.inbox.claimTurn(turnOf(["c"]))).toBe(true);
+      await store.inbox.withdraw(["c"], { keepsReplies: true });
+      await store.inbox.keepHeard("c", { hash: "4", answer });
+      expect(JSON.stringify(await store.inbox.listOpen())).not.toContain("the spoken words");
+    });
+
     const answerOf = (text: string, attempt: number) => ({
       ...messageOf("a/answer", text),
       role: "assistant" as const,

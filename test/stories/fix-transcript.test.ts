@@ -48,4 +48,36 @@ tell(eachPlatform, ({ begin }) => {
     expect(await isKept("party moves to Tuesday")).toBe(false);
     expect(await isKept("party moves to Thursday")).toBe(true);
   });
+
+  it("Save transcript gives its words as text and as subtitles, to who presses it alone, after a correction and a restart too", async () => {
+    const { model, person, channel, shows, idle, isKept, privately, restart } = await begin();
+    const ada = person("Ada");
+    const general = channel("general", [ada]);
+    const segments = [
+      { start: 0, end: 1.5, text: "the feast moves" },
+      { start: 1.5, end: 3, text: "to Tuesday" },
+    ];
+    model.hears("the feast moves to Tuesday", { segments });
+    await ada.uses("transcribe", {}, general, { file: await note() });
+    const answer = await shows(general, ({ buttons }) => buttons.includes("Save transcript"));
+    await idle();
+    await ada.presses("Fix transcript", answer);
+    await ada.form();
+    await ada.submits({ "note.m4a": "the big feast moves to Thursday" });
+    await shows(general, "the big feast moves to Thursday");
+    await idle();
+    await restart();
+    await ada.presses("Save transcript", answer);
+    const files = () => privately(ada, general).flatMap((shown) => shown.files);
+    await expect.poll(() => files().length).toBe(2);
+    expect(files().map(({ name, bytes }) => [name, new TextDecoder().decode(bytes)])).toEqual([
+      ["note-transcript.txt", "[0:00] the big feast moves\n[0:01] to Thursday\n"],
+      [
+        "note-transcript.srt",
+        "1\n00:00:00,000 --> 00:00:01,500\nthe big feast moves\n\n2\n00:00:01,500 --> 00:00:03,000\nto Thursday\n",
+      ],
+    ]);
+    expect(general.shown().flatMap((shown) => (shown.onlyFor === undefined ? shown.files : []))).toEqual([]);
+    expect(await isKept("to Tuesday")).toBe(false);
+  });
 });

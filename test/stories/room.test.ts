@@ -157,4 +157,26 @@ tell(eachPlatform, ({ begin, start }) => {
     await shows(place, "I heard: Ada: back?");
     expect(model.chats()).toHaveLength(2);
   });
+
+  it("/summarize links each point to the message that the model names, and to nothing that it makes up", async () => {
+    const surface = await begin();
+    const { model, name, privately } = surface;
+    const { ada, bo, room } = people(surface);
+    const said = bo.writes(room, "I look at it, see https://runbook.example/login");
+    model.answers(
+      "Login is slow [1][99]. Bo looks at it [2], by https://runbook.example/login and [a plan](https://evil.example/a) on https://evil.example/b.",
+    );
+    await ada.uses("summarize", {}, room);
+    const summary = () =>
+      privately(ada, room)
+        .map(({ text }) => text)
+        .find((text) => text.includes("looks at it")) ?? "";
+    await expect.poll(summary).toContain("on evil.example/b.");
+    const id = said.id.replace(/^.*:/, "").replace(".", "");
+    const link = name === "Discord" ? `/${room.id}/${id}` : `/p${id}?thread_ts=`;
+    expect(summary()).toContain(link);
+    expect(summary().match(/#\d+/g)).toEqual(["#1", "#2"]);
+    expect(summary()).toContain("by https://runbook.example/login and a plan on");
+    expect(surface.everSent()).not.toMatch(/\/\/evil\.example/);
+  });
 });

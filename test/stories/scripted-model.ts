@@ -33,8 +33,8 @@ export interface ScriptedModel {
   answers(...texts: string[]): void;
   /** From now on answers name these as their sources, whatever they are. */
   cites(...sources: readonly unknown[]): void;
-  /** What every recording is transcribed to from now on. Default: "the words of the note". */
-  hears(text: string, how?: { readonly takesMs?: number }): void;
+  /** What every recording is transcribed to from now on. Default: "the words of the note", without times. */
+  hears(text: string, how?: { readonly takesMs?: number; readonly segments?: readonly unknown[] }): void;
   /** With `false`, the gateway drops every connection until this is called with `true`. */
   setGatewayUp(isUp: boolean): void;
   /** While this is `true`, the gateway refuses every question for a reason that a retry does not change. */
@@ -84,7 +84,7 @@ export async function createModelScript(
     isCut: false,
     busySeconds: 0,
     unanswered: undefined as string | undefined,
-    heard: { text: "the words of the note", takesMs: 0 },
+    heard: { text: "the words of the note", takesMs: 0, segments: undefined as unknown },
     answers: [] as string[],
     sources: [] as readonly unknown[],
   });
@@ -126,7 +126,7 @@ export async function createModelScript(
   return {
     answers: (...texts) => void (script.answers = texts),
     cites: (...sources) => void (script.sources = sources),
-    hears: (text, { takesMs = 0 } = {}) => void (script.heard = { text, takesMs }),
+    hears: (text, { takesMs = 0, segments } = {}) => void (script.heard = { text, takesMs, segments }),
     setGatewayUp: (isUp) => void (script.isUp = isUp),
     setRefusing: (isRefusing) => void (script.isRefusing = isRefusing),
     setCut: (isCut) => void (script.isCut = isCut),
@@ -158,8 +158,10 @@ export async function createModelScript(
             created: 1,
             data: pictures((parse(body) as { n?: number }).n ?? 1).map((b64_json) => ({ b64_json })),
           });
-        case "/v1/audio/transcriptions":
-          return slowly({ text: script.heard.text }, script.heard.takesMs);
+        case "/v1/audio/transcriptions": {
+          const { text, segments, takesMs } = script.heard;
+          return slowly({ text, segments }, takesMs);
+        }
         default:
           return answerChat(parse(body) as ChatRequest);
       }

@@ -62,6 +62,8 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
     },
     channelAddress: (channel, name) => ({ at: `${channel} ${name}` }),
     readRoom: (...query) => room.read(...query),
+    linksTo: (_, keys) =>
+      Promise.resolve(new Map(keys.map((key) => [key, `https://chat.example/${encodeURIComponent(key)}`]))),
     nameOf: (id) => Promise.resolve(id === "fake:channel:1" ? "#general" : undefined),
     guide: {
       commandPrefix: "",

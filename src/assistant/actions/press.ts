@@ -36,7 +36,8 @@ import type { Form } from "../../core/forms.ts";
 import type { PictureRef } from "../../core/events.ts";
 import { toWrittenCall } from "../../core/command-input.ts";
 import { picturesIn, picturePartsOf } from "../turn/stored-pictures.ts";
-import { messageIds, textOf } from "../turn/stored-messages.ts";
+import { messageIds, textOf, voicesIn } from "../turn/stored-messages.ts";
+import { toTranscriptFiles } from "../turn/transcript.ts";
 
 /** The options of {@link createPress}. */
 interface PressOptions
@@ -65,13 +66,29 @@ export function createPress(options: PressOptions): Receiver["press"] {
   const presses = createRecentPresses(options);
   const rate = createRateAnswer(options);
 
-  /** The files of the question that are still stored. Erased messages do not name theirs. */
-  async function filesOf(conversationId: string, { files }: Receipt): Promise<NamedFile[]> {
+  async function questionsOf(conversationId: string, { files }: Receipt): Promise<readonly StoredMessage[]> {
     const questions = await Promise.all(
       (files?.of ?? []).map((id) => conversations.find(conversationId, id)),
     );
-    return questions
-      .flatMap((question) => question?.parts ?? [])
+    return questions.filter((question) => question !== undefined);
+  }
+
+  /** The transcripts of the question's recordings that are still stored, as files. */
+  async function saveTranscript({ conversationId, message }: Answer): Promise<PressResult> {
+    const questions = message.receipt === undefined ? [] : await questionsOf(conversationId, message.receipt);
+    const voices = questions.flatMap((question) => voicesIn(question)).map(({ part }) => part);
+    if (voices.length === 0) return { kind: "gone" };
+    return {
+      kind: "files",
+      markdown: voices.map(({ name }) => translate("transcript.of", { name })).join("\n"),
+      files: voices.flatMap(toTranscriptFiles),
+    };
+  }
+
+  /** The files of the question that are still stored. Erased messages do not name theirs. */
+  async function filesOf(conversationId: string, receipt: Receipt): Promise<NamedFile[]> {
+    return (await questionsOf(conversationId, receipt))
+      .flatMap(({ parts }) => parts)
       .filter(isFile)
       .map((part) => ({ name: part.name, ...(part.kind === "unread" ? { unread: part.reason } : {}) }));
   }
@@ -146,6 +163,7 @@ export function createPress(options: PressOptions): Receiver["press"] {
     continue: below((answer, _, by) => answerAnew({ kind: "continue" }, answer, by)),
     model: belowQuestion((answer, _, press, by) => regenerateWithOther(press, answer, by)),
     transcript: belowQuestion((answer, _, press, by) => fixTranscript(press, answer, by)),
+    files: belowQuestion((answer) => saveTranscript(answer)),
     again: onPictures((pictures) => drawAgain(pictures)),
     change: onPictures((pictures, { key, values }) => changePicture(pictures, key, values)),
     details: below(({ conversationId, message }, _, by) => detailsOf(conversationId, message, by)),

@@ -12,7 +12,8 @@ import { defaultLanguage, toLanguage } from "../../words/languages.ts";
 import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";
 import { collectAnswer } from "../turn/stream-answer.ts";
-import { quote, attachTranscripts, toShownTranscript } from "../turn/transcribe-recording.ts";
+import { quote, attachTranscripts } from "../turn/transcribe-recording.ts";
+import { toShownTranscript } from "../turn/transcript.ts";
 import { readRoom } from "../turn/read-room.ts";
 import { changeRoomState, voicesIn, withFixedWords, messageIds, toEnding } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
@@ -410,7 +411,7 @@ async function transcribeFile(
     ...(language === undefined ? {} : { language }),
     ...(hint === undefined ? {} : { hint }),
   };
-  const read = await readFiles(dependencies, run, [file], choice);
+  const read = await readFiles(dependencies, { ...run, eventKey: run.call.key }, [file], choice);
   const voices = read.parts.filter((part) => part.kind === "voice");
   if (voices.length === 0) {
     throw new ParleyError("attachment-unreadable", "the file is not a recording", {
@@ -422,11 +423,7 @@ async function transcribeFile(
   );
   const notices = [...read.notices, ...unread];
   const text = voices.map((voice) => voice.text).join("\n\n") || translate("transcript.empty");
-  const shown = toShownTranscript(
-    file.name,
-    text,
-    voices.flatMap((voice) => read.timed?.get(voice) ?? []),
-  );
+  const shown = toShownTranscript({ ...voices[0], name: file.name, text });
   if (shown.file !== undefined) notices.push(...(await attachTranscripts(reply, [shown.file], run.signal)));
   const isWritten = run.call.isInputVisible === true || language !== undefined || hint !== undefined;
   const written = toWrittenCall(run.call.name, undefined, { language, hint, model });
@@ -468,10 +465,9 @@ async function showCorrected(
   if (question === undefined) return false;
   const fixed = withFixedWords(question, call.fixedWords);
   if (fixed !== question) await conversations.replace(conversationId, fixed);
-  const text = voicesIn(fixed)
-    .map(({ part }) => part.text)
-    .join("\n\n");
-  const shown = toShownTranscript(fileName, text);
+  const voices = voicesIn(fixed).map(({ part }) => part);
+  const text = voices.map((part) => part.text).join("\n\n");
+  const shown = toShownTranscript({ ...voices[0], name: fileName, text });
   const notices = shown.file === undefined ? [] : await attachTranscripts(reply, [shown.file], run.signal);
   const stored = await storeResult(dependencies, run, {
     parts: [{ kind: "text", text }],

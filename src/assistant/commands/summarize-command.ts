@@ -12,6 +12,7 @@ import { budgetFor, roomInstructions, toRoomText } from "../turn/context-window.
 import { createReceiptDraft } from "../turn/receipt-draft.ts";
 import { estimateTokens, messageIds, textOf, toEnding } from "../turn/stored-messages.ts";
 import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
+import { addressesIn, linkSummary } from "./summary-links.ts";
 
 /** How many messages are read if the caller names no start. */
 const usualMessages = 200;
@@ -33,6 +34,10 @@ interface SummaryRequest {
 
 /** A message as the model reads it. */
 interface Said {
+  /** The number by which the model names it, from 1. */
+  readonly number: number;
+  /** The key of the platform's message that shows it, if there is one. */
+  readonly key: string | undefined;
   readonly author: string;
   readonly isApp: boolean;
   readonly isOwn: boolean;
@@ -64,15 +69,25 @@ export async function summarize(
   }
   const answer: PartialAnswer = { text: "", images: [], notices: [...reading.notices] };
   const receipt = createReceiptDraft();
+  /** Links the numbers of messages, and no others. Nothing that the model writes is shown without it. */
+  let linked = (_text: string): string => "";
   const written = toWrittenCall(run.call.name, request.what, {
     since: request.since === undefined ? undefined : new Date(request.since).toISOString(),
   });
   const question = () => storeQuestion(dependencies, run, [{ kind: "text", text: written }]);
   const attempt = (share: number) =>
-    sumUp(dependencies, run, { request, reading, share, answer, receipt, question });
+    sumUp(dependencies, run, {
+      request,
+      reading,
+      share,
+      answer,
+      receipt,
+      question,
+      linksWith: (link) => (linked = link),
+    });
   const stopped = (why: string): Parameters<typeof storeResult>[2] => ({
     id: messageIds.complete(run.call.key),
-    parts: [{ kind: "text", text: answer.text }],
+    parts: [{ kind: "text", text: linked(answer.text) }],
     notices: [...answer.notices, why],
     outcome: "interrupted",
   });
@@ -100,7 +115,7 @@ export async function summarize(
     dependencies,
     run,
     {
-      parts: [{ kind: "text", text: answer.text }],
+      parts: [{ kind: "text", text: linked(answer.text) }],
       notices: answer.notices,
       model: end.model,
       usage: end.usage,
@@ -140,15 +155,17 @@ async function readSaid(
   const ownKeys = new Set([call.key, ...run.shownMessageKeys()]);
   const messages = reading.messages.filter(({ key }) => !ownKeys.has(key));
   return {
-    said: messages.map((message) => toSaid(message)),
+    said: messages.map(toSaid),
     hasOlder,
     notices: failure === undefined ? [] : [roomFailureNotice(failure, messages.length)],
   };
 }
 
-function toSaid({ author, isApp, text, attachments, sentAt }: RoomMessage): Said {
+function toSaid({ key, author, isApp, text, attachments, sentAt }: RoomMessage, index: number): Said {
   const files = attachments.map(({ name }) => `[file ${name}]`);
   return {
+    number: index + 1,
+    key,
     author: author.name,
     isApp,
     isOwn: false,
@@ -166,7 +183,8 @@ async function readConversation(
   const said = stored
     .filter((message) => message.inContext !== false && message.outcome !== "failed")
     .filter(({ createdAt, turnKey }) => createdAt >= since && turnKey !== call.key)
-    .map(({ role, author, createdAt, parts, room }): Said => ({
+    .map(({ role, author, createdAt, parts, room, turnKey, shownAs }) => ({
+      key: role === "assistant" ? shownAs?.[0] : turnKey,
       author: role === "assistant" ? "Parley" : (author?.name ?? "Somebody"),
       isApp: room?.isApp === true,
       isOwn: role === "assistant",
@@ -174,7 +192,8 @@ async function readConversation(
       text: textOf(parts),
     }))
     .filter(({ text }) => text !== "");
-  return { said: said.slice(-usualMessages), hasOlder: stored.length > usualMessages, notices: [] };
+  const last = said.slice(-usualMessages).map((one, index): Said => ({ ...one, number: index + 1 }));
+  return { said: last, hasOlder: stored.length > usualMessages, notices: [] };
 }
 
 interface SumUp {
@@ -186,13 +205,15 @@ interface SumUp {
   readonly receipt: ReturnType<typeof createReceiptDraft>;
   /** Stores the question before any words of the answer are shown. */
   readonly question: () => Promise<void>;
+  /** Called with what makes the shown text of the model's words, before there are any. */
+  readonly linksWith: (link: (text: string) => string) => void;
 }
 
 /** Summarizes the parts of a long history first, and then their summaries. */
 async function sumUp(
   dependencies: TurnDependencies,
   run: CommandRun,
-  { request, reading, share, answer, receipt, question }: SumUp,
+  { request, reading, share, answer, receipt, question, linksWith }: SumUp,
 ) {
   const { chat, conversations, factors, gateway, models } = dependencies;
   const { reply, signal } = run;
@@ -201,6 +222,11 @@ async function sumUp(
   const budget = budgetFor(models.find(model)?.contextLength, chat.maxTokens, factors.of(model)) * share;
   const all = toParts(reading.said, budget);
   const parts = all.slice(-maxParts);
+  const link = await createLinker(
+    run,
+    parts.flatMap(({ said }) => said),
+  );
+  linksWith(link);
   const system = `${chat.systemPrompt}\n\n${instructionsFor(run.call.author.name, request.what)}`;
   const ask = (instructions: string, text: string) => ({
     model,
@@ -244,7 +270,7 @@ async function sumUp(
     {
       gateway,
       request: { ...ask(system, whole), stream: true },
-      reply,
+      reply: { ...reply, write: (content) => reply.write({ ...content, text: link(content.text) }) },
       ready: question(),
       lead: "",
       conversations,
@@ -292,12 +318,31 @@ function toParts(said: readonly Said[], budgetTokens: number): Part[] {
   }));
 }
 
-function toLines({ author, isApp, at, text }: Said, maxChars: number): string {
-  return toRoomText(
+/** Makes what turns the numbers in a summary into links to the messages that the model has read. */
+async function createLinker(
+  { call, platform }: CommandRun,
+  said: readonly Said[],
+): Promise<(text: string) => string> {
+  const links = new Map<number, string>();
+  const urls = await platform.linksTo(
+    call.address,
+    said.flatMap(({ key }) => key ?? []),
+  );
+  for (const { number, key } of said) {
+    const url = key === undefined ? undefined : urls.get(key);
+    if (url !== undefined) links.set(number, url);
+  }
+  const known = addressesIn(said.map(({ text }) => text));
+  return (text) => linkSummary(text, { links, known });
+}
+
+function toLines({ number, author, isApp, at, text }: Said, maxChars: number): string {
+  const words = toRoomText(
     { author: { id: "", name: author }, createdAt: at, room: { isApp } },
     cutText(text, maxChars),
     false,
   );
+  return `[${number}] ${words}`;
 }
 
 function toBasis(said: readonly Said[], { said: all, hasOlder }: Reading): SummaryBasis {
@@ -317,7 +362,7 @@ function toBasis(said: readonly Said[], { said: all, hasOlder }: Reading): Summa
 function instructionsFor(caller: string, what: string | undefined): string {
   const name = caller.replaceAll(/\s+/g, " ").slice(0, 80);
   return [
-    `Sum up for ${name} what was said. Begin with what matters most: decisions, open questions, who does what. Say who said it where that matters. Be short; use a list where it helps. Do not add anything that was not said.`,
+    `Sum up for ${name} what was said. Begin with what matters most: decisions, open questions, who does what. Say who said it where that matters. Be short; use a list where it helps. Do not add anything that was not said. Each message has a number: end each point with the numbers of the messages that it rests on, as [3] or [3][8]. Write no links.`,
     what === undefined ? "" : `${name} asks for this in particular ("me" is ${name}): ${what}`,
     roomInstructions,
   ]
@@ -326,7 +371,7 @@ function instructionsFor(caller: string, what: string | undefined): string {
 }
 
 const partInstructions =
-  "This is one part of a longer history. Write notes on it, at most 300 words; they are put together later.";
+  "This is one part of a longer history. Write notes on it, at most 300 words, with the numbers of the messages; they are put together later.";
 
 /** What a summary is based on, with times in Unix ms. */
 interface SummaryBasis {

@@ -24,7 +24,7 @@ const maxShownAttempts = 20;
 interface BatchAnswerOptions {
   readonly dependencies: Omit<
     TurnDependencies,
-    "gateway" | "gatewayBeside" | "personId" | "withheld" | "admitBytes" | "chat" | "models"
+    "gateway" | "gatewayBeside" | "personId" | "withheld" | "admitBytes" | "chat" | "models" | "inbox"
   >;
   readonly settings: LayeredSettings;
   readonly admission: ReturnType<typeof createAdmission>;
@@ -130,6 +130,7 @@ export function createBatchAnswer(options: BatchAnswerOptions) {
       ...dependencies,
       ...(withheld === undefined ? {} : { conversations: withheld.conversations }),
       withheld,
+      inbox,
       chat,
       models,
       personId,

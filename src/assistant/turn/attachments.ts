@@ -1,8 +1,9 @@
+import { hash as digest } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
-import { isParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { type Attachment, isClaimedSound, maxFileBytes, maxRecordingBytes } from "../../core/events.ts";
-import type { TranscriptionRequest, TimedWords } from "../../core/gateway.ts";
+import type { TranscriptionRequest } from "../../core/gateway.ts";
 import type { Platform, Reply, DownloadOptions } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { Conversations, MessagePart } from "../../core/storage.ts";
@@ -18,6 +19,7 @@ import type { Release } from "../../support/fair-semaphore.ts";
 import type { MessageKey } from "../../words/english.ts";
 import { translate } from "../../words/translate.ts";
 import { transcribe, transcribeRecording } from "./transcribe-recording.ts";
+import { toTimes } from "./transcript.ts";
 import type { TurnDependencies } from "./turn.ts";
 
 type Transcription = Awaited<ReturnType<typeof transcribe>>;
@@ -52,8 +54,6 @@ interface ReadAttachments {
   readonly notices: readonly string[];
   /** The calls of the transcriptions. */
   readonly calls: readonly ReceiptCall[];
-  /** The words of voice notes with their times, by voice part, if the times are known. */
-  readonly timed?: ReadonlyMap<MessagePart, readonly TimedWords[]>;
 }
 
 /**
@@ -81,7 +81,6 @@ export async function readAttachments(
     parts: [...results.flatMap((result) => result.parts), ...tooMany],
     notices: results.flatMap((result) => result.notices),
     calls: results.flatMap((result) => result.calls),
-    timed: new Map(results.flatMap((result) => [...(result.timed ?? [])])),
   };
 }
 
@@ -190,13 +189,19 @@ async function readVoice(
     },
     signal,
   );
-  const part = { kind: "voice", ...(blob === undefined ? {} : { blob }), name, text } as const;
+  const times = toTimes(text, timed);
+  const part: MessagePart = {
+    kind: "voice",
+    ...(blob === undefined ? {} : { blob }),
+    name,
+    text,
+    ...(times.length === 0 ? {} : { times }),
+  };
   const unkept = isKept ? [] : [translate("recording.not-kept", { name, max: maxFileBytes / 1_000_000 })];
   return {
     parts: [part],
     notices: [...notices, ...unkept],
     calls: answers.map(toCall),
-    timed: new Map([[part, timed]]),
   };
 }
 
@@ -245,6 +250,8 @@ function readText(name: string, bytes: Uint8Array): ReadAttachments {
 /** The source and the target of the files of a turn or command. */
 interface AttachmentTarget {
   readonly platform: Pick<Platform, "download">;
+  /** The key of the event whose files they are. What is heard in them is kept with it. */
+  readonly eventKey?: string;
   /** The conversation that stores the files. */
   readonly conversationId: string;
   readonly reply: Pick<Reply, "status">;
@@ -267,7 +274,12 @@ export function readFiles(
     files,
     {
       download: (attachment, options) => target.platform.download(attachment, options),
-      transcribe: (request, signal) => transcribe(dependencies, { ...request, ...choice }, model, signal),
+      transcribe: (request, signal) => {
+        const ask = () => transcribe(dependencies, { ...request, ...choice }, model, signal);
+        return target.eventKey === undefined
+          ? ask()
+          : hearOnce(dependencies, target.eventKey, request.bytes, ask);
+      },
       hint,
       clock: dependencies.clock,
       admitBytes: (bytes, signal) => dependencies.admitBytes(bytes, signal),
@@ -280,6 +292,31 @@ export function readFiles(
     },
     target.signal,
   );
+}
+
+/**
+ * Takes what an earlier run of the event's turn has heard in these bytes, and otherwise asks and keeps the
+ * answer. So each part of a recording is paid for once, although a process may be killed after any of them.
+ */
+async function hearOnce(
+  { inbox }: Pick<TurnDependencies, "inbox">,
+  key: string,
+  bytes: Uint8Array,
+  ask: () => Promise<Transcription>,
+): Promise<Transcription> {
+  const hash = digest("sha256", bytes);
+  const [entry] = await inbox.lookUp([key]);
+  const known = entry?.heard?.find((part) => part.hash === hash);
+  if (known?.answer !== undefined) return known.answer;
+  if (known !== undefined) throw new ParleyError("gateway-empty-answer", "no words were heard earlier");
+  try {
+    const answer = await ask();
+    await inbox.keepHeard(key, { hash, answer });
+    return answer;
+  } catch (error) {
+    if (isParleyError(error, "gateway-empty-answer")) await inbox.keepHeard(key, { hash });
+    throw error;
+  }
 }
 
 /** How many of the cut sheets are named. */

@@ -1,14 +1,14 @@
 import { unreadNotice } from "../../core/error-messages.ts";
 import type { CommandCall, EditedContent, IncomingMessage, Attachment } from "../../core/events.ts";
-import type { TimedWords } from "../../core/gateway.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { MessagePart, StoredMessage, NotedWithMessage } from "../../core/storage.ts";
-import { type readAttachments, readFiles } from "./attachments.ts";
+import { readFiles } from "./attachments.ts";
 import { readRoom, unreadSince } from "./read-room.ts";
 import { estimatePartsTokens, messageIds, withFixedWords } from "./stored-messages.ts";
 import { noteLastPicture, picturePartsOf, takePicture } from "./stored-pictures.ts";
-import { toQuotedTranscript, toShownTranscript } from "./transcribe-recording.ts";
+import { toQuotedTranscript } from "./transcribe-recording.ts";
+import { toShownTranscript } from "./transcript.ts";
 import type { TurnDependencies, Turn } from "./turn.ts";
 
 /** How many stored messages are searched for the one that a person replies to. */
@@ -41,7 +41,6 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
   const writes: Promise<unknown>[] = [];
   const notices: string[] = [];
   const calls: ReceiptCall[] = [];
-  const timed = new Map<MessagePart, readonly TimedWords[]>();
   const within = turn.messages[0]?.within;
   const store = (message: StoredMessage, noted: NotedWithMessage = {}): void => {
     // This does not wait, because the log keeps the order of the calls.
@@ -75,15 +74,12 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
     questions.push(read.message);
     notices.push(...read.notices);
     calls.push(...read.calls);
-    for (const [part, words] of read.timed) timed.set(part, words);
   }
   const parts = questions.flatMap((message) => message.parts);
   for (const part of parts) if (part.kind === "unread") notices.push(unreadNotice(part.name, part.reason));
   const whenStored = Promise.all(writes).then(() => undefined);
   void Promise.allSettled([whenStored]);
-  const transcripts = parts.flatMap((part) =>
-    part.kind === "voice" ? [toShownTranscript(part.name, part.text, timed.get(part))] : [],
-  );
+  const transcripts = parts.flatMap((part) => (part.kind === "voice" ? [toShownTranscript(part)] : []));
   const files = transcripts.flatMap(({ file }) => file ?? []);
   const quoted = transcripts.map(({ text }) => toQuotedTranscript(text)).join("\n\n");
   return { stored, whenStored, parts, notices, calls, files, quoted };
@@ -122,12 +118,9 @@ async function readMessage(
   dependencies: TurnDependencies,
   turn: Turn,
   message: IncomingMessage,
-): Promise<
-  Pick<ReadMessages, "notices" | "calls"> &
-    Required<Pick<Awaited<ReturnType<typeof readAttachments>>, "timed">> & { readonly message: StoredMessage }
-> {
+): Promise<Pick<ReadMessages, "notices" | "calls"> & { readonly message: StoredMessage }> {
   const files = [...message.attachments, ...(await picturesRepliedTo(dependencies, turn, message))];
-  const read = await readFiles(dependencies, turn, files);
+  const read = await readFiles(dependencies, { ...turn, eventKey: message.key }, files);
   const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
   const pictures: MessagePart[] = [];
   for (const ref of message.pictures ?? [])
@@ -146,7 +139,6 @@ async function readMessage(
     },
     notices: read.notices,
     calls: read.calls,
-    timed: read.timed ?? new Map(),
   };
 }
 

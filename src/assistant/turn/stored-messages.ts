@@ -10,6 +10,7 @@ import {
   type Conversations,
   type ConversationSettings,
 } from "../../core/storage.ts";
+import { moveTimes } from "./transcript.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** The estimated tokens of a picture, in the upper middle of what vision models charge. */
@@ -242,7 +243,10 @@ export function withFixedWords(message: StoredMessage, fixed: readonly FixedWord
     if (part.kind !== "voice") return part;
     const at = voices.find((voice) => voice.part === part)?.position;
     const words = fixed.findLast(({ name, position }) => name === part.name && position === at);
-    return words === undefined || words.text === part.text ? part : { ...part, text: words.text };
+    if (words === undefined || words.text === part.text) return part;
+    const { times, ...rest } = part;
+    const moved = moveTimes(times ?? [], part.text, words.text);
+    return { ...rest, text: words.text, ...(moved.length === 0 ? {} : { times: moved }) };
   });
   if (parts.every((part, index) => part === message.parts[index])) return message;
   return { ...message, parts, estimatedTokens: estimatePartsTokens(parts) };

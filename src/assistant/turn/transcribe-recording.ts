@@ -8,8 +8,9 @@ import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { type RecordingPart, halveWav } from "../../media/recordings/cut-into-parts.ts";
 import { cutLimits, cutRecording, type CutOutcome } from "../../media/recordings/cut-recording.ts";
 import { isSparse } from "../../media/recordings/longest-audio.ts";
-import { translate } from "../../words/translate.ts";
+import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
 import { messageIds, textOf } from "./stored-messages.ts";
+import { toClock, toShownTranscript } from "./transcript.ts";
 import type { TurnDependencies } from "./turn.ts";
 
 /** A recording that was downloaded. */
@@ -66,6 +67,40 @@ const minPartBytes = 500_000;
  * the signal's reason
  */
 export async function transcribeRecording(
+  recording: DownloadedRecording,
+  transcriber: RecordingTranscriber,
+  signal: AbortSignal,
+): Promise<TranscribedRecording> {
+  const progress = showProgress(transcriber);
+  try {
+    return await transcribeShown(recording, { ...transcriber, status: progress.status }, signal);
+  } finally {
+    progress.stop();
+  }
+}
+
+/** How often people see that a recording is still being transcribed, in milliseconds. */
+const progressMs = 10_000;
+
+/** Shows the last words on a step again and again, with the time that the recording has taken so far. */
+function showProgress({ status, clock }: Pick<RecordingTranscriber, "status" | "clock">) {
+  const language = currentLanguage();
+  const startedAt = clock.monotonic();
+  let shown = "";
+  const stop = clock.every(progressMs, () => {
+    const time = toClock((clock.monotonic() - startedAt) / 1000);
+    inLanguage(language, () => status(`${shown} (${time})`, { isLong: true }));
+  });
+  return {
+    status: (text: string, options?: { readonly isLong?: boolean }): void => {
+      shown = text;
+      status(text, options);
+    },
+    stop,
+  };
+}
+
+async function transcribeShown(
   recording: DownloadedRecording,
   transcriber: RecordingTranscriber,
   signal: AbortSignal,
@@ -237,9 +272,7 @@ function createJoinedParts(name: string, transcriber: RecordingTranscriber) {
           answers.push(answer);
           texts.push(answer.text);
           const own = answer.timed ?? [{ fromSeconds: 0, text: answer.text }];
-          timed.push(
-            ...own.map((words) => ({ ...words, fromSeconds: words.fromSeconds + part.fromSeconds })),
-          );
+          timed.push(...later(own, part.fromSeconds));
           for (const notice of answer.notices) if (!notices.includes(notice)) notices.push(notice);
           lastWords = answer.text.slice(-maxHintChars).replace(/^\S*\s/, "");
         }
@@ -264,10 +297,15 @@ function createJoinedParts(name: string, transcriber: RecordingTranscriber) {
 
 function moved(answer: Transcription, bySeconds: number): Transcription {
   const timed = answer.timed ?? [{ fromSeconds: 0, text: answer.text }];
-  return {
-    ...answer,
-    timed: timed.map((words) => ({ ...words, fromSeconds: words.fromSeconds + bySeconds })),
-  };
+  return { ...answer, timed: later(timed, bySeconds) };
+}
+
+function later(timed: readonly TimedWords[], bySeconds: number): readonly TimedWords[] {
+  return timed.map(({ text, fromSeconds, toSeconds }) => ({
+    text,
+    fromSeconds: fromSeconds + bySeconds,
+    ...(toSeconds === undefined ? {} : { toSeconds: toSeconds + bySeconds }),
+  }));
 }
 
 function partStatus({ number, count }: RecordingPart, step?: "again"): string {
@@ -312,44 +350,6 @@ export async function transcribe(
   return { ...answer, asked: chosen };
 }
 
-/** The longest transcript in a message, which Discord accepts together with its quote marks. */
-const maxShownTranscriptChars = 1500;
-
-/** The part of a transcript that a message shows, and the file with all of it. */
-interface ShownTranscript {
-  readonly text: string;
-  /** It is absent if the message shows everything. */
-  readonly file?: ReplyFile;
-}
-
-/**
- * A transcript for people, which is either all in the message, or begins there and is complete in a text
- * file, with times if they are known. @param name the name of the recording
- */
-export function toShownTranscript(
-  name: string,
-  text: string,
-  timed: readonly TimedWords[] = [],
-): ShownTranscript {
-  if (text.length <= maxShownTranscriptChars) return { text };
-  const stem = name.replace(/\.[^.]*$/, "").replace(/[^\p{L}\p{N}._-]+/gu, "_") || "recording";
-  const fileName = `${stem.slice(0, 60)}-transcript.txt`;
-  const head = text.slice(0, maxShownTranscriptChars).replace(/(?<!\s)\s+\S*$/, "");
-  const lines =
-    timed.length === 0
-      ? text
-      : timed.map((words) => `[${toClock(words.fromSeconds)}] ${words.text}`).join("\n");
-  return {
-    text: `${head} …\n\n${translate("transcript.whole-in-file", { file: fileName })}`,
-    file: {
-      name: fileName,
-      mediaType: "text/plain",
-      bytes: Buffer.from(`${lines}\n`),
-      altText: translate("transcript.of", { name }),
-    },
-  };
-}
-
 /** A transcript before the answer to it, in Markdown. */
 export function toQuotedTranscript(text: string): string {
   return quote(translate("transcript.quoted", { text }));
@@ -373,14 +373,6 @@ export async function attachTranscripts(
           }),
         ],
   );
-}
-
-/** A time in a recording, for example `1:05` or `1:00:00`. */
-export function toClock(seconds: number): string {
-  const whole = Math.floor(seconds);
-  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
-  const two = (value: number) => String(value).padStart(2, "0");
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
 /**
@@ -417,9 +409,7 @@ function quotedVoices(event: IncomingEvent, { parts }: StoredMessage): string {
   // The words are the answer itself.
   if (event.kind === "call" && event.name === "transcribe") return "";
   return parts
-    .flatMap((part) =>
-      part.kind === "voice" ? [toQuotedTranscript(toShownTranscript(part.name, part.text).text)] : [],
-    )
+    .flatMap((part) => (part.kind === "voice" ? [toQuotedTranscript(toShownTranscript(part).text)] : []))
     .join("\n\n");
 }
 

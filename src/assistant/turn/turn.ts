@@ -4,7 +4,7 @@ import type { HelpSettings } from "../../core/command-services.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Gateway } from "../../core/gateway.ts";
-import type { OpenRedo, StoppedAnswer } from "../../core/inbox.ts";
+import type { Inbox, OpenRedo, StoppedAnswer } from "../../core/inbox.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
@@ -36,6 +36,8 @@ export interface TurnDependencies {
   readonly nameOf: (id: string) => Promise<string | undefined>;
   readonly conversations: Conversations;
   readonly archive: Archive;
+  /** Keeps what was heard in recordings until the words are stored. */
+  readonly inbox: Pick<Inbox, "lookUp" | "keepHeard">;
   readonly queue: ConversationQueue;
   readonly models: LayeredModelChoice;
   readonly factors: ReturnType<typeof createTokenFactors>;

@@ -10,7 +10,7 @@ import { createSuspensionWatch } from "../delivery/delivery-scheduler.ts";
 import { createBot } from "./bot.ts";
 import { createAttachmentDownload } from "./intake/files.ts";
 import { createIntake } from "./intake/intake.ts";
-import { createRoomReader } from "./intake/read-room.ts";
+import { createMessageLinks, createRoomReader } from "./intake/read-room.ts";
 import { registerCommands } from "./press/commands.ts";
 import { createReplies } from "./reply/replies.ts";
 import { createDiscordRequests } from "./requests.ts";
@@ -117,6 +117,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     ...createReplies({ ...requests, directory, botId: bot.id, suspensions, clock, log }),
     download: (attachment, limits) => downloads.download(attachment, limits),
     readRoom,
+    linksTo: createMessageLinks(directory),
     nameOf: bot.nameOf,
     guide: {
       commandPrefix: "",

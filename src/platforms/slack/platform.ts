@@ -194,6 +194,18 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
         return { messages: [], hasOlder: false, failure: toParleyError(error, "conversations.replies") };
       }
     },
+    async linksTo(saved, keys) {
+      const address = parseAddress(saved);
+      const team = await requireTeams()
+        .find(teamOfAddress(address))
+        .catch(() => undefined);
+      return new Map(
+        keys.flatMap((key) => {
+          const url = team?.linkTo(address, key);
+          return url === undefined ? [] : [[key, url]];
+        }),
+      );
+    },
     async nameOf(id) {
       const channel = /^slack:channel:(?:\w+:)?(\w+)$/.exec(id)?.[1];
       const [, teamId = "", user] = /^slack:(\w+):(\w+)$/.exec(id) ?? [];

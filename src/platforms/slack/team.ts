@@ -20,7 +20,8 @@ import { escapeText } from "./reply/escape-markdown.ts";
 import { toPlainSection } from "./reply/message-blocks.ts";
 import { createReplies, type ReplyMemory } from "./reply/replies.ts";
 import { createMessageReader } from "./intake/read-message.ts";
-import { createRoomReader } from "./intake/read-room.ts";
+import { createRoomReader, toMessageLink } from "./intake/read-room.ts";
+import type { SlackAddress } from "./address.ts";
 import { createSlackApi, type Identity } from "./transport/web-api.ts";
 
 export interface TeamSurroundings extends OriginOptions {
@@ -55,6 +56,8 @@ export interface Team extends ReturnType<typeof createReplies> {
   readonly delivery: DeliveryScheduler;
   readonly download: ReturnType<typeof createFiles>["download"];
   readonly readRoom: NonNullable<Platform["readRoom"]>;
+  /** The address of a message in the channel or thread, unless the workspace's is not known. */
+  linkTo(at: SlackAddress, key: string): string | undefined;
   /** Resolves to the name of a channel, and to `undefined` for direct messages. */
   channelName(channel: string): Promise<string | undefined>;
   /** The same as {@link Platform.tellAlone}. */
@@ -151,6 +154,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
     handlers,
     delivery,
     download: (attachment, options) => files.download(attachment, options),
+    linkTo: (at, key) => toMessageLink(identity, at, key),
     readRoom: (address, query) => withoutLookupTime(() => readRoom(address, query)),
     ...replies,
     async tellAlone({ channel, thread, user }, text) {

@@ -43,6 +43,7 @@ import {
   type SettingsView,
   type StateView,
   toSourcesView,
+  type GivenFilesView,
   type ToldView,
 } from "./views.ts";
 
@@ -334,6 +335,14 @@ async function act(context: ApiContext, { request, response, id }: Exchange): Pr
         markdown: result.markdown,
         ...toSourcesView(result.sources),
       } satisfies ToldView);
+    case "files":
+      return sendJson(response, 200, {
+        ...result,
+        files: result.files.map(({ name, mediaType, bytes }) => ({
+          name,
+          url: `data:${mediaType};base64,${Buffer.from(bytes).toString("base64")}`,
+        })),
+      } satisfies GivenFilesView);
     case "form":
     case "done":
       return sendJson(response, 200, result);

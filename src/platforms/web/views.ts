@@ -70,6 +70,13 @@ export interface ToldView extends Pick<ItemView, "sources"> {
   readonly markdown: string;
 }
 
+/** Files for the person who pressed a button below an answer, to be downloaded from their addresses. */
+export interface GivenFilesView {
+  readonly kind: "files";
+  readonly markdown: string;
+  readonly files: readonly { readonly name: string; readonly url: string }[];
+}
+
 /** An earlier version of an answer. */
 export interface VersionView extends Pick<
   ItemView,

@@ -18,6 +18,13 @@ export interface SeenAnswer {
   readonly buttons: readonly string[];
 }
 
+/** How a recording is sent. Only Discord's people send others than a note of two seconds. */
+interface Speech {
+  readonly isCommand: boolean;
+  readonly bytes?: Uint8Array;
+  readonly seconds?: number;
+}
+
 /** One person's conversation with the bot, on a platform that outlives the bot's processes. */
 export interface Surface {
   /** The settings of the bot. */
@@ -27,7 +34,7 @@ export interface Surface {
   /** Sends a message. It may be lost if no process is connected. */
   say(text: string): Promise<void>;
   /** Sends a recording, to be answered or (`/transcribe`) to be written down. */
-  speak(how?: { readonly isCommand: boolean }): Promise<void>;
+  speak(how?: Speech): Promise<void>;
   /** Opens "Fix transcript" of the bot's last message and submits these words. */
   fixTranscript(words: string): Promise<void>;
   /** Presses a button of the bot's last message, but Slack's and the page's own for "Stop". */
@@ -77,8 +84,8 @@ export async function createDiscordSurface(kind: "direct" | "thread" | "room" | 
     async edit(text) {
       if (last !== undefined) ada.edits(last, text);
     },
-    async speak({ isCommand } = { isCommand: false }) {
-      const file = { name: recording, bytes: await fixture(recording), voiceSecs: 2 };
+    async speak({ isCommand, bytes, seconds = 2 } = { isCommand: false }) {
+      const file = { name: recording, bytes: bytes ?? (await fixture(recording)), voiceSecs: seconds };
       const channel = surface() ?? general;
       if (isCommand) ada.usesCommand("transcribe", {}, { channel, attachments: { file } });
       else ada.sends({ channel, files: [file] });

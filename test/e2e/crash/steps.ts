@@ -37,7 +37,19 @@ type Part = Readonly<Record<string, unknown>>;
 
 /** The writes of the store by their part. Others only read, or belong to no process. */
 const writes: Readonly<Record<string, readonly string[]>> = {
-  inbox: ["accept", "claimTurn", "saveTurn", "refuse", "close", "edit", "reopen", "redo", "stop", "withdraw"],
+  inbox: [
+    "accept",
+    "claimTurn",
+    "saveTurn",
+    "refuse",
+    "close",
+    "edit",
+    "reopen",
+    "redo",
+    "stop",
+    "withdraw",
+    "keepHeard",
+  ],
   conversations: [
     "append",
     "replace",

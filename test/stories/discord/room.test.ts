@@ -238,7 +238,7 @@ describe("/summarize", () => {
     expect(answer?.isEphemeral).toBe(true);
     expect(answer?.text).toMatch(/Read: 2 messages of 1 person and 1 app, from .* to .* UTC\./);
     expect(story.said(0)[0]).toMatch(
-      /^\[Said in this thread\]\nBen, .*\n> we ship on Friday\n\nci \(an app\), /,
+      /^\[Said in this thread\]\n\[1\] Ben, .*\n> we ship on Friday\n\n\[2\] ci \(an app\), /,
     );
     expect(system(0)).toContain("what concerns me");
     expect(system(0)).toContain("Ada");
@@ -265,7 +265,7 @@ describe("/summarize", () => {
     await story.settled(direct);
     ada.usesCommand("summarize", {}, { channel: direct });
     await story.settled(direct, 2);
-    expect(story.said(1)[0]).toMatch(/Ada, .*\n> my cat is called Tom\n\nParley, /);
+    expect(story.said(1)[0]).toMatch(/\[1\] Ada, .*\n> my cat is called Tom\n\n\[2\] Parley, /);
     ada.sends({ channel: general, text: "hello" });
     general.deny("READ_MESSAGE_HISTORY");
     ada.usesCommand("summarize", {}, { channel: general });

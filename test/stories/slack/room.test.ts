@@ -122,7 +122,7 @@ describe("/summarize", () => {
     expect(answer.text).toContain("It was the cache.");
     expect(answer.text + answer.smallPrint).toMatch(/Read: 2 messages of 2 people, from .* UTC\./);
     expect(asked(0)[0]).toMatch(
-      /^\[Said in this thread\]\nAna, .*\n> Login is slow\n\nBo, .*\n> it was the cache$/,
+      /^\[Said in this thread\]\n\[1\] Ana, .*\n> Login is slow\n\n\[2\] Bo, .*\n> it was the cache$/,
     );
     slack.otherBotSends(channel, "deployed v3");
     await bo.usesCommand("/summarize", "since:1d", { channel: channel.id });

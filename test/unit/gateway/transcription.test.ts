@@ -84,11 +84,12 @@ describe("transcription", () => {
     ],
     [
       "segments with times, some of them broken",
-      '{"text":"a b","segments":[{"start":0,"text":" a"},{"start":"x","text":"?"},{"text":"?"},7,{"start":61.5,"text":"b "}]}',
+      '{"text":"a b","segments":[{"start":0,"end":1.5,"text":" a"},{"start":"x","text":"?"},{"text":"?"},{"start":1e9,"text":"?"},7,{"start":2,"end":1,"text":"b "},{"start":61.5,"text":"c"}]}',
       {
         timed: [
-          { fromSeconds: 0, text: "a" },
-          { fromSeconds: 61.5, text: "b" },
+          { fromSeconds: 0, toSeconds: 1.5, text: "a" },
+          { fromSeconds: 2, toSeconds: 61.5, text: "b" },
+          { fromSeconds: 61.5, toSeconds: 66.5, text: "c" },
         ],
       },
     ],

@@ -94,6 +94,7 @@ const allowed: ReadonlySet<string> = new Set([
   "(several answers may be chosen)",
   // These are labels of buttons, declared in English. catalogue.test.ts wants translations.
   "Fix transcript",
+  "Save transcript",
   "Other model",
   "Good answer",
   "Bad answer",

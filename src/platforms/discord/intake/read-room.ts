@@ -12,6 +12,7 @@ import {
   snowflakeAt,
 } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
+import type { Directory } from "../transport/directory.ts";
 import { toParleyError, withPermission } from "../errors.ts";
 import type { HeardMessages } from "../transport/gateway-events.ts";
 import { isFirstOfPost, readMessage, toAuthor, type Names, withPostTitle } from "./incoming.ts";
@@ -119,6 +120,25 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
       const failure = withPermission(error, "Read Message History");
       return { messages: [], hasOlder: false, failure: toParleyError(failure, "read messages") };
     }
+  };
+}
+
+/** Returns {@link Platform.linksTo}. */
+export function createMessageLinks(directory: Pick<Directory, "placeOf">): Platform["linksTo"] {
+  return async (given, keys) => {
+    const { channelId, channelType } = fromReplyAddress(given);
+    const [found] = await Promise.allSettled([directory.placeOf(channelId)]);
+    const { guildId, parentId } = found.status === "fulfilled" ? found.value : {};
+    if (guildId === undefined && !isDirectType(channelType)) return new Map();
+    return new Map(
+      keys.flatMap((key) => {
+        const id = parseEventKey(key);
+        if (id === undefined) return [];
+        // The message that began a thread has the thread's id, and stands in the channel around it.
+        const channel = id === channelId && parentId !== undefined ? parentId : channelId;
+        return [[key, `https://discord.com/channels/${guildId ?? "@me"}/${channel}/${id}`]];
+      }),
+    );
   };
 }
 

@@ -32,6 +32,7 @@ import {
   toFixButton,
   toFormModal,
 } from "./form-modal.ts";
+import { createUploads, withAltTexts } from "../intake/files.ts";
 import { toAuthor } from "../intake/incoming.ts";
 import type { Origins } from "../intake/origin.ts";
 import { createRecent } from "../../../support/recent.ts";
@@ -65,6 +66,7 @@ export function createButtonHandler(options: {
         return goneNotice(press.kind);
       case "done":
         return undefined;
+      case "files":
       case "form":
       case "call":
         throw new ParleyError(
@@ -167,6 +169,25 @@ export function createActionHandler(
     for (const content of others) await options.api.followUp(token, content);
   }
 
+  /** Discord's response takes no files, so they follow it. */
+  async function giveFiles(
+    interaction: Interaction,
+    { markdown, files }: Extract<PressResult, { kind: "files" }>,
+  ): Promise<void> {
+    if (!(await tell(interaction, markdown))) return;
+    const token = { applicationId: interaction.application_id, token: interaction.token };
+    const maxBytes = interaction.attachment_size_limit;
+    try {
+      await createUploads(undefined).run(files, maxBytes, async (batch) => {
+        const content = { ...toPrivateSentence(""), content: "" };
+        return (await options.api.followUp(token, withAltTexts(content, batch), { files: batch })).id;
+      });
+    } catch (error) {
+      log.warn({ interaction: interaction.id, err: error }, "files of a press not shown");
+      await options.api.followUp(token, toPrivateSentence(toNotice(error)));
+    }
+  }
+
   async function respond(
     interaction: Interaction,
     { kind, key }: Press,
@@ -176,6 +197,9 @@ export function createActionHandler(
     switch (result.kind) {
       case "told":
         await tellAll(interaction, result);
+        return;
+      case "files":
+        await giveFiles(interaction, result);
         return;
       case "gone":
         await tell(interaction, goneNotice(kind));

@@ -155,6 +155,21 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
   };
 }
 
+/** Returns the address of a message in the place of `at`, unless that of the workspace is not known. */
+export function toMessageLink(
+  { url: workspace }: Pick<Identity, "url">,
+  { thread }: SlackAddress,
+  key: string,
+): string | undefined {
+  const message = parseMessageKey(key);
+  if (workspace === undefined || message === undefined) return undefined;
+  const { channel, ts } = message;
+  const url = URL.parse(`archives/${channel}/p${ts.replace(".", "")}`, workspace);
+  if (url !== null && thread !== undefined && thread !== ts)
+    url.search = new URLSearchParams({ thread_ts: thread, cid: channel }).toString();
+  return url?.href;
+}
+
 /** Returns the thread of an address. A mention at the top level of a channel is in the channel. */
 function threadOf({ thread, key }: SlackAddress): string | undefined {
   return thread === undefined || key.endsWith(`:${thread}`) ? undefined : thread;

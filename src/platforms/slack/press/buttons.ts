@@ -8,7 +8,7 @@ import { changedTurnOf, type ActionCall, type Press, type PressResult } from "..
 import { steadyClock } from "../../../support/clock.ts";
 import { toCallKey, isDirectMessages, placesAround, toConversationId, toReplyAddress } from "../address.ts";
 import type { CallIntake } from "../intake/commands.ts";
-import { toCallerText, type CallerNotices, type ToldInMarkdown } from "./notices.ts";
+import { toCallerText, type CallerNotices, type GivenFiles, type ToldInMarkdown } from "./notices.ts";
 import { readFormModal, toFormModal } from "./form-modal.ts";
 import {
   feedbackAction,
@@ -49,7 +49,7 @@ interface PressHere {
 }
 
 /** What is shown to the person who pressed. */
-type Told = { readonly text: string } | ToldInMarkdown;
+type Told = { readonly text: string } | ToldInMarkdown | GivenFiles;
 
 /** The payload of a pressed button says where the button is. */
 interface PressedBody {
@@ -90,6 +90,11 @@ export function registerButtons(app: App, of: (context: Context) => ButtonHandle
       await ack();
       if (told === undefined) return;
       if ("text" in told) await notices.send(responseUrl, told.text, thread);
+      else if (told.kind === "files")
+        await notices.giveFiles(
+          { user: body.user.id, channel: pressed.channel?.id ?? "", thread, responseUrl },
+          told,
+        );
       else await notices.sendMarkdown(responseUrl, told, thread);
     });
   }
@@ -124,6 +129,7 @@ export function registerButtons(app: App, of: (context: Context) => ButtonHandle
   ): Promise<Told | undefined> {
     switch (result.kind) {
       case "told":
+      case "files":
         return result;
       case "gone":
         return { text: goneNotice(kind) };
@@ -247,6 +253,7 @@ export function registerActionForms(app: App, of: (context: Context) => ButtonHa
         case "told":
           await ack();
           return await notices.sendMarkdown(responseUrl, result, thread);
+        case "files":
         case "form":
         case "done":
           return await ack();

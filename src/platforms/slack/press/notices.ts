@@ -17,6 +17,9 @@ import { languageOf, type Origins, type People } from "../people.ts";
 import { toMessages } from "../reply/private-reply.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
 
+/** Files for one person. */
+export type GivenFiles = Extract<PressResult, { readonly kind: "files" }>;
+
 /** Markdown for one person, with the sources below it. */
 export type ToldInMarkdown = Extract<PressResult, { readonly kind: "told" }>;
 
@@ -27,14 +30,30 @@ export interface CallerNotices {
   /** The same for Markdown. */
   sendMarkdown(responseUrl: string | undefined, told: ToldInMarkdown, thread?: string): Promise<void>;
   /**
+   * Gives files to a person who pressed a button. They cannot be private in a channel, so they go into the
+   * direct messages with the bot, and the person is told so. It never throws.
+   */
+  giveFiles(to: PressPlace, files: GivenFiles): Promise<void>;
+  /**
    * Logs the error of a call that was not accepted: as `debug` where the person's input is wrong, `info`
    * where they are refused.
    */
   logFailure(error: unknown, source: string): void;
 }
 
+/** Where a person pressed a button. */
+interface PressPlace {
+  readonly user: string;
+  readonly channel: string;
+  readonly thread: string | undefined;
+  readonly responseUrl: string | undefined;
+}
+
 /** Returns notices through a `response_url`. */
-export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): CallerNotices {
+export function createCallerNotices(
+  api: Pick<SlackApi, "respond" | "post" | "upload">,
+  log: Log,
+): CallerNotices {
   /** Sends something, and never throws. */
   async function tryTo(send: () => Promise<void>): Promise<void> {
     try {
@@ -44,11 +63,25 @@ export function createCallerNotices(api: Pick<SlackApi, "respond">, log: Log): C
     }
   }
 
+  async function send(responseUrl: string | undefined, text: string, thread?: string): Promise<void> {
+    if (responseUrl === undefined) return;
+    const content = { text: escapeText(text), blocks: [toPlainSection(text)] };
+    await tryTo(() => api.respond(responseUrl, content, thread === undefined ? {} : { thread }));
+  }
+
   return {
-    async send(responseUrl, text, thread) {
-      if (responseUrl === undefined) return;
-      const content = { text: escapeText(text), blocks: [toPlainSection(text)] };
-      await tryTo(() => api.respond(responseUrl, content, thread === undefined ? {} : { thread }));
+    send,
+    async giveFiles({ user, channel, thread, responseUrl }, { markdown, files }) {
+      const isDirect = isDirectMessages(channel);
+      const content = { text: escapeText(markdown), blocks: [toPlainSection(markdown)] };
+      try {
+        const posted = await api.post(isDirect ? channel : user, isDirect ? thread : undefined, content);
+        await api.upload(posted.channel, isDirect ? (thread ?? posted.ts) : posted.ts, files);
+        if (!isDirect) await send(responseUrl, translate("slack.files-elsewhere"), thread);
+      } catch (error) {
+        log.warn({ err: error }, "files of a press not shown");
+        await send(responseUrl, toCallerText(error), thread);
+      }
     },
     async sendMarkdown(responseUrl, { markdown, sources = [] }, thread) {
       if (responseUrl === undefined) return;

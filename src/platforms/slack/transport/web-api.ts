@@ -11,6 +11,8 @@ export interface Identity {
   readonly teamId: string;
   readonly userId: string;
   readonly botId: string;
+  /** This is the address of the workspace, with which addresses of its messages begin. */
+  readonly url?: string;
   /** The token has these scopes. They are empty if Slack did not list them. */
   readonly scopes: readonly string[];
 }
@@ -178,6 +180,7 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
         teamId: String(response.team_id),
         userId: String(response.user_id),
         botId: String(response.bot_id),
+        ...(response.url === undefined ? {} : { url: response.url }),
         scopes: response.response_metadata?.scopes ?? [],
       };
     },

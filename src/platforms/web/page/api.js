@@ -142,20 +142,24 @@ export async function confirmAnswer(conversationId, key) {
 
 /** @typedef {import("../../../core/press.ts").PressResult} PressResult */
 /** @typedef {import("../views.ts").ToldView} ToldView */
+/** @typedef {import("../views.ts").GivenFilesView} GivenFilesView */
 
 /**
  * Runs a button below an answer, or what was filled into its form.
  * @param {string} conversationId
  * @param {import("../../../core/press.ts").ReplyAction} action
  * @param {Record<string, string>} [values]
- * @returns {Promise<ToldView | Extract<PressResult, { kind: "form" | "done" | "problems" }>>} `done`: an
+ * @returns {Promise<ToldView | GivenFilesView |
+ *   Extract<PressResult, { kind: "form" | "done" | "problems" }>>} `done`: an
  *   answer follows in the conversation, where there is one
  */
 export async function runAction(conversationId, { kind, key }, values) {
   const body = { kind, key, replyId: makeId(), ...(values === undefined ? {} : { values }) };
   try {
     const answer = await call("POST", `/api/conversations/${conversationId}/act`, body);
-    return /** @type {ToldView | Extract<PressResult, { kind: "form" | "done" }>} */ (answer);
+    return /** @type {ToldView | GivenFilesView | Extract<PressResult, { kind: "form" | "done" }>} */ (
+      answer
+    );
   } catch (error) {
     const { problems } = /** @type {{ body?: { problems?: Record<string, string> } }} */ (error).body ?? {};
     if (problems === undefined) throw error;

@@ -10,6 +10,7 @@ import { labelOf, translate } from "./words.js";
 /** @typedef {(action: Action, values?: Record<string, string>) => Promise<Result>} RunAction */
 /**
  * @typedef {{ action: Action, text: string, isProblem: boolean, sources?: Item["sources"],
+ *   files?: import("../views.ts").GivenFilesView["files"],
  *   form?: import("./action-form.js").Form }} Shown
  */
 
@@ -25,6 +26,7 @@ const kinds = {
   again: { label: "Again", icon: "retry" },
   change: { label: "Change", icon: "edit", isToggle: true },
   transcript: { label: "Fix transcript", icon: "edit", isToggle: true },
+  files: { label: "Save transcript", icon: "download", isToggle: true },
   details: { label: "Details", icon: "info", isToggle: true },
   good: { label: "Good answer", icon: "good" },
   bad: { label: "Bad answer", icon: "bad" },
@@ -68,6 +70,8 @@ export function Foot({ item, choice, onAct, onBranch }) {
       const result = await onAct(action);
       if (result.kind === "told")
         setShown({ action, text: result.markdown, isProblem: false, sources: result.sources });
+      else if (result.kind === "files")
+        setShown({ action, text: result.markdown, isProblem: false, files: result.files });
       else if (result.kind === "form") setShown({ action, text: "", isProblem: false, form: result.form });
       else setShown(undefined);
     } catch (error) {
@@ -159,7 +163,8 @@ export function Foot({ item, choice, onAct, onBranch }) {
       ${
         shown?.form === undefined
           ? shown !== undefined &&
-            html`<${Markdown} text=${shown.text} /><${Sources} sources=${shown.sources} />`
+            html`<${Markdown} text=${shown.text} /><${Sources} sources=${shown.sources} />
+              ${shown.files?.map(({ name, url }) => html`<p><a href=${url} download=${name}>${name}</a></p>`)}`
           : html`<${ActionForm}
               form=${shown.form}
               onSubmit=${(/** @type {Record<string, string>} */ values) => submit(shown.action, values)}
