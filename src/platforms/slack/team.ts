@@ -21,7 +21,6 @@ import { toPlainSection } from "./reply/message-blocks.ts";
 import { createReplies, type ReplyMemory } from "./reply/replies.ts";
 import { createMessageReader } from "./intake/read-message.ts";
 import { createRoomReader, toMessageLink } from "./intake/read-room.ts";
-import type { SlackAddress } from "./address.ts";
 import { createSlackApi, type Identity } from "./transport/web-api.ts";
 
 export interface TeamSurroundings extends OriginOptions {
