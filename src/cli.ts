@@ -219,7 +219,7 @@ async function serveGateway(
   // The store may be in use by a bot, because the gateway runs no turns.
   const store = await openConfiguredStore(config, log, { exclusive: false });
   const gateway = await createConfiguredGateway(
-    { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, apiKeys, keyStore: store.records },
+    { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, apiKeys, keyStore: store },
     log,
     gatewayConfig,
   );
@@ -243,7 +243,7 @@ async function manageKeys(config: Config, words: readonly string[], log: Log): P
   ]);
   const store = await openConfiguredStore(config, log, { exclusive: false });
   try {
-    writeOut(`${await runKeysCommand(words, createKeyRing({ store: store.records, log }))}\n`);
+    writeOut(`${await runKeysCommand(words, createKeyRing({ store, log }))}\n`);
   } finally {
     await store.close();
   }

@@ -248,7 +248,7 @@ function connectionsOf({ platform }: CreatedPlatform): PlatformConnection[] {
 
 /** Counts the keys of `npm run gateway` on the same store. */
 async function countGatewayKeys({ records }: Store): Promise<{ active: number; revoked: number }> {
-  const { countKeys } = await import("./embedded-gateway/keys/key-usage.ts");
+  const { countKeys } = await import("./embedded-gateway/keys/key-commands.ts");
   return await countKeys(records);
 }
 

@@ -125,7 +125,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       await store.count([{ terms, max: -1 }], [{ kind: "add-score", index, member: personId, score: -1 }]);
     },
 
-    async reserve(reserveUsd, { budgets, now }) {
+    async reserve(reserveUsd, { budgets, now, mustFit = false }) {
       const period = periodOf(now) + 1;
       const reservation = {
         id: `${processId}/${(reservations++).toString(36)}`,
@@ -139,7 +139,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       const passed = await count(
         budgets.map((budget) => ({
           terms: spentTerms(budget, now),
-          max: Math.ceil(toNano(budget.budgetUsd)) - 1,
+          max: Math.ceil(toNano(budget.budgetUsd)) - (mustFit ? amount : 1),
         })),
         {
           adds: scopes.map((scope) => ({

@@ -1,6 +1,12 @@
 import { noUsage } from "../core/usage-report.ts";
 import { createHash } from "node:crypto";
-import type { RatingLabels, SettledCall, UsageQuery, UsageRow } from "../core/spending.ts";
+import {
+  isKeyPerson,
+  type RatingLabels,
+  type SettledCall,
+  type UsageQuery,
+  type UsageRow,
+} from "../core/spending.ts";
 import type { Rating } from "../core/storage.ts";
 import { addUtcDays } from "../support/clock.ts";
 import type { IndexChange } from "./backend.ts";
@@ -67,7 +73,9 @@ export async function readUsage(
   const days =
     personId === undefined ? daysBetween(fromDay, toDay) : await daysOf(store, personId, { fromDay, toDay });
   const rows = await Promise.all(days.map((day) => readDay(store, day)));
-  return rows.flat().filter((row) => personId === undefined || row.personId === personId);
+  return rows
+    .flat()
+    .filter((row) => (personId === undefined ? !isKeyPerson(row.personId) : row.personId === personId));
 }
 
 /** The members of a day's index that hold a person's usage or ratings: each begins with whose it is. */

@@ -228,6 +228,15 @@ export interface BilledAmounts {
   readonly images?: number;
 }
 
+/** Whether there is a price for everything that the operation is billed by. A free model has the price 0. */
+export function isPriced(operation: ModelOperation, price: ModelPrice | undefined): price is ModelPrice {
+  if (price === undefined) return false;
+  const hasTokens = price.inputPerMillionUsd !== undefined && price.outputPerMillionUsd !== undefined;
+  if (operation === "image") return price.perImageUsd !== undefined || hasTokens;
+  if (operation === "transcription") return price.perAudioMinuteUsd !== undefined || hasTokens;
+  return hasTokens;
+}
+
 /** Cost of a call in USD, to a billionth. It is `undefined` if the price covers nothing that was used. */
 export function costOf(price: ModelPrice, amounts: BilledAmounts): number | undefined {
   const items = [

@@ -10,7 +10,7 @@ import { createRouter } from "../support/http/router.ts";
 import { createHttpServer, listen } from "../support/http/server.ts";
 import { ApiError, clip, createExchange, type Exchange } from "./api-error.ts";
 import { createBodyMemory } from "./body-memory.ts";
-import type { KeyRing, KeyValue } from "./keys/key-ring.ts";
+import type { KeyRing, KeyStore } from "./keys/key-ring.ts";
 import { createOperations } from "./operations.ts";
 import { createPictureShelf, picturePath, type ShelvedPicture } from "./load-image.ts";
 import { fullAccess, type Access } from "./router.ts";
@@ -27,8 +27,8 @@ interface EmbeddedGatewayOptions {
   readonly apiKeys?: readonly string[];
   /** The settings from {@link parseGatewayConfig}. The default is the sandbox alone. */
   readonly config?: GatewayConfig;
-  /** Stores issued keys and their usage. See {@link createKeyRing}. */
-  readonly keyStore?: KeyValue;
+  /** Stores issued keys and what they spend. See {@link createKeyRing}. */
+  readonly keyStore?: KeyStore;
   readonly log: Log;
   /** The largest JSON body. Default 32 MiB. */
   readonly maxJsonBytes?: number;
@@ -85,6 +85,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const bodies = createBodyMemory(maxBodyMemoryBytes, options.clock ?? systemClock);
   let operations: Operations | undefined;
   let admission: Admission | undefined;
+  let ring: KeyRing | undefined;
   const running = new Set<Promise<void>>();
   let isClosing = false;
 
@@ -176,7 +177,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
 
   return {
     listen: async () => {
-      const ring = options.keyStore === undefined ? undefined : await openKeyRing(options.keyStore, log);
+      ring = options.keyStore === undefined ? undefined : await openKeyRing(options.keyStore, log);
       admission = createAdmission({ keyHashes, ring, host: options.host });
       operations = await createOperations({
         config: options.config ?? defaultGatewayConfig,
@@ -203,12 +204,13 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       server.closeAllConnections();
       await closed;
       await operations?.close();
+      ring?.close();
       clearTimeout(deadline);
     },
   };
 }
 
-async function openKeyRing(store: KeyValue, log: Log): Promise<KeyRing> {
+async function openKeyRing(store: KeyStore, log: Log): Promise<KeyRing> {
   const { createKeyRing } = await import("./keys/key-ring.ts");
   return createKeyRing({ store, log });
 }

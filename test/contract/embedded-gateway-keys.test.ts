@@ -67,7 +67,7 @@ describe("an issued key", () => {
     await ask();
     await vi.waitFor(async () => expect((await ring.usage(key.id, "day")).costUsd).toBeCloseTo(0.007));
     await ask();
-    await vi.waitFor(async () => expect((await ring.usage(key.id, "month")).requests).toBe(2));
+    await vi.waitFor(async () => expect((await ring.usage(key.id, "month")).calls).toBe(2));
     const refused = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
     expect(refused.status).toBe(402);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);

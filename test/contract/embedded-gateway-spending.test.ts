@@ -74,7 +74,7 @@ describe("a budget", () => {
     const served = statuses.filter((status) => status === 200).length;
     expect(served).toBeGreaterThan(0);
     expect(upstream.requests).toHaveLength(served);
-    await vi.waitFor(async () => expect((await usage()).requests).toBe(served));
+    await vi.waitFor(async () => expect((await usage()).calls).toBe(served));
     // At most one request passes the budget.
     expect((await usage()).costUsd).toBeLessThan(0.05 + 0.007);
   });

@@ -1,5 +1,5 @@
 import type { Asker } from "../../core/access.ts";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
+import { ParleyError } from "../../core/errors.ts";
 import {
   type ChatMessage,
   type ChatRequest,
@@ -11,6 +11,7 @@ import {
   type ModelOperation,
   type Usage,
   costOf,
+  isPriced,
   type ModelPrice,
 } from "../../core/gateway.ts";
 import type { Receiver } from "../../core/platform.ts";
@@ -22,14 +23,12 @@ import type {
   BudgetState,
   CallLabels,
   PlaceBudgets,
-  Reservation,
-  SettledCall,
   SpentBudget,
 } from "../../core/spending.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { longestAudioSeconds } from "../../media/recordings/longest-audio.ts";
 import { endOfUtcDay, endOfUtcMonth, toUtcDay, toUtcMonth } from "../../support/clock.ts";
-import { backoffMs, retry, backoffs } from "../../support/retry.ts";
+import { createSettlement } from "../../support/settle-calls.ts";
 import type { LayeredSettings } from "../settings/layered-settings.ts";
 import { createRecent } from "../../support/recent.ts";
 
@@ -47,8 +46,6 @@ const assumedPrice = {
 const someOfAll: BilledAmounts = { promptTokens: 1e6, completionTokens: 1e6, audioSeconds: 60, images: 1 };
 /** The time after which running calls may have ended, in milliseconds. */
 const runningMs = 15_000;
-/** With this many attempts, settling is repeated for about ten minutes. */
-const settleAttempts = 20;
 
 /** The person who makes a gateway call. */
 export interface Caller extends Asker {
@@ -107,13 +104,13 @@ interface BudgetsOptions extends ConfiguredBudgets {
 /** Creates the budgets of the deployment, each person and places, which the ledger keeps. */
 export function createBudgets(options: BudgetsOptions): Budgets {
   const { ledger, gateway, personDayUsd, personMonthUsd, dayUsd, monthUsd, places, log, now } = options;
-  const closing = new AbortController();
+  const settlement = createSettlement(ledger, { log, now });
   const warned = createRecent(1000);
 
   /** The amount that counts for a budget. An unknown price is assumed. */
   function toChargedUsd(operation: ModelOperation, model: string, amounts: BilledAmounts): number {
     const price = gateway.highestPrice(operation, model);
-    return costOf(price !== undefined && isPriced(operation, price) ? price : assumedPrice, amounts) ?? 0;
+    return costOf(isPriced(operation, price) ? price : assumedPrice, amounts) ?? 0;
   }
 
   function warnOfUnknownPrice(operation: ModelOperation, model: string): void {
@@ -140,28 +137,6 @@ export function createBudgets(options: BudgetsOptions): Budgets {
     ];
   }
 
-  async function settle(reservation: Reservation, used: SettledCall | undefined): Promise<void> {
-    const attempt = (): Promise<void> => ledger.settle(reservation, used, now());
-    try {
-      await attempt();
-    } catch (error) {
-      log.warn({ err: error }, "a gateway call was not counted; repeated in the background");
-      // The answer does not wait for it. Repeating is safe, because the ledger settles a reserve once.
-      void retry(attempt, {
-        signal: closing.signal,
-        delayMs: (failure, count) =>
-          isParleyError(failure, "store-unavailable") && count < settleAttempts
-            ? backoffMs(count, backoffs.outage)
-            : undefined,
-      }).catch((last: unknown) => {
-        log.error(
-          { err: last, model: used?.labels.model, usd: used?.chargedUsd },
-          "a gateway call is not counted",
-        );
-      });
-    }
-  }
-
   async function inForce(caller: Caller): Promise<readonly BudgetState[]> {
     const found = await budgetsOf(caller);
     return Promise.all(
@@ -184,9 +159,7 @@ export function createBudgets(options: BudgetsOptions): Budgets {
     inForce,
     spentError,
     isFree: (operation, model) => toChargedUsd(operation, model, someOfAll) === 0,
-    close() {
-      closing.abort(new ParleyError("stopping", "the process is stopping"));
-    },
+    close: () => settlement.close(),
     async reserve(caller, operation, model, worst) {
       const budgets = await budgetsOf(caller);
       if (budgets.length > 0) warnOfUnknownPrice(operation, model);
@@ -206,7 +179,7 @@ export function createBudgets(options: BudgetsOptions): Budgets {
       const scopes = [...scopesOf(caller), ...budgets.map(({ scope }) => scope)];
       return {
         settle: (usage, answered) =>
-          settle(result, {
+          settlement.settle(result, {
             labels: { ...labels, model: labelOf(model, answered) },
             amounts: usage,
             costUsd: usage.costUsd,
@@ -216,14 +189,14 @@ export function createBudgets(options: BudgetsOptions): Budgets {
           }),
         async release(amounts) {
           if (amounts === undefined) {
-            await settle(result, undefined);
+            await settlement.settle(result, undefined);
             return;
           }
           const price = gateway.highestPrice(operation, model);
-          await settle(result, {
+          await settlement.settle(result, {
             labels,
             amounts,
-            costUsd: isPriced(operation, price) && price !== undefined ? costOf(price, amounts) : undefined,
+            costUsd: isPriced(operation, price) ? costOf(price, amounts) : undefined,
             chargedUsd: toChargedUsd(operation, model, amounts),
             isEstimated: true,
             scopes,
@@ -261,15 +234,6 @@ function scopesOf({ personId, origin }: Caller): BudgetScope[] {
     ...places.map((id) => ({ kind: "place", id }) as const),
     { kind: "deployment" },
   ];
-}
-
-/** Whether there is a price for everything that the operation is billed by. */
-function isPriced(operation: ModelOperation, price: ModelPrice | undefined): boolean {
-  if (price === undefined) return false;
-  const hasTokens = price.inputPerMillionUsd !== undefined && price.outputPerMillionUsd !== undefined;
-  if (operation === "image") return price.perImageUsd !== undefined || hasTokens;
-  if (operation === "transcription") return price.perAudioMinuteUsd !== undefined || hasTokens;
-  return hasTokens;
 }
 
 function overBudget(

@@ -1,7 +1,6 @@
 import { parseArgs } from "node:util";
-import { ParleyError } from "../../core/errors.ts";
-import type { KeyLimits, KeyRing, VirtualKey } from "./key-ring.ts";
-import type { KeyUsageTotals } from "./key-usage.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { KeyLimits, KeyRing, KeyStore, KeyUsageTotals, VirtualKey } from "./key-ring.ts";
 
 const keysUsage = `Keys of the embedded gateway:
   keys create <name> [--models <id,prefix/*,…>] [--day <USD>] [--month <USD>] [--rpm <requests a minute>]
@@ -109,9 +108,26 @@ function describe(key: VirtualKey): string {
 function toLine(totals: KeyUsageTotals): string {
   const audio = totals.audioSeconds === 0 ? "" : `, ${Math.round(totals.audioSeconds)} s of audio`;
   const images = totals.images === 0 ? "" : `, ${totals.images} images`;
-  return `${totals.costUsd.toFixed(4)} USD, ${totals.requests} requests, ${totals.promptTokens} + ${totals.completionTokens} tokens${audio}${images}`;
+  return `${totals.costUsd.toFixed(4)} USD, ${totals.calls} requests, ${totals.promptTokens} + ${totals.completionTokens} tokens${audio}${images}`;
 }
 
 function usageError(problem: string): ParleyError {
   return new ParleyError("invalid-option", `${problem}\n\n${keysUsage}`);
+}
+
+/** Counts the issued keys in force and the revoked ones. Both are 0 while the store is unavailable. */
+export async function countKeys(
+  records: KeyStore["records"],
+): Promise<{ readonly active: number; readonly revoked: number }> {
+  try {
+    const ids = await records.get("keys");
+    const known = Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
+    const keys = await Promise.all(known.map((id) => records.get(`key:${id}`)));
+    const issued = keys.filter((key) => typeof key === "object" && key !== null);
+    const revoked = issued.filter((key) => "revokedAt" in key).length;
+    return { active: issued.length - revoked, revoked };
+  } catch (error) {
+    if (!isParleyError(error)) throw error;
+    return { active: 0, revoked: 0 };
+  }
 }

@@ -1,17 +1,26 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import type { Json } from "../../core/events.ts";
-import { type ModelOperation, type BilledAmounts, costOf, type ModelPrice } from "../../core/gateway.ts";
+import { type BilledAmounts, costOf, isPriced, type ModelOperation, type Usage } from "../../core/gateway.ts";
+import {
+  type Budget,
+  type BudgetPeriod,
+  type BudgetScope,
+  type SettledCall,
+  type SpendingLedger,
+  type SpentBudget,
+  toKeyPerson,
+  type UsageRow,
+} from "../../core/spending.ts";
+import type { Records } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { steadyClock } from "../../support/clock.ts";
-import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { endOfUtcDay, endOfUtcMonth, steadyClock, toUtcDay, toUtcMonth } from "../../support/clock.ts";
 import { createRateLimiter } from "../../support/rate-limiter.ts";
 import { createRecent } from "../../support/recent.ts";
+import { createSettlement } from "../../support/settle-calls.ts";
 import { ApiError, clip, modelNotAllowed } from "../api-error.ts";
 import { hashKey } from "../embedded-gateway.ts";
 import { type Target, type Access, createCharge } from "../router.ts";
-import type { UpstreamUsage } from "../upstreams/upstream-client.ts";
-import { createKeyUsage, endOf, type KeyUsageTotals, type Period } from "./key-usage.ts";
 
 const keySchema = z.object({
   id: z.string(),
@@ -45,7 +54,8 @@ export interface KeyRing {
   revoke(id: string): Promise<boolean>;
   /** Lists the keys, the oldest first, revoked ones included. */
   list(): Promise<readonly VirtualKey[]>;
-  usage(id: string, period: Period): Promise<KeyUsageTotals>;
+  /** What a key has used in the current day or month of UTC. */
+  usage(id: string, period: BudgetPeriod): Promise<KeyUsageTotals>;
   /** Whether a key was ever issued. Revoked ones count, so that revoking the last opens nothing. */
   hasIssuedKeys(): Promise<boolean>;
   /**
@@ -53,11 +63,30 @@ export interface KeyRing {
    * @throws ApiError 402 (budget used up), 429 (rate limited, too many in flight), both with `Retry-After`
    */
   admit(token: string): Promise<Access | undefined>;
+  /** Ends repetitions of what could not be counted. */
+  close(): void;
+}
+
+/** The usage of a key in a day or month. */
+export type KeyUsageTotals = Readonly<Record<(typeof totalled)[number], number>>;
+const totalled = [
+  "calls",
+  "promptTokens",
+  "completionTokens",
+  "audioSeconds",
+  "images",
+  "costUsd",
+] as const satisfies readonly (keyof UsageRow)[];
+
+/** What the keys need of the store: they are records, and spend through the ledger of people. */
+export interface KeyStore {
+  readonly records: Pick<Records, "get" | "set">;
+  readonly spending: Pick<SpendingLedger, "reserve" | "settle" | "spentUsd" | "usage">;
 }
 
 /** The options of {@link createKeyRing}. */
 interface KeyRingOptions {
-  readonly store: KeyValue;
+  readonly store: KeyStore;
   readonly log: Log;
   readonly now?: () => number;
 }
@@ -69,23 +98,19 @@ const maxLimitedKeys = 10_000;
 const unknownForMs = 5000;
 
 export function createKeyRing({ store, log, now = () => steadyClock.now() }: KeyRingOptions): KeyRing {
-  const keyUsage = createKeyUsage(store);
-  const ledger = createBudgetLedger({
-    keyUsage,
-    now,
-    onLost: (keyId, costUsd, error) => log.error({ keyId, costUsd, error }, "recording key usage failed"),
-  });
+  const { records, spending } = store;
+  const settlement = createSettlement(spending, { log, now });
   const inFlight = new Map<string, number>();
   const limiter = createRateLimiter({ maxKeys: maxLimitedKeys, now });
   const unknownIds = createRecent(maxLimitedKeys, unknownForMs, now);
 
   const load = async (id: string): Promise<VirtualKey | undefined> => {
-    const parsed = keySchema.safeParse(await store.get(`key:${id}`));
+    const parsed = keySchema.safeParse(await records.get(`key:${id}`));
     return parsed.success ? parsed.data : undefined;
   };
-  const save = (key: VirtualKey): Promise<void> => store.set(`key:${key.id}`, key as unknown as Json);
+  const save = (key: VirtualKey): Promise<void> => records.set(`key:${key.id}`, key as unknown as Json);
   const listIds = async (): Promise<string[]> => {
-    const ids = await store.get("keys");
+    const ids = await records.get("keys");
     return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
   };
   const list = async (): Promise<VirtualKey[]> => {
@@ -115,16 +140,28 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
     };
   };
 
+  /** @throws ApiError 402 `budget_exceeded` */
+  const expectBudget = async (key: VirtualKey): Promise<void> => {
+    for (const budget of budgetsOf(key)) {
+      const spentUsd = await spending.spentUsd(budget.scope, now(), budget.period);
+      if (spentUsd >= budget.budgetUsd) throw exceeded(budget, now());
+    }
+  };
+
   const reserve =
     (key: VirtualKey): Access["reserve"] =>
     async (operation, targets, worst) => {
-      const hasBudget = key.budgetUsdPerDay !== undefined || key.budgetUsdPerMonth !== undefined;
-      const worstUsd = hasBudget ? worstCostOf(operation, targets, worst.most) : 0;
-      const reservation = await ledger.reserve(key.id, key, worstUsd, worst.mustFit);
+      const budgets = budgetsOf(key);
+      const reserveUsd = budgets.length === 0 ? 0 : worstCostOf(operation, targets, worst.most);
+      const { mustFit = false } = worst;
+      const result = await spending.reserve(reserveUsd, { budgets, now: now(), mustFit });
+      if (!("id" in result)) throw refusal(result, now());
       return createCharge(worst, (target, usage) => {
-        const costUsd = usage?.costUsd ?? costOf(target?.model?.prices ?? {}, usage ?? {}) ?? 0;
         // Nobody waits for this. It never throws, and the client need not wait for the store.
-        void reservation.settle(usage === undefined ? undefined : { usage, costUsd });
+        void settlement.settle(
+          result,
+          usage === undefined ? undefined : toCall(key, operation, target, usage),
+        );
       });
     };
 
@@ -134,7 +171,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       const secret = `parley_${id}_${randomBytes(32).toString("base64url")}`;
       const key = { id, name, hash: hashKey(secret).toString("hex"), createdAt: now(), ...limits };
       await save(key);
-      await store.set("keys", [...(await listIds()), id]);
+      await records.set("keys", [...(await listIds()), id]);
       return { key, secret };
     },
     revoke: async (id) => {
@@ -144,7 +181,13 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       return true;
     },
     list,
-    usage: (id, period) => keyUsage.read(id, period, new Date(now())),
+    async usage(id, period) {
+      const toDay = toUtcDay(now());
+      const fromDay = period === "day" ? toDay : `${toUtcMonth(now())}-01`;
+      const rows = await spending.usage({ fromDay, toDay, personId: toKeyPerson(id) });
+      const sums = totalled.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)] as const);
+      return Object.fromEntries(sums) as KeyUsageTotals;
+    },
     hasIssuedKeys: async () => (await listIds()).length > 0,
     admit: async (token) => {
       const key = await find(token);
@@ -153,7 +196,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
         const waitMs = limiter.take(key.id, key.requestsPerMinute);
         if (waitMs > 0) throw rateLimited(key.requestsPerMinute, waitMs);
       }
-      await ledger.expectBudget(key.id, key);
+      await expectBudget(key);
       const release = enter(key);
       return {
         keyId: key.id,
@@ -168,6 +211,42 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
         release,
       };
     },
+    close: () => settlement.close(),
+  };
+}
+
+function scopeOf(keyId: string): BudgetScope {
+  return { kind: "person", id: toKeyPerson(keyId) };
+}
+
+/** Returns the budgets of a key. Absent ones do not apply. */
+function budgetsOf({ id, budgetUsdPerDay, budgetUsdPerMonth }: VirtualKey): Budget[] {
+  const amounts = [
+    ["day", budgetUsdPerDay],
+    ["month", budgetUsdPerMonth],
+  ] as const;
+  return amounts.flatMap(([period, budgetUsd]) =>
+    budgetUsd === undefined ? [] : [{ scope: scopeOf(id), period, budgetUsd }],
+  );
+}
+
+/** Returns a call as the ledger counts it. It is charged to the key alone, without a budget too. */
+function toCall(
+  { id }: VirtualKey,
+  operation: ModelOperation,
+  target: Target | undefined,
+  usage: Omit<Usage, "isEstimated">,
+): SettledCall {
+  const costUsd = target === undefined ? 0 : (usage.costUsd ?? costOf(target.model?.prices ?? {}, usage));
+  // The ledger counts by model, so ids that only a client has named share a row.
+  const model = target?.model === undefined ? `${target?.prefix ?? "sandbox"}/*` : target.publicId;
+  return {
+    labels: { personId: toKeyPerson(id), model, operation },
+    amounts: usage,
+    costUsd,
+    chargedUsd: costUsd ?? 0,
+    isEstimated: usage.costUsd === undefined,
+    scopes: [scopeOf(id)],
   };
 }
 
@@ -201,19 +280,11 @@ function tooManyInFlight(limit: number): ApiError {
 function worstCostOf(operation: ModelOperation, targets: readonly Target[], most: BilledAmounts): number {
   let worstUsd = 0;
   for (const { publicId, model } of targets) {
-    const prices = model?.prices ?? {};
+    const prices = model?.prices;
     if (!isPriced(operation, prices)) throw withoutPrice(publicId);
     worstUsd = Math.max(worstUsd, costOf(prices, most) ?? 0);
   }
   return worstUsd;
-}
-
-/** Whether every amount that the operation is billed by has a price. A free model has the price 0. */
-function isPriced(operation: ModelOperation, prices: ModelPrice): boolean {
-  const hasTokens = prices.inputPerMillionUsd !== undefined && prices.outputPerMillionUsd !== undefined;
-  if (operation === "image") return prices.perImageUsd !== undefined || hasTokens;
-  if (operation === "transcription") return prices.perAudioMinuteUsd !== undefined || hasTokens;
-  return hasTokens;
 }
 
 function withoutPrice(id: string): ApiError {
@@ -221,108 +292,15 @@ function withoutPrice(id: string): ApiError {
   return new ApiError(403, "permission_error", message, { param: "model", code: "model_without_price" });
 }
 
-/** The budgets of a key, in USD. Absent ones do not apply. */
-interface Budgets {
-  readonly budgetUsdPerDay?: number | undefined;
-  readonly budgetUsdPerMonth?: number | undefined;
+/** Says why the ledger reserved nothing: 402 where the budget does not pay for it, 429 where it may later. */
+function refusal({ budget, spentUsd, reservedUsd }: SpentBudget, now: number): ApiError {
+  if (spentUsd >= budget.budgetUsd) return exceeded(budget, now);
+  return spentUsd + reservedUsd >= budget.budgetUsd ? reservedElsewhere(budget) : doesNotFit(budget);
 }
 
-/** The part of a budget that is kept for one running request. */
-export interface Reservation {
-  /** Frees the reservation and records what was used, if anything. It is called once and never throws. */
-  settle(used: { readonly usage: UpstreamUsage; readonly costUsd: number } | undefined): Promise<void>;
-}
-
-/**
- * Tracks the spending of keys against their budgets. A request is admitted while spent and reserved together
- * are below the budget, so both together never pass it by more than one request's reserve. It is atomic only
- * within this process.
- */
-interface BudgetLedger {
-  /** @throws ApiError 402 `budget_exceeded` when a budget is spent */
-  expectBudget(keyId: string, budgets: Budgets): Promise<void>;
-  /**
-   * @param mustFit the reserve itself must be within the budget, since the request may cost that much
-   * @throws ApiError 402 `budget_exceeded` (spent, or less than must fit), 429 `budget_reserved` (the rest is
-   *   reserved by other requests)
-   */
-  reserve(keyId: string, budgets: Budgets, worstUsd: number, mustFit?: boolean): Promise<Reservation>;
-}
-
-/** The options of {@link createBudgetLedger}. */
-interface BudgetLedgerOptions {
-  readonly keyUsage: ReturnType<typeof createKeyUsage>;
-  readonly now: () => number;
-  /** Is called when the usage could not be stored. It counts until the end of the process. */
-  onLost(keyId: string, costUsd: number, error: unknown): void;
-}
-
-interface Open {
-  reservations: number;
-  reservedUsd: number;
-  /** The amount that is spent, but not stored because the store failed. */
-  unsavedUsd: number;
-}
-
-export function createBudgetLedger(options: BudgetLedgerOptions): BudgetLedger {
-  const { keyUsage } = options;
-  const queue = createKeyedQueue();
-  const open = new Map<string, Open>();
-
-  const expect = async (
-    keyId: string,
-    budgets: Budgets,
-    isReserving: boolean,
-    fittingUsd = 0,
-  ): Promise<void> => {
-    const { reservedUsd, unsavedUsd } = open.get(keyId) ?? { reservedUsd: 0, unsavedUsd: 0 };
-    const limits = [
-      ["day", budgets.budgetUsdPerDay],
-      ["month", budgets.budgetUsdPerMonth],
-    ] as const;
-    for (const [period, budgetUsd] of limits) {
-      if (budgetUsd === undefined) continue;
-      const at = new Date(options.now());
-      const spentUsd = (await keyUsage.read(keyId, period, at)).costUsd + unsavedUsd;
-      if (spentUsd >= budgetUsd) throw exceeded(period, budgetUsd, at);
-      if (isReserving && spentUsd + reservedUsd >= budgetUsd) throw reservedElsewhere(budgetUsd, period);
-      if (fittingUsd > 0 && spentUsd + reservedUsd + fittingUsd > budgetUsd)
-        throw doesNotFit(budgetUsd, period);
-    }
-  };
-
-  const settle = async (keyId: string, worstUsd: number, used: Parameters<Reservation["settle"]>[0]) => {
-    const entry = open.get(keyId);
-    if (entry === undefined) return;
-    try {
-      if (used !== undefined) await keyUsage.add(keyId, used.usage, used.costUsd, new Date(options.now()));
-    } catch (error) {
-      const costUsd = used?.costUsd ?? 0;
-      entry.unsavedUsd += costUsd;
-      options.onLost(keyId, costUsd, error);
-    }
-    entry.reservations -= 1;
-    // Sums of fractions leave a residue.
-    entry.reservedUsd = entry.reservations === 0 ? 0 : entry.reservedUsd - worstUsd;
-    if (entry.reservations === 0 && entry.unsavedUsd === 0) open.delete(keyId);
-  };
-
-  return {
-    expectBudget: (keyId, budgets) => expect(keyId, budgets, false),
-    reserve: (keyId, budgets, worstUsd, mustFit = false) =>
-      queue.run(keyId, async () => {
-        await expect(keyId, budgets, true, mustFit ? worstUsd : 0);
-        const entry = open.get(keyId) ?? { reservations: 0, reservedUsd: 0, unsavedUsd: 0 };
-        entry.reservations += 1;
-        entry.reservedUsd += worstUsd;
-        open.set(keyId, entry);
-        return { settle: (used) => queue.run(keyId, () => settle(keyId, worstUsd, used)) };
-      }),
-  };
-}
-
-function exceeded(period: Period, budgetUsd: number, at: Date): ApiError {
-  const seconds = Math.ceil((endOf(period, at).getTime() - at.getTime()) / 1000);
+function exceeded({ period, budgetUsd }: Budget, now: number): ApiError {
+  const end = period === "day" ? endOfUtcDay(toUtcDay(now)) : endOfUtcMonth(toUtcMonth(now));
+  const seconds = Math.ceil((end - now) / 1000);
   const message = `This key has used up its budget of ${budgetUsd} USD a ${period}.`;
   return new ApiError(402, "insufficient_quota", message, {
     code: "budget_exceeded",
@@ -330,23 +308,15 @@ function exceeded(period: Period, budgetUsd: number, at: Date): ApiError {
   });
 }
 
-function doesNotFit(budgetUsd: number, period: Period): ApiError {
+function doesNotFit({ period, budgetUsd }: Budget): ApiError {
   const message = `This recording may be longer than what is left of this key's budget of ${budgetUsd} USD a ${period} pays: send it as MP3, Ogg or usual WAV.`;
   return new ApiError(402, "insufficient_quota", message, { code: "budget_exceeded" });
 }
 
-function reservedElsewhere(budgetUsd: number, period: Period): ApiError {
+function reservedElsewhere({ period, budgetUsd }: Budget): ApiError {
   const message = `The rest of this key's budget of ${budgetUsd} USD a ${period} is reserved by its running requests.`;
   return new ApiError(429, "rate_limit_error", message, {
     code: "budget_reserved",
     headers: { "retry-after": "1" },
   });
-}
-
-/** The store of keys and their usage. It holds a few small values. Contract: a failing store throws. */
-export interface KeyValue {
-  get(key: string): Promise<Json | undefined>;
-  /** Keeps a value for `ttlMs`, or without expiry. */
-  set(key: string, value: Json, ttlMs?: number): Promise<void>;
-  delete(key: string): Promise<void>;
 }
