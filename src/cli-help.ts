@@ -133,7 +133,7 @@ const settingTopics: readonly (readonly [heading: string, names: RegExp])[] = [
   ["The page", /^PAGE/],
   ["The gateway", /^GATEWAY_/],
   ["Who may, and how much", /^(?:ALLOW|DENY|ADMIN|TURNS_|BUDGET_|MODELS_ALLOWED)/],
-  ["Models and answers", /MODEL|^(?:CHAT|IMAGE|SYSTEM|ROOM)_/],
+  ["Models and answers", /MODEL|^(?:CHAT|IMAGE|SYSTEM|ROOM)_|^MEMORY$/],
   ["The store", /^(?:STORE|RETENTION)_/],
   ["Traces", /^OTEL_/],
   ["The process", /^/],

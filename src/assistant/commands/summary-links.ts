@@ -10,8 +10,9 @@ interface ReadMessages {
 const maxLinks = 5;
 
 /** Web addresses as platforms find them in plain text: after a scheme, or after "www.". */
-const addressPattern = /(?:\b[a-z][a-z\d+.-]{0,40}:\/{1,8}|\bwww\.)[^\s<>()[\]{}"'`|\\]{0,2000}/gi;
-const schemePattern = /\b[a-z][a-z\d+.-]{0,40}:\/{1,8}|\bwww\.|\b(?:javascript|data|vbscript|mailto|tel):/gi;
+const addressPattern = /(?:\b[a-z][a-z\d+-]{0,15}:\/{1,8}|\bwww\.)[^\s<>()[\]{}"'`|\\]{0,2000}/gi;
+const schemePattern =
+  /(?:\b[a-z][a-z\d+-]{0,15}:\/{1,8}|:\/{1,8}|\bwww\.|\b(?:javascript|data|vbscript|mailto|tel):)/gi;
 /** A link in Markdown, which may be a picture, with its label and its target. */
 const linkPattern =
   /!?\[([^[\]\n]{0,300})\]\([^\S\n]{0,9}<?([^\s<>()]{0,500})>?(?:[^\S\n]{1,9}["'][^()\n]{0,200})?[^\S\n]{0,9}\)/g;
@@ -51,22 +52,23 @@ function withoutLinks(text: string, known: ReadonlySet<string>): string {
     if (/^#?\d{1,9}$/.test(label)) return `[${label}]`;
     return known.has(target) ? `${label} ${target}` : label;
   });
-  let plain = labelled.replaceAll(addressPattern, (found, at: number) => {
+  const plain = labelled.replaceAll(addressPattern, (found, at: number) => {
     const address = withoutEnd(found);
     if (!known.has(address)) return found;
     // What follows without a space could belong to the address where a platform finds it.
     const isEnd = /^(?:\s|$)/.test(labelled.slice(at + found.length, at + found.length + 1));
     return `${hold(address)}${found.slice(address.length)}${isEnd ? "" : " "}`;
   });
-  // What is taken away may leave another scheme.
-  for (let before = ""; before !== plain;) {
-    before = plain;
-    plain = plain.replaceAll(schemePattern, "").replaceAll(/:\/{1,8}/g, " ");
-  }
-  return plain
-    .replaceAll("](", "] (")
-    .replaceAll(anglePattern, "‹")
-    .replaceAll(held, (_, encoded: string) => decodeURIComponent(encoded));
+  return (
+    plain
+      // Where words would meet, a space is left between them: they could make another scheme.
+      .replaceAll(schemePattern, (_, at: number) =>
+        /^$|\s/.test(plain.slice(at - 1, at)) || at === 0 ? "" : " ",
+      )
+      .replaceAll("](", "] (")
+      .replaceAll(anglePattern, "‹")
+      .replaceAll(held, (_, encoded: string) => decodeURIComponent(encoded))
+  );
 }
 
 /** An address that stays, in a form in which nothing is taken away. */

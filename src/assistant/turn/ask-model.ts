@@ -107,10 +107,15 @@ export async function askModel(
     if (contents === undefined || answer.text !== "" || answer.images.length > 0) throw error;
     if (!isParleyError(error) || !mayTakeLess(error, contents)) throw error;
     const refused = contents;
-    const end = await attempt(lessThan(refused, error, tolerance.of(model))).catch((again: unknown) => {
-      // The smaller request was refused too. The first error is about the request that people meant.
-      throw isParleyError(again) && mayTakeLess(again, refused) ? error : again;
-    });
+    const isStillRefused = (again: unknown) => isParleyError(again) && mayTakeLess(again, refused);
+    let end: AnswerEnd | undefined;
+    for (const how of lessThan(refused, error, tolerance.of(model)))
+      end ??= await attempt(how).catch((again: unknown) => {
+        if (!isStillRefused(again)) throw again;
+        return undefined;
+      });
+    // The first error is about the request that people meant.
+    if (end === undefined) throw error;
     const cause = tolerance.learn(model, refused, error);
     // Notices of what was left out already explain pictures, and a length that the gateway has named.
     if (cause !== "pictures" && error.code !== "gateway-context-length")
@@ -145,19 +150,23 @@ function mayTakeLess({ code, detail }: ParleyError, contents: RefusedRequest): b
   }
 }
 
-/** A request without anything that may have caused the refusal, because it is made only once. */
-function lessThan(refused: RefusedRequest, error: ParleyError, known: Tolerance): HowToAsk {
+/**
+ * Smaller requests, to be made in this order until one is not refused. The last one has nothing that may have
+ * caused the refusal.
+ */
+function lessThan(refused: RefusedRequest, error: ParleyError, known: Tolerance): readonly HowToAsk[] {
   if (error.code === "gateway-context-length") {
     const contextLength = namedContextLength(error);
     // A named limit is in the model's own tokens, so the refused prompt is shortened in any case.
     const share = contextLength === undefined ? shrunkShare : 0.8;
     const maxTokens = Math.floor(refused.estimatedTokens * share);
-    return { isLean: false, tolerance: { ...known, contextLength, maxTokens } };
+    return [
+      { isLean: false, tolerance: { ...known, contextLength, maxTokens } },
+      { isLean: true, tolerance: { ...known, contextLength, maxTokens: Math.min(leanTokens, maxTokens) } },
+    ];
   }
-  return {
-    isLean: true,
-    tolerance: { ...known, takesPictures: false, takesSystem: false, maxTokens: leanTokens },
-  };
+  const tolerance = { ...known, takesPictures: false, takesSystem: false, maxTokens: leanTokens };
+  return [{ isLean: true, tolerance }];
 }
 
 interface Attempt extends Question {

@@ -65,7 +65,7 @@ interface BuiltContext {
 export async function buildContext(options: ContextOptions): Promise<BuiltContext> {
   const { tolerance } = options;
   const said = options.history.filter(isForModels);
-  const usable = options.isLean === true ? withoutUnanswered(said) : said;
+  const usable = withoutLeadingAnswers(options.isLean === true ? withoutUnanswered(said) : said);
   const budgetTokens = Math.min(options.budgetTokens, tolerance?.maxTokens ?? Number.POSITIVE_INFINITY);
   const systemTokens = estimateTokens(options.systemPrompt);
   const all = newestThatFit(usable, systemTokens, budgetTokens);
@@ -222,6 +222,12 @@ function withInstructions(
       ? `${text}\n\n${first.content}`
       : [{ kind: "text", text }, ...first.content];
   return [{ role: "user", content }, ...rest];
+}
+
+/** Leaves out answers at the beginning, whose questions are not there: they may have been deleted. */
+function withoutLeadingAnswers(messages: readonly StoredMessage[]): readonly StoredMessage[] {
+  const first = messages.findIndex(({ role }) => role !== "assistant");
+  return first > 0 ? messages.slice(first) : messages;
 }
 
 /** Leaves out questions that another question follows, because they were not answered. */

@@ -128,14 +128,15 @@ it.for([400, 413, 422, 500])(
 );
 
 it("a conversation that is too long is answered, whatever the words, and less is sent from then on", async () => {
-  const room = await start((messages) => (words(messages).length > 20_000 ? [400, odd] : undefined));
+  const isTooLong = (messages: readonly Sent[]) => words(messages).length > 20_000;
+  const room = await start((messages) => (isTooLong(messages) ? [400, odd] : undefined));
   for (let index = 0; index < 6; index++)
     expect((await room.say(`${index} ${"word ".repeat(1500)}`)).state).toBe("finished");
   const reply = await room.say("still there?");
-  expect(reply.text).toBe("answer to still there?");
+  expect(reply.text).toMatch(/^answer to [^]*still there\?$/);
   const before = room.asked().length;
-  await room.say("and now?");
-  expect(room.asked().length - before).toBe(1);
+  expect((await room.say("and now?")).state).toBe("finished");
+  expect(room.asked().slice(before).filter(isTooLong)).toEqual([]);
 });
 
 it.for([

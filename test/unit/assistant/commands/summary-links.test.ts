@@ -55,6 +55,8 @@ const addresses = [
   "htwww.tps:www.//evil.example",
   "www.evil.example",
   "javascript:alert(1)",
+  "java:/script:alert(1)",
+  "ht:/tps:////evil.example",
   "java\u200Bscript://evil.example",
   "discord://-/channels/1",
   "slack://open?team=T1",
