@@ -190,7 +190,7 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
     const panel = page.getByRole("dialog", { name: "Settings" });
     await panel.getByRole("radio", { name: "This page" }).check();
     await panel.getByLabel("Temperature").fill("abc");
-    await panel.getByLabel("Place budget").fill("lots");
+    await panel.getByLabel("Place budget", { exact: true }).fill("lots");
     await panel.getByRole("button", { name: "Save" }).click();
     await panel.getByText("Temperature is a number from 0 to 2.").waitFor();
     await panel
@@ -203,10 +203,10 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
       .poll(() => field.evaluate((element) => element === element.ownerDocument.activeElement))
       .toBe(true);
     await field.fill("0.5");
-    await panel.getByLabel("Place budget").fill("2.5");
+    await panel.getByLabel("Place budget", { exact: true }).fill("2.5");
     await page.keyboard.press("Enter");
     await panel.getByText("Saved.").waitFor();
-    await expect.poll(() => panel.getByLabel("Place budget").inputValue()).toBe("2.50");
+    await expect.poll(() => panel.getByLabel("Place budget", { exact: true }).inputValue()).toBe("2.50");
   });
 
   it("sets the theme of this browser at once, before the next page is painted", async () => {

@@ -269,7 +269,7 @@ describe.runIf(has("chromium"))("recordings on the page", () => {
     await better.waitFor();
     await page.getByText("It takes the place of the transcript.").waitFor();
     await better.fill("Remember the word larch.");
-    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("button", { name: "Save", exact: true }).click();
     await expect.poll(() => answer.innerText()).toContain("Remember the word larch.");
     const shown = page.locator(".messages").getByText("Remember the word larch.");
     expect(await shown.count()).toBe(1);

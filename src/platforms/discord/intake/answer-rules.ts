@@ -8,7 +8,7 @@ import type { Directory } from "../transport/directory.ts";
 export type PlacedMessage = Pick<GatewayMessageCreateDispatchData, "channel_id" | "guild_id">;
 
 /** Says how messages are answered, by where they are. Contract: all may throw ParleyError of the store. */
-export interface AnswerRules {
+interface AnswerRules {
   /** How a message is answered. @param isCall whether it calls the bot */
   of(message: PlacedMessage, channelType: number, isCall: boolean): Promise<AnswerRule>;
   /** How a thread is answered. By default people talk to the bot in a thread that it was given, or opened. */

@@ -39,7 +39,7 @@ interface MessageOptions {
 }
 
 /** Handles MESSAGE_CREATE events, those of one channel one after another. */
-export interface MessageIntake {
+interface MessageIntake {
   /**
    * Takes a message. `isMissed` means that it was sent while the bot was offline, or earlier. The access
    * rules refuse it silently, since the person may have been told before. Contract: must not throw.

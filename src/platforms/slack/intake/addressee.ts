@@ -23,7 +23,7 @@ export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, key
 }
 
 /** Decides who wrote a message, and whether it is for the bot. */
-export interface Addressee {
+interface Addressee {
   readonly isByPerson: (event: SlackMessageInfo & { readonly subtype?: string }) => boolean;
   /** Returns whether another app posted the message. The bot changes its own messages all the time. */
   readonly isByApp: (event: SlackMessageInfo) => boolean;
