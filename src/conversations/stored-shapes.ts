@@ -91,7 +91,7 @@ const isReceipt = fields({
 
 const isTranscription = fields({
   text: isText,
-  timed: optional(listOf(fields({ fromSeconds: isNumber, text: isText }))),
+  timed: optional(listOf(fields({ fromSeconds: isNumber, toSeconds: optional(isNumber), text: isText }))),
   asked: isText,
   model: isText,
   fallback: optional(isText),

@@ -94,6 +94,7 @@ export function createBudgetWarnings(options: BudgetWarningsOptions): BudgetWarn
     };
     // If the process dies now, the next one looks for the message before it posts it.
     await save({});
+    // Nobody has said which language those who read the channel speak.
     const text = inLanguage("en", () => toReport(day, passed, names));
     const reply = platform.openReply(address, {
       isResumed: today !== undefined,

@@ -62,9 +62,7 @@ function withoutLinks(text: string, known: ReadonlySet<string>): string {
   return (
     plain
       // Where words would meet, a space is left between them: they could make another scheme.
-      .replaceAll(schemePattern, (_, at: number) =>
-        /^$|\s/.test(plain.slice(at - 1, at)) || at === 0 ? "" : " ",
-      )
+      .replaceAll(schemePattern, (_, at: number) => (at === 0 || /\s/.test(plain.charAt(at - 1)) ? "" : " "))
       .replaceAll("](", "] (")
       .replaceAll(anglePattern, "‹")
       .replaceAll(held, (_, encoded: string) => decodeURIComponent(encoded))

@@ -21,7 +21,7 @@ import { withheldHistory } from "../access/access.ts";
 /** After this many attempts, even a turn with a stored answer is sealed. */
 const maxShownAttempts = 20;
 
-interface BatchAnswerOptions {
+export interface BatchAnswerOptions {
   readonly dependencies: Omit<
     TurnDependencies,
     "gateway" | "gatewayBeside" | "personId" | "withheld" | "admitBytes" | "chat" | "models" | "inbox"
@@ -34,7 +34,7 @@ interface BatchAnswerOptions {
 }
 
 /** One run of a batch of turns. */
-interface BatchRun {
+export interface BatchRun {
   readonly conversationId: string;
   readonly batch: readonly PendingTurn[];
   readonly active: ActiveTurn;

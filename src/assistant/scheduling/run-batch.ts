@@ -23,16 +23,14 @@ import {
   toEditedError,
 } from "./pending-turn.ts";
 import { endWithdrawn, refuseTurn, createOtherTurns, isOutage, sealReply } from "./end-turn.ts";
-import { createBatchAnswer } from "./answer-batch.ts";
+import { createBatchAnswer, type BatchAnswerOptions, type BatchRun } from "./answer-batch.ts";
 
-type BatchRun = Parameters<ReturnType<typeof createBatchAnswer>["answer"]>[0];
-
-type BatchRunnerOptions = Parameters<typeof createBatchAnswer>[0] & {
+interface BatchRunnerOptions extends BatchAnswerOptions {
   readonly warnings: Pick<BudgetWarnings, "afterTurn">;
   readonly tracer: Tracer;
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly schedule: (turn: PendingTurn) => void;
-};
+}
 
 /**
  * Returns a function that runs a batch. It opens the reply, runs the turn or command, and closes the inbox

@@ -187,7 +187,7 @@ export function isOnePlace({ origin, platform }: Asker): boolean {
   return origin === undefined || origin.server === platform;
 }
 
-/** Whether a setting applies in a scene. The page has no channels and no other people, and Slack no roles. */
+/** Whether a setting applies in a scene. Not every platform has roles, or channels and other people. */
 export function isApplicable(name: SettingName, asker: Asker): boolean {
   const { isShared, needsRoles } = declarationOf(name);
   if (needsRoles === true && asker.origin?.roles === undefined) return false;

@@ -1,4 +1,4 @@
-import { codeOf, ParleyError } from "../../core/errors.ts";
+import { codeOf, isParleyError, ParleyError } from "../../core/errors.ts";
 import type { RollingSummary, StoredMessage, SummedUp } from "../../core/storage.ts";
 import { createRecent } from "../../support/recent.ts";
 import { translate } from "../../words/translate.ts";
@@ -56,7 +56,7 @@ export type SumUp = (
 /**
  * Creates {@link SumUp}. It asks the conversation's model before the answer, because only then it is known
  * what does not fit. Each time it takes about half of a prompt, so that most turns do not wait for it. A
- * failure leaves the summary as it is, and never fails the turn.
+ * failure leaves the summary as it is. Only that the store is away fails the turn, as wherever it is read.
  */
 export function createSumUp(): SumUp {
   const failures = createRecent<{ readonly count: number; readonly at: number }>(maxPaused);
@@ -68,7 +68,7 @@ export function createSumUp(): SumUp {
     let last: SummedUp = { summary: undefined, isComplete: false };
     try {
       if (failed !== undefined && failed.count > 1 && clock.monotonic() - failed.at < pauseMs)
-        return { ...last, summary: await conversations.summary(conversationId) };
+        return { ...last, summary: await readSummary(dependencies, conversationId) };
       const signal = AbortSignal.any([turn.signal, clock.timeout(timeoutMs)]);
       const maxSize = Math.floor(request.budgetTokens * messagesShare);
       const bounds = {
@@ -89,15 +89,26 @@ export function createSumUp(): SumUp {
       failures.delete(conversationId);
       return last;
     } catch (error) {
-      if (turn.signal.aborted) throw error;
+      if (turn.signal.aborted || isParleyError(error, "store-unavailable")) throw error;
       failures.set(conversationId, { count: (failed?.count ?? 0) + 1, at: clock.monotonic() });
       log.info({ code: codeOf(error) }, "conversation not summed up");
-      return {
-        summary: await conversations.summary(conversationId).catch(() => undefined),
-        isComplete: false,
-      };
+      return { summary: await readSummary(dependencies, conversationId), isComplete: false };
     }
   };
+}
+
+/** Returns `undefined` where the entry is damaged. @throws ParleyError `store-unavailable` */
+async function readSummary(
+  { conversations, log }: Pick<TurnDependencies, "conversations" | "log">,
+  conversationId: string,
+): Promise<RollingSummary | undefined> {
+  try {
+    return await conversations.summary(conversationId);
+  } catch (error) {
+    if (isParleyError(error, "store-unavailable")) throw error;
+    log.warn({ err: error }, "summary of a conversation not read");
+    return undefined;
+  }
 }
 
 interface Asked {

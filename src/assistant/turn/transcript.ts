@@ -10,7 +10,7 @@ interface Transcript {
   readonly times?: readonly WordTime[];
 }
 
-/** The longest transcript in a message, which Discord accepts together with its quote marks. */
+/** The longest transcript in a message, which every platform accepts together with its quote marks. */
 const maxShownTranscriptChars = 1500;
 /** How far a segment's words may be from where they are expected, in characters. */
 const maxAstray = 2000;

@@ -79,16 +79,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
   const arrivals = createArrivals<MessageEvent["files"]>(maxAcceptedKeys, clock);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
-  const {
-    isByPerson,
-    isByApp,
-    isAddressed,
-    isForBot,
-    isInRoom,
-    isAnsweredInChannel,
-    hearAside,
-    conversationOf,
-  } = createAddressee(identity, receiver);
+  const addressee = createAddressee(identity, receiver);
+  const { isByPerson, conversationOf } = addressee;
   const takeThread = createLateThreads({ api, people, isByPerson, inOrder, clock, log });
   const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event));
 
@@ -97,7 +89,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
    * written at first, so that an edit may come before the message, and then is the message.
    */
   async function acceptEdited(event: MessageEvent, editedAt: number): Promise<Accepted> {
-    if (editedAt - toUnixMs(event.ts) > maxEditedMs || !(await isForBot(event))) return undefined;
+    if (editedAt - toUnixMs(event.ts) > maxEditedMs || !(await addressee.isForBot(event))) return undefined;
     const edit = { at: editedAt, takenAt: clock.now(), count: 0, attemptsBefore: 0 };
     return await accept(event, 0, edit);
   }
@@ -111,7 +103,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
     }
     const hasFiles = (event.files ?? []).length > 0;
     const user = event.user ?? "";
-    const [isInChannel, inRoom] = await Promise.all([isAnsweredInChannel(event), isInRoom(event)]);
+    const [isInChannel, inRoom] = await Promise.all([
+      addressee.isAnsweredInChannel(event),
+      addressee.isInRoom(event),
+    ]);
     const [{ text, attachments }, name, language, origin] = await Promise.all([
       read(event),
       people.nameOf(user),
@@ -192,7 +187,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
   async function tell(event: MessageEvent, error: ParleyError): Promise<void> {
     log.info({ key: keyOf(event), code: error.code }, "message not taken");
     const { channel, ts, thread_ts: thread, user = "" } = event;
-    if (thread !== undefined || isAddressed(event)) await refusals.tell({ channel, user, ts, thread }, error);
+    if (thread !== undefined || addressee.isAddressed(event))
+      await refusals.tell({ channel, user, ts, thread }, error);
   }
 
   /**
@@ -220,8 +216,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
   }
 
   async function takeMissed(missed: MessageEvent, redelivery: number): Promise<void> {
-    if (await isForBot(missed)) await accept(missed, redelivery);
-    else await hearAside(missed);
+    if (await addressee.isForBot(missed)) await accept(missed, redelivery);
+    else await addressee.hearAside(missed);
   }
 
   /** Renames the session of a thread whose first message has changed. Most threads have none. */
@@ -248,19 +244,19 @@ export function createIncoming(options: IncomingOptions): Incoming {
         const how = {
           teamId,
           isByPerson,
-          isByApp,
+          isByApp: addressee.isByApp,
           read,
           receiver,
           clock,
           retitle,
           onUnknown: (message: SlackMessageInfo, at: number) => acceptEdited(placed(message), at),
-          isToOthers: async (message: SlackMessageInfo) => !(await isForBot(placed(message))),
-          hearAside: (message: SlackMessageInfo) => hearAside(placed(message)),
+          isToOthers: async (message: SlackMessageInfo) => !(await addressee.isForBot(placed(message))),
+          hearAside: (message: SlackMessageInfo) => addressee.hearAside(placed(message)),
         };
         if (await reportEditedMessage(event, how)) return;
-        if (!isByPerson(event) && !isByApp(event)) return;
-        if (await isForBot(event)) await acceptWithThread(event, redelivery);
-        else await hearAside(event);
+        if (!isByPerson(event) && !addressee.isByApp(event)) return;
+        if (await addressee.isForBot(event)) await acceptWithThread(event, redelivery);
+        else await addressee.hearAside(event);
       });
     },
     async onMention(event, redelivery) {

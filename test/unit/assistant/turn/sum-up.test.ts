@@ -290,6 +290,18 @@ describe("where no summary is made", () => {
     expect(lastReply()).toMatchObject({ text: factOf(3), notices: [expect.stringMatching(/left out\.$/)] });
   });
 
+  it("because the store is away, the turn fails as wherever the store is read", async () => {
+    await talk(500, textOf);
+    const away = () => Promise.reject(new ParleyError("store-unavailable", "away"));
+    const { conversations } = world.store;
+    const before = { ...conversations };
+    Object.assign(conversations, { sumUp: away, summary: away });
+    await world.ask("and now?");
+    Object.assign(conversations, before);
+    expect(lastReply()).toMatchObject({ text: "", state: "failed" });
+    expect(world.gateway.requests).toEqual([]);
+  });
+
   it("because it is stopped meanwhile, the turn ends as any other", async () => {
     await talk(500, textOf);
     const held = world.hold();
