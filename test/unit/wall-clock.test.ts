@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "..", "..");
 /**
  * Who reads the system's clock, which may step, and why. Durations and deadlines use `performance.now`,
  * stored times and ages `steadyClock`, ids and tokens of Discord `DiscordClock`.
- * @see docs/architecture.md
+ * @see docs/turn.md
  */
 const allowed: Readonly<Record<string, string>> = {
   "src/support/clock.ts": "compares it with the monotonic clock",
