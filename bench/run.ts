@@ -20,7 +20,7 @@ import {
 import { describeInstances, measureInstances, type InstancesResult } from "./bot/measure-instances.ts";
 import { measurePage } from "./bot/measure-page.ts";
 import { fillCompileCache, measureIdleMemory, measureStarts } from "./bot/measure-start.ts";
-import { loopAims, measureLoop, measureTurns } from "./bot/measure-turns.ts";
+import { loopKinds, measureLoop, measureTurns } from "./bot/measure-turns.ts";
 import { turnKinds, type TurnKind } from "./bot/talks.ts";
 
 const { values } = parseArgs({
@@ -98,7 +98,7 @@ async function measureAll(bots: ReadonlyMap<BotName, Bot>): Promise<void> {
     for (const kind of kinds) await run(`turns, ${kind}`, (bot) => measureTurns(bot, kind, amounts, note));
   }
   if (sections.includes("loops")) {
-    for (const kind of (Object.keys(loopAims) as TurnKind[]).filter((one) => kinds.includes(one)))
+    for (const kind of loopKinds.filter((one) => kinds.includes(one)))
       await run(`closed loop, ${kind}`, (bot) => measureLoop(bot, kind, amounts.loopMs, note));
   }
   if (sections.includes("loads")) {

@@ -18,7 +18,7 @@ export type Aim =
   | { readonly kind: "at-most-ratio"; readonly ratio: number }
   | { readonly kind: "at-most-more"; readonly by: number }
   | { readonly kind: "at-most"; readonly value: number }
-  | { readonly kind: "at-least"; readonly value: number };
+  | { readonly kind: "at-least-ratio"; readonly ratio: number };
 
 /** A figure that is measured. */
 export interface FigureName {
@@ -61,8 +61,7 @@ function isMet({ parley, tutorial, aim }: Figure): boolean | undefined {
   const own = median(parley);
   const other = median(tutorial);
   if (aim === undefined || parley.length === 0) return undefined;
-  const isRelative = aim.kind === "at-most-ratio" || aim.kind === "at-most-more";
-  if (isRelative && tutorial.length === 0) return undefined;
+  if (aim.kind !== "at-most" && tutorial.length === 0) return undefined;
   // NaN means that nothing was measured, and meets no aim.
   switch (aim.kind) {
     case "at-most-ratio":
@@ -71,8 +70,8 @@ function isMet({ parley, tutorial, aim }: Figure): boolean | undefined {
       return own <= other + aim.by;
     case "at-most":
       return own <= aim.value;
-    case "at-least":
-      return own >= aim.value;
+    case "at-least-ratio":
+      return own >= other * aim.ratio;
   }
 }
 
@@ -131,8 +130,8 @@ function aimText({ aim, unit }: Figure): string {
       return `≤ + ${aim.by} ${unit}`;
     case "at-most":
       return `≤ ${aim.value} ${unit}`.trimEnd();
-    case "at-least":
-      return `≥ ${aim.value} ${unit}`.trimEnd();
+    case "at-least-ratio":
+      return `≥ ${aim.ratio.toFixed(2)} ×`;
   }
 }
 

@@ -26,6 +26,9 @@ const loopLanes = 32;
 const restMs = 1200;
 /** The pause between timed turns, in which a bot can store the answer that it has shown. */
 const betweenTurnsMs = 100;
+/** On Slack the pause is one that its tiers allow: with less a bot that knows them leaves previews out. */
+const betweenSlackTurnsMs = 1300;
+const maxSlackTimedTurns = 30;
 /** A little more than a window of Slack's limits, because a bot may follow the documented ones. */
 const slackWindowMs = 62_000;
 
@@ -34,19 +37,19 @@ const cpuFigure = (kind: TurnKind): FigureName => ({
   group: "CPU a turn, limits lifted",
   name: kind,
   unit: "ms",
-  aim: { kind: "at-most-ratio", ratio: 1 },
+  aim: { kind: "at-most-ratio", ratio: 1.5 },
 });
 const firstTextFigure = (kind: TurnKind): FigureName => ({
   group: "first token → visible, limits lifted",
   name: kind,
   unit: "ms",
-  aim: { kind: "at-most-more", by: 1 },
+  aim: { kind: "at-most-more", by: 2 },
 });
 const askedFigure = (kind: TurnKind): FigureName => ({
   group: "event → gateway asked, limits lifted",
   name: kind,
   unit: "ms",
-  aim: { kind: "at-most-ratio", ratio: 1.2 },
+  aim: { kind: "at-most-ratio", ratio: 1.5 },
 });
 
 /** Measures the CPU time of turns, ten at a time, and the times of turns one at a time. */
@@ -71,9 +74,14 @@ export async function measureTurns(
     note(cpuFigure(kind), bot.name, ((await child.cpuMs()) - before) / done.length);
 
     // The timed turns should be those of a calm hour, not the last of a crowd's.
-    if (kind.startsWith("slack")) await delay(slackWindowMs);
+    const isSlack = kind.startsWith("slack");
+    if (isSlack) await delay(slackWindowMs);
     Object.assign(stage.gateway.script, { thinkMs: 100, tokens: 20, gapMs: 5 });
-    const timed = await askOneByOne(talks.slice(0, 3), amounts.timedTurns);
+    const timed = await askOneByOne(
+      talks.slice(0, 3),
+      isSlack ? Math.min(amounts.timedTurns, maxSlackTimedTurns) : amounts.timedTurns,
+      isSlack ? betweenSlackTurnsMs : betweenTurnsMs,
+    );
     const toVisible = timed.map((turn) => turn.firstVisibleAt - turn.firstTokenAt);
     note(firstTextFigure(kind), bot.name, quantile(toVisible, 0.5));
     const toAsked = timed.map((turn) => turn.askedAt - turn.sentAt);
@@ -87,11 +95,10 @@ export async function measureTurns(
   }
 }
 
-/** The turns per second that a closed loop must reach. */
-export const loopAims: Readonly<Partial<Record<TurnKind, number>>> = {
-  "discord-slash": 900,
-  "slack-thread": 645,
-};
+/** The kinds of turns that are measured in closed loops. */
+export const loopKinds = ["discord-slash", "slack-thread"] as const satisfies readonly TurnKind[];
+/** Closed loops reach at least this share of the tutorial bot's turns a second. */
+const loopShare = 0.55;
 
 /** Measures the turns per second of people who ask as soon as an answer ends, with short answers. */
 export async function measureLoop(bot: Bot, kind: TurnKind, loopMs: number, note: Note): Promise<void> {
@@ -104,17 +111,8 @@ export async function measureLoop(bot: Bot, kind: TurnKind, loopMs: number, note
     const { turns, ms } = await loop(stage, kind, loopMs);
     const cpuMs = (await child.cpuMs()) - cpuBefore;
     const group = "closed loop, limits lifted";
-    const aim = loopAims[kind];
-    note(
-      {
-        group,
-        name: kind,
-        unit: "/s",
-        aim: aim === undefined ? undefined : { kind: "at-least", value: aim },
-      },
-      bot.name,
-      (turns / ms) * 1000,
-    );
+    const aim = { kind: "at-least-ratio", ratio: loopShare } as const;
+    note({ group, name: kind, unit: "/s", aim }, bot.name, (turns / ms) * 1000);
     note({ group, name: `${kind}, CPU a turn`, unit: "ms" }, bot.name, cpuMs / turns);
     child.check();
   } catch (error) {
@@ -156,10 +154,10 @@ async function askAll(talks: readonly Talk[], times: number): Promise<Turn[]> {
 }
 
 /** Asks one question at a time with a pause, because nobody asks at the moment when another answer ends. */
-async function askOneByOne(talks: readonly Talk[], turns: number): Promise<Turn[]> {
+async function askOneByOne(talks: readonly Talk[], turns: number, pauseMs: number): Promise<Turn[]> {
   const done: Turn[] = [];
   for (let turn = 0; turn < turns; turn += 1) {
-    await delay(betweenTurnsMs);
+    await delay(pauseMs);
     done.push(expectAnswered(await talks[turn % talks.length]!.ask()));
   }
   return done;
