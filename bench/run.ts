@@ -21,7 +21,7 @@ import { describeInstances, measureInstances, type InstancesResult } from "./bot
 import { measurePage } from "./bot/measure-page.ts";
 import { fillCompileCache, measureIdleMemory, measureStarts } from "./bot/measure-start.ts";
 import { loopKinds, measureLoop, measureTurns } from "./bot/measure-turns.ts";
-import { turnKinds, type TurnKind } from "./bot/talks.ts";
+import { turnKinds } from "./bot/talks.ts";
 
 const { values } = parseArgs({
   options: {
