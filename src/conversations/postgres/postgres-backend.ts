@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { right } from "../../core/checks.ts";
 import type { Clock } from "../../core/clock.ts";
-import { ParleyError } from "../../core/errors.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
 import {
@@ -9,6 +9,8 @@ import {
   type IndexPage,
   type Space,
   type Backend,
+  type BackendOptions,
+  type OpenedBackend,
   spaces,
 } from "../backend.ts";
 import {
@@ -23,11 +25,10 @@ import { type Leases, withCheck } from "../leased-queue.ts";
 import {
   type PostgresConnection,
   connectPostgres,
-  type PostgresConnectionOptions,
   isConnectionLost,
   isEmptied,
 } from "./postgres-client.ts";
-import { prepareSchema, quoteSchema, prepareDatabase } from "./postgres-schema.ts";
+import { prepareSchema, quoteSchema, prepareDatabase, schemaVersion } from "./postgres-schema.ts";
 import {
   createPostgresWriter,
   type WriteOutcome,
@@ -42,23 +43,11 @@ import {
 const checkIntervalMs = 15_000;
 const sweepBatch = 500;
 
-/** A {@link Backend} with leases. */
-interface PostgresBackend extends Backend {
-  readonly leases: Leases;
-  /** Tells where the store is, without credentials. */
-  readonly name: string;
-  /** The bytes of the schema's tables and their indexes. */
-  sizeBytes(): Promise<number>;
-}
-
 /**
  * Opens the backend for several instances on a Postgres server. Every write is on disk when it resolves.
  * @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer`
  */
-export async function openPostgresBackend(
-  url: string,
-  options: PostgresConnectionOptions,
-): Promise<PostgresBackend> {
+export async function openPostgresBackend(url: string, options: BackendOptions): Promise<OpenedBackend> {
   const connection = await connectPostgres(url, options);
   try {
     return await openOn(connection, options);
@@ -70,10 +59,12 @@ export async function openPostgresBackend(
 
 async function openOn(
   connection: PostgresConnection,
-  { log, deadlineMs = 5000, clock = systemClock }: PostgresConnectionOptions,
-): Promise<PostgresBackend> {
+  { log, deadlineMs = 5000, clock = systemClock, report = () => {}, isLook = false }: BackendOptions,
+): Promise<OpenedBackend> {
   const { address, attempt, schema } = connection;
-  await prepareDatabase(connection, log);
+  const name = `Postgres at ${address}, schema ${schema}${connection.isEncrypted ? " (TLS)" : ""}`;
+  await prepareDatabase(connection, { isLook, report });
+  report(right("Store", `${name}, version ${schemaVersion}`));
   let onDataLost = async () => {};
   let isRestoring = false;
   const generation = await watchPostgresGeneration({
@@ -83,7 +74,7 @@ async function openOn(
     restore: async () => {
       isRestoring = true;
       try {
-        await attempt(() => connection.withClient((client) => prepareSchema(client, schema, address)));
+        await attempt(() => connection.withClient((client) => prepareSchema(client, { schema, address })));
         await onDataLost();
       } finally {
         isRestoring = false;
@@ -146,9 +137,7 @@ async function openOn(
     });
   const now = () => steadyClock.latest();
 
-  return {
-    name: `Postgres at ${address}, schema ${schema}${connection.isEncrypted ? " (TLS)" : ""}`,
-    leases: withCheck(createPostgresLeases(guarded), checkGeneration),
+  const backend: Backend = {
     reader: (space: Space) => readers.get(space) as EntryReader,
     async apply(conditions, changes) {
       return (await write(encoder.apply(conditions, changes, now()))).outcome;
@@ -176,16 +165,6 @@ async function openOn(
       }
     },
     scrub: () => scrubber.request(),
-    async sizeBytes() {
-      const [row] = await attempt(() =>
-        guarded.read<{ bytes: string }>(
-          `SELECT sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
-           WHERE relnamespace = $1::regnamespace AND relkind = 'r'`,
-          [quoteSchema(schema)],
-        ),
-      );
-      return Number(row?.bytes ?? 0);
-    },
     writes: () => ({ commits: writer.commits, durableCommits: writer.commits, syncs: 0 }),
     async ping() {
       await generation.check();
@@ -204,6 +183,24 @@ async function openOn(
       scrubber.close();
       await connection.close();
     },
+  };
+  return {
+    backend,
+    name,
+    blobs: "entries",
+    leases: withCheck(createPostgresLeases(guarded), checkGeneration),
+    restored: undefined,
+    async sizeBytes() {
+      const [row] = await attempt(() =>
+        guarded.read<{ bytes: string }>(
+          `SELECT sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
+           WHERE relnamespace = $1::regnamespace AND relkind = 'r'`,
+          [quoteSchema(schema)],
+        ),
+      );
+      return Number(row?.bytes ?? 0);
+    },
+    backup: { unsupported: "Postgres has backups of its own: use pg_dump, or copies of its server" },
   };
 }
 
@@ -423,12 +420,14 @@ async function watchPostgresGeneration(options: PostgresGenerationOptions): Prom
          current_setting('transaction_read_only') = 'on' AS is_read_only`,
       [markSpace, markKey],
     );
-    if (row?.is_read_only === true) throw toReadOnlyError(address);
+    // The same error as that of a write.
+    if (row?.is_read_only === true)
+      throw Object.assign(new Error("read-only"), { code: "25006", severity: "ERROR" });
     return row?.generation ?? undefined;
   };
   const createMark = () =>
     withClient(async (client) => {
-      await prepareSchema(client, schema, address);
+      await prepareSchema(client, { schema, address });
       await client.query(
         `INSERT INTO ${entries} (space, key, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
         [markSpace, markKey, randomUUID()],
@@ -478,12 +477,5 @@ async function watchPostgresGeneration(options: PostgresGenerationOptions): Prom
       );
       return true;
     },
-  });
-}
-
-function toReadOnlyError(address: string): ParleyError {
-  const [problem, reason] = ["refuses writes: it is a replica, or read-only", "25006"];
-  return new ParleyError("store-unavailable", `the Postgres store at ${address} ${problem} (${reason})`, {
-    detail: { address, problem, reason },
   });
 }

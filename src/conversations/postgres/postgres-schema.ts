@@ -1,7 +1,8 @@
-import { expectKnownVersion } from "../store-keys.ts";
 import type { ClientBase } from "pg";
+import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
+import { absentStore } from "../backend.ts";
+import { expectKnownVersion } from "../store-keys.ts";
 import { type PostgresConnection, sqlStateOf } from "./postgres-client.ts";
 
 /**
@@ -201,7 +202,7 @@ interface FoundSchema {
 }
 
 /** Reads a schema without writing. It throws the errors of the service. */
-export async function readSchema(client: ClientBase, schema: string): Promise<FoundSchema> {
+async function readSchema(client: ClientBase, schema: string): Promise<FoundSchema> {
   const { rows } = await client.query<{ relname: string | null }>(
     `SELECT c.relname FROM pg_catalog.pg_namespace n
      LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm')
@@ -224,18 +225,26 @@ export async function readSchema(client: ClientBase, schema: string): Promise<Fo
   };
 }
 
+/** Which schema is prepared, and whether only for a look. */
+interface SchemaTarget {
+  readonly schema: string;
+  readonly address: string;
+  readonly isLook?: boolean;
+}
+
 /**
  * Creates the schema completely or not at all, and checks an existing one. Several processes may do so at
- * once. It throws the errors of the service.
+ * once. A look takes back what it creates, and throws {@link absentStore}. It throws the errors of the service.
  * @throws ParleyError `store-newer` if a later Parley wrote it, `config` if one from before the first release
  * did, or `store-corrupt` if another program did or tables are gone
  */
-export async function prepareSchema(client: ClientBase, schema: string, address: string): Promise<void> {
-  if (await exists(client, schema, address)) return;
+export async function prepareSchema(client: ClientBase, target: SchemaTarget): Promise<void> {
+  const { schema, address, isLook = false } = target;
+  if (await exists(client, target)) return;
   await client.query("BEGIN");
   try {
     await client.query("SELECT pg_advisory_xact_lock(hashtext($1)::bigint)", [`parley/${schema}`]);
-    if (!(await exists(client, schema, address))) {
+    if (!(await exists(client, target))) {
       const quoted = quoteSchema(schema);
       // Without this condition the permission is needed even if the schema exists.
       if (!(await readSchema(client, schema)).exists) await client.query(`CREATE SCHEMA ${quoted}`);
@@ -244,6 +253,7 @@ export async function prepareSchema(client: ClientBase, schema: string, address:
       await client.query(`INSERT INTO ${quoted}.${marksTable} (name, value) VALUES ('version', $1)`, [
         String(schemaVersion),
       ]);
+      if (isLook) throw absentStore(`the schema ${schema} of Postgres at ${address}`);
     }
     await client.query("COMMIT");
   } catch (error) {
@@ -254,7 +264,7 @@ export async function prepareSchema(client: ClientBase, schema: string, address:
   }
 }
 
-async function exists(client: ClientBase, schema: string, address: string): Promise<boolean> {
+async function exists(client: ClientBase, { schema, address }: SchemaTarget): Promise<boolean> {
   const { version = 0, hasTables, missing } = await readSchema(client, schema);
   const name = `the schema ${schema} of Postgres at ${address}`;
   if (version > 0) expectKnownVersion(name, version, schemaVersion);
@@ -271,39 +281,50 @@ async function exists(client: ClientBase, schema: string, address: string): Prom
   return version > 0;
 }
 
-/** Settings of a server that decide whether it keeps what it has acknowledged. */
-export interface DurabilitySettings {
+/** The oldest version that is maintained. @see https://www.postgresql.org/support/versioning/ */
+const oldestMajor = 14;
+const mebibyte = 1024 * 1024;
+/** The share of `max_connections` from which a warning follows. */
+const manyConnections = 0.8;
+
+interface ServerState {
+  readonly version: number;
+  readonly encoding: string;
   readonly fsync: string;
   readonly full_page_writes: string;
+  readonly bytes: string;
+  readonly connections: string;
+  readonly max_connections: number;
 }
 
-/** Reads {@link DurabilitySettings}. */
-export const durabilityText =
-  "SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes";
+const stateText = `SELECT current_setting('server_version_num')::integer / 10000 AS version,
+  current_setting('server_encoding') AS encoding,
+  current_setting('fsync') AS fsync,
+  current_setting('full_page_writes') AS full_page_writes,
+  pg_database_size(current_database()) AS bytes,
+  (SELECT sum(numbackends) FROM pg_stat_database) AS connections,
+  current_setting('max_connections')::integer AS max_connections`;
 
 /**
- * Creates the schema, and warns of settings that can lose acknowledged data.
+ * Reports what the server is like, and creates the schema. A look takes that back.
  * @throws ParleyError `config` (the role may not create the schema, or the database cannot hold all text),
  * `store-unavailable`, `store-newer`, `store-corrupt`
  */
-export async function prepareDatabase(connection: PostgresConnection, log: Log): Promise<void> {
-  const { address, attempt, read, schema, withClient } = connection;
+export async function prepareDatabase(
+  { address, attempt, read, schema, withClient }: PostgresConnection,
+  { isLook, report }: { readonly isLook: boolean; readonly report: (finding: Finding) => void },
+): Promise<void> {
   await attempt(async () => {
-    const [row] = await read<DurabilitySettings & { encoding: string }>(
-      `${durabilityText}, current_setting('server_encoding') AS encoding`,
-    );
-    if (row !== undefined && row.encoding !== "UTF8")
+    const [state] = await read<ServerState>(stateText);
+    if (state === undefined) return;
+    if (state.encoding !== "UTF8")
       throw new ParleyError(
         "config",
-        `the database of Postgres at ${address} has the encoding ${row.encoding}, which cannot hold every text: create one with ENCODING 'UTF8'`,
+        `the database of Postgres at ${address} has the encoding ${state.encoding}, which cannot hold every text: create one with ENCODING 'UTF8'`,
       );
-    if (row?.fsync === "off" || row?.full_page_writes === "off")
-      log.warn(
-        {},
-        "Postgres does not keep its files safe (fsync or full_page_writes is off): a crash of its machine can lose everything; set both to on",
-      );
+    toServerFindings(state).forEach(report);
     try {
-      await withClient((client) => prepareSchema(client, schema, address));
+      await withClient((client) => prepareSchema(client, { schema, address, isLook }));
     } catch (error) {
       if (sqlStateOf(error) !== "42501") throw error;
       throw new ParleyError(
@@ -313,4 +334,45 @@ export async function prepareDatabase(connection: PostgresConnection, log: Log):
       );
     }
   });
+}
+
+function toServerFindings({
+  version,
+  bytes,
+  connections,
+  max_connections: max,
+  fsync,
+  full_page_writes: pages,
+}: ServerState): Finding[] {
+  const size = `${Math.ceil(Number(bytes) / mebibyte)} MiB used; its disk is not visible from here`;
+  const unsafe = fsync === "off" ? "fsync" : pages === "off" ? "full_page_writes" : undefined;
+  return [
+    ...(version < oldestMajor
+      ? [
+          warning(
+            "Server",
+            `Postgres ${version} is no longer kept up by its makers`,
+            `use ${oldestMajor} or newer`,
+          ),
+        ]
+      : []),
+    right("Free space", size),
+    ...(Number(connections) < max * manyConnections
+      ? []
+      : [
+          warning(
+            "Connections",
+            `${connections} of the server's ${max} connections are in use`,
+            "raise max_connections, or lower pool_max in STORE_URL (default 10 for each instance)",
+          ),
+        ]),
+    // `synchronous_commit` is not checked, because every write of the store turns it on.
+    unsafe === undefined
+      ? right("Durability", "every message is on disk before it is acknowledged")
+      : wrong(
+          "Durability",
+          `Postgres may lose what was acknowledged: a crash of its machine can lose everything (${unsafe} off)`,
+          "set fsync and full_page_writes to on in postgresql.conf",
+        ),
+  ];
 }

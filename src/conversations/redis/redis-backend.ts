@@ -1,21 +1,28 @@
 import { randomUUID } from "node:crypto";
+import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
-import type { BackendChange, WriteCondition, EntryReader, Space, Backend, Resolves } from "../backend.ts";
+import {
+  absentStore,
+  type Backend,
+  type BackendChange,
+  type BackendOptions,
+  type EntryReader,
+  type OpenedBackend,
+  type Resolves,
+  type Space,
+  type WriteCondition,
+} from "../backend.ts";
 import { type DataLossWatch, watchDataLoss, describeLosses } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
-import {
-  connectRedis,
-  type RedisConnection,
-  type RedisClient,
-  type RedisConnectionOptions,
-} from "./redis-connection.ts";
+import { connectRedis, type RedisConnection, type RedisClient } from "./redis-connection.ts";
 import { expectKnownVersion } from "../store-keys.ts";
 import {
   applyScript,
   clusterNames,
   countScript,
+  fieldOf,
   type KeyNames,
   keyOf,
   namespaceOf,
@@ -34,7 +41,7 @@ import { createRedisScrubber } from "./redis-scrubber.ts";
 export const schemaVersion = 3;
 
 /** The key that holds the version. */
-export const schemaKey = "parley:schema";
+const schemaKey = "parley:schema";
 
 /** How often an idle process checks whether the server still has its data. */
 const checkIntervalMs = 15_000;
@@ -44,52 +51,43 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 return 1`;
 
-/** A {@link Backend} with leases. */
-interface RedisBackend extends Backend {
-  readonly leases: Leases;
-  /** The address without credentials. */
-  readonly address: string;
-  /** The product, `Redis` or `Valkey`. */
-  readonly product: string;
-  /** The memory of the whole server, or of all primaries. */
-  usedMemoryBytes(): Promise<number>;
-}
-
 /**
  * Opens the backend for several instances: Redis from version 6, or Valkey, as one server or a cluster.
  * @throws ParleyError `config`, `store-unavailable`, `store-newer`
  */
-export async function openRedisBackend(url: string, options: RedisConnectionOptions): Promise<RedisBackend> {
-  const { log, clock = systemClock } = options;
+export async function openRedisBackend(url: string, options: BackendOptions): Promise<OpenedBackend> {
   const connection = await connectRedis(url, options);
+  try {
+    return await openOn(connection, options);
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+async function openOn(
+  connection: RedisConnection,
+  { log, clock = systemClock, report = () => {}, isLook = false }: BackendOptions,
+): Promise<OpenedBackend> {
   const { attempt, address, close, isCluster } = connection;
   const names = isCluster ? clusterNames : serverNames;
-  const openOrClose = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      await close();
-      throw error;
-    }
-  };
-  await openOrClose(async () => {
-    await attempt(() => claimSchema(connection.client));
-    await attempt(async () => warnOfUnsafeSettings(await connection.nodes(), log));
-  });
-  const product = await openOrClose(() => attempt(() => readProduct(connection)));
+  const servers = await attempt(async () => Promise.all((await connection.nodes()).map(readServer)));
+  reportServers(servers, report);
+  const name = `${productOf(servers[0]?.info ?? "")} at ${address}`;
+  const claim = () => attempt(() => claimSchema(connection.client, { name, isLook }));
+  await claim();
+  report(right("Store", `${name}, version ${schemaVersion}`));
   const scrubber = createRedisScrubber({ connection, log, clock });
   let onDataLost = async () => {};
-  const generation = await openOrClose(() =>
-    watchGeneration({
-      connection,
-      log,
-      clock,
-      restore: async () => {
-        await attempt(() => claimSchema(connection.client));
-        await onDataLost();
-      },
-    }),
-  );
+  const generation = await watchGeneration({
+    connection,
+    log,
+    clock,
+    restore: async () => {
+      await claim();
+      await onDataLost();
+    },
+  });
   const checkGeneration = async () => {
     await generation.check().catch((error: unknown) => {
       log.debug({ error }, "whether Redis has its data could not be checked; checked again soon");
@@ -123,15 +121,12 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     return Math.max(Number(found), -1);
   };
 
-  return {
-    address,
-    product,
+  const backend: Backend = {
     async close() {
       stopChecks();
       scrubber.close();
       await close();
     },
-    leases: withCheck(createRedisLeases(connection), checkGeneration),
     reader: (space) => createRedisReader(connection, names, space),
     async apply(conditions, changes, resolves) {
       commits++;
@@ -199,12 +194,6 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       // The append-only file holds deleted values until it is rewritten.
       await scrubber.request();
     },
-    async usedMemoryBytes() {
-      const infos = await attempt(async () =>
-        Promise.all((await connection.nodes()).map((node) => node.info("memory"))),
-      );
-      return infos.reduce((sum, info) => sum + Number(/^used_memory:(\d+)/m.exec(info)?.[1]), 0);
-    },
     writes: () => ({ commits, durableCommits, syncs: 0 }),
     ping: () => generation.check(),
     notes: () => ({
@@ -216,49 +205,120 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       onDataLost = listener;
     },
   };
+  return {
+    backend,
+    name,
+    blobs: "entries",
+    leases: withCheck(createRedisLeases(connection), checkGeneration),
+    restored: undefined,
+    async sizeBytes() {
+      const infos = await attempt(async () =>
+        Promise.all((await connection.nodes()).map((node) => node.info("memory"))),
+      );
+      return infos.reduce((sum, info) => sum + Number(fieldOf(info, "used_memory")), 0);
+    },
+    backup: { unsupported: "Redis has backups of its own: use BGSAVE, or copy its files" },
+  };
 }
 
-async function readProduct({ nodes }: RedisConnection): Promise<string> {
-  const [node] = await nodes();
-  const info = await node?.info("server").catch(() => "");
-  return productOf(info ?? "");
+/** Writes the version into an empty store, and checks it in another one. */
+async function claimSchema(
+  client: RedisClient,
+  { name, isLook }: { readonly name: string; readonly isLook: boolean },
+): Promise<void> {
+  if ((await client.get(schemaKey)) === null)
+    // For a look this writes nothing, but a server that refuses writes refuses it.
+    await client.set(schemaKey, String(schemaVersion), { condition: isLook ? "XX" : "NX" });
+  const version = await client.get(schemaKey);
+  if (version === null) throw absentStore(`the store in ${name}`);
+  expectKnownVersion(name, Number(version), schemaVersion);
 }
 
-async function claimSchema(client: RedisClient): Promise<void> {
-  await client.set(schemaKey, String(schemaVersion), { condition: "NX" });
-  const version = Number(await client.get(schemaKey));
-  expectKnownVersion("this Redis", version, schemaVersion);
+/** What a server says about itself, as far as its user may ask. Managed servers do not show settings. */
+interface ServerState {
+  readonly info: string;
+  readonly config: Readonly<Record<string, string>> | undefined;
 }
 
-/** Warns of settings for caches, with which acknowledged messages can be lost. */
-async function warnOfUnsafeSettings(nodes: readonly RedisClient[], log: Log): Promise<void> {
-  // All servers of a cluster should have the same settings. The doctor checks each.
-  const [node] = nodes;
-  if (node === undefined) return;
-  let config: Record<string, string>;
-  try {
-    config = await node.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]);
-  } catch (error) {
-    log.debug({ error }, "Redis settings are not readable");
-    return;
-  }
-  if (config["appendonly"] === "no") {
-    const lost = config["save"] === "" ? "everything" : "everything since its last snapshot";
-    log.warn({}, `Redis has no append-only file: set appendonly yes, or a restart of Redis loses ${lost}`);
-  } else if (config["appendfsync"] === "no") {
-    log.warn(
-      {},
-      "Redis leaves it to its system when the append-only file is written (appendfsync no): a crash of its machine can lose the last half minute of messages; set appendfsync always, or everysec",
-    );
-  } else if (config["appendfsync"] === "everysec") {
-    log.info(
-      {},
-      "Redis writes its append-only file once a second (appendfsync everysec): a crash of its machine can lose the last second of messages; appendfsync always does not, and is slower",
-    );
-  }
+async function readServer(node: RedisClient): Promise<ServerState> {
+  const [info, config] = await Promise.all([
+    node.info().catch(() => ""),
+    node.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]).catch(() => undefined),
+  ]);
+  return { info, config };
+}
+
+const oldestMajor = 6;
+/** The share of `maxmemory` from which a warning follows. */
+const fullShare = 0.9;
+const badness = { right: 0, warning: 1, wrong: 2 } as const;
+
+/** Reports on each subject what is found at the worst server. */
+function reportServers(servers: readonly ServerState[], report: (finding: Finding) => void): void {
+  const findings = servers.flatMap(({ info, config }) => [
+    ...toServerFindings(info),
+    ...toDurabilityFindings(config),
+  ]);
+  for (const [first, ...others] of Map.groupBy(findings, ({ subject }) => subject).values())
+    if (first !== undefined)
+      report(others.reduce((worst, each) => (badness[each.level] > badness[worst.level] ? each : worst), first));
+}
+
+function toServerFindings(info: string): Finding[] {
+  const version = fieldOf(info, "redis_version");
+  const [used, max] = [Number(fieldOf(info, "used_memory") ?? 0), Number(fieldOf(info, "maxmemory") ?? 0)];
+  const isOld = version !== undefined && Number(version.split(".")[0]) < oldestMajor;
+  const mebibytes = (bytes: number) => Math.ceil(bytes / 1024 / 1024);
+  const memory = `${mebibytes(used)} MiB used${max === 0 ? ", no limit set" : ` of ${mebibytes(max)}`}`;
+  return [
+    ...(isOld
+      ? [wrong("Server", `Redis ${version} is too old`, `use Redis ${oldestMajor} or newer, or Valkey`)]
+      : []),
+    max > 0 && used > max * fullShare
+      ? warning("Free space", memory, "raise maxmemory, or set RETENTION_DAYS")
+      : right("Free space", memory),
+  ];
+}
+
+function toDurabilityFindings(config: ServerState["config"]): Finding[] {
+  if (config?.["appendonly"] === undefined)
+    return [
+      warning(
+        "Durability",
+        "Redis does not show its settings, so it may lose what was acknowledged",
+        "ask its operator for appendonly yes, appendfsync always, maxmemory-policy noeviction",
+      ),
+    ];
   const policy = config["maxmemory-policy"] ?? "noeviction";
-  if (policy !== "noeviction")
-    log.warn({ policy }, "Redis may evict conversations when its memory is full: set noeviction");
+  return [
+    toSyncFinding(config),
+    ...(policy === "noeviction"
+      ? []
+      : [
+          wrong(
+            "Eviction",
+            `Redis may delete conversations when its memory is full (${policy})`,
+            "CONFIG SET maxmemory-policy noeviction, also in redis.conf",
+          ),
+        ]),
+  ];
+}
+
+function toSyncFinding({ appendonly, appendfsync, save }: Readonly<Record<string, string>>): Finding {
+  const remedy = "CONFIG SET appendfsync always, also in redis.conf; it is slower";
+  if (appendonly === "no") {
+    const lost = save === "" ? "everything" : "everything since its last snapshot";
+    return wrong(
+      "Durability",
+      `Redis may lose what was acknowledged: a restart loses ${lost} (appendonly no)`,
+      "CONFIG SET appendonly yes and appendfsync always, also in redis.conf",
+    );
+  }
+  if (appendfsync === "always")
+    return right("Durability", "every message is on disk before it is acknowledged");
+  const lost = appendfsync === "everysec" ? "the last second" : "the last half minute";
+  const text = `Redis may lose what was acknowledged: a crash of its machine loses ${lost} (appendfsync ${appendfsync})`;
+  return appendfsync === "everysec" ? warning("Durability", text, remedy) : wrong("Durability", text, remedy);
 }
 
 /** Reads the entries of a space. In a cluster, the entries of each group are read from its server. */

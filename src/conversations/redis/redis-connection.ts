@@ -1,10 +1,10 @@
 import type { createClient } from "@redis/client";
-import type { CancelTimer, Clock } from "../../core/clock.ts";
+import type { CancelTimer } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { backoffMs, backoffs } from "../../support/retry.ts";
 import { isDecodable } from "../../support/text.ts";
+import type { BackendOptions } from "../backend.ts";
 import { withinDeadline } from "../server-store.ts";
 
 /** A client of node-redis. */
@@ -36,15 +36,6 @@ export interface RedisConnection {
   /** Calls the listener whenever it is connected again. */
   readonly onReady: (listener: () => void) => void;
   readonly close: () => Promise<void>;
-}
-
-/** The options of the connection. */
-export interface RedisConnectionOptions {
-  readonly log: Log;
-  /** The longest wait for a response, in milliseconds. Default 5 s. */
-  readonly deadlineMs?: number | undefined;
-  /** Default: the time of this process. */
-  readonly clock?: Clock | undefined;
 }
 
 /** A server in the form of the client. */
@@ -191,7 +182,7 @@ async function openServer(
  * Connects to the server or cluster of a store URL.
  * @throws ParleyError `store-unavailable`
  */
-export async function connectRedis(url: string, options: RedisConnectionOptions): Promise<RedisConnection> {
+export async function connectRedis(url: string, options: BackendOptions): Promise<RedisConnection> {
   const parsed = parseRedisUrl(url);
   const { cluster } = parsed;
   return cluster === undefined
@@ -206,7 +197,7 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
  */
 async function connectServer(
   { url, replicas }: RedisUrl,
-  options: RedisConnectionOptions,
+  options: BackendOptions,
 ): Promise<RedisConnection> {
   const { log, deadlineMs = 5000, clock = systemClock } = options;
   const { hostname, port, protocol } = new URL(url);
@@ -313,19 +304,36 @@ async function connectServer(
   };
 }
 
+const noAnswer = "does not respond";
+const refusesWrites = "refuses writes";
+/** What is wrong, and what to do about it, by the beginning of a reason. */
+const problems: readonly (readonly [reason: string, problem: string, remedy: string])[] = [
+  ["ECONNREFUSED", noAnswer, "nothing listens there: start Redis, or correct STORE_URL and its port"],
+  ["ENOTFOUND", noAnswer, "no such host name: correct STORE_URL"],
+  [
+    "WRONGPASS",
+    "refuses this user or password",
+    "correct user and password in STORE_URL: redis://user:password@host:6379/0",
+  ],
+  ["NOAUTH", "refuses to serve", "Redis asks for a password: STORE_URL=redis://:password@host:6379/0"],
+  ["NOPERM", "refuses this user", "give Parley's user all commands on the keys parley:*"],
+  ["OOM", refusesWrites, "Redis is full: raise maxmemory"],
+  ["MISCONF", refusesWrites, "Redis cannot save: look at its log and its disk"],
+  ["READONLY", refusesWrites, "this is a replica: point STORE_URL to the primary"],
+  ["NOREPLICAS", refusesWrites, "look at its replicas, or lower wait_replicas in STORE_URL"],
+  ["", noAnswer, "look at Redis and the network (rediss:// where it wants TLS)"],
+];
+
 /** Makes a ParleyError without credentials of an error of Redis or its client. */
 function toRedisStoreError(error: unknown, address: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const reason = reasonOf(error);
-  const problem = /^(WRONGPASS|NOAUTH|NOPERM)/.test(reason)
-    ? "refuses this user or password: check STORE_URL"
-    : /^(OOM|MISCONF|READONLY|NOREPLICAS)/.test(reason)
-      ? "refuses writes"
-      : "does not respond";
-  return new ParleyError("store-unavailable", `the Redis store at ${address} ${problem} (${reason})`, {
-    detail: { address, problem, reason },
-    cause: error,
-  });
+  const [, problem = noAnswer, remedy = ""] = problems.find(([start]) => reason.startsWith(start)) ?? [];
+  return new ParleyError(
+    "store-unavailable",
+    `the Redis store at ${address} ${problem} (${reason}): ${remedy}`,
+    { detail: { address, problem, reason }, cause: error },
+  );
 }
 
 /** A code or the beginning of a message, but never what was sent. */
@@ -348,7 +356,7 @@ const refreshAfterMs = 500;
  */
 async function connectCluster(
   { cluster: target, isTls, replicas: asked }: RedisUrl & { readonly cluster: ClusterUrl },
-  { log, deadlineMs = 5000, clock = systemClock }: RedisConnectionOptions,
+  { log, deadlineMs = 5000, clock = systemClock }: BackendOptions,
 ): Promise<RedisConnection> {
   const { createCluster } = await import("@redis/client");
   const address = `${target.addresses.map(({ host, port }) => `${host}:${port}`).join(", ")} (cluster)${isTls ? " (TLS)" : ""}`;

@@ -272,7 +272,12 @@ function toTag(folder: string): string {
   return `{${folder}}`;
 }
 
+/** A field of `INFO`, if it has it. */
+export function fieldOf(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
+}
+
 /** The product's name by its `INFO`. Valkey also claims to be Redis, for programs that know only that. */
 export function productOf(info: string): "Redis" | "Valkey" {
-  return /^server_name:valkey\r?$/m.test(info) ? "Valkey" : "Redis";
+  return fieldOf(info, "server_name") === "valkey" ? "Valkey" : "Redis";
 }

@@ -7,6 +7,7 @@ import {
   withinDeadline,
 } from "../server-store.ts";
 import type { RedisClient, RedisConnection } from "./redis-connection.ts";
+import { fieldOf } from "./redis-script.ts";
 
 /** The options of a scrubber. */
 interface RedisScrubberOptions {
@@ -99,11 +100,10 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
 }
 
 function toState(info: string) {
-  const fieldOf = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
   return {
-    isOn: fieldOf("aof_enabled") !== "0",
-    isRewriting: fieldOf("aof_rewrite_in_progress") === "1" || fieldOf("aof_rewrite_scheduled") === "1",
-    isOk: fieldOf("aof_last_bgrewrite_status") !== "err",
-    runId: fieldOf("run_id"),
+    isOn: fieldOf(info, "aof_enabled") !== "0",
+    isRewriting: fieldOf(info, "aof_rewrite_in_progress") === "1" || fieldOf(info, "aof_rewrite_scheduled") === "1",
+    isOk: fieldOf(info, "aof_last_bgrewrite_status") !== "err",
+    runId: fieldOf(info, "run_id"),
   };
 }
