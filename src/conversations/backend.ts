@@ -47,7 +47,8 @@ export type BackendChange =
       readonly kind: "set";
       readonly at: EntryAddress;
       readonly value: string;
-      readonly expires: number | undefined;
+      /** With `kept`, an existing entry keeps its expiry, and an absent one stays absent. */
+      readonly expires: number | "kept" | undefined;
     }
   | { readonly kind: "delete"; readonly at: EntryAddress }
   /** Changes the expiry of an entry if it exists. */
@@ -107,14 +108,6 @@ export interface PassedLimit {
   readonly scores: readonly number[];
 }
 
-/** Reads one space, as Keyv does. Expired entries are absent. */
-export interface EntryReader {
-  get(key: string): Promise<string | undefined>;
-  /** Returns values in the order of the keys. */
-  getMany(keys: string[]): Promise<(string | undefined)[]>;
-  hasMany(keys: string[]): Promise<boolean[]>;
-}
-
 /** How much was written to a service since it was opened. */
 export interface WriteCounts {
   /** The number of atomic writes that changed something, as transactions or as scripts of a server. */
@@ -142,7 +135,10 @@ export interface BackendNotes {
  * and a service that does not respond is one.
  */
 export interface Backend {
-  reader(space: Space): EntryReader;
+  /** Reads values in the order of the keys. Expired entries are absent. */
+  read(space: Space, keys: readonly string[]): Promise<(string | undefined)[]>;
+  /** Whether there are entries, in the order of the keys. */
+  has(space: Space, keys: readonly string[]): Promise<boolean[]>;
   /**
    * Applies all changes, or none if a condition is not met. It is one durable write for any number of
    * changes, and durable when it resolves unless `resolves` says otherwise. Resolves to the position of the
@@ -158,8 +154,6 @@ export interface Backend {
    * atomic like `apply` but does not wait for a disk, so a power failure may undo it.
    */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
-  /** Replaces a value and keeps its expiry. False: the value is no longer `old`. */
-  replace(at: EntryAddress, old: string, value: string, resolves?: Resolves): Promise<boolean>;
   /** Reads members in the order of their scores. Members with equal scores have a stable order. */
   readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
   /** Returns each key of a space once, in any order. It may scan the whole service, for maintenance only. */

@@ -11,7 +11,6 @@ import {
   spaces,
   type Backend,
   type BackendChange,
-  type EntryReader,
   type IndexChange,
   type IndexMember,
   type IndexPage,
@@ -114,7 +113,7 @@ export function createKeyValueStore(
   const keyvs = new Map(
     spaces.map((space) => [
       space,
-      openKeyv(backend.reader(space), (key, stored) => decode({ space, key }, stored)),
+      openKeyv(backend, space, (key, stored) => decode({ space, key }, stored)),
     ]),
   );
   const keyv = (space: Space) => keyvs.get(space) as Keyv;
@@ -179,7 +178,7 @@ export function createKeyValueStore(
     },
     async observe<T>(at: EntryAddress): Promise<Observed<T>> {
       checkName(at.key);
-      const stored = await timed("read", () => backend.reader(at.space).get(at.key));
+      const [stored] = await timed("read", () => backend.read(at.space, [at.key]));
       if (stored === undefined) return { value: undefined, unchanged: at };
       return { value: decode(at, stored).value as T | undefined, unchanged: { ...at, mustBe: stored } };
     },
@@ -190,14 +189,14 @@ export function createKeyValueStore(
       checkName(key);
       await timed(resolves === "soon" ? "soon" : "write", async () => {
         for (;;) {
-          const stored = await backend.reader(space).get(key);
+          const [stored] = await backend.read(space, [key]);
           if (stored === undefined) return;
           const value = decode({ space, key }, stored).value as T | undefined;
           const changed = value === undefined ? undefined : change(value);
           if (changed === undefined) return;
           const text = String(await keyv(space).encode({ value: changed as Json }));
-          const sealed = entries.seal({ space, key }, text);
-          if (await backend.replace({ space, key }, stored, sealed, resolves)) return;
+          if (await replaceValue(backend, { space, key }, stored, entries.seal({ space, key }, text), resolves))
+            return;
         }
       });
     },
@@ -255,13 +254,29 @@ export async function readRaw(
   space: Space,
   keys: readonly string[],
 ): Promise<readonly (string | undefined)[]> {
-  return keys.length === 0 ? [] : backend.reader(space).getMany([...keys]);
+  return keys.length === 0 ? [] : backend.read(space, keys);
+}
+
+/** Replaces a stored value and keeps its expiry. False: the value is no longer `old`. */
+export async function replaceValue(
+  backend: Backend,
+  at: EntryAddress,
+  old: string,
+  value: string,
+  resolves?: Resolves,
+): Promise<boolean> {
+  const change = { kind: "set", at, value, expires: "kept" } as const;
+  return (await backend.apply([{ ...at, mustBe: old }], [change], resolves)) === -1;
 }
 
 /** Opens Keyv without a listener for `error`, because with one, failed reads would return `undefined`. */
-function openKeyv(reader: EntryReader, open: (key: string, stored: string) => Envelope): Keyv {
+function openKeyv(
+  backend: Backend,
+  space: Space,
+  open: (key: string, stored: string) => Envelope,
+): Keyv {
   return new Keyv({
-    store: toKeyvStorage(reader, open),
+    store: toKeyvStorage(backend, space, open),
     serialization: plainJson,
     // The backends enforce expiry themselves, and `keep` moves it without rewriting the value.
     checkExpired: false,
@@ -269,21 +284,23 @@ function openKeyv(reader: EntryReader, open: (key: string, stored: string) => En
 }
 
 /**
- * Makes a reader look like a storage. Keyv only reads, because every write goes through `Backend.apply`. It
- * accepts rows that are decoded already. `expires` makes Keyv use the reader unchanged.
+ * Makes a space look like a storage. Keyv only reads, because every write goes through `Backend.apply`. It
+ * accepts rows that are decoded already. `expires` makes Keyv use the storage unchanged.
  */
 function toKeyvStorage(
-  reader: EntryReader,
+  backend: Backend,
+  space: Space,
   open: (key: string, stored: string) => Envelope,
 ): KeyvStorageAdapter {
-  const openIfAny = (key: string, stored: string | undefined) =>
-    typeof stored === "string" ? open(key, stored) : undefined;
+  const getMany = async (keys: string[]) => {
+    const values = await backend.read(space, keys);
+    return values.map((stored, at) => (stored === undefined ? undefined : open(keys[at] ?? "", stored)));
+  };
   const storage = {
     capabilities: { expires: true },
-    get: async (key: string) => openIfAny(key, await reader.get(key)),
-    getMany: async (keys: string[]) =>
-      (await reader.getMany(keys)).map((stored, index) => openIfAny(keys[index] ?? "", stored)),
-    hasMany: (keys: string[]) => reader.hasMany(keys),
+    get: async (key: string) => (await getMany([key]))[0],
+    getMany,
+    hasMany: (keys: string[]) => backend.has(space, keys),
   };
   return storage as unknown as KeyvStorageAdapter;
 }

@@ -31,7 +31,7 @@ import { type Encryption, createEncryption } from "./encryption.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
 import { exportConversation } from "./export.ts";
 import { createInbox } from "./inbox.ts";
-import { type KeyValueStore, readRaw, createKeyValueStore, createSettingsStore } from "./key-value.ts";
+import { type KeyValueStore, readRaw, replaceValue, createKeyValueStore, createSettingsStore } from "./key-value.ts";
 import { createLeasedQueue, createLocalQueue, type Leases } from "./leased-queue.ts";
 import { sweep } from "./retention.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
@@ -294,8 +294,8 @@ async function reencryptEntry(
 ): Promise<boolean> {
   const [old] = await readRaw(store, at.space, [at.key]);
   if (old === undefined || entries.isCurrent(old)) return false;
-  // If `replace` fails, a concurrent write has stored it with the newest key.
-  return store.backend.replace(at, old, entries.seal(at, entries.open(at, old)));
+  // If this fails, a concurrent write has stored it with the newest key.
+  return replaceValue(store.backend, at, old, entries.seal(at, entries.open(at, old)));
 }
 
 /**

@@ -3,16 +3,7 @@ import { right } from "../../core/checks.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
-import {
-  type EntryReader,
-  type IndexMember,
-  type IndexPage,
-  type Space,
-  type Backend,
-  type BackendOptions,
-  type OpenedBackend,
-  spaces,
-} from "../backend.ts";
+import type { Backend, BackendOptions, OpenedBackend } from "../backend.ts";
 import {
   type BackgroundScrub,
   createBackgroundScrub,
@@ -106,7 +97,6 @@ async function openOn(
   const encoder = createWriteEncoder(schema);
   const writer = createPostgresWriter({
     connection,
-    commonLock: encoder.commonLock,
     maxWaitMs: deadlineMs,
     clock,
   });
@@ -114,7 +104,6 @@ async function openOn(
     schema,
     read: (text, values) => attempt(() => guarded.read(text, values)),
   });
-  const readers = new Map(spaces.map((space) => [space, reader.ofSpace(space)]));
   const scrubber = createPostgresScrubber({ connection, log, clock });
 
   connection.onRestored(() => void checkGeneration().then(() => scrubber.resume()));
@@ -138,7 +127,7 @@ async function openOn(
   const now = () => steadyClock.latest();
 
   const backend: Backend = {
-    reader: (space: Space) => readers.get(space) as EntryReader,
+    ...reader,
     async apply(conditions, changes) {
       return (await write(encoder.apply(conditions, changes, now()))).outcome;
     },
@@ -146,11 +135,6 @@ async function openOn(
       const { outcome, scores } = await write(encoder.count(limits, changes));
       return outcome === -1 ? undefined : { position: outcome, scores };
     },
-    async replace(at, old, value) {
-      return (await write(encoder.replace(at, old, value))).outcome === 1;
-    },
-    readIndex: (name, page) => reader.readIndex(name, page),
-    keys: (space) => reader.keys(space),
     async sweep(before) {
       await scrubber.resume();
       const remove = `
@@ -253,14 +237,10 @@ const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
 const pageSize = 500;
 
 /** Reads entries and sorted indexes. */
-interface PostgresReader {
-  ofSpace(space: Space): EntryReader;
-  readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
-  keys(space: Space): AsyncIterable<string>;
-}
-
-/** Creates a {@link PostgresReader}. */
-function createPostgresReader({ read, schema }: Pick<PostgresConnection, "read" | "schema">): PostgresReader {
+function createPostgresReader({
+  read,
+  schema,
+}: Pick<PostgresConnection, "read" | "schema">): Pick<Backend, "read" | "has" | "readIndex" | "keys"> {
   const entries = `${quoteSchema(schema)}.entries`;
   // Each key is read by itself. With `= ANY` and old statistics, a planner reads and filters the whole space.
   const lookUp = (column: string): string => `
@@ -270,27 +250,18 @@ function createPostgresReader({ read, schema }: Pick<PostgresConnection, "read" 
       WHERE entry.space = $1 AND entry.key = wanted.key AND ${isAlive} LIMIT 1
     ) AS found`;
   return {
-    ofSpace: (space) => ({
-      async get(key) {
-        const [row] = await read<{ value: string }>(
-          `SELECT value FROM ${entries} WHERE space = $1 AND key = $2 AND ${isAlive}`,
-          [space, toStored(key).name],
-        );
-        return row?.value;
-      },
-      async getMany(keys) {
-        const names = keys.map((key) => toStored(key).name);
-        const rows = await read<{ key: string; value: string }>(lookUp("value"), [space, names]);
-        const values = new Map(rows.map(({ key, value }) => [key, value]));
-        return names.map((name) => values.get(name));
-      },
-      async hasMany(keys) {
-        const names = keys.map((key) => toStored(key).name);
-        const rows = await read<{ key: string }>(lookUp("1"), [space, names]);
-        const found = new Set(rows.map(({ key }) => key));
-        return names.map((name) => found.has(name));
-      },
-    }),
+    async read(space, keys) {
+      const names = keys.map((key) => toStored(key).name);
+      const rows = await read<{ key: string; value: string }>(lookUp("value"), [space, names]);
+      const values = new Map(rows.map(({ key, value }) => [key, value]));
+      return names.map((name) => values.get(name));
+    },
+    async has(space, keys) {
+      const names = keys.map((key) => toStored(key).name);
+      const rows = await read<{ key: string }>(lookUp("1"), [space, names]);
+      const found = new Set(rows.map(({ key }) => key));
+      return names.map((name) => found.has(name));
+    },
     async readIndex(name, { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }) {
       const direction = order === "highest-first" ? "DESC" : "ASC";
       const rows = await read<{ member: string; score: string }>(

@@ -20,7 +20,7 @@ import { type PostgresConnection, sqlStateOf } from "./postgres-client.ts";
 function writeFunction(schema: string): string {
   return `
 CREATE OR REPLACE FUNCTION ${schema}.write_batch(
-  locks bigint[], is_alone boolean, kinds text[], names text[], keys text[], contents text[],
+  locks bigint[], kinds text[], names text[], keys text[], contents text[],
   amounts double precision[], originals text[]
 ) RETURNS TABLE (outcome integer, scores double precision[])
 LANGUAGE plpgsql VOLATILE
@@ -39,14 +39,9 @@ DECLARE
   found_scores double precision[] := '{}';
   one_score bigint;
 BEGIN
-  IF is_alone THEN
-    PERFORM pg_advisory_xact_lock(locks[1]);
-  ELSE
-    PERFORM pg_advisory_xact_lock_shared(locks[1]);
-    FOREACH lock_number IN ARRAY locks[2:] LOOP
-      PERFORM pg_advisory_xact_lock(lock_number);
-    END LOOP;
-  END IF;
+  FOREACH lock_number IN ARRAY locks LOOP
+    PERFORM pg_advisory_xact_lock(lock_number);
+  END LOOP;
   -- What is acknowledged is on disk, whatever is set for the role or the database.
   IF current_setting('synchronous_commit') = 'off' THEN
     PERFORM set_config('synchronous_commit', 'on', true);
@@ -66,6 +61,8 @@ BEGIN
       result := -1;
       total := 0;
       found_scores := '{}';
+    WHEN 'set-kept' THEN
+      UPDATE entries SET value = step.content WHERE space = step.name AND key = step.key;
     WHEN 'set' THEN
       INSERT INTO entries (space, key, value, expires, original)
         VALUES (step.name, step.key, step.content, now_ms + step.amount::bigint, step.original)
@@ -92,11 +89,6 @@ BEGIN
         result := step.amount;
         is_skipped := true;
       END IF;
-    WHEN 'replace' THEN
-      UPDATE entries SET value = step.content
-        WHERE space = step.name AND key = step.key AND value = step.original
-          AND (expires IS NULL OR expires > now_ms);
-      result := CASE WHEN FOUND THEN 1 ELSE 0 END;
     WHEN 'limit' THEN
       IF total > step.amount THEN
         result := step.key::integer;

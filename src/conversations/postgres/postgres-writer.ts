@@ -14,33 +14,22 @@ import { quoteSchema } from "./postgres-schema.ts";
 
 /** What the function in the database returns for a write. */
 export interface WriteOutcome {
-  /** The position of the existing entry or exceeded limit, -1 if applied. For `replace` it is 1 or 0. */
+  /** The position of the condition that is not met or of the exceeded limit, or -1 if applied. */
   readonly outcome: number;
   /** The scores of the terms of an exceeded limit. */
   readonly scores: readonly number[];
 }
 
-/** Applies writes in the order of the calls. */
-interface PostgresWriter {
-  /** Writes durably. It throws the errors of the service. */
-  write(write: EncodedWrite): Promise<WriteOutcome>;
-  /** The number of committed transactions. */
-  readonly commits: number;
-}
-
 /** The options of the writer. */
 interface PostgresWriterOptions {
   readonly connection: PostgresConnection;
-  readonly commonLock: bigint;
   /** A write that waited longer is not sent, in milliseconds. */
   readonly maxWaitMs: number;
   readonly clock: Clock;
 }
 
-/** The limits of a batch. By default the server has 6,400 locks for all its clients together. */
-const maxLocks = 400;
-const maxChars = 1_000_000;
-const maxWrites = 200;
+/** The limit of a batch. Each step takes a lock at most, and the server has 6,400 for all its clients. */
+const maxSteps = 400;
 /** A write with longer contents, such as pictures and recordings, is sent in parallel to the others. */
 const largeChars = 100_000;
 const maxCollisions = 8;
@@ -54,17 +43,17 @@ interface Pending {
 
 /**
  * Sends one batch at a time. Writes that arrive meanwhile go into the next batch together. So many writes
- * share a round trip, a transaction and a wait for the disk, and keep their order.
+ * share a round trip, a transaction and a wait for the disk, and keep their order. It throws the errors of
+ * the service.
  */
-export function createPostgresWriter(options: PostgresWriterOptions): PostgresWriter {
-  const { connection, commonLock, maxWaitMs, clock } = options;
-  const text = `SELECT outcome, scores FROM ${quoteSchema(connection.schema)}.write_batch($1, $2, $3, $4, $5, $6, $7, $8)`;
+export function createPostgresWriter({ connection, maxWaitMs, clock }: PostgresWriterOptions) {
+  const text = `SELECT outcome, scores FROM ${quoteSchema(connection.schema)}.write_batch($1, $2, $3, $4, $5, $6, $7)`;
   const waiting: Pending[] = [];
   let isRunning = false;
   let commits = 0;
 
   const send = async (writes: readonly EncodedWrite[]): Promise<readonly WriteOutcome[]> => {
-    const values = toParameters(writes, commonLock);
+    const values = toParameters(writes);
     const outcomes = await retry(
       () =>
         connection.withClient(async (client) => (await client.query<WriteOutcome>(text, [...values])).rows),
@@ -92,21 +81,16 @@ export function createPostgresWriter(options: PostgresWriterOptions): PostgresWr
 
   const takeBatch = (): Pending[] => {
     const batch: Pending[] = [];
-    let locks = 0;
-    let chars = 0;
-    while (batch.length < maxWrites) {
+    for (let steps = 0; ;) {
       const [next] = waiting;
-      if (next === undefined) break;
-      locks += next.write.locks.size;
-      chars += next.write.chars;
-      if (batch.length > 0 && (locks > maxLocks || chars > maxChars)) break;
+      steps += next?.write.steps.length ?? 0;
+      if (next === undefined || (batch.length > 0 && steps > maxSteps)) return batch;
       waiting.shift();
       // Nobody waits for it any more.
       if (clock.monotonic() - next.since > maxWaitMs)
         next.reject(new Error(`not sent within ${maxWaitMs} ms`));
       else batch.push(next);
     }
-    return batch;
   };
 
   const drain = async (): Promise<void> => {
@@ -120,10 +104,11 @@ export function createPostgresWriter(options: PostgresWriterOptions): PostgresWr
   };
 
   return {
+    /** The number of committed transactions. */
     get commits() {
       return commits;
     },
-    write: (write) =>
+    write: (write: EncodedWrite): Promise<WriteOutcome> =>
       new Promise<WriteOutcome>((resolve, reject) => {
         const pending = { write, since: clock.monotonic(), resolve, reject };
         if (write.chars > largeChars) {
@@ -136,13 +121,12 @@ export function createPostgresWriter(options: PostgresWriterOptions): PostgresWr
   };
 }
 
-function toParameters(writes: readonly EncodedWrite[], commonLock: bigint): readonly unknown[] {
+function toParameters(writes: readonly EncodedWrite[]): readonly unknown[] {
   const locks = new Set(writes.flatMap((write) => [...write.locks]));
-  const isAlone = locks.size > maxLocks;
-  const sorted = isAlone ? [] : [...locks].toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+  const sorted = [...locks].toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   const steps = writes.flatMap((write) => write.steps);
   const column = (at: number) => steps.map((step) => step[at]);
-  return [[commonLock, ...sorted].map(String), isAlone, ...Array.from({ length: 6 }, (_, at) => column(at))];
+  return [sorted.map(String), ...Array.from({ length: 6 }, (_, at) => column(at))];
 }
 
 /** The longest name, in bytes, that is stored unchanged. An index row of two names has at most 2,704. */
@@ -197,22 +181,10 @@ export interface EncodedWrite {
   readonly chars: number;
 }
 
-/** Encodes the writes of one schema. Other schemas of a database have other locks. */
-interface WriteEncoder {
-  /** Encodes `Backend.apply`. `now` is in Unix ms. Times to live are relative to the database's clock. */
-  apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[], now: number): EncodedWrite;
-  /** Encodes `Backend.count`. */
-  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): EncodedWrite;
-  /** Encodes `Backend.replace`. */
-  replace(at: EntryAddress, old: string, value: string): EncodedWrite;
-  /** The lock that every batch shares. A batch with too many locks takes it alone. */
-  readonly commonLock: bigint;
-}
-
 const end: WriteStep = ["end", "", "", null, null, null];
 
-/** Creates a {@link WriteEncoder}. */
-export function createWriteEncoder(schema: string): WriteEncoder {
+/** Encodes the writes of one schema. Other schemas of a database have other locks. */
+export function createWriteEncoder(schema: string) {
   const toLock = (text: string): bigint =>
     createHash("sha1").update(`parley/${schema}\0${text}`).digest().readBigInt64BE();
 
@@ -266,7 +238,9 @@ export function createWriteEncoder(schema: string): WriteEncoder {
   const addChange = (builder: Builder, change: BackendChange, now: number): void => {
     switch (change.kind) {
       case "set":
-        addEntry(builder, "set", change.at, { content: change.value, amount: toTtl(change.expires, now) });
+        if (change.expires === "kept") addEntry(builder, "set-kept", change.at, { content: change.value });
+        else
+          addEntry(builder, "set", change.at, { content: change.value, amount: toTtl(change.expires, now) });
         return;
       case "delete":
         addEntry(builder, "delete", change.at);
@@ -284,14 +258,21 @@ export function createWriteEncoder(schema: string): WriteEncoder {
   };
 
   return {
-    commonLock: toLock(""),
-    apply(conditions, changes, now) {
+    /**
+     * Encodes `Backend.apply`. `now` is in Unix ms. Times to live are relative to the database's clock.
+     */
+    apply(
+      conditions: readonly WriteCondition[],
+      changes: readonly BackendChange[],
+      now: number,
+    ): EncodedWrite {
       const builder = start();
       for (const [position, at] of conditions.entries()) addCondition(builder, at, position);
       for (const change of changes) addChange(builder, change, now);
       return builder.end();
     },
-    count(limits, changes) {
+    /** Encodes `Backend.count`. */
+    count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): EncodedWrite {
       const builder = start();
       for (const [position, { terms, max }] of limits.entries()) {
         for (const { index, member, weight = 1 } of terms) {
@@ -302,13 +283,6 @@ export function createWriteEncoder(schema: string): WriteEncoder {
         builder.add(["limit", "", String(position), null, max, null]);
       }
       for (const change of changes) addToIndex(builder, change);
-      return builder.end();
-    },
-    replace({ space, key }, old, value) {
-      const builder = start();
-      const { name } = toStored(key);
-      builder.lock(space, name);
-      builder.add(["replace", space, name, value, null, old]);
       return builder.end();
     },
   };

@@ -8,10 +8,8 @@ import {
   type Backend,
   type BackendChange,
   type BackendOptions,
-  type EntryReader,
   type OpenedBackend,
   type Resolves,
-  type Space,
   type WriteCondition,
 } from "../backend.ts";
 import { type DataLossWatch, watchDataLoss, describeLosses } from "../server-store.ts";
@@ -45,11 +43,6 @@ const schemaKey = "parley:schema";
 
 /** How often an idle process checks whether the server still has its data. */
 const checkIntervalMs = 15_000;
-
-const replaceSource = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
-return 1`;
 
 /**
  * Opens the backend for several instances: Redis from version 6, or Valkey, as one server or a cluster.
@@ -106,8 +99,6 @@ async function openOn(
       throw error;
     });
   const confirmed = createConfirmedWrite(connection);
-  const asAsked = (resolves: Resolves | undefined): ConfirmedWrite =>
-    resolves === "soon" ? (_, write) => write() : confirmed;
   const applyOne = async (
     { conditions, changes }: GroupWrite,
     resolves: Resolves | undefined,
@@ -117,7 +108,8 @@ async function openOn(
     const [key] = input.keys;
     // A write without keys has nothing to check or change.
     if (key === undefined) return -1;
-    const found = await attempt(() => asAsked(resolves)(key, () => run(applyScript, input), hasChanged));
+    const write = () => run(applyScript, input);
+    const found = await attempt(() => (resolves === "soon" ? write() : confirmed(key, write, hasChanged)));
     return Math.max(Number(found), -1);
   };
 
@@ -127,7 +119,7 @@ async function openOn(
       scrubber.close();
       await close();
     },
-    reader: (space) => createRedisReader(connection, names, space),
+    ...createRedisReader(connection, names),
     async apply(conditions, changes, resolves) {
       commits++;
       if (resolves !== "soon") durableCommits++;
@@ -145,18 +137,6 @@ async function openOn(
       commits++;
       const input = toCountInput(names, limits, changes);
       return toPassedLimit(await attempt(() => run(countScript, input)));
-    },
-    async replace(at, old, value, resolves) {
-      const key = names.entry(at);
-      const input = { keys: [key], arguments: [old, value] };
-      const replaced = await attempt(() =>
-        asAsked(resolves)(
-          key,
-          () => connection.client.eval(replaceSource, input),
-          (result) => Number(result) === 1,
-        ),
-      );
-      return Number(replaced) === 1;
     },
     async readIndex(name, { order, minScore = "-inf", offset, max }) {
       const page = { BY: "SCORE", LIMIT: { offset, count: max } } as const;
@@ -321,27 +301,26 @@ function toSyncFinding({ appendonly, appendfsync, save }: Readonly<Record<string
   return appendfsync === "everysec" ? warning("Durability", text, remedy) : wrong("Durability", text, remedy);
 }
 
-/** Reads the entries of a space. In a cluster, the entries of each group are read from its server. */
-function createRedisReader(connection: RedisConnection, names: KeyNames, space: Space): EntryReader {
-  const { attempt } = connection;
-  const nameOf = (key: string) => names.entry({ space, key });
-  const groupOf = (key: string) => (connection.isCluster ? tagOfEntry({ space, key }) : "");
+/** Reads entries. In a cluster, the entries of each group are read from its server. */
+function createRedisReader(connection: RedisConnection, names: KeyNames): Pick<Backend, "read" | "has"> {
+  const { attempt, isCluster } = connection;
   return {
-    get: async (key) => (await attempt(() => connection.client.get(nameOf(key)))) ?? undefined,
-    async getMany(keys) {
+    async read(space, keys) {
       const found = new Map<string, string | null | undefined>();
-      const groups = [...Map.groupBy(keys, groupOf).values()];
+      const groups = [...Map.groupBy(keys, (key) => (isCluster ? tagOfEntry({ space, key }) : "")).values()];
       const read = async (group: readonly string[]) => {
-        const values = await connection.client.mGet(group.map(nameOf));
+        const values = await connection.client.mGet(group.map((key) => names.entry({ space, key })));
         for (const [index, key] of group.entries()) found.set(key, values[index]);
       };
       await attempt(() => Promise.all(groups.map(read)));
       return keys.map((key) => found.get(key) ?? undefined);
     },
     // The client sends all commands at once.
-    hasMany: (keys) =>
+    has: (space, keys) =>
       attempt(() =>
-        Promise.all(keys.map(async (key) => (await connection.client.exists(nameOf(key))) === 1)),
+        Promise.all(
+          keys.map(async (key) => (await connection.client.exists(names.entry({ space, key }))) === 1),
+        ),
       ),
   };
 }

@@ -19,6 +19,7 @@ for i = keyAt + 1, #KEYS do
   local kind = ARGV[arg]
   if kind == 'set' then
     if ARGV[arg + 2] == '' then redis.call('SET', key, ARGV[arg + 1])
+    elseif ARGV[arg + 2] == 'kept' then redis.call('SET', key, ARGV[arg + 1], 'XX', 'KEEPTTL')
     elseif ARGV[arg + 2] == '0' then redis.call('UNLINK', key)
     else redis.call('SET', key, ARGV[arg + 1], 'PX', ARGV[arg + 2]) end
     changed = true
@@ -173,7 +174,7 @@ function addChanges(
     switch (change.kind) {
       case "set":
         keys.push(names.entry(change.at));
-        args.push("set", change.value, ttl(change.expires));
+        args.push("set", change.value, change.expires === "kept" ? "kept" : ttl(change.expires));
         break;
       case "delete":
         keys.push(names.entry(change.at));

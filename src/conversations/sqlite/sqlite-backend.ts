@@ -8,12 +8,9 @@ import { systemClock, steadyClock } from "../../support/clock.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import {
   absentStore,
-  type EntryReader,
-  type Space,
   type Backend,
   type BackendOptions,
   type Resolves,
-  spaces,
   type RestoredStore,
 } from "../backend.ts";
 import { createGroupCommit, openCommitTrail, type Written } from "./group-commit.ts";
@@ -126,9 +123,7 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
       ),
     );
   }
-  const readers = new Map<Space, EntryReader>(
-    spaces.map((space) => [space, createSqliteReader(database, space, toError)]),
-  );
+  const reader = createSqliteReader(database);
   const indexes = createSqliteIndexes(database);
   const writer = createSqliteWriter(database, indexes);
   const group = createGroupCommit(database, {
@@ -145,12 +140,14 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
   );
 
   return {
-    reader(space) {
-      return readers.get(space) as EntryReader;
+    async read(space, keys) {
+      return guard(() => reader.read(space, keys));
+    },
+    async has(space, keys) {
+      return guard(() => reader.has(space, keys));
     },
     apply: (conditions, changes, resolves) => write(() => writer.apply(conditions, changes), resolves),
     count: (limits, changes) => write(() => writer.count(limits, changes), "soon"),
-    replace: (at, old, value, resolves) => write(() => writer.replace(at, old, value), resolves),
     async readIndex(name, page) {
       return guard(() => indexes.readPage(name, page));
     },

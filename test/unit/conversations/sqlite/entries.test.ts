@@ -22,7 +22,7 @@ afterEach(async () => {
 const at = (key: string) => ({ space: "record", key }) as const;
 const set = (key: string, value: string, expires?: number) =>
   backend.apply([], [{ kind: "set", at: at(key), value, expires }]);
-const get = (key: string) => backend.reader("record").get(key);
+const get = async (key: string) => (await backend.read("record", [key]))[0];
 
 /** Runs a statement as another program would. Reads in the next event loop iteration must see it. */
 async function beside(sql: string): Promise<void> {
@@ -40,9 +40,9 @@ describe("entries of a file", () => {
     await beside("UPDATE entries SET value = 'theirs' WHERE key = 'a'");
     expect(await get("a")).toBe("theirs");
     await beside("INSERT INTO entries (namespace, key, value) VALUES ('record', 'b', 'new')");
-    expect(await backend.reader("record").getMany(["a", "b"])).toEqual(["theirs", "new"]);
+    expect(await backend.read("record", ["a", "b"])).toEqual(["theirs", "new"]);
     await beside("DELETE FROM entries");
-    expect(await backend.reader("record").hasMany(["a", "b"])).toEqual([false, false]);
+    expect(await backend.has("record", ["a", "b"])).toEqual([false, false]);
   });
 
   it("are not older than an index or a list of keys that was read before them", async () => {
@@ -85,7 +85,7 @@ describe("entries of a file", () => {
     expect(await get("large")).toBe(large);
     const keys = Array.from({ length: 200 }, (_, index) => `many-${index}`);
     for (const key of keys) await set(key, `${key}:${"y".repeat(60_000)}`);
-    const read = await backend.reader("record").getMany(keys);
+    const read = await backend.read("record", keys);
     expect(read.map((value) => value?.split(":")[0])).toEqual(keys);
   });
 });
