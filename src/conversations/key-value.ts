@@ -1,6 +1,5 @@
-import { Keyv, type KeyvSerializationAdapter, type KeyvStorageAdapter } from "keyv";
+import { Keyv, type KeyvStorageAdapter } from "keyv";
 import { isParleyError, ParleyError } from "../core/errors.ts";
-import type { Json } from "../core/events.ts";
 import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import type { Meter } from "../core/telemetry.ts";
 import { steadyClock } from "../support/clock.ts";
@@ -106,7 +105,7 @@ export function createKeyValueStore(
     }
   };
   const decode = (at: EntryAddress, stored: string): Envelope => {
-    const envelope: Envelope = plainJson.parse(entries.open(at, stored)) as never;
+    const envelope = parseEnvelope(entries.open(at, stored));
     checkShape(at.space, envelope.value);
     return envelope;
   };
@@ -118,13 +117,14 @@ export function createKeyValueStore(
   );
   const keyv = (space: Space) => keyvs.get(space) as Keyv;
 
-  const encode = async (change: Change): Promise<BackendChange> => {
+  const seal = (at: EntryAddress, value: unknown): string =>
+    entries.seal(at, JSON.stringify({ value } satisfies Envelope));
+  const encode = (change: Change): BackendChange => {
     checkNames(change);
     switch (change.kind) {
       case "set": {
-        const text = String(await keyv(change.at.space).encode({ value: change.value as Json }));
-        const expires = toExpires(change.ttlMs);
-        return { kind: "set", at: change.at, value: entries.seal(change.at, text), expires };
+        const { at, value, ttlMs } = change;
+        return { kind: "set", at, value: seal(at, value), expires: toExpires(ttlMs) };
       }
       case "keep":
         return { kind: "keep", at: change.at, expires: toExpires(change.ttlMs) };
@@ -144,7 +144,7 @@ export function createKeyValueStore(
   ) =>
     timed(resolves === "soon" ? "soon" : "write", async () => {
       for (const { key } of conditions) checkName(key);
-      return backend.apply(conditions, await Promise.all(changes.map(encode)), resolves);
+      return backend.apply(conditions, changes.map(encode), resolves);
     });
   const get = async <T>(space: Space, key: string) => {
     checkName(key);
@@ -194,9 +194,8 @@ export function createKeyValueStore(
           const value = decode({ space, key }, stored).value as T | undefined;
           const changed = value === undefined ? undefined : change(value);
           if (changed === undefined) return;
-          const text = String(await keyv(space).encode({ value: changed as Json }));
-          if (await replaceValue(backend, { space, key }, stored, entries.seal({ space, key }, text), resolves))
-            return;
+          const at = { space, key };
+          if (await replaceValue(backend, at, stored, seal(at, changed), resolves)) return;
         }
       });
     },
@@ -277,7 +276,8 @@ function openKeyv(
 ): Keyv {
   return new Keyv({
     store: toKeyvStorage(backend, space, open),
-    serialization: plainJson,
+    // Keyv's own serializer also handles bytes and bigints, which the store never holds, and reads more slowly.
+    serialization: false,
     // The backends enforce expiry themselves, and `keep` moves it without rewriting the value.
     checkExpired: false,
   });
@@ -305,30 +305,25 @@ function toKeyvStorage(
   return storage as unknown as KeyvStorageAdapter;
 }
 
-/** Keyv's serializer also handles bytes and bigints, which the store never holds, and reads more slowly. */
-const plainJson: KeyvSerializationAdapter = {
-  stringify: (value) => JSON.stringify(value),
-  parse(text) {
-    let parsed: unknown;
-    try {
-      parsed = JSON.parse(text);
-    } catch {
-      // The message of the cause would quote what people wrote.
-      throw new ParleyError("store-corrupt", "a stored value is not JSON");
-    }
-    // Keyv would treat anything without a value as absent.
-    if (typeof parsed !== "object" || parsed === null || !Object.hasOwn(parsed, "value"))
-      throw new ParleyError("store-corrupt", "a stored value has no content");
-    // A damaged checksum would otherwise count as a missing one.
-    if (Object.keys(parsed).length > 1)
-      throw new ParleyError("store-corrupt", "a stored value has more than its content");
-    // `never` stands for the type that the reader asked for.
-    return parsed as never;
-  },
-};
+function parseEnvelope(text: string): Envelope {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // The message of the cause would quote what people wrote.
+    throw new ParleyError("store-corrupt", "a stored value is not JSON");
+  }
+  // Keyv would treat anything without a value as absent.
+  if (typeof parsed !== "object" || parsed === null || !Object.hasOwn(parsed, "value"))
+    throw new ParleyError("store-corrupt", "a stored value has no content");
+  // A damaged checksum would otherwise count as a missing one.
+  if (Object.keys(parsed).length > 1)
+    throw new ParleyError("store-corrupt", "a stored value has more than its content");
+  return parsed;
+}
 
-function checkShape<T>(space: Space, value: T | undefined): T | undefined {
-  if (value === undefined || isStored[space](value)) return value;
+function checkShape(space: Space, value: unknown): void {
+  if (value === undefined || isStored[space](value)) return;
   throw new ParleyError("store-corrupt", `a stored value of the space ${space} does not have its shape`, {
     detail: { space },
   });

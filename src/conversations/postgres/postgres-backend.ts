@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { right } from "../../core/checks.ts";
-import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
 import type { Backend, BackendOptions, OpenedBackend } from "../backend.ts";
@@ -8,9 +7,7 @@ import {
   type BackgroundScrub,
   createBackgroundScrub,
   type ScrubServer,
-  type DataLossWatch,
-  watchDataLoss,
-  describeLosses,
+  watchServer,
 } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import {
@@ -30,8 +27,6 @@ import {
   type EncodedWrite,
 } from "./postgres-writer.ts";
 
-/** How often an idle process checks whether the database still has its data. */
-const checkIntervalMs = 15_000;
 const sweepBatch = 500;
 
 /**
@@ -56,35 +51,24 @@ async function openOn(
   const name = `Postgres at ${address}, schema ${schema}${connection.isEncrypted ? " (TLS)" : ""}`;
   await prepareDatabase(connection, { isLook, report });
   report(right("Store", `${name}, version ${schemaVersion}`));
-  let onDataLost = async () => {};
-  let isRestoring = false;
-  const generation = await watchPostgresGeneration({
-    connection,
+  const scrubber = createPostgresScrubber(connection, log);
+  const watch = await watchServer({
+    product: "Postgres",
+    ...(await toMark(connection, log)),
+    prepare: () => attempt(() => connection.withClient((client) => prepareSchema(client, { schema, address }))),
+    scrubber,
+    onReady: connection.onRestored,
     log,
     clock,
-    restore: async () => {
-      isRestoring = true;
-      try {
-        await attempt(() => connection.withClient((client) => prepareSchema(client, { schema, address })));
-        await onDataLost();
-      } finally {
-        isRestoring = false;
-      }
-    },
   });
-  const checkGeneration = async () => {
-    await generation.check().catch((error: unknown) => {
-      log.debug({ error }, "whether Postgres has its data could not be checked; checked again soon");
-    });
-  };
 
   /** If the tables are gone, creates them and restores lost data before it tries the work again. */
   const withTables = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
     } catch (error) {
-      if (!isEmptied(error) || isRestoring) throw error;
-      await generation.check();
+      if (!isEmptied(error) || watch.isRestoring()) throw error;
+      await watch.check();
       return await work();
     }
   };
@@ -104,13 +88,6 @@ async function openOn(
     schema,
     read: (text, values) => attempt(() => guarded.read(text, values)),
   });
-  const scrubber = createPostgresScrubber({ connection, log, clock });
-
-  connection.onRestored(() => void checkGeneration().then(() => scrubber.resume()));
-  // This does not wait, because a start must not depend on what an earlier process left undone.
-  void scrubber.resume();
-  const stopChecks = clock.every(checkIntervalMs, () => void checkGeneration());
-
   /** Whether the last write failed, so that a check must try one. */
   let isInDoubt = false;
   const write = (encoded: EncodedWrite): Promise<WriteOutcome> =>
@@ -151,20 +128,13 @@ async function openOn(
     scrub: () => scrubber.request(),
     writes: () => ({ commits: writer.commits, durableCommits: writer.commits, syncs: 0 }),
     async ping() {
-      await generation.check();
+      await watch.check();
       if (isInDoubt) await write(encoder.apply([], [], now()));
     },
-    notes: () => ({
-      problems: [],
-      warnings: describeLosses(generation.losses, "Postgres"),
-      dataLosses: generation.losses.count,
-    }),
-    onDataLost(listener) {
-      onDataLost = listener;
-    },
+    notes: watch.notes,
+    onDataLost: watch.onDataLost,
     async close() {
-      stopChecks();
-      scrubber.close();
+      watch.close();
       await connection.close();
     },
   };
@@ -172,7 +142,7 @@ async function openOn(
     backend,
     name,
     blobs: "entries",
-    leases: withCheck(createPostgresLeases(guarded), checkGeneration),
+    leases: withCheck(createPostgresLeases(guarded), watch.look),
     restored: undefined,
     async sizeBytes() {
       const [row] = await attempt(() =>
@@ -285,18 +255,10 @@ function createPostgresReader({
   };
 }
 
-/** The options of the scrubber. */
-interface PostgresScrubberOptions {
-  readonly connection: PostgresConnection;
-  readonly log: Log;
-  readonly clock: Clock;
-  /** Tables up to this size are rewritten as a whole. Default 32 MiB, which is fast. */
-  readonly maxRewriteBytes?: number | undefined;
-}
-
 const markName = "scrub";
 const tables = ["entries", "rankings"] as const;
-const mebibyte = 1024 * 1024;
+/** Tables up to this size are rewritten as a whole, which is fast. */
+const maxRewriteBytes = 32 * 1024 * 1024;
 const vacuumTimeoutMs = 30 * 60_000;
 /** A rewrite blocks everything else while it waits for its lock. */
 const lockTimeoutMs = 1000;
@@ -306,8 +268,7 @@ const lockTimeoutMs = 1000;
  * large one is vacuumed, so that its file keeps their bytes until new rows take the space.
  * @see docs/security.md for what remains in the log and in backups
  */
-function createPostgresScrubber(options: PostgresScrubberOptions): BackgroundScrub {
-  const { connection, log, clock, maxRewriteBytes = 32 * mebibyte } = options;
+function createPostgresScrubber(connection: PostgresConnection, log: Log): BackgroundScrub {
   const { attempt, read, withClient } = connection;
   const schema = quoteSchema(connection.schema);
   const change = (text: string, values: readonly string[]) =>
@@ -351,23 +312,14 @@ function createPostgresScrubber(options: PostgresScrubberOptions): BackgroundScr
     async rewrite() {
       for (const table of tables) await clean(table);
     },
-    onFailure(error, what, isFirst) {
-      log[what === "rewrite" && isFirst ? "warn" : "debug"](
+    onFailure(error, isFirst) {
+      log[isFirst ? "warn" : "debug"](
         { error: String(error) },
         "Postgres did not vacuum the store's tables, so deleted text may still be in their files: tried again every ten minutes",
       );
     },
   };
-  return createBackgroundScrub(server, clock);
-}
-
-/** The options of the watch. */
-interface PostgresGenerationOptions {
-  readonly connection: PostgresConnection;
-  readonly log: Log;
-  /** Writes what an emptied database must have again. If it fails, the next check repeats it. */
-  readonly restore: () => Promise<void>;
-  readonly clock: Clock;
+  return createBackgroundScrub(server);
 }
 
 /** This is no space of the store. The mark is among the entries so that emptying the table removes it. */
@@ -377,11 +329,10 @@ const markKey = "generation";
 const timelineText = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline";
 
 /**
- * Watches a mark in the database, and writes one if there is none. It also notices the promotion of a
+ * The database's mark for the watch, which is written if there is none. It also shows the promotion of a
  * replica, which may lack the last writes.
  */
-async function watchPostgresGeneration(options: PostgresGenerationOptions): Promise<DataLossWatch> {
-  const { connection, log, restore, clock } = options;
+async function toMark(connection: PostgresConnection, log: Log) {
   const { address, attempt, read, schema, withClient } = connection;
   const entries = `${quoteSchema(schema)}.entries`;
 
@@ -430,11 +381,9 @@ async function watchPostgresGeneration(options: PostgresGenerationOptions): Prom
   };
   await attempt(readTimeline);
 
-  return watchDataLoss({
-    restore,
-    clock,
+  return {
     readMark: () => attempt(async () => `${await readGeneration()}/${await readTimeline()}`),
-    report(known, found) {
+    report(known: string, found: string) {
       if (known.split("/")[0] === found.split("/")[0]) {
         log.warn(
           { store: address },
@@ -448,5 +397,5 @@ async function watchPostgresGeneration(options: PostgresGenerationOptions): Prom
       );
       return true;
     },
-  });
+  };
 }

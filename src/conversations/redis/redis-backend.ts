@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
-import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
 import {
@@ -12,7 +11,7 @@ import {
   type Resolves,
   type WriteCondition,
 } from "../backend.ts";
-import { type DataLossWatch, watchDataLoss, describeLosses } from "../server-store.ts";
+import { watchServer } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import { connectRedis, type RedisConnection, type RedisClient } from "./redis-connection.ts";
 import { expectKnownVersion } from "../store-keys.ts";
@@ -20,6 +19,7 @@ import {
   applyScript,
   clusterNames,
   countScript,
+  deleteIfSource,
   fieldOf,
   type KeyNames,
   keyOf,
@@ -40,9 +40,6 @@ export const schemaVersion = 3;
 
 /** The key that holds the version. */
 const schemaKey = "parley:schema";
-
-/** How often an idle process checks whether the server still has its data. */
-const checkIntervalMs = 15_000;
 
 /**
  * Opens the backend for several instances: Redis from version 6, or Valkey, as one server or a cluster.
@@ -70,26 +67,16 @@ async function openOn(
   const claim = () => attempt(() => claimSchema(connection.client, { name, isLook }));
   await claim();
   report(right("Store", `${name}, version ${schemaVersion}`));
-  const scrubber = createRedisScrubber({ connection, log, clock });
-  let onDataLost = async () => {};
-  const generation = await watchGeneration({
-    connection,
+  const scrubber = createRedisScrubber(connection, log, clock);
+  const watch = await watchServer({
+    product: "Redis",
+    ...toMark(connection, log),
+    prepare: claim,
+    scrubber,
+    onReady: connection.onReady,
     log,
     clock,
-    restore: async () => {
-      await claim();
-      await onDataLost();
-    },
   });
-  const checkGeneration = async () => {
-    await generation.check().catch((error: unknown) => {
-      log.debug({ error }, "whether Redis has its data could not be checked; checked again soon");
-    });
-  };
-  // Neither is awaited, because a start must not depend on what an earlier process left undone.
-  void scrubber.resume();
-  connection.onReady(() => void checkGeneration().then(() => scrubber.resume()));
-  const stopChecks = clock.every(checkIntervalMs, () => void checkGeneration());
   let commits = 0;
   let durableCommits = 0;
   const run = ({ source, sha1 }: RedisScript, input: ReturnType<typeof toApplyInput>) =>
@@ -115,8 +102,7 @@ async function openOn(
 
   const backend: Backend = {
     async close() {
-      stopChecks();
-      scrubber.close();
+      watch.close();
       await close();
     },
     ...createRedisReader(connection, names),
@@ -175,21 +161,15 @@ async function openOn(
       await scrubber.request();
     },
     writes: () => ({ commits, durableCommits, syncs: 0 }),
-    ping: () => generation.check(),
-    notes: () => ({
-      problems: [],
-      warnings: describeLosses(generation.losses, "Redis"),
-      dataLosses: generation.losses.count,
-    }),
-    onDataLost(listener) {
-      onDataLost = listener;
-    },
+    ping: watch.check,
+    notes: watch.notes,
+    onDataLost: watch.onDataLost,
   };
   return {
     backend,
     name,
     blobs: "entries",
-    leases: withCheck(createRedisLeases(connection), checkGeneration),
+    leases: withCheck(createRedisLeases(connection), watch.look),
     restored: undefined,
     async sizeBytes() {
       const infos = await attempt(async () =>
@@ -328,9 +308,6 @@ function createRedisReader(connection: RedisConnection, names: KeyNames): Pick<B
 const renewSource = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 0`;
-const releaseSource = `
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
-return 0`;
 
 /** Keeps each lease in a key that names the holder and expires by itself. */
 function createRedisLeases(connection: RedisConnection): Leases {
@@ -347,7 +324,7 @@ function createRedisLeases(connection: RedisConnection): Leases {
     },
     async release(name, holder) {
       await attempt(() =>
-        connection.client.eval(releaseSource, { keys: [keyOf(name)], arguments: [holder] }),
+        connection.client.eval(deleteIfSource, { keys: [keyOf(name)], arguments: [holder] }),
       );
     },
   };
@@ -400,41 +377,25 @@ function createConfirmedWrite(connection: RedisConnection): ConfirmedWrite {
   };
 }
 
-/** The options of the watch. */
-interface GenerationWatchOptions {
-  readonly connection: RedisConnection;
-  readonly log: Log;
-  /** Writes what an emptied server must have again. If it fails, the next check repeats it. */
-  readonly restore: () => Promise<void>;
-  readonly clock: Clock;
-}
-
 /** The key of a random id. A server without the id has lost what was written after it. */
 const generationKey = "parley:generation";
 /** How many ids a cluster has, in different slots, so that each of its servers has some. */
 const marksOfCluster = 64;
 
 /**
- * Watches the server's mark, and writes one if there is none. A check writes nothing while the mark exists,
- * but it fails if the server refuses writes.
+ * The server's mark for the watch, which is written if there is none. Reading it writes nothing while it
+ * exists, but fails if the server refuses writes.
  */
-function watchGeneration(options: GenerationWatchOptions): Promise<DataLossWatch> {
-  const { connection, log, restore, clock } = options;
-  const { attempt, address } = connection;
-  const keys = connection.isCluster
+function toMark({ client, attempt, address, isCluster }: RedisConnection, log: Log) {
+  const keys = isCluster
     ? Array.from({ length: marksOfCluster }, (_, n) => `${generationKey}:${n}`)
     : [generationKey];
-  return watchDataLoss({
-    restore,
-    clock,
+  return {
     // A SET that finds the key writes nothing, but a server that refuses writes refuses the command.
     readMark: () =>
       attempt(async () => {
         const marks = await Promise.all(
-          keys.flatMap((key) => [
-            connection.client.set(key, randomUUID(), { condition: "NX" }),
-            connection.client.get(key),
-          ]),
+          keys.flatMap((key) => [client.set(key, randomUUID(), { condition: "NX" }), client.get(key)]),
         );
         return marks.filter((_, position) => position % 2 === 1).join(" ");
       }),
@@ -445,7 +406,7 @@ function watchGeneration(options: GenerationWatchOptions): Promise<DataLossWatch
       );
       return true;
     },
-  });
+  };
 }
 
 /** A write of one group, which is one script on one server of a cluster. */

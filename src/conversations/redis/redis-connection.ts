@@ -109,10 +109,6 @@ function findClusterProblem(text: string): string | undefined {
 
 function parseCluster(text: string): ClusterUrl | undefined {
   const [, user, hosts = ""] = clusterPattern.exec(text) ?? [];
-  return parseHosts(user, hosts);
-}
-
-function parseHosts(user: string | undefined, hosts: string): ClusterUrl | undefined {
   const addresses = hosts.split(",").flatMap((each): RedisAddress[] => {
     const [, host, port = String(defaultPort)] = addressPattern.exec(each) ?? [];
     return host === undefined || Number(port) > 65_535
@@ -144,10 +140,7 @@ function decode(text: string): string {
 const pingIntervalMs = 5000;
 
 /** The options of {@link openServer}. */
-interface OpenServerOptions {
-  readonly username?: string | undefined;
-  readonly password?: string | undefined;
-  readonly database?: number | undefined;
+interface OpenServerOptions extends Omit<ClusterUrl, "addresses"> {
   readonly isTls: boolean;
   /** The longest wait for the connection, in milliseconds. */
   readonly deadlineMs: number;
@@ -156,13 +149,12 @@ interface OpenServerOptions {
 /** Opens a connection to one server, which does not reconnect. Its commands report its errors. */
 async function openServer(
   { host, port }: RedisAddress,
-  { username, password, database, isTls, deadlineMs }: OpenServerOptions,
+  { username, password, isTls, deadlineMs }: OpenServerOptions,
 ): Promise<RedisClient> {
   const { createClient } = await import("@redis/client");
   const client: RedisClient = createClient({
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
-    ...(database === undefined ? {} : { database }),
     disableOfflineQueue: true,
     pingInterval: pingIntervalMs,
     socket: {

@@ -94,6 +94,11 @@ ${applyChanges}
 return {}
 `;
 
+/** Deletes KEYS[1] if its value is ARGV[1]. */
+export const deleteIfSource = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0`;
+
 /** A Lua script with the name under which Redis caches it. */
 export interface RedisScript {
   readonly source: string;
