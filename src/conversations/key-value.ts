@@ -110,10 +110,7 @@ export function createKeyValueStore(
     return envelope;
   };
   const keyvs = new Map(
-    spaces.map((space) => [
-      space,
-      openKeyv(backend, space, (key, stored) => decode({ space, key }, stored)),
-    ]),
+    spaces.map((space) => [space, openKeyv(backend, space, (key, stored) => decode({ space, key }, stored))]),
   );
   const keyv = (space: Space) => keyvs.get(space) as Keyv;
 
@@ -269,11 +266,7 @@ export async function replaceValue(
 }
 
 /** Opens Keyv without a listener for `error`, because with one, failed reads would return `undefined`. */
-function openKeyv(
-  backend: Backend,
-  space: Space,
-  open: (key: string, stored: string) => Envelope,
-): Keyv {
+function openKeyv(backend: Backend, space: Space, open: (key: string, stored: string) => Envelope): Keyv {
   return new Keyv({
     store: toKeyvStorage(backend, space, open),
     // Keyv's own serializer also handles bytes and bigints, which the store never holds, and reads more slowly.

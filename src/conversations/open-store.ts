@@ -31,7 +31,13 @@ import { type Encryption, createEncryption } from "./encryption.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
 import { exportConversation } from "./export.ts";
 import { createInbox } from "./inbox.ts";
-import { type KeyValueStore, readRaw, replaceValue, createKeyValueStore, createSettingsStore } from "./key-value.ts";
+import {
+  type KeyValueStore,
+  readRaw,
+  replaceValue,
+  createKeyValueStore,
+  createSettingsStore,
+} from "./key-value.ts";
 import { createLeasedQueue, createLocalQueue, type Leases } from "./leased-queue.ts";
 import { sweep } from "./retention.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";

@@ -134,7 +134,7 @@ export async function watchServer(options: WatchOptions) {
           : [`${product} lost its data, noticed at ${new Date(lostAt).toISOString()}: see the log`],
       dataLosses: losses,
     }),
-    onDataLost(listener: () => Promise<void>) {
+    onDataLost: (listener: () => Promise<void>): void => {
       onDataLost = listener;
     },
     close() {

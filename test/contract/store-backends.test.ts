@@ -100,7 +100,15 @@ describeStores("the backend", (current) => {
         '{"value":"a"}',
         undefined,
       ]);
-      expect(await backend.has("record", keysOf(names))).toEqual([true, true, false, true, false, true, false]);
+      expect(await backend.has("record", keysOf(names))).toEqual([
+        true,
+        true,
+        false,
+        true,
+        false,
+        true,
+        false,
+      ]);
     });
 
     it("are absent from the moment they are written with an end that has passed", async () => {

@@ -145,7 +145,9 @@ describe("the doctor's look at an SQLite file", () => {
     foreign.exec("CREATE TABLE notes (text TEXT)");
     foreign.close();
     const before = await readFile(file());
-    expect(await check(`sqlite:${file()}`)).toMatch(/✗ Store {7}the file \S+ is an SQLite file of another program/);
+    expect(await check(`sqlite:${file()}`)).toMatch(
+      /✗ Store {7}the file \S+ is an SQLite file of another program/,
+    );
     expect((await readFile(file())).equals(before)).toBe(true);
 
     const noDatabase = join(folder, "other.db");

@@ -10,22 +10,9 @@ import {
   watchServer,
 } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
-import {
-  type PostgresConnection,
-  connectPostgres,
-  isConnectionLost,
-  isEmptied,
-} from "./postgres-client.ts";
+import { type PostgresConnection, connectPostgres, isConnectionLost, isEmptied } from "./postgres-client.ts";
 import { prepareSchema, quoteSchema, prepareDatabase, schemaVersion } from "./postgres-schema.ts";
-import {
-  createPostgresWriter,
-  type WriteOutcome,
-  fromStored,
-  toStored,
-  tableOf,
-  createWriteEncoder,
-  type EncodedWrite,
-} from "./postgres-writer.ts";
+import { createPostgresWriter, fromStored, nowMs, tableOf, toStored } from "./postgres-writer.ts";
 
 const sweepBatch = 500;
 
@@ -55,7 +42,8 @@ async function openOn(
   const watch = await watchServer({
     product: "Postgres",
     ...(await toMark(connection, log)),
-    prepare: () => attempt(() => connection.withClient((client) => prepareSchema(client, { schema, address }))),
+    prepare: () =>
+      attempt(() => connection.withClient((client) => prepareSchema(client, { schema, address }))),
     scrubber,
     onReady: connection.onRestored,
     log,
@@ -78,10 +66,10 @@ async function openOn(
     withClient: (work, how) => withTables(() => connection.withClient(work, how)),
   };
   const { withClient } = guarded;
-  const encoder = createWriteEncoder(schema);
   const writer = createPostgresWriter({
     connection,
     maxWaitMs: deadlineMs,
+    now: () => steadyClock.latest(),
     clock,
   });
   const reader = createPostgresReader({
@@ -90,28 +78,22 @@ async function openOn(
   });
   /** Whether the last write failed, so that a check must try one. */
   let isInDoubt = false;
-  const write = (encoded: EncodedWrite): Promise<WriteOutcome> =>
+  const write = <T>(work: () => Promise<T>): Promise<T> =>
     attempt(async () => {
       try {
-        const outcome = await withTables(() => writer.write(encoded));
+        const result = await withTables(work);
         isInDoubt = false;
-        return outcome;
+        return result;
       } catch (error) {
         isInDoubt = true;
         throw error;
       }
     });
-  const now = () => steadyClock.latest();
 
   const backend: Backend = {
     ...reader,
-    async apply(conditions, changes) {
-      return (await write(encoder.apply(conditions, changes, now()))).outcome;
-    },
-    async count(limits, changes) {
-      const { outcome, scores } = await write(encoder.count(limits, changes));
-      return outcome === -1 ? undefined : { position: outcome, scores };
-    },
+    apply: (conditions, changes) => write(() => writer.apply(conditions, changes)),
+    count: (limits, changes) => write(() => writer.count(limits, changes)),
     async sweep(before) {
       await scrubber.resume();
       const remove = `
@@ -129,7 +111,7 @@ async function openOn(
     writes: () => ({ commits: writer.commits, durableCommits: writer.commits, syncs: 0 }),
     async ping() {
       await watch.check();
-      if (isInDoubt) await write(encoder.apply([], [], now()));
+      if (isInDoubt) await write(() => writer.apply([], []));
     },
     notes: watch.notes,
     onDataLost: watch.onDataLost,
@@ -199,9 +181,6 @@ function createPostgresLeases({
     },
   };
 }
-
-/** The Unix ms of the database's clock, by which entries expire. */
-const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
 const pageSize = 500;

@@ -31,7 +31,7 @@ export interface PostgresConnection {
     values?: readonly unknown[],
   ) => Promise<readonly Row[]>;
   /** Called when the server responds again after an outage. There is one listener. */
-  onRestored(listener: () => void): void;
+  readonly onRestored: (listener: () => void) => void;
   close(): Promise<void>;
 }
 
@@ -232,11 +232,10 @@ const problems: readonly (readonly [code: string, problem: string, remedy: strin
   ["57", noAnswer, lookAtIt],
   ["3F000", lostTables, restoreIt],
   ["42P01", lostTables, restoreIt],
-  ["42883", lostTables, restoreIt],
 ];
 
 /** Errors of the database, which would also fail the other writes of a batch. */
-const ofServer = /^(08|25|28|3D|3F|53|57|58|XX|42501|42P01|42883)/;
+const ofServer = /^(08|25|28|3D|3F|53|57|58|XX|42501|42P01)/;
 /** Errors by which the server ends the connection or has ended it. */
 const ofConnection = /^(08|57P)/;
 
@@ -260,7 +259,7 @@ export function isConnectionLost(error: unknown): boolean {
 
 /** Whether the tables are gone, because they were dropped or another database replaced this one. */
 export function isEmptied(error: unknown): boolean {
-  return ["42P01", "3F000", "42883"].includes(sqlStateOf(error) ?? "");
+  return ["42P01", "3F000"].includes(sqlStateOf(error) ?? "");
 }
 
 /** Whether an error may concern one write only, for example a text that the database cannot hold. */

@@ -1,78 +1,99 @@
 import { createHash } from "node:crypto";
+import type { ClientBase } from "pg";
 import type { Clock } from "../../core/clock.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import {
+  type Backend,
   type BackendChange,
   countedPrefix,
   type EntryAddress,
   type IndexChange,
+  type PassedLimit,
   type ScoreLimit,
   type WriteCondition,
 } from "../backend.ts";
 import { type PostgresConnection, isCollision, isOfOneWrite } from "./postgres-client.ts";
 import { quoteSchema } from "./postgres-schema.ts";
 
-/** What the function in the database returns for a write. */
-export interface WriteOutcome {
-  /** The position of the condition that is not met or of the exceeded limit, or -1 if applied. */
-  readonly outcome: number;
-  /** The scores of the terms of an exceeded limit. */
-  readonly scores: readonly number[];
-}
-
 /** The options of the writer. */
 interface PostgresWriterOptions {
-  readonly connection: PostgresConnection;
+  readonly connection: Pick<PostgresConnection, "schema" | "withClient">;
   /** A write that waited longer is not sent, in milliseconds. */
   readonly maxWaitMs: number;
+  /** The time in Unix ms from which times to live are counted. */
+  readonly now: () => number;
   readonly clock: Clock;
 }
 
-/** The limit of a batch. Each step takes a lock at most, and the server has 6,400 for all its clients. */
-const maxSteps = 400;
+/** A write within a transaction. What it checks or changes is locked first. */
+interface Write<T> {
+  readonly locks: ReadonlySet<bigint>;
+  /** The number of characters of its contents. */
+  readonly chars: number;
+  readonly run: (client: ClientBase) => Promise<T>;
+}
+
+interface Pending {
+  readonly write: Write<unknown>;
+  readonly since: number;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The limits of a batch. By default the server has 6,400 locks for all its clients together. */
+const maxLocks = 400;
+const maxWrites = 50;
 /** A write with longer contents, such as pictures and recordings, is sent in parallel to the others. */
 const largeChars = 100_000;
 const maxCollisions = 8;
 
-interface Pending {
-  readonly write: EncodedWrite;
-  readonly since: number;
-  readonly resolve: (outcome: WriteOutcome) => void;
-  readonly reject: (error: unknown) => void;
-}
+/** What is acknowledged is on disk, whatever is set for the role or the database. */
+const begin = `BEGIN;
+  SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`;
+/** In the order of their numbers, which prevents most deadlocks. */
+const lock = "SELECT pg_advisory_xact_lock(number) FROM unnest($1::bigint[]) AS numbers (number)";
 
 /**
- * Sends one batch at a time. Writes that arrive meanwhile go into the next batch together. So many writes
- * share a round trip, a transaction and a wait for the disk, and keep their order. It throws the errors of
- * the service.
+ * Writes in the order of the calls, one transaction at a time. Writes that arrive meanwhile go into the next
+ * one together, and share its wait for the disk. Under READ COMMITTED their checks see the writes for which
+ * the locks waited. It throws the errors of the service.
  */
-export function createPostgresWriter({ connection, maxWaitMs, clock }: PostgresWriterOptions) {
-  const text = `SELECT outcome, scores FROM ${quoteSchema(connection.schema)}.write_batch($1, $2, $3, $4, $5, $6, $7)`;
+export function createPostgresWriter({ connection, maxWaitMs, now, clock }: PostgresWriterOptions) {
+  const statements = createStatements(connection.schema, now);
   const waiting: Pending[] = [];
   let isRunning = false;
   let commits = 0;
 
-  const send = async (writes: readonly EncodedWrite[]): Promise<readonly WriteOutcome[]> => {
-    const values = toParameters(writes);
-    const outcomes = await retry(
-      () =>
-        connection.withClient(async (client) => (await client.query<WriteOutcome>(text, [...values])).rows),
-      {
+  const transact = (writes: readonly Write<unknown>[]) =>
+    connection.withClient(async (client) => {
+      const locks = new Set(writes.flatMap((write) => [...write.locks]));
+      const sorted = [...locks].toSorted((a, b) => (a < b ? -1 : 1));
+      await client.query(begin);
+      try {
+        await client.query(lock, [sorted.map(String)]);
+        const results: unknown[] = [];
+        for (const write of writes) results.push(await write.run(client));
+        await client.query("COMMIT");
+        commits++;
+        return results;
+      } catch (error) {
+        await client.query("ROLLBACK").catch(() => {
+          // The connection is gone, and the transaction with it.
+        });
+        throw error;
+      }
+    });
+
+  const runBatch = async (batch: readonly Pending[]): Promise<void> => {
+    try {
+      const results = await retry(() => transact(batch.map(({ write }) => write)), {
         // Nothing of the batch was written.
         delayMs: (error, attempt) =>
           isCollision(error) && attempt < maxCollisions
             ? backoffMs(attempt, backoffs.collision) * (0.5 + Math.random())
             : undefined,
-      },
-    );
-    commits++;
-    return outcomes;
-  };
-
-  const runBatch = async (batch: readonly Pending[]): Promise<void> => {
-    try {
-      const outcomes = await send(batch.map(({ write }) => write));
-      for (const [index, { resolve }] of batch.entries()) resolve(outcomes[index] as WriteOutcome);
+      });
+      for (const [index, { resolve }] of batch.entries()) resolve(results[index]);
     } catch (error) {
       if (batch.length > 1 && isOfOneWrite(error)) for (const one of batch) await runBatch([one]);
       else for (const { reject } of batch) reject(error);
@@ -81,16 +102,17 @@ export function createPostgresWriter({ connection, maxWaitMs, clock }: PostgresW
 
   const takeBatch = (): Pending[] => {
     const batch: Pending[] = [];
-    for (let steps = 0; ;) {
+    for (let locks = 0; batch.length < maxWrites;) {
       const [next] = waiting;
-      steps += next?.write.steps.length ?? 0;
-      if (next === undefined || (batch.length > 0 && steps > maxSteps)) return batch;
+      locks += next?.write.locks.size ?? 0;
+      if (next === undefined || (batch.length > 0 && locks > maxLocks)) break;
       waiting.shift();
       // Nobody waits for it any more.
       if (clock.monotonic() - next.since > maxWaitMs)
         next.reject(new Error(`not sent within ${maxWaitMs} ms`));
       else batch.push(next);
     }
+    return batch;
   };
 
   const drain = async (): Promise<void> => {
@@ -103,30 +125,178 @@ export function createPostgresWriter({ connection, maxWaitMs, clock }: PostgresW
     isRunning = false;
   };
 
+  const send = <T>(write: Write<T>) =>
+    new Promise<T>((resolve, reject) => {
+      const pending: Pending = {
+        write,
+        since: clock.monotonic(),
+        resolve: resolve as (result: unknown) => void,
+        reject,
+      };
+      if (write.chars > largeChars) {
+        void runBatch([pending]);
+        return;
+      }
+      waiting.push(pending);
+      void drain();
+    });
+
   return {
     /** The number of committed transactions. */
     get commits() {
       return commits;
     },
-    write: (write: EncodedWrite): Promise<WriteOutcome> =>
-      new Promise<WriteOutcome>((resolve, reject) => {
-        const pending = { write, since: clock.monotonic(), resolve, reject };
-        if (write.chars > largeChars) {
-          void runBatch([pending]);
-          return;
-        }
-        waiting.push(pending);
-        void drain();
-      }),
+    apply: (...[conditions, changes]: Parameters<Backend["apply"]>) =>
+      send(statements.apply(conditions, changes)),
+    count: (...[limits, changes]: Parameters<Backend["count"]>) => send(statements.count(limits, changes)),
   };
 }
 
-function toParameters(writes: readonly EncodedWrite[]): readonly unknown[] {
-  const locks = new Set(writes.flatMap((write) => [...write.locks]));
-  const sorted = [...locks].toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-  const steps = writes.flatMap((write) => write.steps);
-  const column = (at: number) => steps.map((step) => step[at]);
-  return [sorted.map(String), ...Array.from({ length: 6 }, (_, at) => column(at))];
+/** The Unix ms of the database's clock, by which entries expire. */
+export const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/** Makes the writes of one schema. Other schemas of a database have other locks. */
+function createStatements(schema: string, now: () => number) {
+  const entries = `${quoteSchema(schema)}.entries`;
+  const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
+  const toLock = (name: string, key: string): bigint =>
+    createHash("sha1").update(`parley/${schema}\0${name}\0${key}`).digest().readBigInt64BE();
+  const lockOfEntry = ({ space, key }: EntryAddress) => toLock(space, toStored(key).name);
+  const lockOfMember = (index: string, member: string) => toLock(toStored(index).name, toStored(member).name);
+  /** Counts may be checked, so they are locked like entries. Other members are not. */
+  const locksOf = (change: BackendChange): bigint[] => {
+    if ("at" in change) return [lockOfEntry(change.at)];
+    return "member" in change && isCounted(change.index) ? [lockOfMember(change.index, change.member)] : [];
+  };
+  /** Times to live are relative, because they are counted by the database's clock. */
+  const toTtl = (expires: number | undefined): number | null =>
+    expires === undefined ? null : Math.round(Math.max(0, expires - now()));
+
+  const holds = async (
+    client: ClientBase,
+    { space, key, mustExist = false, mustBe }: WriteCondition,
+  ): Promise<boolean> => {
+    const { rows } = await client.query<{ is_same: boolean | null }>(
+      `SELECT value = $3::text AS is_same FROM ${entries} WHERE space = $1 AND key = $2 AND ${isAlive}`,
+      [space, toStored(key).name, mustBe ?? null],
+    );
+    return mustBe === undefined ? rows.length > 0 === mustExist : rows[0]?.is_same === true;
+  };
+
+  const applyToIndex = async (client: ClientBase, change: IndexChange): Promise<void> => {
+    const table = `${quoteSchema(schema)}.${tableOf(change.index)}`;
+    const ranking = toStored(change.index).name;
+    if (change.kind === "trim-index") {
+      await client.query(`DELETE FROM ${table} WHERE ranking = $1 AND score <= $2::bigint`, [
+        ranking,
+        Math.floor(change.maxScore),
+      ]);
+      return;
+    }
+    const { name: member, original } = toStored(change.member);
+    if (change.kind === "remove-member") {
+      await client.query(`DELETE FROM ${table} WHERE ranking = $1 AND member = $2`, [ranking, member]);
+      return;
+    }
+    const insert = (select: string, update: string) =>
+      client.query(
+        `INSERT INTO ${table} AS old (ranking, member, score, original) SELECT $1::text, $2::text, ${select}
+         ON CONFLICT (ranking, member) DO UPDATE SET score = ${update}`,
+        [ranking, member, change.score, original ?? null],
+      );
+    switch (change.kind) {
+      case "add-member":
+        // It is looked up first, because ON CONFLICT locks the row, and writes, even where nothing changes.
+        await insert(
+          `$3::bigint, $4::text WHERE NOT EXISTS (
+             SELECT FROM ${table} WHERE ranking = $1 AND member = $2 AND score >= $3::bigint)`,
+          "excluded.score WHERE excluded.score > old.score",
+        );
+        return;
+      case "append-member":
+        await insert(
+          `greatest($3::bigint, (
+             SELECT score + 1 FROM ${table} WHERE ranking = $1 ORDER BY score DESC LIMIT 1)), $4::text`,
+          "excluded.score",
+        );
+        return;
+      case "add-score":
+        await insert("$3::bigint, $4::text", "old.score + excluded.score");
+    }
+  };
+
+  const applyChange = async (client: ClientBase, change: BackendChange): Promise<void> => {
+    if (!("at" in change)) return applyToIndex(client, change);
+    const { name: key, original } = toStored(change.at.key);
+    const at = [change.at.space, key];
+    if (change.kind === "delete")
+      await client.query(`DELETE FROM ${entries} WHERE space = $1 AND key = $2`, at);
+    else if (change.kind === "keep")
+      await client.query(
+        `UPDATE ${entries} SET expires = ${nowMs} + $3::bigint WHERE space = $1 AND key = $2 AND ${isAlive}`,
+        [...at, toTtl(change.expires)],
+      );
+    else if (change.expires === "kept")
+      await client.query(`UPDATE ${entries} SET value = $3 WHERE space = $1 AND key = $2`, [
+        ...at,
+        change.value,
+      ]);
+    else
+      await client.query(
+        `INSERT INTO ${entries} (space, key, value, expires, original) VALUES ($1, $2, $3, ${nowMs} + $4::bigint, $5)
+         ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, expires = excluded.expires`,
+        [...at, change.value, toTtl(change.expires), original ?? null],
+      );
+  };
+
+  const findPassed = async (
+    client: ClientBase,
+    limits: readonly ScoreLimit[],
+  ): Promise<PassedLimit | undefined> => {
+    for (const [position, { terms, max }] of limits.entries()) {
+      const scores: number[] = [];
+      for (const { index, member } of terms) {
+        const { rows } = await client.query<{ score: string }>(
+          `SELECT score FROM ${quoteSchema(schema)}.${tableOf(index)} WHERE ranking = $1 AND member = $2`,
+          [toStored(index).name, toStored(member).name],
+        );
+        scores.push(Number(rows[0]?.score ?? 0));
+      }
+      const sum = terms.reduce((total, { weight = 1 }, at) => total + weight * (scores[at] ?? 0), 0);
+      if (sum > max) return { position, scores };
+    }
+    return undefined;
+  };
+
+  return {
+    apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[]): Write<number> {
+      return {
+        locks: new Set([...conditions.map(lockOfEntry), ...changes.flatMap(locksOf)]),
+        chars: changes.reduce((sum, change) => sum + ("value" in change ? change.value.length : 0), 0),
+        async run(client) {
+          for (const [position, condition] of conditions.entries())
+            if (!(await holds(client, condition))) return position;
+          for (const change of changes) await applyChange(client, change);
+          return -1;
+        },
+      };
+    },
+    count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Write<PassedLimit | undefined> {
+      const terms = limits.flatMap((limit) => limit.terms);
+      return {
+        locks: new Set([
+          ...terms.map(({ index, member }) => lockOfMember(index, member)),
+          ...changes.flatMap(locksOf),
+        ]),
+        chars: 0,
+        async run(client) {
+          const passed = await findPassed(client, limits);
+          if (passed === undefined) for (const change of changes) await applyChange(client, change);
+          return passed;
+        },
+      };
+    },
+  };
 }
 
 /** The longest name, in bytes, that is stored unchanged. An index row of two names has at most 2,704. */
@@ -162,132 +332,6 @@ function escape(name: string): string {
     : name;
 }
 
-/** A row of the function that writes: kind, space or index, key or member, content, amount, original. */
-type WriteStep = readonly [
-  kind: string,
-  name: string,
-  key: string,
-  content: string | null,
-  amount: number | null,
-  original: string | null,
-];
-
-/** An atomic write in the form of the function in the database. */
-export interface EncodedWrite {
-  readonly steps: readonly WriteStep[];
-  /** The numbers of the advisory locks for what is checked or changed. */
-  readonly locks: ReadonlySet<bigint>;
-  /** The number of characters of its contents. */
-  readonly chars: number;
-}
-
-const end: WriteStep = ["end", "", "", null, null, null];
-
-/** Encodes the writes of one schema. Other schemas of a database have other locks. */
-export function createWriteEncoder(schema: string) {
-  const toLock = (text: string): bigint =>
-    createHash("sha1").update(`parley/${schema}\0${text}`).digest().readBigInt64BE();
-
-  const start = () => {
-    const steps: WriteStep[] = [];
-    const locks = new Set<bigint>();
-    let chars = 0;
-    return {
-      add(step: WriteStep) {
-        steps.push(step);
-        chars += step[2].length + (step[3]?.length ?? 0) + (step[5]?.length ?? 0);
-      },
-      lock: (name: string, key: string) => void locks.add(toLock(`${name}\0${key}`)),
-      end(): EncodedWrite {
-        steps.push(end);
-        return { steps, locks, chars };
-      },
-    };
-  };
-  type Builder = ReturnType<typeof start>;
-
-  const addEntry = (
-    builder: Builder,
-    kind: string,
-    { space, key }: EntryAddress,
-    { content = null, amount = null }: { content?: string | null; amount?: number | null } = {},
-  ): void => {
-    const stored = toStored(key);
-    builder.lock(space, stored.name);
-    builder.add([kind, space, stored.name, content, amount, stored.original ?? null]);
-  };
-
-  const addCondition = (builder: Builder, at: WriteCondition, position: number): void => {
-    if (at.mustBe !== undefined) addEntry(builder, "same", at, { content: at.mustBe, amount: position });
-    else addEntry(builder, at.mustExist === true ? "present" : "absent", at, { amount: position });
-  };
-
-  const addToIndex = (builder: Builder, change: IndexChange): void => {
-    const ranking = toStored(change.index).name;
-    const kind = `${tableOf(change.index)}.${change.kind}`;
-    if (change.kind === "trim-index") {
-      builder.add([kind, ranking, "", null, change.maxScore, null]);
-      return;
-    }
-    const member = toStored(change.member);
-    if (isCounted(change.index)) builder.lock(ranking, member.name);
-    const score = change.kind === "remove-member" ? null : change.score;
-    builder.add([kind, ranking, member.name, null, score, member.original ?? null]);
-  };
-
-  const addChange = (builder: Builder, change: BackendChange, now: number): void => {
-    switch (change.kind) {
-      case "set":
-        if (change.expires === "kept") addEntry(builder, "set-kept", change.at, { content: change.value });
-        else
-          addEntry(builder, "set", change.at, { content: change.value, amount: toTtl(change.expires, now) });
-        return;
-      case "delete":
-        addEntry(builder, "delete", change.at);
-        return;
-      case "keep":
-        addEntry(builder, "keep", change.at, { amount: toTtl(change.expires, now) });
-        return;
-      case "add-member":
-      case "append-member":
-      case "add-score":
-      case "remove-member":
-      case "trim-index":
-        addToIndex(builder, change);
-    }
-  };
-
-  return {
-    /**
-     * Encodes `Backend.apply`. `now` is in Unix ms. Times to live are relative to the database's clock.
-     */
-    apply(
-      conditions: readonly WriteCondition[],
-      changes: readonly BackendChange[],
-      now: number,
-    ): EncodedWrite {
-      const builder = start();
-      for (const [position, at] of conditions.entries()) addCondition(builder, at, position);
-      for (const change of changes) addChange(builder, change, now);
-      return builder.end();
-    },
-    /** Encodes `Backend.count`. */
-    count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): EncodedWrite {
-      const builder = start();
-      for (const [position, { terms, max }] of limits.entries()) {
-        for (const { index, member, weight = 1 } of terms) {
-          const [ranking, key] = [toStored(index).name, toStored(member).name];
-          builder.lock(ranking, key);
-          builder.add([`${tableOf(index)}.term`, ranking, key, null, weight, null]);
-        }
-        builder.add(["limit", "", String(position), null, max, null]);
-      }
-      for (const change of changes) addToIndex(builder, change);
-      return builder.end();
-    },
-  };
-}
-
 /** The table of an index. Indexes that are seldom read in order are not kept in order. */
 export function tableOf(index: string): "rankings" | "counts" {
   return isCounted(index) ? "counts" : "rankings";
@@ -295,8 +339,4 @@ export function tableOf(index: string): "rankings" | "counts" {
 
 function isCounted(index: string): boolean {
   return index.startsWith(countedPrefix);
-}
-
-function toTtl(expires: number | undefined, now: number): number | null {
-  return expires === undefined ? null : Math.max(0, expires - now);
 }

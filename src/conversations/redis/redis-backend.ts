@@ -221,7 +221,9 @@ function reportServers(servers: readonly ServerState[], report: (finding: Findin
   ]);
   for (const [first, ...others] of Map.groupBy(findings, ({ subject }) => subject).values())
     if (first !== undefined)
-      report(others.reduce((worst, each) => (badness[each.level] > badness[worst.level] ? each : worst), first));
+      report(
+        others.reduce((worst, each) => (badness[each.level] > badness[worst.level] ? each : worst), first),
+      );
 }
 
 function toServerFindings(info: string): Finding[] {

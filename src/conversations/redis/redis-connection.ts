@@ -187,10 +187,7 @@ export async function connectRedis(url: string, options: BackendOptions): Promis
  * client reconnects by itself, at least every 2.5 seconds.
  * @throws ParleyError `store-unavailable`
  */
-async function connectServer(
-  { url, replicas }: RedisUrl,
-  options: BackendOptions,
-): Promise<RedisConnection> {
+async function connectServer({ url, replicas }: RedisUrl, options: BackendOptions): Promise<RedisConnection> {
   const { log, deadlineMs = 5000, clock = systemClock } = options;
   const { hostname, port, protocol } = new URL(url);
   const address = `${hostname}:${port === "" ? "6379" : port}${protocol === "rediss:" ? " (TLS)" : ""}`;
@@ -298,7 +295,7 @@ async function connectServer(
 
 const noAnswer = "does not respond";
 const refusesWrites = "refuses writes";
-/** What is wrong, and what to do about it, by the beginning of a reason. */
+/** What is wrong, and what to do about it, by what a reason contains. */
 const problems: readonly (readonly [reason: string, problem: string, remedy: string])[] = [
   ["ECONNREFUSED", noAnswer, "nothing listens there: start Redis, or correct STORE_URL and its port"],
   ["ENOTFOUND", noAnswer, "no such host name: correct STORE_URL"],
@@ -320,7 +317,7 @@ const problems: readonly (readonly [reason: string, problem: string, remedy: str
 function toRedisStoreError(error: unknown, address: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const reason = reasonOf(error);
-  const [, problem = noAnswer, remedy = ""] = problems.find(([start]) => reason.startsWith(start)) ?? [];
+  const [, problem = noAnswer, remedy = ""] = problems.find(([code]) => reason.includes(code)) ?? [];
   return new ParleyError(
     "store-unavailable",
     `the Redis store at ${address} ${problem} (${reason}): ${remedy}`,

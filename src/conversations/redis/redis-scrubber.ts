@@ -85,7 +85,8 @@ export function createRedisScrubber(connection: RedisConnection, log: Log, clock
 function toState(info: string) {
   return {
     isOn: fieldOf(info, "aof_enabled") !== "0",
-    isRewriting: fieldOf(info, "aof_rewrite_in_progress") === "1" || fieldOf(info, "aof_rewrite_scheduled") === "1",
+    isRewriting:
+      fieldOf(info, "aof_rewrite_in_progress") === "1" || fieldOf(info, "aof_rewrite_scheduled") === "1",
     isOk: fieldOf(info, "aof_last_bgrewrite_status") !== "err",
     runId: fieldOf(info, "run_id"),
   };

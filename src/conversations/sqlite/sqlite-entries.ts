@@ -84,10 +84,7 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
       return { result: found, isWritten: found === -1 };
     },
     /** The same as `Backend.count`. */
-    count(
-      limits: readonly ScoreLimit[],
-      changes: readonly IndexChange[],
-    ): Written<PassedLimit | undefined> {
+    count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Written<PassedLimit | undefined> {
       const passed = findPassed(limits);
       if (passed === undefined) changes.forEach(applyChange);
       return { result: passed, isWritten: passed === undefined && changes.length > 0 };
@@ -120,7 +117,8 @@ export function createSqliteIndexes(database: DatabaseSync) {
       else table[change.kind].run(index, change.member, change.score);
     },
     /** The score of a member, or 0 if it does not exist. */
-    readScore: (index: string, member: string): number => tableOf(index).readScore.get(index, member)?.[0] ?? 0,
+    readScore: (index: string, member: string): number =>
+      tableOf(index).readScore.get(index, member)?.[0] ?? 0,
     readPage(
       index: string,
       { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }: IndexPage,

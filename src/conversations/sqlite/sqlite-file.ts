@@ -189,9 +189,7 @@ function toSpaceFinding(freeBytes: number, folder: string): Finding {
   const remedy = `make room on the disk of ${folder}`;
   if (freeBytes < minFreeBytes)
     return wrong("Free space", `only ${free}: new messages are refused soon`, remedy);
-  return freeBytes < fewFreeBytes
-    ? warning("Free space", `only ${free}`, remedy)
-    : right("Free space", free);
+  return freeBytes < fewFreeBytes ? warning("Free space", `only ${free}`, remedy) : right("Free space", free);
 }
 
 /** How often a write is tried while writes fail. Each is synced to disk. */

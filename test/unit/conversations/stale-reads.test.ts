@@ -25,8 +25,7 @@ function withStaleReads(sqlite: SqliteBackend) {
   const state = { isStale: false };
   const backend: Backend = {
     ...sqlite,
-    read: async (space, keys) =>
-      state.isStale ? keys.map(() => undefined) : await sqlite.read(space, keys),
+    read: async (space, keys) => (state.isStale ? keys.map(() => undefined) : await sqlite.read(space, keys)),
     has: async (space, keys) => (state.isStale ? keys.map(() => false) : await sqlite.has(space, keys)),
   };
   return { backend, state };
