@@ -51,7 +51,11 @@ const maxCollisions = 8;
 const begin = `BEGIN;
   SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`;
 /** In the order of their numbers, which prevents most deadlocks. */
-const lock = "SELECT pg_advisory_xact_lock(number) FROM unnest($1::bigint[]) AS numbers (number)";
+const toLockText = (locks: ReadonlySet<bigint>): string =>
+  [...locks]
+    .toSorted((a, b) => (a < b ? -1 : 1))
+    .map((number) => `; SELECT pg_advisory_xact_lock('${number}')`)
+    .join("");
 
 /**
  * Writes in the order of the calls, one transaction at a time. Writes that arrive meanwhile go into the next
@@ -67,10 +71,8 @@ export function createPostgresWriter({ connection, maxWaitMs, now, clock }: Post
   const transact = (writes: readonly Write<unknown>[]) =>
     connection.withClient(async (client) => {
       const locks = new Set(writes.flatMap((write) => [...write.locks]));
-      const sorted = [...locks].toSorted((a, b) => (a < b ? -1 : 1));
-      await client.query(begin);
       try {
-        await client.query(lock, [sorted.map(String)]);
+        await client.query(begin + toLockText(locks));
         const results: unknown[] = [];
         for (const write of writes) results.push(await write.run(client));
         await client.query("COMMIT");
@@ -152,6 +154,34 @@ export function createPostgresWriter({ connection, maxWaitMs, now, clock }: Post
   };
 }
 
+type EntryChange<Kind> = Extract<BackendChange, { readonly kind: Kind; readonly at: EntryAddress }>;
+type IndexChangeOf<Kind> = Extract<IndexChange, { readonly kind: Kind }>;
+type ScoreChange = IndexChangeOf<"add-member" | "append-member" | "add-score">;
+
+/** Groups consecutive changes that one statement can make, because no two of them are about one row. */
+function groupChanges(changes: readonly BackendChange[]): readonly (readonly BackendChange[])[] {
+  const groups: {
+    readonly statement: string;
+    readonly rows: Set<string>;
+    readonly changes: BackendChange[];
+  }[] = [];
+  for (const change of changes) {
+    const isEntry = "at" in change;
+    const how = isEntry ? "expires" in change && change.expires === "kept" : tableOf(change.index);
+    const statement = `${change.kind} ${String(how)}`;
+    const row = isEntry
+      ? `${change.at.space}\0${change.at.key}`
+      : // The end of an index is read before members are appended.
+        `${change.index}\0${"member" in change && change.kind !== "append-member" ? change.member : ""}`;
+    const last = groups.at(-1);
+    if (last?.statement === statement && !last.rows.has(row)) {
+      last.rows.add(row);
+      last.changes.push(change);
+    } else groups.push({ statement, rows: new Set([row]), changes: [change] });
+  }
+  return groups.map((group) => group.changes);
+}
+
 /** The Unix ms of the database's clock, by which entries expire. */
 export const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
@@ -169,84 +199,124 @@ function createStatements(schema: string, now: () => number) {
     return "member" in change && isCounted(change.index) ? [lockOfMember(change.index, change.member)] : [];
   };
   /** Times to live are relative, because they are counted by the database's clock. */
-  const toTtl = (expires: number | undefined): number | null =>
-    expires === undefined ? null : Math.round(Math.max(0, expires - now()));
+  const toTtl = (expires: number | "kept" | undefined): number | null =>
+    typeof expires === "number" ? Math.round(Math.max(0, expires - now())) : null;
+  const tableName = (index: string) => `${quoteSchema(schema)}.${tableOf(index)}`;
 
-  const holds = async (
-    client: ClientBase,
-    { space, key, mustExist = false, mustBe }: WriteCondition,
-  ): Promise<boolean> => {
+  /** The position of the first condition that is not met, or -1. */
+  const findUnmet = async (client: ClientBase, conditions: readonly WriteCondition[]): Promise<number> => {
+    if (conditions.length === 0) return -1;
+    // A scalar subquery looks each key up in the index, whatever the statistics say.
     const { rows } = await client.query<{ is_same: boolean | null }>(
-      `SELECT value = $3::text AS is_same FROM ${entries} WHERE space = $1 AND key = $2 AND ${isAlive}`,
-      [space, toStored(key).name, mustBe ?? null],
+      `SELECT (SELECT must_be IS NULL OR value = must_be FROM ${entries} AS entry
+         WHERE entry.space = wanted.space AND entry.key = wanted.key AND ${isAlive}) AS is_same
+       FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS wanted (space, key, must_be, position)
+       ORDER BY position`,
+      [
+        conditions.map(({ space }) => space),
+        conditions.map(({ key }) => toStored(key).name),
+        conditions.map(({ mustBe }) => mustBe ?? null),
+      ],
     );
-    return mustBe === undefined ? rows.length > 0 === mustExist : rows[0]?.is_same === true;
+    return conditions.findIndex(({ mustBe, mustExist = false }, at) => {
+      const isSame = rows[at]?.is_same ?? null;
+      return mustBe === undefined ? (isSame !== null) !== mustExist : isSame !== true;
+    });
   };
 
-  const applyToIndex = async (client: ClientBase, change: IndexChange): Promise<void> => {
-    const table = `${quoteSchema(schema)}.${tableOf(change.index)}`;
-    const ranking = toStored(change.index).name;
-    if (change.kind === "trim-index") {
-      await client.query(`DELETE FROM ${table} WHERE ranking = $1 AND score <= $2::bigint`, [
-        ranking,
-        Math.floor(change.maxScore),
-      ]);
-      return;
-    }
-    const { name: member, original } = toStored(change.member);
-    if (change.kind === "remove-member") {
-      await client.query(`DELETE FROM ${table} WHERE ranking = $1 AND member = $2`, [ranking, member]);
-      return;
-    }
-    const insert = (select: string, update: string) =>
-      client.query(
-        `INSERT INTO ${table} AS old (ranking, member, score, original) SELECT $1::text, $2::text, ${select}
-         ON CONFLICT (ranking, member) DO UPDATE SET score = ${update}`,
-        [ranking, member, change.score, original ?? null],
-      );
-    switch (change.kind) {
-      case "add-member":
-        // It is looked up first, because ON CONFLICT locks the row, and writes, even where nothing changes.
-        await insert(
-          `$3::bigint, $4::text WHERE NOT EXISTS (
-             SELECT FROM ${table} WHERE ranking = $1 AND member = $2 AND score >= $3::bigint)`,
-          "excluded.score WHERE excluded.score > old.score",
-        );
-        return;
-      case "append-member":
-        await insert(
-          `greatest($3::bigint, (
-             SELECT score + 1 FROM ${table} WHERE ranking = $1 ORDER BY score DESC LIMIT 1)), $4::text`,
-          "excluded.score",
-        );
-        return;
-      case "add-score":
-        await insert("$3::bigint, $4::text", "old.score + excluded.score");
-    }
+  const set = async (client: ClientBase, changes: readonly EntryChange<"set">[]): Promise<void> => {
+    const keys = changes.map(({ at }) => toStored(at.key));
+    await client.query(
+      `INSERT INTO ${entries} (space, key, value, expires, original)
+       SELECT space, key, value, ${nowMs} + ttl, original
+       FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+         AS wanted (space, key, value, ttl, original)
+       ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, expires = excluded.expires`,
+      [
+        changes.map(({ at }) => at.space),
+        keys.map(({ name }) => name),
+        changes.map(({ value }) => value),
+        changes.map(({ expires }) => toTtl(expires)),
+        keys.map(({ original }) => original ?? null),
+      ],
+    );
   };
 
-  const applyChange = async (client: ClientBase, change: BackendChange): Promise<void> => {
-    if (!("at" in change)) return applyToIndex(client, change);
-    const { name: key, original } = toStored(change.at.key);
-    const at = [change.at.space, key];
-    if (change.kind === "delete")
-      await client.query(`DELETE FROM ${entries} WHERE space = $1 AND key = $2`, at);
+  const changeEntry = async (
+    client: ClientBase,
+    change: EntryChange<"delete" | "keep" | "set">,
+  ): Promise<void> => {
+    const at = [change.at.space, toStored(change.at.key).name];
+    const where = "WHERE space = $1 AND key = $2";
+    if (change.kind === "delete") await client.query(`DELETE FROM ${entries} ${where}`, at);
     else if (change.kind === "keep")
-      await client.query(
-        `UPDATE ${entries} SET expires = ${nowMs} + $3::bigint WHERE space = $1 AND key = $2 AND ${isAlive}`,
-        [...at, toTtl(change.expires)],
-      );
-    else if (change.expires === "kept")
-      await client.query(`UPDATE ${entries} SET value = $3 WHERE space = $1 AND key = $2`, [
+      await client.query(`UPDATE ${entries} SET expires = ${nowMs} + $3::bigint ${where} AND ${isAlive}`, [
         ...at,
-        change.value,
+        toTtl(change.expires),
       ]);
-    else
-      await client.query(
-        `INSERT INTO ${entries} (space, key, value, expires, original) VALUES ($1, $2, $3, ${nowMs} + $4::bigint, $5)
-         ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, expires = excluded.expires`,
-        [...at, change.value, toTtl(change.expires), original ?? null],
-      );
+    else await client.query(`UPDATE ${entries} SET value = $3 ${where}`, [...at, change.value]);
+  };
+
+  /** Adds members or raises scores, all of one kind and table. */
+  const addToIndexes = async (client: ClientBase, changes: readonly ScoreChange[]): Promise<void> => {
+    const [first] = changes;
+    if (first === undefined) return;
+    const table = tableName(first.index);
+    const same = "was.ranking = wanted.ranking AND was.member = wanted.member";
+    const [score, where, update] = {
+      // It is looked up first, because ON CONFLICT locks the row, and writes, even where nothing changes.
+      "add-member": [
+        "score",
+        `WHERE coalesce((SELECT was.score < wanted.score FROM ${table} AS was WHERE ${same}), true)`,
+        "excluded.score WHERE excluded.score > old.score",
+      ],
+      "append-member": [
+        `greatest(score, (SELECT was.score + 1 FROM ${table} AS was
+           WHERE was.ranking = wanted.ranking ORDER BY was.score DESC LIMIT 1))`,
+        "",
+        "excluded.score",
+      ],
+      "add-score": ["score", "", "old.score + excluded.score"],
+    }[first.kind];
+    const members = changes.map(({ member }) => toStored(member));
+    await client.query(
+      `INSERT INTO ${table} AS old (ranking, member, score, original)
+       SELECT ranking, member, ${score}, original
+       FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS wanted (ranking, member, score, original)
+       ${where} ON CONFLICT (ranking, member) DO UPDATE SET score = ${update}`,
+      [
+        changes.map(({ index }) => toStored(index).name),
+        members.map(({ name }) => name),
+        changes.map((change) => change.score),
+        members.map(({ original }) => original ?? null),
+      ],
+    );
+  };
+
+  const removeFromIndex = async (
+    client: ClientBase,
+    change: IndexChangeOf<"remove-member" | "trim-index">,
+  ): Promise<void> => {
+    const [column, value] =
+      change.kind === "trim-index"
+        ? ["score <= $2::bigint", Math.floor(change.maxScore)]
+        : ["member = $2", toStored(change.member).name];
+    await client.query(`DELETE FROM ${tableName(change.index)} WHERE ranking = $1 AND ${column}`, [
+      toStored(change.index).name,
+      value,
+    ]);
+  };
+
+  const applyAll = async (client: ClientBase, changes: readonly BackendChange[]): Promise<void> => {
+    for (const group of groupChanges(changes)) {
+      const [first] = group;
+      if (first?.kind === "set" && first.expires !== "kept") await set(client, group as EntryChange<"set">[]);
+      else if (first !== undefined && "score" in first) await addToIndexes(client, group as ScoreChange[]);
+      else
+        for (const change of group)
+          if ("at" in change) await changeEntry(client, change);
+          else if (!("score" in change)) await removeFromIndex(client, change);
+    }
   };
 
   const findPassed = async (
@@ -257,7 +327,7 @@ function createStatements(schema: string, now: () => number) {
       const scores: number[] = [];
       for (const { index, member } of terms) {
         const { rows } = await client.query<{ score: string }>(
-          `SELECT score FROM ${quoteSchema(schema)}.${tableOf(index)} WHERE ranking = $1 AND member = $2`,
+          `SELECT score FROM ${tableName(index)} WHERE ranking = $1 AND member = $2`,
           [toStored(index).name, toStored(member).name],
         );
         scores.push(Number(rows[0]?.score ?? 0));
@@ -274,10 +344,9 @@ function createStatements(schema: string, now: () => number) {
         locks: new Set([...conditions.map(lockOfEntry), ...changes.flatMap(locksOf)]),
         chars: changes.reduce((sum, change) => sum + ("value" in change ? change.value.length : 0), 0),
         async run(client) {
-          for (const [position, condition] of conditions.entries())
-            if (!(await holds(client, condition))) return position;
-          for (const change of changes) await applyChange(client, change);
-          return -1;
+          const unmet = await findUnmet(client, conditions);
+          if (unmet === -1) await applyAll(client, changes);
+          return unmet;
         },
       };
     },
@@ -291,7 +360,7 @@ function createStatements(schema: string, now: () => number) {
         chars: 0,
         async run(client) {
           const passed = await findPassed(client, limits);
-          if (passed === undefined) for (const change of changes) await applyChange(client, change);
+          if (passed === undefined) await applyAll(client, changes);
           return passed;
         },
       };
