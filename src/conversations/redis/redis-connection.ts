@@ -139,37 +139,6 @@ function decode(text: string): string {
 
 const pingIntervalMs = 5000;
 
-/** The options of {@link openServer}. */
-interface OpenServerOptions extends Omit<ClusterUrl, "addresses"> {
-  readonly isTls: boolean;
-  /** The longest wait for the connection, in milliseconds. */
-  readonly deadlineMs: number;
-}
-
-/** Opens a connection to one server, which does not reconnect. Its commands report its errors. */
-async function openServer(
-  { host, port }: RedisAddress,
-  { username, password, isTls, deadlineMs }: OpenServerOptions,
-): Promise<RedisClient> {
-  const { createClient } = await import("@redis/client");
-  const client: RedisClient = createClient({
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-    disableOfflineQueue: true,
-    pingInterval: pingIntervalMs,
-    socket: {
-      host,
-      port,
-      connectTimeout: deadlineMs,
-      reconnectStrategy: false,
-      ...(isTls ? { tls: true, servername: host } : {}),
-    },
-  });
-  client.on("error", () => {});
-  await client.connect();
-  return client;
-}
-
 /**
  * Connects to the server or cluster of a store URL.
  * @throws ParleyError `store-unavailable`
@@ -347,17 +316,19 @@ async function connectCluster(
   { cluster: target, isTls, replicas: asked }: RedisUrl & { readonly cluster: ClusterUrl },
   { log, deadlineMs = 5000, clock = systemClock }: BackendOptions,
 ): Promise<RedisConnection> {
-  const { createCluster } = await import("@redis/client");
+  const { createClient, createCluster } = await import("@redis/client");
   const address = `${target.addresses.map(({ host, port }) => `${host}:${port}`).join(", ")} (cluster)${isTls ? " (TLS)" : ""}`;
-  const { username, password } = target;
+  const login = {
+    ...(target.username === undefined ? {} : { username: target.username }),
+    ...(target.password === undefined ? {} : { password: target.password }),
+    disableOfflineQueue: true,
+    pingInterval: pingIntervalMs,
+  };
   let wasConnected = false;
   const cluster = createCluster({
     rootNodes: target.addresses.map(({ host, port }) => ({ socket: { host, port } })),
     defaults: {
-      ...(username === undefined ? {} : { username }),
-      ...(password === undefined ? {} : { password }),
-      disableOfflineQueue: true,
-      pingInterval: pingIntervalMs,
+      ...login,
       socket: {
         connectTimeout: deadlineMs,
         ...(isTls ? { tls: true } : {}),
@@ -429,12 +400,22 @@ async function connectCluster(
       Number(await cluster.sendCommand(key, false, ["WAIT", String(count), String(timeoutMs)])),
     async onEachReplica(work) {
       for (const at of await attempt(findReplicas)) {
-        const login = { username, password, isTls, deadlineMs };
-        const replica = await withinDeadline(() => openServer(at, login), { deadlineMs, clock });
+        // It does not reconnect, and its commands report its errors.
+        const replica: RedisClient = createClient({
+          ...login,
+          socket: {
+            ...(isTls ? { tls: true as const, servername: at.host } : {}),
+            ...at,
+            connectTimeout: deadlineMs,
+            reconnectStrategy: false,
+          },
+        });
+        replica.on("error", () => {});
         try {
+          await withinDeadline(() => replica.connect(), { deadlineMs, clock });
           await work(replica);
         } finally {
-          replica.destroy();
+          if (replica.isOpen) replica.destroy();
         }
       }
     },
