@@ -4,7 +4,7 @@ import { createModelChoice } from "./assistant/turn/model-choice.ts";
 import { helpOf } from "./cli-help.ts";
 import { readGatewayConfig, startEmbedded } from "./compose-gateway.ts";
 import { type Config, type ConfiguredPlatform, readConfig, settings } from "./config.ts";
-import { createStoreChecks } from "./conversations/store-checks.ts";
+import { createStoreChecks } from "./conversations/open-store.ts";
 import { right, warning, wrong, type Check, type Finding } from "./core/checks.ts";
 import type { Command } from "./core/command.ts";
 import { isParleyError } from "./core/errors.ts";
@@ -58,13 +58,7 @@ export async function createDoctorSections(input: DoctorInput): Promise<readonly
     {
       title: "Store",
       checks: unlessWrong(read, ["STORE_URL"], () =>
-        createStoreChecks({
-          url: config.STORE_URL,
-          encryptionKeys: read.wrongNames.has("STORE_ENCRYPTION_KEYS")
-            ? undefined
-            : config.STORE_ENCRYPTION_KEYS,
-          log,
-        }),
+        createStoreChecks(config.STORE_URL, { encryptionKeys: config.STORE_ENCRYPTION_KEYS, log }),
       ),
     },
     {

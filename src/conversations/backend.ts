@@ -1,5 +1,6 @@
 import type { Finding } from "../core/checks.ts";
 import type { Clock } from "../core/clock.ts";
+import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Leases } from "./leased-queue.ts";
 
@@ -46,7 +47,8 @@ export type BackendChange =
       readonly kind: "set";
       readonly at: EntryAddress;
       readonly value: string;
-      readonly expires: number | undefined;
+      /** With `kept`, an existing entry keeps its expiry, and an absent one stays absent. */
+      readonly expires: number | "kept" | undefined;
     }
   | { readonly kind: "delete"; readonly at: EntryAddress }
   /** Changes the expiry of an entry if it exists. */
@@ -106,14 +108,6 @@ export interface PassedLimit {
   readonly scores: readonly number[];
 }
 
-/** Reads one space, as Keyv does. Expired entries are absent. */
-export interface EntryReader {
-  get(key: string): Promise<string | undefined>;
-  /** Returns values in the order of the keys. */
-  getMany(keys: string[]): Promise<(string | undefined)[]>;
-  hasMany(keys: string[]): Promise<boolean[]>;
-}
-
 /** How much was written to a service since it was opened. */
 export interface WriteCounts {
   /** The number of atomic writes that changed something, as transactions or as scripts of a server. */
@@ -141,7 +135,10 @@ export interface BackendNotes {
  * and a service that does not respond is one.
  */
 export interface Backend {
-  reader(space: Space): EntryReader;
+  /** Reads values in the order of the keys. Expired entries are absent. */
+  read(space: Space, keys: readonly string[]): Promise<(string | undefined)[]>;
+  /** Whether there are entries, in the order of the keys. */
+  has(space: Space, keys: readonly string[]): Promise<boolean[]>;
   /**
    * Applies all changes, or none if a condition is not met. It is one durable write for any number of
    * changes, and durable when it resolves unless `resolves` says otherwise. Resolves to the position of the
@@ -157,8 +154,6 @@ export interface Backend {
    * atomic like `apply` but does not wait for a disk, so a power failure may undo it.
    */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
-  /** Replaces a value and keeps its expiry. False: the value is no longer `old`. */
-  replace(at: EntryAddress, old: string, value: string, resolves?: Resolves): Promise<boolean>;
   /** Reads members in the order of their scores. Members with equal scores have a stable order. */
   readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
   /** Returns each key of a space once, in any order. It may scan the whole service, for maintenance only. */
@@ -198,38 +193,47 @@ export interface StoreBackend {
   checkUrl(url: string): string | undefined;
   /** A folder for data outside of the store (page uploads), if the URL names one. It may be relative. */
   dataFolder(url: string): string | undefined;
-  /** Opens a store. @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer` */
-  open(url: string, options: BackendOptions): Promise<OpenedBackend>;
   /**
-   * Inspects a store for the doctor, even while the bot runs. It writes only a probe, which it removes, and
-   * no schema or migration. Without this method the doctor says that it cannot inspect the store.
-   * @throws ParleyError `store-unavailable`, `store-corrupt`
+   * Opens a store.
+   * @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer`. What follows a colon in
+   * its message says what to do
    */
-  inspect?(url: string, options: Pick<BackendOptions, "log" | "deadlineMs">): Promise<StoreInspection>;
+  open(url: string, options: BackendOptions): Promise<OpenedBackend>;
 }
-
-/** The result of {@link StoreBackend.inspect}. */
-export interface StoreInspection {
-  /** Findings about version, space and durability. */
-  readonly findings: readonly Finding[];
-  /** Whether the store has any entry. */
-  readonly hasEntries: boolean;
-  /** The stored values of some entries in the order of the addresses, or `undefined` for missing ones. */
-  readonly entries: readonly (string | undefined)[];
-}
-
-/** The entries that {@link StoreBackend.inspect} reads, which show whether the keys fit the store. */
-export const inspectedEntries: readonly EntryAddress[] = [{ space: "meta", key: "sealing" }];
 
 /** How a store is opened. Each backend ignores what it does not need. */
 export interface BackendOptions {
   readonly log: Log;
   /** For one-process backends. False allows another process that runs no turns. Default true. */
   readonly exclusive?: boolean | undefined;
+  /**
+   * For the doctor, beside a running bot. It opens only what is there, makes no file, schema or mark, and reads
+   * the whole of a file. A store that does not exist yet is the error of {@link absentStore}.
+   */
+  readonly isLook?: boolean | undefined;
+  /**
+   * Learns what an admin should know about the service: version, space, durability, damage. It is called before
+   * `open` resolves or rejects.
+   */
+  readonly report?: ((finding: Finding) => void) | undefined;
   /** For servers. The longest wait for a response, in milliseconds. Default 5 s. */
   readonly deadlineMs?: number | undefined;
   /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
+}
+
+const absent = "does not exist yet";
+
+/** The error of a look at a store that the first start will create. */
+export function absentStore(name: string): ParleyError {
+  return new ParleyError("config", `${name} ${absent}: the first start creates it`, {
+    detail: { problem: absent },
+  });
+}
+
+/** Whether an error is that of {@link absentStore}. */
+export function isAbsentStore(error: ParleyError): boolean {
+  return error.detail["problem"] === absent;
 }
 
 /**

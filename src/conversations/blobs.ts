@@ -7,7 +7,7 @@ import type { Log } from "../core/telemetry.ts";
 import { steadyClock } from "../support/clock.ts";
 import { unlessMissing } from "../support/unless-missing.ts";
 import type { Encryption } from "./encryption.ts";
-import type { KeyValueStore } from "./key-value.ts";
+import { type KeyValueStore, writeBatches } from "./key-value.ts";
 import { entryAt, folderOf } from "./store-keys.ts";
 
 /** Bytes of a conversation under their SHA-256 in lower-case hex. Failures are ParleyErrors. */
@@ -107,7 +107,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
         }
         await removeIfEmpty(join(folder, folderOf(conversationId)));
       });
-      await store.write(hashes.map((hash) => ({ kind: "delete", at: entryAt.blob(conversationId, hash) })));
+      await deleteEntries(store, conversationId, hashes);
     },
     async sweep(now) {
       for (const name of await guard(() => namesIn(folder))) {
@@ -250,9 +250,7 @@ export function createBlobEntries(store: KeyValueStore): BlobStore {
       checkBlobHash(bytes, hash);
       return { bytes, mediaType: entry.mediaType };
     },
-    async delete(conversationId, hashes) {
-      await store.write(hashes.map((hash) => ({ kind: "delete", at: entryAt.blob(conversationId, hash) })));
-    },
+    delete: (conversationId, hashes) => deleteEntries(store, conversationId, hashes),
     async sweep() {
       // The entries expire by themselves.
     },
@@ -261,6 +259,17 @@ export function createBlobEntries(store: KeyValueStore): BlobStore {
       return 0;
     },
   };
+}
+
+async function deleteEntries(
+  store: KeyValueStore,
+  conversationId: string,
+  hashes: readonly string[],
+): Promise<void> {
+  await writeBatches(
+    store,
+    hashes.map((hash) => ({ kind: "delete", at: entryAt.blob(conversationId, hash) })),
+  );
 }
 
 function toBase64(bytes: Uint8Array): string {

@@ -200,7 +200,9 @@ function createKeyRing(keys: readonly string[] = []): KeyRing {
       if (key === undefined) {
         throw new ParleyError(
           "config",
-          "the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS: add it after the newest one",
+          newest === undefined
+            ? "the store is encrypted, and there is no key in STORE_ENCRYPTION_KEYS: set it to the store's keys"
+            : "the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS: add it after the newest one, separated by a comma",
         );
       }
       try {

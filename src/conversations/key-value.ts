@@ -1,6 +1,5 @@
-import { Keyv, type KeyvSerializationAdapter, type KeyvStorageAdapter } from "keyv";
+import { Keyv, type KeyvStorageAdapter } from "keyv";
 import { isParleyError, ParleyError } from "../core/errors.ts";
-import type { Json } from "../core/events.ts";
 import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import type { Meter } from "../core/telemetry.ts";
 import { steadyClock } from "../support/clock.ts";
@@ -11,7 +10,6 @@ import {
   spaces,
   type Backend,
   type BackendChange,
-  type EntryReader,
   type IndexChange,
   type IndexMember,
   type IndexPage,
@@ -107,25 +105,23 @@ export function createKeyValueStore(
     }
   };
   const decode = (at: EntryAddress, stored: string): Envelope => {
-    const envelope: Envelope = plainJson.parse(entries.open(at, stored)) as never;
+    const envelope = parseEnvelope(entries.open(at, stored));
     checkShape(at.space, envelope.value);
     return envelope;
   };
   const keyvs = new Map(
-    spaces.map((space) => [
-      space,
-      openKeyv(backend.reader(space), (key, stored) => decode({ space, key }, stored)),
-    ]),
+    spaces.map((space) => [space, openKeyv(backend, space, (key, stored) => decode({ space, key }, stored))]),
   );
   const keyv = (space: Space) => keyvs.get(space) as Keyv;
 
-  const encode = async (change: Change): Promise<BackendChange> => {
+  const seal = (at: EntryAddress, value: unknown): string =>
+    entries.seal(at, JSON.stringify({ value } satisfies Envelope));
+  const encode = (change: Change): BackendChange => {
     checkNames(change);
     switch (change.kind) {
       case "set": {
-        const text = String(await keyv(change.at.space).encode({ value: change.value as Json }));
-        const expires = toExpires(change.ttlMs);
-        return { kind: "set", at: change.at, value: entries.seal(change.at, text), expires };
+        const { at, value, ttlMs } = change;
+        return { kind: "set", at, value: seal(at, value), expires: toExpires(ttlMs) };
       }
       case "keep":
         return { kind: "keep", at: change.at, expires: toExpires(change.ttlMs) };
@@ -145,7 +141,7 @@ export function createKeyValueStore(
   ) =>
     timed(resolves === "soon" ? "soon" : "write", async () => {
       for (const { key } of conditions) checkName(key);
-      return backend.apply(conditions, await Promise.all(changes.map(encode)), resolves);
+      return backend.apply(conditions, changes.map(encode), resolves);
     });
   const get = async <T>(space: Space, key: string) => {
     checkName(key);
@@ -179,7 +175,7 @@ export function createKeyValueStore(
     },
     async observe<T>(at: EntryAddress): Promise<Observed<T>> {
       checkName(at.key);
-      const stored = await timed("read", () => backend.reader(at.space).get(at.key));
+      const [stored] = await timed("read", () => backend.read(at.space, [at.key]));
       if (stored === undefined) return { value: undefined, unchanged: at };
       return { value: decode(at, stored).value as T | undefined, unchanged: { ...at, mustBe: stored } };
     },
@@ -190,14 +186,13 @@ export function createKeyValueStore(
       checkName(key);
       await timed(resolves === "soon" ? "soon" : "write", async () => {
         for (;;) {
-          const stored = await backend.reader(space).get(key);
+          const [stored] = await backend.read(space, [key]);
           if (stored === undefined) return;
           const value = decode({ space, key }, stored).value as T | undefined;
           const changed = value === undefined ? undefined : change(value);
           if (changed === undefined) return;
-          const text = String(await keyv(space).encode({ value: changed as Json }));
-          const sealed = entries.seal({ space, key }, text);
-          if (await backend.replace({ space, key }, stored, sealed, resolves)) return;
+          const at = { space, key };
+          if (await replaceValue(backend, at, stored, seal(at, changed), resolves)) return;
         }
       });
     },
@@ -255,63 +250,73 @@ export async function readRaw(
   space: Space,
   keys: readonly string[],
 ): Promise<readonly (string | undefined)[]> {
-  return keys.length === 0 ? [] : backend.reader(space).getMany([...keys]);
+  return keys.length === 0 ? [] : backend.read(space, keys);
+}
+
+/** Replaces a stored value and keeps its expiry. False: the value is no longer `old`. */
+export async function replaceValue(
+  backend: Backend,
+  at: EntryAddress,
+  old: string,
+  value: string,
+  resolves?: Resolves,
+): Promise<boolean> {
+  const change = { kind: "set", at, value, expires: "kept" } as const;
+  return (await backend.apply([{ ...at, mustBe: old }], [change], resolves)) === -1;
 }
 
 /** Opens Keyv without a listener for `error`, because with one, failed reads would return `undefined`. */
-function openKeyv(reader: EntryReader, open: (key: string, stored: string) => Envelope): Keyv {
+function openKeyv(backend: Backend, space: Space, open: (key: string, stored: string) => Envelope): Keyv {
   return new Keyv({
-    store: toKeyvStorage(reader, open),
-    serialization: plainJson,
+    store: toKeyvStorage(backend, space, open),
+    // Keyv's own serializer also handles bytes and bigints, which the store never holds, and reads more slowly.
+    serialization: false,
     // The backends enforce expiry themselves, and `keep` moves it without rewriting the value.
     checkExpired: false,
   });
 }
 
 /**
- * Makes a reader look like a storage. Keyv only reads, because every write goes through `Backend.apply`. It
- * accepts rows that are decoded already. `expires` makes Keyv use the reader unchanged.
+ * Makes a space look like a storage. Keyv only reads, because every write goes through `Backend.apply`. It
+ * accepts rows that are decoded already. `expires` makes Keyv use the storage unchanged.
  */
 function toKeyvStorage(
-  reader: EntryReader,
+  backend: Backend,
+  space: Space,
   open: (key: string, stored: string) => Envelope,
 ): KeyvStorageAdapter {
-  const openIfAny = (key: string, stored: string | undefined) =>
-    typeof stored === "string" ? open(key, stored) : undefined;
+  const getMany = async (keys: string[]) => {
+    const values = await backend.read(space, keys);
+    return values.map((stored, at) => (stored === undefined ? undefined : open(keys[at] ?? "", stored)));
+  };
   const storage = {
     capabilities: { expires: true },
-    get: async (key: string) => openIfAny(key, await reader.get(key)),
-    getMany: async (keys: string[]) =>
-      (await reader.getMany(keys)).map((stored, index) => openIfAny(keys[index] ?? "", stored)),
-    hasMany: (keys: string[]) => reader.hasMany(keys),
+    get: async (key: string) => (await getMany([key]))[0],
+    getMany,
+    hasMany: (keys: string[]) => backend.has(space, keys),
   };
   return storage as unknown as KeyvStorageAdapter;
 }
 
-/** Keyv's serializer also handles bytes and bigints, which the store never holds, and reads more slowly. */
-const plainJson: KeyvSerializationAdapter = {
-  stringify: (value) => JSON.stringify(value),
-  parse(text) {
-    let parsed: unknown;
-    try {
-      parsed = JSON.parse(text);
-    } catch {
-      // The message of the cause would quote what people wrote.
-      throw new ParleyError("store-corrupt", "a stored value is not JSON");
-    }
-    // Keyv would treat anything without a value as absent.
-    if (typeof parsed !== "object" || parsed === null || !Object.hasOwn(parsed, "value"))
-      throw new ParleyError("store-corrupt", "a stored value has no content");
-    // A damaged checksum would otherwise count as a missing one.
-    if (Object.keys(parsed).length > 1)
-      throw new ParleyError("store-corrupt", "a stored value has more than its content");
-    // `never` stands for the type that the reader asked for.
-    return parsed as never;
-  },
-};
+function parseEnvelope(text: string): Envelope {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // The message of the cause would quote what people wrote.
+    throw new ParleyError("store-corrupt", "a stored value is not JSON");
+  }
+  // Keyv would treat anything without a value as absent.
+  if (typeof parsed !== "object" || parsed === null || !Object.hasOwn(parsed, "value"))
+    throw new ParleyError("store-corrupt", "a stored value has no content");
+  // A damaged checksum would otherwise count as a missing one.
+  if (Object.keys(parsed).length > 1)
+    throw new ParleyError("store-corrupt", "a stored value has more than its content");
+  return parsed;
+}
 
-function checkShape<T>(space: Space, value: T | undefined): T | undefined {
-  if (value === undefined || isStored[space](value)) return value;
+function checkShape(space: Space, value: unknown): void {
+  if (value === undefined || isStored[space](value)) return;
   throw new ParleyError("store-corrupt", `a stored value of the space ${space} does not have its shape`, {
     detail: { space },
   });

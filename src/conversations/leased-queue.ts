@@ -15,6 +15,9 @@ export interface Leases {
   release(name: string, holder: string): Promise<void>;
 }
 
+/** The average time between attempts to take another holder's lease, in milliseconds. */
+const retryMs = 100;
+
 /** The options of a leased queue. */
 interface LeasedQueueOptions {
   readonly leases: Leases;
@@ -22,8 +25,6 @@ interface LeasedQueueOptions {
   readonly clock: Clock;
   /** How many milliseconds a lease lasts without renewal. Default 15 s. */
   readonly ttlMs?: number | undefined;
-  /** The average time between attempts to take another holder's lease, in milliseconds. Default 100. */
-  readonly retryMs?: number | undefined;
 }
 
 /**
@@ -32,57 +33,93 @@ interface LeasedQueueOptions {
  * conflict. If the lease service is unreachable, `run` throws `store-unavailable` before the work begins.
  */
 export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueue {
-  const { leases, log, clock, ttlMs = 15_000, retryMs = 100 } = options;
+  const { leases, log, clock, ttlMs = 15_000 } = options;
   const local = createKeyedQueue();
   const closing = new AbortController();
 
-  const tryTake = async (name: string): Promise<HeldLease | undefined> => {
+  /** Renews a lease every fifth of its time until it is released or lost, which aborts its signal. */
+  const keepRenewed = (name: string, holder: string, takenAt: number) => {
+    const lost = new AbortController();
+    let validUntil = takenAt + ttlMs;
+    let isRenewing = false;
+    const lose = (reason: string) => {
+      stop();
+      if (lost.signal.aborted) return;
+      log.warn({ reason }, "lease lost");
+      lost.abort(new ParleyError("store-unavailable", `the lease of the conversation was lost: ${reason}`));
+    };
+    const renew = async () => {
+      const requestedAt = clock.monotonic();
+      try {
+        if (await leases.renew(name, holder, ttlMs)) validUntil = requestedAt + ttlMs;
+        else lose("it expired or another process has it");
+      } catch (error) {
+        // The renewal is retried until the lease expires.
+        log.debug({ error }, "lease renewal failed");
+      }
+    };
+    const stop = clock.every(ttlMs / 5, () => {
+      // This also shows a process that it was paused for a long time.
+      if (clock.monotonic() >= validUntil) return lose("it could not be renewed in time");
+      if (isRenewing) return;
+      isRenewing = true;
+      void renew().finally(() => {
+        isRenewing = false;
+      });
+    });
+    return {
+      signal: lost.signal,
+      async release() {
+        stop();
+        if (lost.signal.aborted) return;
+        await leases.release(name, holder).catch((error: unknown) => {
+          log.debug({ error }, "lease release failed; it expires by itself");
+        });
+      },
+    };
+  };
+
+  const tryTake = async (name: string) => {
     closing.signal.throwIfAborted();
     const holder = randomUUID();
     // The time is taken before the request, so that the lease never expires on the server first.
     const takenAt = clock.monotonic();
     if (!(await leases.take(name, holder, ttlMs))) return undefined;
-    return keepRenewed({ leases, log, clock, ttlMs, name, holder, takenAt });
+    return keepRenewed(name, holder, takenAt);
   };
 
-  const take = async (name: string): Promise<HeldLease> => {
-    for (;;) {
-      const lease = await tryTake(name);
-      if (lease !== undefined) return lease;
-      await clock.sleep(retryMs * (0.5 + Math.random()), closing.signal);
+  const runWith = async <T>(
+    lease: ReturnType<typeof keepRenewed>,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> => {
+    try {
+      return await work(lease.signal);
+    } finally {
+      await lease.release();
     }
   };
 
   return {
     isShared: true,
-    async run(conversationId, work) {
-      return local.run(conversationId, async () => {
-        const lease = await take(conversationId);
-        try {
-          return await work(lease.signal);
-        } finally {
-          await lease.release();
+    run: (conversationId, work) =>
+      local.run(conversationId, async () => {
+        for (;;) {
+          const lease = await tryTake(conversationId);
+          if (lease !== undefined) return runWith(lease, work);
+          await clock.sleep(retryMs * (0.5 + Math.random()), closing.signal);
         }
-      });
-    },
-    async runUnlessTaken(conversationId, work) {
-      return local.run(conversationId, async () => {
+      }),
+    runUnlessTaken: (conversationId, work) =>
+      local.run(conversationId, async () => {
         const lease = await tryTake(conversationId);
         if (lease === undefined) return false;
-        try {
-          await work(lease.signal);
-        } finally {
-          await lease.release();
-        }
+        await runWith(lease, work);
         return true;
-      });
-    },
+      }),
     close() {
       closing.abort(new ParleyError("stopping", "the process is stopping"));
     },
-    async idle() {
-      await local.idle();
-    },
+    idle: () => local.idle(),
   };
 }
 
@@ -94,65 +131,6 @@ export function withCheck(leases: Leases, check: () => Promise<void>): Leases {
       const isRenewed = await leases.renew(name, holder, ttlMs);
       if (!isRenewed) await check();
       return isRenewed;
-    },
-  };
-}
-
-interface HeldLease {
-  /** Aborts when the lease is lost. */
-  readonly signal: AbortSignal;
-  release(): Promise<void>;
-}
-
-interface TakenLease {
-  readonly leases: Leases;
-  readonly log: Log;
-  readonly clock: Clock;
-  readonly ttlMs: number;
-  readonly name: string;
-  readonly holder: string;
-  /** The time of {@link Clock.monotonic}. */
-  readonly takenAt: number;
-}
-
-/** Renews a lease every fifth of its time until it is released or lost. */
-function keepRenewed({ leases, log, clock, ttlMs, name, holder, takenAt }: TakenLease): HeldLease {
-  const lost = new AbortController();
-  let validUntil = takenAt + ttlMs;
-  let isRenewing = false;
-  const lose = (reason: string) => {
-    stop();
-    if (lost.signal.aborted) return;
-    log.warn({ reason }, "lease lost");
-    lost.abort(new ParleyError("store-unavailable", `the lease of the conversation was lost: ${reason}`));
-  };
-  const renew = async () => {
-    const requestedAt = clock.monotonic();
-    try {
-      if (await leases.renew(name, holder, ttlMs)) validUntil = requestedAt + ttlMs;
-      else lose("it expired or another process has it");
-    } catch (error) {
-      // The renewal is retried until the lease expires.
-      log.debug({ error }, "lease renewal failed");
-    }
-  };
-  const stop = clock.every(ttlMs / 5, () => {
-    // This also shows a process that it was paused for a long time.
-    if (clock.monotonic() >= validUntil) return lose("it could not be renewed in time");
-    if (isRenewing) return;
-    isRenewing = true;
-    void renew().finally(() => {
-      isRenewing = false;
-    });
-  });
-  return {
-    signal: lost.signal,
-    async release() {
-      stop();
-      if (lost.signal.aborted) return;
-      await leases.release(name, holder).catch((error: unknown) => {
-        log.debug({ error }, "lease release failed; it expires by itself");
-      });
     },
   };
 }

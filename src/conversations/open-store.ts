@@ -1,3 +1,4 @@
+import { right, warning, wrong, type Check, type Finding } from "../core/checks.ts";
 import { ParleyError, isParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
 import type { Inbox } from "../core/inbox.ts";
@@ -21,6 +22,7 @@ import {
   type BackendOptions,
   type OpenedBackend,
   type RestoredStore,
+  isAbsentStore,
 } from "./backend.ts";
 import { backendOf } from "./backends.ts";
 import { createBlobEntries, createBlobFiles, type BlobStore } from "./blobs.ts";
@@ -29,7 +31,13 @@ import { type Encryption, createEncryption } from "./encryption.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
 import { exportConversation } from "./export.ts";
 import { createInbox } from "./inbox.ts";
-import { type KeyValueStore, readRaw, createKeyValueStore, createSettingsStore } from "./key-value.ts";
+import {
+  type KeyValueStore,
+  readRaw,
+  replaceValue,
+  createKeyValueStore,
+  createSettingsStore,
+} from "./key-value.ts";
 import { createLeasedQueue, createLocalQueue, type Leases } from "./leased-queue.ts";
 import { sweep } from "./retention.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
@@ -103,16 +111,50 @@ const sweepIntervalMs = 10 * 60 * 1000;
  * @throws ParleyError `config` (unknown URL, wrong keys), `store-unavailable`, `store-corrupt`, `store-newer`
  */
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
-  const encryption = createEncryption(options.encryptionKeys);
-  const opened = await backendOf(url).open(url, options);
-  const store = createKeyValueStore(opened.backend, { encryption, meter: options.meter });
+  const { encryptionKeys, log, meter, report = toReporter(log), isLook = false } = options;
+  const encryption = createEncryption(encryptionKeys);
+  const opened = await backendOf(url).open(url, { ...options, report });
+  const store = createKeyValueStore(opened.backend, { encryption, meter });
   try {
-    await prepareSealing(store, encryption, options.log);
+    report(await prepareSealing(store, encryption, isLook));
     return toStore({ opened, store, encryption, options });
   } catch (error) {
     await opened.backend.close();
     throw error;
   }
+}
+
+/** Logs what is not right. */
+function toReporter(log: Log): (finding: Finding) => void {
+  return ({ level, subject, text, remedy }) => {
+    if (level !== "right") log[level === "wrong" ? "error" : "warn"]({ subject }, `${text}: ${remedy}`);
+  };
+}
+
+/**
+ * The check of the store for the doctor, which opens it beside a running bot, makes nothing and tells what
+ * that reports.
+ */
+export function createStoreChecks(url: string, options: StoreOptions): Check[] {
+  const subject = "Store";
+  return [
+    {
+      subject,
+      async run() {
+        const findings: Finding[] = [];
+        const report = (finding: Finding) => void findings.push(finding);
+        try {
+          const store = await openStore(url, { ...options, isLook: true, report });
+          await store.close();
+        } catch (error) {
+          if (!isParleyError(error)) throw error;
+          const [problem = "", remedy = "see docs/operations.md"] = error.message.split(/: (.*)/s);
+          report(isAbsentStore(error) ? right(subject, error.message) : wrong(subject, problem, remedy));
+        }
+        return findings.toSorted((a, b) => Number(b.subject === subject) - Number(a.subject === subject));
+      },
+    },
+  ];
 }
 
 interface Parts {
@@ -231,7 +273,7 @@ interface KeyChangeOptions {
  * rewritten entries and blobs.
  * @throws ParleyError `config` if there is no key, or one of the store is missing
  */
-export async function reencrypt(options: KeyChangeOptions): Promise<number> {
+async function reencrypt(options: KeyChangeOptions): Promise<number> {
   const { store, blobs, encryption, log } = options;
   if (!encryption.isOn)
     throw new ParleyError("config", "STORE_ENCRYPTION_KEYS is empty: there is no key to encrypt with");
@@ -258,8 +300,8 @@ async function reencryptEntry(
 ): Promise<boolean> {
   const [old] = await readRaw(store, at.space, [at.key]);
   if (old === undefined || entries.isCurrent(old)) return false;
-  // If `replace` fails, a concurrent write has stored it with the newest key.
-  return store.backend.replace(at, old, entries.seal(at, entries.open(at, old)));
+  // If this fails, a concurrent write has stored it with the newest key.
+  return replaceValue(store.backend, at, old, entries.seal(at, entries.open(at, old)));
 }
 
 /**
@@ -275,28 +317,37 @@ const batchSize = 200;
 
 /**
  * Decides which forms of stored values are accepted. If the keys do not fit the store, it fails at the start,
- * before the first message. A fresh store is `complete` at once.
+ * before the first message. A fresh store is `complete` at once. A look writes no mark.
  * @throws ParleyError `config` (a key is missing), `store-corrupt` (the mark was changed or removed)
  */
-export async function prepareSealing(store: KeyValueStore, encryption: Encryption, log: Log): Promise<void> {
+async function prepareSealing(
+  store: KeyValueStore,
+  encryption: Encryption,
+  isLook: boolean,
+): Promise<Finding> {
+  const subject = "Encryption";
   encryption.acceptsPlain = false;
-  const state = await readState(store);
+  const found = await readState(store);
+  if (!encryption.isOn) return right(subject, "off: there is no key in STORE_ENCRYPTION_KEYS");
+  const state = found ?? (await createState(store, encryption, isLook));
   encryption.acceptsPlain = state !== "complete";
-  if (!encryption.isOn) return;
-  encryption.acceptsPlain = (state ?? (await createState(store, encryption))) !== "complete";
-  if (encryption.acceptsPlain) {
-    log.warn({}, "the store accepts values that are not encrypted: run npm run reencrypt once");
-  }
+  return encryption.acceptsPlain
+    ? warning(
+        subject,
+        "on; the store accepts values that are not encrypted, from before",
+        "run npm run reencrypt once",
+      )
+    : right(subject, "on, and the keys fit the store");
 }
 
 /** Accepts only encrypted values that are bound to their address, from now on and even after a restart. */
-export async function completeSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
+async function completeSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
   await store.write([{ kind: "set", at: mark, value: "complete" satisfies SealingState }]);
   encryption.acceptsPlain = false;
 }
 
 /** Restores the mark of a store that lost its data while it was in use. */
-export async function restoreSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
+async function restoreSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
   if (!encryption.isOn) return;
   const value: SealingState = encryption.acceptsPlain ? "migrating" : "complete";
   await store.writeIf([mark], [{ kind: "set", at: mark, value }]);
@@ -306,7 +357,11 @@ async function readState(store: KeyValueStore): Promise<SealingState | undefined
   return store.get<SealingState>(mark.space, mark.key);
 }
 
-async function createState(store: KeyValueStore, encryption: Encryption): Promise<SealingState> {
+async function createState(
+  store: KeyValueStore,
+  encryption: Encryption,
+  isLook: boolean,
+): Promise<SealingState> {
   const found = await findForms(store, encryption);
   if (found === "bound") {
     // Another process may have created both in the meantime.
@@ -318,6 +373,7 @@ async function createState(store: KeyValueStore, encryption: Encryption): Promis
     );
   }
   const value: SealingState = found === "empty" ? "complete" : "migrating";
+  if (isLook) return value;
   await store.writeIf([mark], [{ kind: "set", at: mark, value }]);
   return (await readState(store)) ?? value;
 }

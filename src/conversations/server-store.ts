@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
+import type { Log } from "../core/telemetry.ts";
+import type { BackendNotes } from "./backend.ts";
 
 /** A timer that is later than this shows that the process was suspended or busy all the time. */
 const maxLateMs = 250;
@@ -43,70 +45,103 @@ export async function withinDeadline<T>(
   }
 }
 
-/** Notices that a server lost its data, because it restarted without persistence, was emptied or replaced. */
-export interface DataLossWatch {
-  /**
-   * Compares the server's mark with the known one, and restores what the process needs if it differs. It also
-   * fails if the server refuses writes.
-   * @throws ParleyError `store-unavailable`
-   */
-  check(): Promise<void>;
-  /** How often data was lost since the start, and when that was last noticed, in Unix ms. */
-  readonly losses: { readonly count: number; readonly lastAt: number | undefined };
-}
+/** How often an idle process checks whether a server still has its data. */
+const checkIntervalMs = 15_000;
 
 /** The options of the watch. */
-interface DataLossWatchOptions {
+interface WatchOptions {
+  /** The server's product, for operators. */
+  readonly product: string;
   /** Returns a random id on the server. A missing one gets replaced, so that all instances notice it. */
   readonly readMark: () => Promise<string>;
   /** Logs that the mark has changed. It returns false if that need not mean a loss. */
   readonly report: (known: string, found: string) => boolean;
-  /** Writes what an emptied server must have again. If it fails, the next check repeats it. */
-  readonly restore: () => Promise<void>;
+  /** Makes what an emptied server must have before anything is written to it. */
+  readonly prepare: () => Promise<void>;
+  readonly scrubber: BackgroundScrub;
+  /** Calls the listener whenever the server responds again. */
+  readonly onReady: (listener: () => void) => void;
+  readonly log: Log;
   readonly clock: Clock;
 }
 
-/** Reads the server's mark and creates the {@link DataLossWatch}. */
-export async function watchDataLoss({
-  readMark,
-  report,
-  restore,
-  clock,
-}: DataLossWatchOptions): Promise<DataLossWatch> {
-  const losses: { count: number; lastAt: number | undefined } = { count: 0, lastAt: undefined };
+/**
+ * Watches a server from its first mark on: every 15 s, after a reconnect and when a lease was lost. It notices
+ * lost data, because the server restarted without persistence, was emptied or replaced, and restores what the
+ * process needs. It also resumes the scrubber's work.
+ */
+export async function watchServer(options: WatchOptions) {
+  const { product, readMark, report, prepare, scrubber, onReady, log, clock } = options;
+  let losses = 0;
+  let lostAt: number | undefined;
   let mustRestore = false;
+  let isRestoring = false;
+  let onDataLost = async () => {};
   let known = await readMark();
 
+  const restore = async () => {
+    isRestoring = true;
+    try {
+      await prepare();
+      await onDataLost();
+      mustRestore = false;
+    } finally {
+      isRestoring = false;
+    }
+  };
   const compare = async () => {
     const mark = await readMark();
     if (mark !== known) {
       mustRestore = true;
       if (report(known, mark)) {
-        losses.count++;
-        losses.lastAt = clock.now();
+        losses++;
+        lostAt = clock.now();
       }
       known = mark;
     }
-    if (!mustRestore) return;
-    await restore();
-    mustRestore = false;
+    if (mustRestore) await restore();
   };
-
   let running: Promise<void> | undefined;
-  return {
-    losses,
-    check: () =>
-      (running ??= compare().finally(() => {
-        running = undefined;
-      })),
+  const check = () =>
+    (running ??= compare().finally(() => {
+      running = undefined;
+    }));
+  const look = async () => {
+    await check().catch((error: unknown) => {
+      log.debug({ error }, `whether ${product} has its data could not be checked; checked again soon`);
+    });
   };
-}
 
-/** Describes losses to operators, or is empty without any. */
-export function describeLosses({ lastAt }: DataLossWatch["losses"], server: string): readonly string[] {
-  return lastAt === undefined
-    ? []
-    : [`${server} lost its data, noticed at ${new Date(lastAt).toISOString()}: see the log`];
+  // Neither is awaited, because a start must not depend on what an earlier process left undone.
+  void scrubber.resume();
+  onReady(() => void look().then(() => scrubber.resume()));
+  const stopLooking = clock.every(checkIntervalMs, () => void look());
+  return {
+    /**
+     * Compares the server's mark with the known one, and restores what the process needs if it differs. It also
+     * fails if the server refuses writes.
+     * @throws ParleyError `store-unavailable`
+     */
+    check,
+    /** Does the same and never rejects. */
+    look,
+    isRestoring: () => isRestoring,
+    notes: (): BackendNotes => ({
+      problems: [],
+      warnings:
+        lostAt === undefined
+          ? []
+          : [`${product} lost its data, noticed at ${new Date(lostAt).toISOString()}: see the log`],
+      dataLosses: losses,
+    }),
+    onDataLost: (listener: () => Promise<void>): void => {
+      onDataLost = listener;
+    },
+    close() {
+      stopLooking();
+      scrubber.close();
+    },
+  };
 }
 
 /** Removes deleted values from a server's files, which the server rewrites in the background. */
@@ -133,15 +168,12 @@ export interface ScrubServer {
   settle(id: string): Promise<void>;
   /** Runs a rewrite that begins now or later and succeeds. */
   rewrite(signal: AbortSignal): Promise<void>;
-  /** Gets each failure. `isFirst` marks the first one since the last success. */
-  onFailure(error: unknown, what: "request" | "look" | "rewrite", isFirst: boolean): void;
+  /** Gets each failure. `isFirst` marks a rewrite's first one since the last success. */
+  onFailure(error: unknown, isFirst: boolean): void;
 }
 
-/** A rewrite reads much data, so the next one waits as long as it took, within these limits. */
-const restMs = { min: 100, max: 60_000 } as const;
-
 /** Creates a {@link BackgroundScrub}. */
-export function createBackgroundScrub(server: ScrubServer, clock: Clock): BackgroundScrub {
+export function createBackgroundScrub(server: ScrubServer): BackgroundScrub {
   const closing = new AbortController();
   let isRunning = false;
   let isRequested = false;
@@ -151,11 +183,8 @@ export function createBackgroundScrub(server: ScrubServer, clock: Clock): Backgr
     while (isRequested) {
       isRequested = false;
       const request = await server.stored();
-      const beganAt = clock.monotonic();
       await server.rewrite(closing.signal);
       if (request !== undefined) await server.settle(request);
-      const tookMs = clock.monotonic() - beganAt;
-      if (isRequested) await clock.sleep(Math.min(restMs.max, Math.max(restMs.min, tookMs)), closing.signal);
     }
   };
 
@@ -169,7 +198,7 @@ export function createBackgroundScrub(server: ScrubServer, clock: Clock): Backgr
       })
       .catch((error: unknown) => {
         if (closing.signal.aborted) return;
-        server.onFailure(error, "rewrite", !isFailing);
+        server.onFailure(error, !isFailing);
         isFailing = true;
       })
       .finally(() => {
@@ -182,7 +211,7 @@ export function createBackgroundScrub(server: ScrubServer, clock: Clock): Backgr
       try {
         await server.store(randomUUID());
       } catch (error) {
-        server.onFailure(error, "request", true);
+        server.onFailure(error, false);
       }
       start();
     },
@@ -190,7 +219,7 @@ export function createBackgroundScrub(server: ScrubServer, clock: Clock): Backgr
       try {
         if ((await server.stored()) !== undefined) start();
       } catch (error) {
-        server.onFailure(error, "look", true);
+        server.onFailure(error, false);
       }
     },
     close: () => closing.abort(),

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { right, wrong, type Finding } from "../core/checks.ts";
 import { ParleyError } from "../core/errors.ts";
 import { countedPrefix, type EntryAddress } from "./backend.ts";
 
@@ -90,34 +89,20 @@ function escapeId(id: string): string {
   return id.replaceAll("%", "%25").replaceAll("/", "%2F");
 }
 
-const tooOldRemedy =
-  "name an empty store in STORE_URL; the Parley that wrote this one can export its conversations";
-
-const tooOld = (name: string): string => `${name} was written by a Parley from before the first release`;
-
 /**
  * Checks the version of a store. There is no migration from earlier versions, which no release has written.
  * @throws ParleyError `config` for earlier ones, `store-newer` for later ones
  */
 export function expectKnownVersion(name: string, version: number, known: number): void {
-  if (version < known) throw new ParleyError("config", `${tooOld(name)}: ${tooOldRemedy}`);
+  if (version < known)
+    throw new ParleyError(
+      "config",
+      `${name} was written by a Parley from before the first release: name an empty store in STORE_URL; the Parley that wrote this one can export its conversations`,
+    );
   if (version > known)
     throw new ParleyError(
       "store-newer",
       `${name} was written by a newer Parley (its version is ${version}, this one knows ${known}): update Parley, or restore an older backup`,
       { detail: { version, known } },
     );
-}
-
-/** The finding about a store's version. Without `version` nothing is stored yet. */
-export function toVersionFinding(name: string, version: number | undefined, known: number): Finding {
-  if (version === undefined) return right("Store", `${name}, empty`);
-  if (version > known)
-    return wrong(
-      "Store",
-      `${name} was written by a newer Parley: its version is ${version}, this one knows ${known}`,
-      "update Parley, or restore an older backup",
-    );
-  if (version < known) return wrong("Store", tooOld(name), tooOldRemedy);
-  return right("Store", `${name}, version ${version}`);
 }

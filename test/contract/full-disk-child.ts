@@ -4,8 +4,7 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { spawnSync } from "node:child_process";
-import { createStoreChecks } from "../../src/conversations/store-checks.ts";
-import { openStore } from "../../src/conversations/open-store.ts";
+import { createStoreChecks, openStore } from "../../src/conversations/open-store.ts";
 import { isParleyError } from "../../src/core/errors.ts";
 import { runDoctorChecks } from "../support/run-checks.ts";
 import { silentLog } from "../support/silent-log.ts";
@@ -16,8 +15,7 @@ const filler = join(folder, "filler");
 const url = `sqlite:${join(folder, "parley.db")}`;
 const store = await openStore(url, { log: silentLog });
 /** Returns what the doctor says. */
-const examine = async () =>
-  (await runDoctorChecks(createStoreChecks({ url, encryptionKeys: [], log: silentLog }))).text;
+const examine = async () => (await runDoctorChecks(createStoreChecks(url, { log: silentLog }))).text;
 const seen: Record<string, unknown> = { empty: await store.findProblems(), emptyDoctor: await examine() };
 
 await writeFile(filler, Buffer.alloc(30 * 1024 * 1024));

@@ -25,7 +25,7 @@ describeStores("the backend", (current) => {
     });
     const has = async (position: number) => {
       const { space, key } = slot(position);
-      return (await backend.reader(space).hasMany([key]))[0];
+      return (await backend.has(space, [key]))[0];
     };
 
     it("that an entry is absent and that one is there: the first that does not hold, and nothing is written", async () => {
@@ -91,8 +91,7 @@ describeStores("the backend", (current) => {
         [{ ...set("elsewhere"), at: { space: "layer", key: `${id}elsewhere` } } as BackendChange],
       );
       const names = ["later", "a", "never", "b", "gone", "a", "elsewhere"];
-      const reader = backend.reader("record");
-      expect(await reader.getMany(keysOf(names))).toEqual([
+      expect(await backend.read("record", keysOf(names))).toEqual([
         '{"value":"later"}',
         '{"value":"a"}',
         undefined,
@@ -101,23 +100,30 @@ describeStores("the backend", (current) => {
         '{"value":"a"}',
         undefined,
       ]);
-      expect(await reader.hasMany(keysOf(names))).toEqual([true, true, false, true, false, true, false]);
+      expect(await backend.has("record", keysOf(names))).toEqual([
+        true,
+        true,
+        false,
+        true,
+        false,
+        true,
+        false,
+      ]);
     });
 
     it("are absent from the moment they are written with an end that has passed", async () => {
-      const reader = backend.reader("record");
       for (let round = 0; round < 10; round += 1) {
         const name = `ended-${round}`;
         const expires = Date.now() - 10;
         // They are sent together, so that a server reads within the millisecond in which it writes.
         const [values] = await Promise.all([
-          backend.apply([], [set(name, expires)]).then(() => reader.getMany(keysOf([name]))),
-          reader.getMany(keysOf([name])).then((early) => expect(early).toEqual([undefined])),
+          backend.apply([], [set(name, expires)]).then(() => backend.read("record", keysOf([name]))),
+          backend.read("record", keysOf([name])).then((early) => expect(early).toEqual([undefined])),
         ]);
         expect(values).toEqual([undefined]);
         await backend.apply([], [set(name)]);
         await backend.apply([], [{ kind: "keep", at: { space: "record", key: `${id}${name}` }, expires }]);
-        expect(await reader.getMany(keysOf([name]))).toEqual([undefined]);
+        expect(await backend.read("record", keysOf([name]))).toEqual([undefined]);
       }
     });
 
@@ -150,11 +156,10 @@ describeStores("the backend", (current) => {
         names.map((name) => set(name)),
       );
       const asked = names.flatMap((name) => [name, `${name}?`]);
-      const reader = backend.reader("record");
-      expect(await reader.getMany(keysOf(asked))).toEqual(
+      expect(await backend.read("record", keysOf(asked))).toEqual(
         names.flatMap((name) => [JSON.stringify({ value: name }), undefined]),
       );
-      expect(await reader.hasMany(keysOf(asked))).toEqual(names.flatMap(() => [true, false]));
+      expect(await backend.has("record", keysOf(asked))).toEqual(names.flatMap(() => [true, false]));
     });
 
     it("may be hundreds, or none", async () => {
@@ -163,11 +168,10 @@ describeStores("the backend", (current) => {
         [],
         names.map((name) => set(name)),
       );
-      const reader = backend.reader("record");
-      const values = await reader.getMany(keysOf(names.toReversed()));
+      const values = await backend.read("record", keysOf(names.toReversed()));
       expect(values).toEqual(names.toReversed().map((name) => JSON.stringify({ value: name })));
-      expect(await reader.getMany([])).toEqual([]);
-      expect(await reader.hasMany([])).toEqual([]);
+      expect(await backend.read("record", [])).toEqual([]);
+      expect(await backend.has("record", [])).toEqual([]);
     });
   });
 

@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createClient, type RedisClientType } from "redis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { openStore } from "../../src/conversations/open-store.ts";
-import { createStoreChecks } from "../../src/conversations/store-checks.ts";
+import { createStoreChecks, openStore } from "../../src/conversations/open-store.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { has } from "../support/requirements.ts";
@@ -23,7 +22,7 @@ async function check(
   encryptionKeys: readonly string[] = [],
   deadlineMs?: number,
 ): Promise<string> {
-  return (await runDoctorChecks(createStoreChecks({ url, encryptionKeys, log: silentLog, deadlineMs }))).text;
+  return (await runDoctorChecks(createStoreChecks(url, { encryptionKeys, log: silentLog, deadlineMs }))).text;
 }
 
 /** Opens the store, keeps one record in it, and closes it. */
@@ -75,10 +74,10 @@ describeStores("the doctor's look at the store", (current) => {
     expect(await check(url, [other, key])).toContain("✓ Encryption  on, and the keys fit the store");
     const wrongKey = await check(url, [other]);
     expect(wrongKey).toContain(
-      "✗ Encryption  the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS",
+      "✗ Store       the store is encrypted with a key that is not in STORE_ENCRYPTION_KEYS",
     );
     expect(wrongKey).not.toContain(other);
-    expect(remedyOf(await check(url), "Encryption")).toBe("set it to the store's keys");
+    expect(remedyOf(await check(url), "Store")).toBe("set it to the store's keys");
   });
 
   test("warns of values from before encryption was turned on", async () => {
@@ -124,7 +123,7 @@ describe("the doctor's look at an SQLite file", () => {
     const before = await readFile(file());
     const text = await check(`sqlite:${file()}`);
     expect(text).toMatch(
-      /✗ Store {7}SQLite file \S+ was written by a newer Parley: its version is 99, this one knows 3/,
+      /✗ Store {7}the store \S+ was written by a newer Parley \(its version is 99, this one knows 3\)/,
     );
     expect(remedyOf(text, "Store")).toBe("update Parley, or restore an older backup");
     expect((await readFile(file())).equals(before)).toBe(true);
@@ -145,7 +144,11 @@ describe("the doctor's look at an SQLite file", () => {
     const foreign = new DatabaseSync(file());
     foreign.exec("CREATE TABLE notes (text TEXT)");
     foreign.close();
-    expect(await check(`sqlite:${file()}`)).toMatch(/✗ Store {7}\S+ is an SQLite file of another program/);
+    const before = await readFile(file());
+    expect(await check(`sqlite:${file()}`)).toMatch(
+      /✗ Store {7}the file \S+ is an SQLite file of another program/,
+    );
+    expect((await readFile(file())).equals(before)).toBe(true);
 
     const noDatabase = join(folder, "other.db");
     await writeFile(noDatabase, "this is not a database file, but as long as one. ".repeat(40));
@@ -243,7 +246,7 @@ describe.skipIf(!has("redis"))("the doctor's look at a Redis server", () => {
     await client.flushDb();
     await client.set("parley:schema", "99");
     expect(await check(server.url)).toContain(
-      "was written by a newer Parley: its version is 99, this one knows 3",
+      "was written by a newer Parley (its version is 99, this one knows 3)",
     );
     expect(await client.get("parley:schema")).toBe("99");
     expect(await client.keys("*")).toEqual(["parley:schema"]);
@@ -260,7 +263,7 @@ describe.skipIf(!has("redis"))("the doctor's look at a Redis server", () => {
     server.pause();
     const hanging = await check(server.url, [], 200);
     server.resume();
-    expect(hanging).toMatch(/✗ Store {2}The Redis store at 127\.0\.0\.1:\d+ does not respond/);
+    expect(hanging).toMatch(/✗ Store {2}the Redis store at 127\.0\.0\.1:\d+ does not respond/);
     await server.kill();
     expect(remedyOf(await check(server.url), "Store")).toContain("nothing listens there: start Redis");
   });
@@ -307,7 +310,7 @@ describe.skipIf(!has("postgres"))("the doctor's look at a Postgres server", () =
     const url = `${server.url}?schema=newer`;
     await fill(url);
     await server.query("UPDATE newer.marks SET value = '99'");
-    expect(await check(url)).toContain("was written by a newer Parley: its version is 99, this one knows 3");
+    expect(await check(url)).toContain("was written by a newer Parley (its version is 99, this one knows 3)");
     await server.query("CREATE SCHEMA foreign_one; CREATE TABLE foreign_one.notes (text text)");
     expect(await check(`${server.url}?schema=foreign_one`)).toMatch(/✗ Store .*tables of another program/);
     expect(await server.query("SELECT FROM pg_tables WHERE schemaname = 'foreign_one'")).toHaveLength(1);
@@ -332,7 +335,7 @@ describe.skipIf(!has("postgres"))("the doctor's look at a Postgres server", () =
     await server.pause();
     const hanging = await check(server.url, [], 200);
     await server.resume();
-    expect(hanging).toMatch(/✗ Store {2}The Postgres store at 127\.0\.0\.1:\d+\/postgres does not respond/);
+    expect(hanging).toMatch(/✗ Store {2}the Postgres store at 127\.0\.0\.1:\d+\/postgres does not respond/);
     await server.kill();
     expect(remedyOf(await check(server.url), "Store")).toContain("nothing listens there: start Postgres");
     await server.start();

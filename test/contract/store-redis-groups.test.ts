@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { openStore, type StoreOptions } from "../../src/conversations/open-store.ts";
+import { createStoreChecks, openStore, type StoreOptions } from "../../src/conversations/open-store.ts";
 import { clusterNames } from "../../src/conversations/redis/redis-script.ts";
-import { createStoreChecks } from "../../src/conversations/store-checks.ts";
 import { entryAt } from "../../src/conversations/store-keys.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { type RedisCluster, startCluster } from "../support/redis-cluster.ts";
@@ -97,7 +96,7 @@ describe.skipIf(!has("redis"))("redis: a cluster of three primaries and their re
   });
 
   it("is described, and the doctor looks at each of its servers", async () => {
-    const checks = createStoreChecks({ url: redis.url, encryptionKeys: [], log: silentLog });
+    const checks = createStoreChecks(redis.url, { log: silentLog });
     const { text } = await runDoctorChecks(checks);
     expect(text).toMatch(
       new RegExp(

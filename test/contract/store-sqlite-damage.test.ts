@@ -7,8 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
-import { openStore, type Store } from "../../src/conversations/open-store.ts";
-import { createStoreChecks } from "../../src/conversations/store-checks.ts";
+import { createStoreChecks, openStore, type Store } from "../../src/conversations/open-store.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { runDoctorChecks } from "../support/run-checks.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
@@ -85,11 +84,7 @@ describe("a damaged SQLite file", () => {
         await store.conversations.append("web:1", messageOf(`m${n}`, "x".repeat(1024 * 1024)));
     });
     await corruptIndex();
-    const checks = createStoreChecks({
-      url: `sqlite:${file}`,
-      encryptionKeys: [],
-      log: createMemoryLog(lines),
-    });
+    const checks = createStoreChecks(`sqlite:${file}`, { log: createMemoryLog(lines) });
     expect((await runDoctorChecks(checks)).text).toContain("damaged");
   });
 

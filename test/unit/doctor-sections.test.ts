@@ -49,14 +49,13 @@ Gateway
   ! Address  no model is connected: the embedded sandbox answers by rules
              → set GATEWAY_BASE_URL, or GATEWAY_CONFIG (docs/gateway.md)
 Store
-  ✓ Store       …/parley.db does not exist yet: the first start creates it
+  ✓ Store       the SQLite file …/parley.db does not exist yet: the first start creates it
   ✓ Free space  …
   ✓ Durability  every message is on disk before it is acknowledged
-  ✓ Encryption  off (STORE_ENCRYPTION_KEYS is not set)
 Server
   ✓ Port  any free one on 127.0.0.1
 
-1 warning, 8 right.
+1 warning, 7 right.
 `);
   });
 });

@@ -1,64 +1,26 @@
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../../core/clock.ts";
-import { ParleyError } from "../../core/errors.ts";
+import { right } from "../../core/checks.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
-import {
-  type EntryReader,
-  type IndexMember,
-  type IndexPage,
-  type Space,
-  type Backend,
-  spaces,
-} from "../backend.ts";
+import type { Backend, BackendOptions, OpenedBackend } from "../backend.ts";
 import {
   type BackgroundScrub,
   createBackgroundScrub,
   type ScrubServer,
-  type DataLossWatch,
-  watchDataLoss,
-  describeLosses,
+  watchServer,
 } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
-import {
-  type PostgresConnection,
-  connectPostgres,
-  type PostgresConnectionOptions,
-  isConnectionLost,
-  isEmptied,
-} from "./postgres-client.ts";
-import { prepareSchema, quoteSchema, prepareDatabase } from "./postgres-schema.ts";
-import {
-  createPostgresWriter,
-  type WriteOutcome,
-  fromStored,
-  toStored,
-  tableOf,
-  createWriteEncoder,
-  type EncodedWrite,
-} from "./postgres-writer.ts";
+import { type PostgresConnection, connectPostgres, isConnectionLost, isEmptied } from "./postgres-client.ts";
+import { prepareSchema, quoteSchema, prepareDatabase, schemaVersion } from "./postgres-schema.ts";
+import { createPostgresWriter, fromStored, nowMs, tableOf, toStored } from "./postgres-writer.ts";
 
-/** How often an idle process checks whether the database still has its data. */
-const checkIntervalMs = 15_000;
 const sweepBatch = 500;
-
-/** A {@link Backend} with leases. */
-interface PostgresBackend extends Backend {
-  readonly leases: Leases;
-  /** Tells where the store is, without credentials. */
-  readonly name: string;
-  /** The bytes of the schema's tables and their indexes. */
-  sizeBytes(): Promise<number>;
-}
 
 /**
  * Opens the backend for several instances on a Postgres server. Every write is on disk when it resolves.
  * @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer`
  */
-export async function openPostgresBackend(
-  url: string,
-  options: PostgresConnectionOptions,
-): Promise<PostgresBackend> {
+export async function openPostgresBackend(url: string, options: BackendOptions): Promise<OpenedBackend> {
   const connection = await connectPostgres(url, options);
   try {
     return await openOn(connection, options);
@@ -70,39 +32,31 @@ export async function openPostgresBackend(
 
 async function openOn(
   connection: PostgresConnection,
-  { log, deadlineMs = 5000, clock = systemClock }: PostgresConnectionOptions,
-): Promise<PostgresBackend> {
+  { log, deadlineMs = 5000, clock = systemClock, report = () => {}, isLook = false }: BackendOptions,
+): Promise<OpenedBackend> {
   const { address, attempt, schema } = connection;
-  await prepareDatabase(connection, log);
-  let onDataLost = async () => {};
-  let isRestoring = false;
-  const generation = await watchPostgresGeneration({
-    connection,
+  const name = `Postgres at ${address}, schema ${schema}${connection.isEncrypted ? " (TLS)" : ""}`;
+  await prepareDatabase(connection, { isLook, report });
+  report(right("Store", `${name}, version ${schemaVersion}`));
+  const scrubber = createPostgresScrubber(connection, log);
+  const watch = await watchServer({
+    product: "Postgres",
+    ...(await toMark(connection, log)),
+    prepare: () =>
+      attempt(() => connection.withClient((client) => prepareSchema(client, { schema, address }))),
+    scrubber,
+    onReady: connection.onRestored,
     log,
     clock,
-    restore: async () => {
-      isRestoring = true;
-      try {
-        await attempt(() => connection.withClient((client) => prepareSchema(client, schema, address)));
-        await onDataLost();
-      } finally {
-        isRestoring = false;
-      }
-    },
   });
-  const checkGeneration = async () => {
-    await generation.check().catch((error: unknown) => {
-      log.debug({ error }, "whether Postgres has its data could not be checked; checked again soon");
-    });
-  };
 
   /** If the tables are gone, creates them and restores lost data before it tries the work again. */
   const withTables = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
     } catch (error) {
-      if (!isEmptied(error) || isRestoring) throw error;
-      await generation.check();
+      if (!isEmptied(error) || watch.isRestoring()) throw error;
+      await watch.check();
       return await work();
     }
   };
@@ -112,56 +66,34 @@ async function openOn(
     withClient: (work, how) => withTables(() => connection.withClient(work, how)),
   };
   const { withClient } = guarded;
-  const encoder = createWriteEncoder(schema);
   const writer = createPostgresWriter({
     connection,
-    commonLock: encoder.commonLock,
     maxWaitMs: deadlineMs,
+    now: () => steadyClock.latest(),
     clock,
   });
   const reader = createPostgresReader({
     schema,
     read: (text, values) => attempt(() => guarded.read(text, values)),
   });
-  const readers = new Map(spaces.map((space) => [space, reader.ofSpace(space)]));
-  const scrubber = createPostgresScrubber({ connection, log, clock });
-
-  connection.onRestored(() => void checkGeneration().then(() => scrubber.resume()));
-  // This does not wait, because a start must not depend on what an earlier process left undone.
-  void scrubber.resume();
-  const stopChecks = clock.every(checkIntervalMs, () => void checkGeneration());
-
   /** Whether the last write failed, so that a check must try one. */
   let isInDoubt = false;
-  const write = (encoded: EncodedWrite): Promise<WriteOutcome> =>
+  const write = <T>(work: () => Promise<T>): Promise<T> =>
     attempt(async () => {
       try {
-        const outcome = await withTables(() => writer.write(encoded));
+        const result = await withTables(work);
         isInDoubt = false;
-        return outcome;
+        return result;
       } catch (error) {
         isInDoubt = true;
         throw error;
       }
     });
-  const now = () => steadyClock.latest();
 
-  return {
-    name: `Postgres at ${address}, schema ${schema}${connection.isEncrypted ? " (TLS)" : ""}`,
-    leases: withCheck(createPostgresLeases(guarded), checkGeneration),
-    reader: (space: Space) => readers.get(space) as EntryReader,
-    async apply(conditions, changes) {
-      return (await write(encoder.apply(conditions, changes, now()))).outcome;
-    },
-    async count(limits, changes) {
-      const { outcome, scores } = await write(encoder.count(limits, changes));
-      return outcome === -1 ? undefined : { position: outcome, scores };
-    },
-    async replace(at, old, value) {
-      return (await write(encoder.replace(at, old, value))).outcome === 1;
-    },
-    readIndex: (name, page) => reader.readIndex(name, page),
-    keys: (space) => reader.keys(space),
+  const backend: Backend = {
+    ...reader,
+    apply: (conditions, changes) => write(() => writer.apply(conditions, changes)),
+    count: (limits, changes) => write(() => writer.count(limits, changes)),
     async sweep(before) {
       await scrubber.resume();
       const remove = `
@@ -176,6 +108,24 @@ async function openOn(
       }
     },
     scrub: () => scrubber.request(),
+    writes: () => ({ commits: writer.commits, durableCommits: writer.commits, syncs: 0 }),
+    async ping() {
+      await watch.check();
+      if (isInDoubt) await write(() => writer.apply([], []));
+    },
+    notes: watch.notes,
+    onDataLost: watch.onDataLost,
+    async close() {
+      watch.close();
+      await connection.close();
+    },
+  };
+  return {
+    backend,
+    name,
+    blobs: "entries",
+    leases: withCheck(createPostgresLeases(guarded), watch.look),
+    restored: undefined,
     async sizeBytes() {
       const [row] = await attempt(() =>
         guarded.read<{ bytes: string }>(
@@ -186,24 +136,7 @@ async function openOn(
       );
       return Number(row?.bytes ?? 0);
     },
-    writes: () => ({ commits: writer.commits, durableCommits: writer.commits, syncs: 0 }),
-    async ping() {
-      await generation.check();
-      if (isInDoubt) await write(encoder.apply([], [], now()));
-    },
-    notes: () => ({
-      problems: [],
-      warnings: describeLosses(generation.losses, "Postgres"),
-      dataLosses: generation.losses.count,
-    }),
-    onDataLost(listener) {
-      onDataLost = listener;
-    },
-    async close() {
-      stopChecks();
-      scrubber.close();
-      await connection.close();
-    },
+    backup: { unsupported: "Postgres has backups of its own: use pg_dump, or copies of its server" },
   };
 }
 
@@ -249,21 +182,14 @@ function createPostgresLeases({
   };
 }
 
-/** The Unix ms of the database's clock, by which entries expire. */
-const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-
 const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
 const pageSize = 500;
 
 /** Reads entries and sorted indexes. */
-interface PostgresReader {
-  ofSpace(space: Space): EntryReader;
-  readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
-  keys(space: Space): AsyncIterable<string>;
-}
-
-/** Creates a {@link PostgresReader}. */
-function createPostgresReader({ read, schema }: Pick<PostgresConnection, "read" | "schema">): PostgresReader {
+function createPostgresReader({
+  read,
+  schema,
+}: Pick<PostgresConnection, "read" | "schema">): Pick<Backend, "read" | "has" | "readIndex" | "keys"> {
   const entries = `${quoteSchema(schema)}.entries`;
   // Each key is read by itself. With `= ANY` and old statistics, a planner reads and filters the whole space.
   const lookUp = (column: string): string => `
@@ -273,27 +199,18 @@ function createPostgresReader({ read, schema }: Pick<PostgresConnection, "read" 
       WHERE entry.space = $1 AND entry.key = wanted.key AND ${isAlive} LIMIT 1
     ) AS found`;
   return {
-    ofSpace: (space) => ({
-      async get(key) {
-        const [row] = await read<{ value: string }>(
-          `SELECT value FROM ${entries} WHERE space = $1 AND key = $2 AND ${isAlive}`,
-          [space, toStored(key).name],
-        );
-        return row?.value;
-      },
-      async getMany(keys) {
-        const names = keys.map((key) => toStored(key).name);
-        const rows = await read<{ key: string; value: string }>(lookUp("value"), [space, names]);
-        const values = new Map(rows.map(({ key, value }) => [key, value]));
-        return names.map((name) => values.get(name));
-      },
-      async hasMany(keys) {
-        const names = keys.map((key) => toStored(key).name);
-        const rows = await read<{ key: string }>(lookUp("1"), [space, names]);
-        const found = new Set(rows.map(({ key }) => key));
-        return names.map((name) => found.has(name));
-      },
-    }),
+    async read(space, keys) {
+      const names = keys.map((key) => toStored(key).name);
+      const rows = await read<{ key: string; value: string }>(lookUp("value"), [space, names]);
+      const values = new Map(rows.map(({ key, value }) => [key, value]));
+      return names.map((name) => values.get(name));
+    },
+    async has(space, keys) {
+      const names = keys.map((key) => toStored(key).name);
+      const rows = await read<{ key: string }>(lookUp("1"), [space, names]);
+      const found = new Set(rows.map(({ key }) => key));
+      return names.map((name) => found.has(name));
+    },
     async readIndex(name, { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }) {
       const direction = order === "highest-first" ? "DESC" : "ASC";
       const rows = await read<{ member: string; score: string }>(
@@ -317,18 +234,10 @@ function createPostgresReader({ read, schema }: Pick<PostgresConnection, "read" 
   };
 }
 
-/** The options of the scrubber. */
-interface PostgresScrubberOptions {
-  readonly connection: PostgresConnection;
-  readonly log: Log;
-  readonly clock: Clock;
-  /** Tables up to this size are rewritten as a whole. Default 32 MiB, which is fast. */
-  readonly maxRewriteBytes?: number | undefined;
-}
-
 const markName = "scrub";
 const tables = ["entries", "rankings"] as const;
-const mebibyte = 1024 * 1024;
+/** Tables up to this size are rewritten as a whole, which is fast. */
+const maxRewriteBytes = 32 * 1024 * 1024;
 const vacuumTimeoutMs = 30 * 60_000;
 /** A rewrite blocks everything else while it waits for its lock. */
 const lockTimeoutMs = 1000;
@@ -338,8 +247,7 @@ const lockTimeoutMs = 1000;
  * large one is vacuumed, so that its file keeps their bytes until new rows take the space.
  * @see docs/security.md for what remains in the log and in backups
  */
-function createPostgresScrubber(options: PostgresScrubberOptions): BackgroundScrub {
-  const { connection, log, clock, maxRewriteBytes = 32 * mebibyte } = options;
+function createPostgresScrubber(connection: PostgresConnection, log: Log): BackgroundScrub {
   const { attempt, read, withClient } = connection;
   const schema = quoteSchema(connection.schema);
   const change = (text: string, values: readonly string[]) =>
@@ -383,23 +291,14 @@ function createPostgresScrubber(options: PostgresScrubberOptions): BackgroundScr
     async rewrite() {
       for (const table of tables) await clean(table);
     },
-    onFailure(error, what, isFirst) {
-      log[what === "rewrite" && isFirst ? "warn" : "debug"](
+    onFailure(error, isFirst) {
+      log[isFirst ? "warn" : "debug"](
         { error: String(error) },
         "Postgres did not vacuum the store's tables, so deleted text may still be in their files: tried again every ten minutes",
       );
     },
   };
-  return createBackgroundScrub(server, clock);
-}
-
-/** The options of the watch. */
-interface PostgresGenerationOptions {
-  readonly connection: PostgresConnection;
-  readonly log: Log;
-  /** Writes what an emptied database must have again. If it fails, the next check repeats it. */
-  readonly restore: () => Promise<void>;
-  readonly clock: Clock;
+  return createBackgroundScrub(server);
 }
 
 /** This is no space of the store. The mark is among the entries so that emptying the table removes it. */
@@ -409,11 +308,10 @@ const markKey = "generation";
 const timelineText = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline";
 
 /**
- * Watches a mark in the database, and writes one if there is none. It also notices the promotion of a
+ * The database's mark for the watch, which is written if there is none. It also shows the promotion of a
  * replica, which may lack the last writes.
  */
-async function watchPostgresGeneration(options: PostgresGenerationOptions): Promise<DataLossWatch> {
-  const { connection, log, restore, clock } = options;
+async function toMark(connection: PostgresConnection, log: Log) {
   const { address, attempt, read, schema, withClient } = connection;
   const entries = `${quoteSchema(schema)}.entries`;
 
@@ -423,12 +321,14 @@ async function watchPostgresGeneration(options: PostgresGenerationOptions): Prom
          current_setting('transaction_read_only') = 'on' AS is_read_only`,
       [markSpace, markKey],
     );
-    if (row?.is_read_only === true) throw toReadOnlyError(address);
+    // The same error as that of a write.
+    if (row?.is_read_only === true)
+      throw Object.assign(new Error("read-only"), { code: "25006", severity: "ERROR" });
     return row?.generation ?? undefined;
   };
   const createMark = () =>
     withClient(async (client) => {
-      await prepareSchema(client, schema, address);
+      await prepareSchema(client, { schema, address });
       await client.query(
         `INSERT INTO ${entries} (space, key, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
         [markSpace, markKey, randomUUID()],
@@ -460,11 +360,9 @@ async function watchPostgresGeneration(options: PostgresGenerationOptions): Prom
   };
   await attempt(readTimeline);
 
-  return watchDataLoss({
-    restore,
-    clock,
+  return {
     readMark: () => attempt(async () => `${await readGeneration()}/${await readTimeline()}`),
-    report(known, found) {
+    report(known: string, found: string) {
       if (known.split("/")[0] === found.split("/")[0]) {
         log.warn(
           { store: address },
@@ -478,12 +376,5 @@ async function watchPostgresGeneration(options: PostgresGenerationOptions): Prom
       );
       return true;
     },
-  });
-}
-
-function toReadOnlyError(address: string): ParleyError {
-  const [problem, reason] = ["refuses writes: it is a replica, or read-only", "25006"];
-  return new ParleyError("store-unavailable", `the Postgres store at ${address} ${problem} (${reason})`, {
-    detail: { address, problem, reason },
-  });
+  };
 }

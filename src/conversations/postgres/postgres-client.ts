@@ -1,8 +1,7 @@
 import type { ClientBase, Pool, PoolConfig, QueryResultRow } from "pg";
-import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
+import type { BackendOptions } from "../backend.ts";
 import { withinDeadline } from "../server-store.ts";
 import { isDecodable } from "../../support/text.ts";
 
@@ -32,17 +31,8 @@ export interface PostgresConnection {
     values?: readonly unknown[],
   ) => Promise<readonly Row[]>;
   /** Called when the server responds again after an outage. There is one listener. */
-  onRestored(listener: () => void): void;
+  readonly onRestored: (listener: () => void) => void;
   close(): Promise<void>;
-}
-
-/** The options of the connections. */
-export interface PostgresConnectionOptions {
-  readonly log: Log;
-  /** The longest wait for a response, in milliseconds. Default 5 s. */
-  readonly deadlineMs?: number | undefined;
-  /** Default: the time of this process. */
-  readonly clock?: Clock | undefined;
 }
 
 const idleMs = 30_000;
@@ -65,7 +55,7 @@ const toSessionSettings = (deadlineMs: number): string => `
  */
 export async function connectPostgres(
   url: string,
-  { log, deadlineMs = 5000, clock = systemClock }: PostgresConnectionOptions,
+  { log, deadlineMs = 5000, clock = systemClock }: BackendOptions,
 ): Promise<PostgresConnection> {
   const { default: pg } = await import("pg");
   const parsed = parsePostgresUrl(url);
@@ -207,25 +197,45 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && /^(no response within|timeout exceeded)/.test(error.message);
 }
 
+const noAnswer = "does not respond";
+const lostTables = "has lost its tables";
+const restoreIt = "restore a backup, or start Parley anew without them";
+const lookAtIt = "look at Postgres and the network (?sslmode=require where it wants TLS)";
 /**
- * Problems by the beginning of the code, which is an SQLSTATE of Postgres or a code of the system.
+ * What is wrong, and what to do about it, by the beginning of the code, which is an SQLSTATE of Postgres or a
+ * code of the system.
  * @see https://www.postgresql.org/docs/current/errcodes-appendix.html
  */
-const problems: readonly (readonly [code: string, problem: string])[] = [
-  ["28", "refuses this user or password: check STORE_URL"],
-  ["3D000", "has no such database: create it, or correct STORE_URL"],
-  ["42501", "does not permit this user what it needs: see docs/operations.md"],
-  ["25006", "refuses writes: it is a replica, or read-only"],
-  ["53100", "refuses writes: its disk is full"],
-  ["53300", "has no connection left: raise max_connections, or lower pool_max in STORE_URL"],
-  ["57P", "is shutting down or starting"],
-  ["3F000", "has lost its tables"],
-  ["42P01", "has lost its tables"],
-  ["42883", "has lost its tables"],
+const problems: readonly (readonly [code: string, problem: string, remedy: string])[] = [
+  ["ECONNREFUSED", noAnswer, "nothing listens there: start Postgres, or correct STORE_URL and its port"],
+  ["ENOTFOUND", noAnswer, "no such host name: correct STORE_URL"],
+  [
+    "28P01",
+    "refuses this user or password",
+    "correct user and password in STORE_URL: postgres://user:password@host:5432/database",
+  ],
+  [
+    "28",
+    "does not let this user or address in",
+    "look at pg_hba.conf, set sslmode=require, or correct the user in STORE_URL",
+  ],
+  ["3D000", "has no such database", "create the database (createdb), or correct STORE_URL"],
+  [
+    "42501",
+    "does not permit this user what it needs",
+    "give Parley's user the schema: ALTER SCHEMA … OWNER TO <user>, and its tables",
+  ],
+  ["25006", "refuses writes: it is a replica, or read-only", "point STORE_URL to the primary"],
+  ["53100", "refuses writes: its disk is full", "make room on the disk of Postgres"],
+  ["53300", "has no connection left", "raise max_connections, or lower pool_max in STORE_URL"],
+  ["57P", "is shutting down or starting", lookAtIt],
+  ["57", noAnswer, lookAtIt],
+  ["3F000", lostTables, restoreIt],
+  ["42P01", lostTables, restoreIt],
 ];
 
 /** Errors of the database, which would also fail the other writes of a batch. */
-const ofServer = /^(08|25|28|3D|3F|53|57|58|XX|42501|42P01|42883)/;
+const ofServer = /^(08|25|28|3D|3F|53|57|58|XX|42501|42P01)/;
 /** Errors by which the server ends the connection or has ended it. */
 const ofConnection = /^(08|57P)/;
 
@@ -249,7 +259,7 @@ export function isConnectionLost(error: unknown): boolean {
 
 /** Whether the tables are gone, because they were dropped or another database replaced this one. */
 export function isEmptied(error: unknown): boolean {
-  return ["42P01", "3F000", "42883"].includes(sqlStateOf(error) ?? "");
+  return ["42P01", "3F000"].includes(sqlStateOf(error) ?? "");
 }
 
 /** Whether an error may concern one write only, for example a text that the database cannot hold. */
@@ -268,11 +278,13 @@ function toPostgresStoreError(error: unknown, address: string): ParleyError {
       `the Postgres store at ${address} is damaged (${reason}): stop Parley, and restore a backup`,
       { detail: { address, reason }, cause: withoutContents(error) },
     );
-  const problem = problems.find(([code]) => reason.startsWith(code))?.[1] ?? toDefaultProblem(error);
-  return new ParleyError("store-unavailable", `the Postgres store at ${address} ${problem} (${reason})`, {
-    detail: { address, problem, reason },
-    cause: withoutContents(error),
-  });
+  const unknown = sqlStateOf(error) === undefined ? noAnswer : "reports an error";
+  const [, problem, remedy] = problems.find(([code]) => reason.startsWith(code)) ?? ["", unknown, lookAtIt];
+  return new ParleyError(
+    "store-unavailable",
+    `the Postgres store at ${address} ${problem} (${reason}): ${remedy}`,
+    { detail: { address, problem, reason }, cause: withoutContents(error) },
+  );
 }
 
 /** A short code or text. Postgres' own messages give only the code, because the rest may quote contents. */
@@ -281,11 +293,6 @@ function reasonOf(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (typeof code === "string" && code !== "") return code;
   return error.message.slice(0, 80);
-}
-
-function toDefaultProblem(error: unknown): string {
-  const state = sqlStateOf(error);
-  return state === undefined || state.startsWith("57") ? "does not respond" : "reports an error";
 }
 
 /** Error details of Postgres quote keys and values. */

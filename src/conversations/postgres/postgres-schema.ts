@@ -1,149 +1,9 @@
-import { expectKnownVersion } from "../store-keys.ts";
 import type { ClientBase } from "pg";
+import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
+import { absentStore } from "../backend.ts";
+import { expectKnownVersion } from "../store-keys.ts";
 import { type PostgresConnection, sqlStateOf } from "./postgres-client.ts";
-
-/**
- * Makes the function that applies a batch of writes in one statement, so in one transaction, one round trip
- * and one wait for the disk. A client that hangs holds no lock. The steps are rows (see
- * `postgres-writer.ts`). Every write ends with the step `end` and yields one row.
- *
- * What a write checks must not change until it commits. So the keys of all entries and counts of a batch are
- * locked first, in the order of their numbers, which prevents most deadlocks. Each statement of a volatile
- * function sees what was committed before it (READ COMMITTED), so the checks see the writes for which the
- * locks waited.
- *
- * @param schema quoted
- */
-function writeFunction(schema: string): string {
-  return `
-CREATE OR REPLACE FUNCTION ${schema}.write_batch(
-  locks bigint[], is_alone boolean, kinds text[], names text[], keys text[], contents text[],
-  amounts double precision[], originals text[]
-) RETURNS TABLE (outcome integer, scores double precision[])
-LANGUAGE plpgsql VOLATILE
-SET search_path = ${schema}, pg_temp
-SET enable_seqscan = off
-AS $function$
-#variable_conflict use_column
-DECLARE
-  step record;
-  lock_number bigint;
-  now_ms bigint;
-  -- Of the current write.
-  is_skipped boolean := false;
-  result integer := -1;
-  total double precision := 0;
-  found_scores double precision[] := '{}';
-  one_score bigint;
-BEGIN
-  IF is_alone THEN
-    PERFORM pg_advisory_xact_lock(locks[1]);
-  ELSE
-    PERFORM pg_advisory_xact_lock_shared(locks[1]);
-    FOREACH lock_number IN ARRAY locks[2:] LOOP
-      PERFORM pg_advisory_xact_lock(lock_number);
-    END LOOP;
-  END IF;
-  -- What is acknowledged is on disk, whatever is set for the role or the database.
-  IF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
-  END IF;
-  now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
-  FOR step IN
-    SELECT * FROM unnest(kinds, names, keys, contents, amounts, originals)
-      AS steps (kind, name, key, content, amount, original)
-  LOOP
-    CONTINUE WHEN is_skipped AND step.kind <> 'end';
-    CASE step.kind
-    WHEN 'end' THEN
-      outcome := result;
-      scores := found_scores;
-      RETURN NEXT;
-      is_skipped := false;
-      result := -1;
-      total := 0;
-      found_scores := '{}';
-    WHEN 'set' THEN
-      INSERT INTO entries (space, key, value, expires, original)
-        VALUES (step.name, step.key, step.content, now_ms + step.amount::bigint, step.original)
-        ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, expires = excluded.expires;
-    WHEN 'delete' THEN
-      DELETE FROM entries WHERE space = step.name AND key = step.key;
-    WHEN 'keep' THEN
-      UPDATE entries SET expires = now_ms + step.amount::bigint
-        WHERE space = step.name AND key = step.key AND (expires IS NULL OR expires > now_ms);
-    WHEN 'absent', 'present' THEN
-      IF (step.kind = 'absent') = EXISTS (
-        SELECT FROM entries
-          WHERE space = step.name AND key = step.key AND (expires IS NULL OR expires > now_ms)
-      ) THEN
-        result := step.amount;
-        is_skipped := true;
-      END IF;
-    WHEN 'same' THEN
-      IF NOT EXISTS (
-        SELECT FROM entries
-          WHERE space = step.name AND key = step.key AND value = step.content
-            AND (expires IS NULL OR expires > now_ms)
-      ) THEN
-        result := step.amount;
-        is_skipped := true;
-      END IF;
-    WHEN 'replace' THEN
-      UPDATE entries SET value = step.content
-        WHERE space = step.name AND key = step.key AND value = step.original
-          AND (expires IS NULL OR expires > now_ms);
-      result := CASE WHEN FOUND THEN 1 ELSE 0 END;
-    WHEN 'limit' THEN
-      IF total > step.amount THEN
-        result := step.key::integer;
-        is_skipped := true;
-      ELSE
-        total := 0;
-        found_scores := '{}';
-      END IF;
-${indexSteps("rankings")}
-${indexSteps("counts")}
-    END CASE;
-  END LOOP;
-END
-$function$;`;
-}
-
-function indexSteps(table: "rankings" | "counts"): string {
-  return `
-    WHEN '${table}.term' THEN
-      SELECT score INTO one_score FROM ${table} WHERE ranking = step.name AND member = step.key;
-      one_score := coalesce(one_score, 0);
-      total := total + one_score * step.amount;
-      found_scores := found_scores || one_score::double precision;
-    WHEN '${table}.add-member' THEN
-      -- Looked up first: ON CONFLICT locks the row, and writes, even where nothing changes.
-      IF NOT EXISTS (
-        SELECT FROM ${table}
-          WHERE ranking = step.name AND member = step.key AND score >= step.amount::bigint
-      ) THEN
-        INSERT INTO ${table} AS old (ranking, member, score, original)
-          VALUES (step.name, step.key, step.amount::bigint, step.original)
-          ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score WHERE excluded.score > old.score;
-      END IF;
-    WHEN '${table}.append-member' THEN
-      INSERT INTO ${table} (ranking, member, score, original)
-        VALUES (step.name, step.key, greatest(step.amount::bigint, (
-          SELECT score + 1 FROM ${table} WHERE ranking = step.name ORDER BY score DESC LIMIT 1
-        )), step.original)
-        ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score;
-    WHEN '${table}.add-score' THEN
-      INSERT INTO ${table} AS old (ranking, member, score, original)
-        VALUES (step.name, step.key, step.amount::bigint, step.original)
-        ON CONFLICT (ranking, member) DO UPDATE SET score = old.score + excluded.score;
-    WHEN '${table}.remove-member' THEN
-      DELETE FROM ${table} WHERE ranking = step.name AND member = step.key;
-    WHEN '${table}.trim-index' THEN
-      DELETE FROM ${table} WHERE ranking = step.name AND score <= step.amount::bigint;`;
-}
 
 /** A change of the tables raises it and must bring a migration from the version before. */
 export const schemaVersion = 3;
@@ -178,8 +38,7 @@ const createTables = (schema: string) => `
       name text COLLATE "C" PRIMARY KEY,
       holder text NOT NULL,
       expires timestamptz NOT NULL
-    ) WITH (fillfactor = 50);
-    ${writeFunction(schema)}`;
+    ) WITH (fillfactor = 50);`;
 
 const tables = ["entries", "rankings", "counts", "leases"] as const;
 /** The table for the version and small marks of the backend. */
@@ -201,7 +60,7 @@ interface FoundSchema {
 }
 
 /** Reads a schema without writing. It throws the errors of the service. */
-export async function readSchema(client: ClientBase, schema: string): Promise<FoundSchema> {
+async function readSchema(client: ClientBase, schema: string): Promise<FoundSchema> {
   const { rows } = await client.query<{ relname: string | null }>(
     `SELECT c.relname FROM pg_catalog.pg_namespace n
      LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm')
@@ -224,18 +83,26 @@ export async function readSchema(client: ClientBase, schema: string): Promise<Fo
   };
 }
 
+/** Which schema is prepared, and whether only for a look. */
+interface SchemaTarget {
+  readonly schema: string;
+  readonly address: string;
+  readonly isLook?: boolean;
+}
+
 /**
  * Creates the schema completely or not at all, and checks an existing one. Several processes may do so at
- * once. It throws the errors of the service.
+ * once. A look takes back what it creates, and throws {@link absentStore}. It throws the errors of the service.
  * @throws ParleyError `store-newer` if a later Parley wrote it, `config` if one from before the first release
  * did, or `store-corrupt` if another program did or tables are gone
  */
-export async function prepareSchema(client: ClientBase, schema: string, address: string): Promise<void> {
-  if (await exists(client, schema, address)) return;
+export async function prepareSchema(client: ClientBase, target: SchemaTarget): Promise<void> {
+  const { schema, address, isLook = false } = target;
+  if (await exists(client, target)) return;
   await client.query("BEGIN");
   try {
     await client.query("SELECT pg_advisory_xact_lock(hashtext($1)::bigint)", [`parley/${schema}`]);
-    if (!(await exists(client, schema, address))) {
+    if (!(await exists(client, target))) {
       const quoted = quoteSchema(schema);
       // Without this condition the permission is needed even if the schema exists.
       if (!(await readSchema(client, schema)).exists) await client.query(`CREATE SCHEMA ${quoted}`);
@@ -244,6 +111,7 @@ export async function prepareSchema(client: ClientBase, schema: string, address:
       await client.query(`INSERT INTO ${quoted}.${marksTable} (name, value) VALUES ('version', $1)`, [
         String(schemaVersion),
       ]);
+      if (isLook) throw absentStore(`the schema ${schema} of Postgres at ${address}`);
     }
     await client.query("COMMIT");
   } catch (error) {
@@ -254,7 +122,7 @@ export async function prepareSchema(client: ClientBase, schema: string, address:
   }
 }
 
-async function exists(client: ClientBase, schema: string, address: string): Promise<boolean> {
+async function exists(client: ClientBase, { schema, address }: SchemaTarget): Promise<boolean> {
   const { version = 0, hasTables, missing } = await readSchema(client, schema);
   const name = `the schema ${schema} of Postgres at ${address}`;
   if (version > 0) expectKnownVersion(name, version, schemaVersion);
@@ -271,39 +139,50 @@ async function exists(client: ClientBase, schema: string, address: string): Prom
   return version > 0;
 }
 
-/** Settings of a server that decide whether it keeps what it has acknowledged. */
-export interface DurabilitySettings {
+/** The oldest version that is maintained. @see https://www.postgresql.org/support/versioning/ */
+const oldestMajor = 14;
+const mebibyte = 1024 * 1024;
+/** The share of `max_connections` from which a warning follows. */
+const manyConnections = 0.8;
+
+interface ServerState {
+  readonly version: number;
+  readonly encoding: string;
   readonly fsync: string;
   readonly full_page_writes: string;
+  readonly bytes: string;
+  readonly connections: string;
+  readonly max_connections: number;
 }
 
-/** Reads {@link DurabilitySettings}. */
-export const durabilityText =
-  "SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes";
+const stateText = `SELECT current_setting('server_version_num')::integer / 10000 AS version,
+  current_setting('server_encoding') AS encoding,
+  current_setting('fsync') AS fsync,
+  current_setting('full_page_writes') AS full_page_writes,
+  pg_database_size(current_database()) AS bytes,
+  (SELECT sum(numbackends) FROM pg_stat_database) AS connections,
+  current_setting('max_connections')::integer AS max_connections`;
 
 /**
- * Creates the schema, and warns of settings that can lose acknowledged data.
+ * Reports what the server is like, and creates the schema. A look takes that back.
  * @throws ParleyError `config` (the role may not create the schema, or the database cannot hold all text),
  * `store-unavailable`, `store-newer`, `store-corrupt`
  */
-export async function prepareDatabase(connection: PostgresConnection, log: Log): Promise<void> {
-  const { address, attempt, read, schema, withClient } = connection;
+export async function prepareDatabase(
+  { address, attempt, read, schema, withClient }: PostgresConnection,
+  { isLook, report }: { readonly isLook: boolean; readonly report: (finding: Finding) => void },
+): Promise<void> {
   await attempt(async () => {
-    const [row] = await read<DurabilitySettings & { encoding: string }>(
-      `${durabilityText}, current_setting('server_encoding') AS encoding`,
-    );
-    if (row !== undefined && row.encoding !== "UTF8")
+    const [state] = await read<ServerState>(stateText);
+    if (state === undefined) return;
+    if (state.encoding !== "UTF8")
       throw new ParleyError(
         "config",
-        `the database of Postgres at ${address} has the encoding ${row.encoding}, which cannot hold every text: create one with ENCODING 'UTF8'`,
+        `the database of Postgres at ${address} has the encoding ${state.encoding}, which cannot hold every text: create one with ENCODING 'UTF8'`,
       );
-    if (row?.fsync === "off" || row?.full_page_writes === "off")
-      log.warn(
-        {},
-        "Postgres does not keep its files safe (fsync or full_page_writes is off): a crash of its machine can lose everything; set both to on",
-      );
+    toServerFindings(state).forEach(report);
     try {
-      await withClient((client) => prepareSchema(client, schema, address));
+      await withClient((client) => prepareSchema(client, { schema, address, isLook }));
     } catch (error) {
       if (sqlStateOf(error) !== "42501") throw error;
       throw new ParleyError(
@@ -313,4 +192,45 @@ export async function prepareDatabase(connection: PostgresConnection, log: Log):
       );
     }
   });
+}
+
+function toServerFindings({
+  version,
+  bytes,
+  connections,
+  max_connections: max,
+  fsync,
+  full_page_writes: pages,
+}: ServerState): Finding[] {
+  const size = `${Math.ceil(Number(bytes) / mebibyte)} MiB used; its disk is not visible from here`;
+  const unsafe = fsync === "off" ? "fsync" : pages === "off" ? "full_page_writes" : undefined;
+  return [
+    ...(version < oldestMajor
+      ? [
+          warning(
+            "Server",
+            `Postgres ${version} is no longer kept up by its makers`,
+            `use ${oldestMajor} or newer`,
+          ),
+        ]
+      : []),
+    right("Free space", size),
+    ...(Number(connections) < max * manyConnections
+      ? []
+      : [
+          warning(
+            "Connections",
+            `${connections} of the server's ${max} connections are in use`,
+            "raise max_connections, or lower pool_max in STORE_URL (default 10 for each instance)",
+          ),
+        ]),
+    // `synchronous_commit` is not checked, because every write of the store turns it on.
+    unsafe === undefined
+      ? right("Durability", "every message is on disk before it is acknowledged")
+      : wrong(
+          "Durability",
+          `Postgres may lose what was acknowledged: a crash of its machine can lose everything (${unsafe} off)`,
+          "set fsync and full_page_writes to on in postgresql.conf",
+        ),
+  ];
 }

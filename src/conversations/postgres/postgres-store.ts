@@ -10,21 +10,8 @@ export const postgresStore: StoreBackend = {
   dataFolder() {
     return undefined;
   },
-  async inspect(url, options) {
-    const { inspectPostgres } = await import("./inspect-postgres.ts");
-    return await inspectPostgres(url, options);
-  },
-  async open(url, { log, deadlineMs, clock }) {
+  async open(url, options) {
     const { openPostgresBackend } = await import("./postgres-backend.ts");
-    const backend = await openPostgresBackend(url, { log, deadlineMs, clock });
-    return {
-      backend,
-      name: backend.name,
-      blobs: "entries",
-      leases: backend.leases,
-      restored: undefined,
-      sizeBytes: () => backend.sizeBytes(),
-      backup: { unsupported: "Postgres has backups of its own: use pg_dump, or copies of its server" },
-    };
+    return await openPostgresBackend(url, options);
   },
 };

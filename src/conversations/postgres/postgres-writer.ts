@@ -1,89 +1,101 @@
 import { createHash } from "node:crypto";
+import type { ClientBase } from "pg";
 import type { Clock } from "../../core/clock.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import {
+  type Backend,
   type BackendChange,
   countedPrefix,
   type EntryAddress,
   type IndexChange,
+  type PassedLimit,
   type ScoreLimit,
   type WriteCondition,
 } from "../backend.ts";
 import { type PostgresConnection, isCollision, isOfOneWrite } from "./postgres-client.ts";
 import { quoteSchema } from "./postgres-schema.ts";
 
-/** What the function in the database returns for a write. */
-export interface WriteOutcome {
-  /** The position of the existing entry or exceeded limit, -1 if applied. For `replace` it is 1 or 0. */
-  readonly outcome: number;
-  /** The scores of the terms of an exceeded limit. */
-  readonly scores: readonly number[];
-}
-
-/** Applies writes in the order of the calls. */
-interface PostgresWriter {
-  /** Writes durably. It throws the errors of the service. */
-  write(write: EncodedWrite): Promise<WriteOutcome>;
-  /** The number of committed transactions. */
-  readonly commits: number;
-}
-
 /** The options of the writer. */
 interface PostgresWriterOptions {
-  readonly connection: PostgresConnection;
-  readonly commonLock: bigint;
+  readonly connection: Pick<PostgresConnection, "schema" | "withClient">;
   /** A write that waited longer is not sent, in milliseconds. */
   readonly maxWaitMs: number;
+  /** The time in Unix ms from which times to live are counted. */
+  readonly now: () => number;
   readonly clock: Clock;
+}
+
+/** A write within a transaction. What it checks or changes is locked first. */
+interface Write<T> {
+  readonly locks: ReadonlySet<bigint>;
+  /** The number of characters of its contents. */
+  readonly chars: number;
+  readonly run: (client: ClientBase) => Promise<T>;
+}
+
+interface Pending {
+  readonly write: Write<unknown>;
+  readonly since: number;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** The limits of a batch. By default the server has 6,400 locks for all its clients together. */
 const maxLocks = 400;
-const maxChars = 1_000_000;
-const maxWrites = 200;
+const maxWrites = 50;
 /** A write with longer contents, such as pictures and recordings, is sent in parallel to the others. */
 const largeChars = 100_000;
 const maxCollisions = 8;
 
-interface Pending {
-  readonly write: EncodedWrite;
-  readonly since: number;
-  readonly resolve: (outcome: WriteOutcome) => void;
-  readonly reject: (error: unknown) => void;
-}
+/** What is acknowledged is on disk, whatever is set for the role or the database. */
+const begin = `BEGIN;
+  SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`;
+/** In the order of their numbers, which prevents most deadlocks. */
+const toLockText = (locks: ReadonlySet<bigint>): string =>
+  [...locks]
+    .toSorted((a, b) => (a < b ? -1 : 1))
+    .map((number) => `; SELECT pg_advisory_xact_lock('${number}')`)
+    .join("");
 
 /**
- * Sends one batch at a time. Writes that arrive meanwhile go into the next batch together. So many writes
- * share a round trip, a transaction and a wait for the disk, and keep their order.
+ * Writes in the order of the calls, one transaction at a time. Writes that arrive meanwhile go into the next
+ * one together, and share its wait for the disk. Under READ COMMITTED their checks see the writes for which
+ * the locks waited. It throws the errors of the service.
  */
-export function createPostgresWriter(options: PostgresWriterOptions): PostgresWriter {
-  const { connection, commonLock, maxWaitMs, clock } = options;
-  const text = `SELECT outcome, scores FROM ${quoteSchema(connection.schema)}.write_batch($1, $2, $3, $4, $5, $6, $7, $8)`;
+export function createPostgresWriter({ connection, maxWaitMs, now, clock }: PostgresWriterOptions) {
+  const statements = createStatements(connection.schema, now);
   const waiting: Pending[] = [];
   let isRunning = false;
   let commits = 0;
 
-  const send = async (writes: readonly EncodedWrite[]): Promise<readonly WriteOutcome[]> => {
-    const values = toParameters(writes, commonLock);
-    const outcomes = await retry(
-      () =>
-        connection.withClient(async (client) => (await client.query<WriteOutcome>(text, [...values])).rows),
-      {
+  const transact = (writes: readonly Write<unknown>[]) =>
+    connection.withClient(async (client) => {
+      const locks = new Set(writes.flatMap((write) => [...write.locks]));
+      try {
+        await client.query(begin + toLockText(locks));
+        const results: unknown[] = [];
+        for (const write of writes) results.push(await write.run(client));
+        await client.query("COMMIT");
+        commits++;
+        return results;
+      } catch (error) {
+        await client.query("ROLLBACK").catch(() => {
+          // The connection is gone, and the transaction with it.
+        });
+        throw error;
+      }
+    });
+
+  const runBatch = async (batch: readonly Pending[]): Promise<void> => {
+    try {
+      const results = await retry(() => transact(batch.map(({ write }) => write)), {
         // Nothing of the batch was written.
         delayMs: (error, attempt) =>
           isCollision(error) && attempt < maxCollisions
             ? backoffMs(attempt, backoffs.collision) * (0.5 + Math.random())
             : undefined,
-      },
-    );
-    commits++;
-    return outcomes;
-  };
-
-  const runBatch = async (batch: readonly Pending[]): Promise<void> => {
-    try {
-      const outcomes = await send(batch.map(({ write }) => write));
-      for (const [index, { resolve }] of batch.entries()) resolve(outcomes[index] as WriteOutcome);
+      });
+      for (const [index, { resolve }] of batch.entries()) resolve(results[index]);
     } catch (error) {
       if (batch.length > 1 && isOfOneWrite(error)) for (const one of batch) await runBatch([one]);
       else for (const { reject } of batch) reject(error);
@@ -92,14 +104,10 @@ export function createPostgresWriter(options: PostgresWriterOptions): PostgresWr
 
   const takeBatch = (): Pending[] => {
     const batch: Pending[] = [];
-    let locks = 0;
-    let chars = 0;
-    while (batch.length < maxWrites) {
+    for (let locks = 0; batch.length < maxWrites;) {
       const [next] = waiting;
-      if (next === undefined) break;
-      locks += next.write.locks.size;
-      chars += next.write.chars;
-      if (batch.length > 0 && (locks > maxLocks || chars > maxChars)) break;
+      locks += next?.write.locks.size ?? 0;
+      if (next === undefined || (batch.length > 0 && locks > maxLocks)) break;
       waiting.shift();
       // Nobody waits for it any more.
       if (clock.monotonic() - next.since > maxWaitMs)
@@ -119,30 +127,245 @@ export function createPostgresWriter(options: PostgresWriterOptions): PostgresWr
     isRunning = false;
   };
 
+  const send = <T>(write: Write<T>) =>
+    new Promise<T>((resolve, reject) => {
+      const pending: Pending = {
+        write,
+        since: clock.monotonic(),
+        resolve: resolve as (result: unknown) => void,
+        reject,
+      };
+      if (write.chars > largeChars) {
+        void runBatch([pending]);
+        return;
+      }
+      waiting.push(pending);
+      void drain();
+    });
+
   return {
+    /** The number of committed transactions. */
     get commits() {
       return commits;
     },
-    write: (write) =>
-      new Promise<WriteOutcome>((resolve, reject) => {
-        const pending = { write, since: clock.monotonic(), resolve, reject };
-        if (write.chars > largeChars) {
-          void runBatch([pending]);
-          return;
-        }
-        waiting.push(pending);
-        void drain();
-      }),
+    apply: (...[conditions, changes]: Parameters<Backend["apply"]>) =>
+      send(statements.apply(conditions, changes)),
+    count: (...[limits, changes]: Parameters<Backend["count"]>) => send(statements.count(limits, changes)),
   };
 }
 
-function toParameters(writes: readonly EncodedWrite[], commonLock: bigint): readonly unknown[] {
-  const locks = new Set(writes.flatMap((write) => [...write.locks]));
-  const isAlone = locks.size > maxLocks;
-  const sorted = isAlone ? [] : [...locks].toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
-  const steps = writes.flatMap((write) => write.steps);
-  const column = (at: number) => steps.map((step) => step[at]);
-  return [[commonLock, ...sorted].map(String), isAlone, ...Array.from({ length: 6 }, (_, at) => column(at))];
+type EntryChange<Kind> = Extract<BackendChange, { readonly kind: Kind; readonly at: EntryAddress }>;
+type IndexChangeOf<Kind> = Extract<IndexChange, { readonly kind: Kind }>;
+type ScoreChange = IndexChangeOf<"add-member" | "append-member" | "add-score">;
+
+/** Groups consecutive changes that one statement can make, because no two of them are about one row. */
+function groupChanges(changes: readonly BackendChange[]): readonly (readonly BackendChange[])[] {
+  const groups: {
+    readonly statement: string;
+    readonly rows: Set<string>;
+    readonly changes: BackendChange[];
+  }[] = [];
+  for (const change of changes) {
+    const isEntry = "at" in change;
+    const how = isEntry ? "expires" in change && change.expires === "kept" : tableOf(change.index);
+    const statement = `${change.kind} ${String(how)}`;
+    const row = isEntry
+      ? `${change.at.space}\0${change.at.key}`
+      : // The end of an index is read before members are appended.
+        `${change.index}\0${"member" in change && change.kind !== "append-member" ? change.member : ""}`;
+    const last = groups.at(-1);
+    if (last?.statement === statement && !last.rows.has(row)) {
+      last.rows.add(row);
+      last.changes.push(change);
+    } else groups.push({ statement, rows: new Set([row]), changes: [change] });
+  }
+  return groups.map((group) => group.changes);
+}
+
+/** The Unix ms of the database's clock, by which entries expire. */
+export const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/** Makes the writes of one schema. Other schemas of a database have other locks. */
+function createStatements(schema: string, now: () => number) {
+  const entries = `${quoteSchema(schema)}.entries`;
+  const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
+  const toLock = (name: string, key: string): bigint =>
+    createHash("sha1").update(`parley/${schema}\0${name}\0${key}`).digest().readBigInt64BE();
+  const lockOfEntry = ({ space, key }: EntryAddress) => toLock(space, toStored(key).name);
+  const lockOfMember = (index: string, member: string) => toLock(toStored(index).name, toStored(member).name);
+  /** Counts may be checked, so they are locked like entries. Other members are not. */
+  const locksOf = (change: BackendChange): bigint[] => {
+    if ("at" in change) return [lockOfEntry(change.at)];
+    return "member" in change && isCounted(change.index) ? [lockOfMember(change.index, change.member)] : [];
+  };
+  /** Times to live are relative, because they are counted by the database's clock. */
+  const toTtl = (expires: number | "kept" | undefined): number | null =>
+    typeof expires === "number" ? Math.round(Math.max(0, expires - now())) : null;
+  const tableName = (index: string) => `${quoteSchema(schema)}.${tableOf(index)}`;
+
+  /** The position of the first condition that is not met, or -1. */
+  const findUnmet = async (client: ClientBase, conditions: readonly WriteCondition[]): Promise<number> => {
+    if (conditions.length === 0) return -1;
+    // A scalar subquery looks each key up in the index, whatever the statistics say.
+    const { rows } = await client.query<{ is_same: boolean | null }>(
+      `SELECT (SELECT must_be IS NULL OR value = must_be FROM ${entries} AS entry
+         WHERE entry.space = wanted.space AND entry.key = wanted.key AND ${isAlive}) AS is_same
+       FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS wanted (space, key, must_be, position)
+       ORDER BY position`,
+      [
+        conditions.map(({ space }) => space),
+        conditions.map(({ key }) => toStored(key).name),
+        conditions.map(({ mustBe }) => mustBe ?? null),
+      ],
+    );
+    return conditions.findIndex(({ mustBe, mustExist = false }, at) => {
+      const isSame = rows[at]?.is_same ?? null;
+      return mustBe === undefined ? (isSame !== null) !== mustExist : isSame !== true;
+    });
+  };
+
+  const set = async (client: ClientBase, changes: readonly EntryChange<"set">[]): Promise<void> => {
+    const keys = changes.map(({ at }) => toStored(at.key));
+    await client.query(
+      `INSERT INTO ${entries} (space, key, value, expires, original)
+       SELECT space, key, value, ${nowMs} + ttl, original
+       FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+         AS wanted (space, key, value, ttl, original)
+       ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, expires = excluded.expires`,
+      [
+        changes.map(({ at }) => at.space),
+        keys.map(({ name }) => name),
+        changes.map(({ value }) => value),
+        changes.map(({ expires }) => toTtl(expires)),
+        keys.map(({ original }) => original ?? null),
+      ],
+    );
+  };
+
+  const changeEntry = async (
+    client: ClientBase,
+    change: EntryChange<"delete" | "keep" | "set">,
+  ): Promise<void> => {
+    const at = [change.at.space, toStored(change.at.key).name];
+    const where = "WHERE space = $1 AND key = $2";
+    if (change.kind === "delete") await client.query(`DELETE FROM ${entries} ${where}`, at);
+    else if (change.kind === "keep")
+      await client.query(`UPDATE ${entries} SET expires = ${nowMs} + $3::bigint ${where} AND ${isAlive}`, [
+        ...at,
+        toTtl(change.expires),
+      ]);
+    else await client.query(`UPDATE ${entries} SET value = $3 ${where}`, [...at, change.value]);
+  };
+
+  /** Adds members or raises scores, all of one kind and table. */
+  const addToIndexes = async (client: ClientBase, changes: readonly ScoreChange[]): Promise<void> => {
+    const [first] = changes;
+    if (first === undefined) return;
+    const table = tableName(first.index);
+    const same = "was.ranking = wanted.ranking AND was.member = wanted.member";
+    const [score, where, update] = {
+      // It is looked up first, because ON CONFLICT locks the row, and writes, even where nothing changes.
+      "add-member": [
+        "score",
+        `WHERE coalesce((SELECT was.score < wanted.score FROM ${table} AS was WHERE ${same}), true)`,
+        "excluded.score WHERE excluded.score > old.score",
+      ],
+      "append-member": [
+        `greatest(score, (SELECT was.score + 1 FROM ${table} AS was
+           WHERE was.ranking = wanted.ranking ORDER BY was.score DESC LIMIT 1))`,
+        "",
+        "excluded.score",
+      ],
+      "add-score": ["score", "", "old.score + excluded.score"],
+    }[first.kind];
+    const members = changes.map(({ member }) => toStored(member));
+    await client.query(
+      `INSERT INTO ${table} AS old (ranking, member, score, original)
+       SELECT ranking, member, ${score}, original
+       FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS wanted (ranking, member, score, original)
+       ${where} ON CONFLICT (ranking, member) DO UPDATE SET score = ${update}`,
+      [
+        changes.map(({ index }) => toStored(index).name),
+        members.map(({ name }) => name),
+        changes.map((change) => change.score),
+        members.map(({ original }) => original ?? null),
+      ],
+    );
+  };
+
+  const removeFromIndex = async (
+    client: ClientBase,
+    change: IndexChangeOf<"remove-member" | "trim-index">,
+  ): Promise<void> => {
+    const [column, value] =
+      change.kind === "trim-index"
+        ? ["score <= $2::bigint", Math.floor(change.maxScore)]
+        : ["member = $2", toStored(change.member).name];
+    await client.query(`DELETE FROM ${tableName(change.index)} WHERE ranking = $1 AND ${column}`, [
+      toStored(change.index).name,
+      value,
+    ]);
+  };
+
+  const applyAll = async (client: ClientBase, changes: readonly BackendChange[]): Promise<void> => {
+    for (const group of groupChanges(changes)) {
+      const [first] = group;
+      if (first?.kind === "set" && first.expires !== "kept") await set(client, group as EntryChange<"set">[]);
+      else if (first !== undefined && "score" in first) await addToIndexes(client, group as ScoreChange[]);
+      else
+        for (const change of group)
+          if ("at" in change) await changeEntry(client, change);
+          else if (!("score" in change)) await removeFromIndex(client, change);
+    }
+  };
+
+  const findPassed = async (
+    client: ClientBase,
+    limits: readonly ScoreLimit[],
+  ): Promise<PassedLimit | undefined> => {
+    for (const [position, { terms, max }] of limits.entries()) {
+      const scores: number[] = [];
+      for (const { index, member } of terms) {
+        const { rows } = await client.query<{ score: string }>(
+          `SELECT score FROM ${tableName(index)} WHERE ranking = $1 AND member = $2`,
+          [toStored(index).name, toStored(member).name],
+        );
+        scores.push(Number(rows[0]?.score ?? 0));
+      }
+      const sum = terms.reduce((total, { weight = 1 }, at) => total + weight * (scores[at] ?? 0), 0);
+      if (sum > max) return { position, scores };
+    }
+    return undefined;
+  };
+
+  return {
+    apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[]): Write<number> {
+      return {
+        locks: new Set([...conditions.map(lockOfEntry), ...changes.flatMap(locksOf)]),
+        chars: changes.reduce((sum, change) => sum + ("value" in change ? change.value.length : 0), 0),
+        async run(client) {
+          const unmet = await findUnmet(client, conditions);
+          if (unmet === -1) await applyAll(client, changes);
+          return unmet;
+        },
+      };
+    },
+    count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Write<PassedLimit | undefined> {
+      const terms = limits.flatMap((limit) => limit.terms);
+      return {
+        locks: new Set([
+          ...terms.map(({ index, member }) => lockOfMember(index, member)),
+          ...changes.flatMap(locksOf),
+        ]),
+        chars: 0,
+        async run(client) {
+          const passed = await findPassed(client, limits);
+          if (passed === undefined) await applyAll(client, changes);
+          return passed;
+        },
+      };
+    },
+  };
 }
 
 /** The longest name, in bytes, that is stored unchanged. An index row of two names has at most 2,704. */
@@ -178,142 +401,6 @@ function escape(name: string): string {
     : name;
 }
 
-/** A row of the function that writes: kind, space or index, key or member, content, amount, original. */
-type WriteStep = readonly [
-  kind: string,
-  name: string,
-  key: string,
-  content: string | null,
-  amount: number | null,
-  original: string | null,
-];
-
-/** An atomic write in the form of the function in the database. */
-export interface EncodedWrite {
-  readonly steps: readonly WriteStep[];
-  /** The numbers of the advisory locks for what is checked or changed. */
-  readonly locks: ReadonlySet<bigint>;
-  /** The number of characters of its contents. */
-  readonly chars: number;
-}
-
-/** Encodes the writes of one schema. Other schemas of a database have other locks. */
-interface WriteEncoder {
-  /** Encodes `Backend.apply`. `now` is in Unix ms. Times to live are relative to the database's clock. */
-  apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[], now: number): EncodedWrite;
-  /** Encodes `Backend.count`. */
-  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): EncodedWrite;
-  /** Encodes `Backend.replace`. */
-  replace(at: EntryAddress, old: string, value: string): EncodedWrite;
-  /** The lock that every batch shares. A batch with too many locks takes it alone. */
-  readonly commonLock: bigint;
-}
-
-const end: WriteStep = ["end", "", "", null, null, null];
-
-/** Creates a {@link WriteEncoder}. */
-export function createWriteEncoder(schema: string): WriteEncoder {
-  const toLock = (text: string): bigint =>
-    createHash("sha1").update(`parley/${schema}\0${text}`).digest().readBigInt64BE();
-
-  const start = () => {
-    const steps: WriteStep[] = [];
-    const locks = new Set<bigint>();
-    let chars = 0;
-    return {
-      add(step: WriteStep) {
-        steps.push(step);
-        chars += step[2].length + (step[3]?.length ?? 0) + (step[5]?.length ?? 0);
-      },
-      lock: (name: string, key: string) => void locks.add(toLock(`${name}\0${key}`)),
-      end(): EncodedWrite {
-        steps.push(end);
-        return { steps, locks, chars };
-      },
-    };
-  };
-  type Builder = ReturnType<typeof start>;
-
-  const addEntry = (
-    builder: Builder,
-    kind: string,
-    { space, key }: EntryAddress,
-    { content = null, amount = null }: { content?: string | null; amount?: number | null } = {},
-  ): void => {
-    const stored = toStored(key);
-    builder.lock(space, stored.name);
-    builder.add([kind, space, stored.name, content, amount, stored.original ?? null]);
-  };
-
-  const addCondition = (builder: Builder, at: WriteCondition, position: number): void => {
-    if (at.mustBe !== undefined) addEntry(builder, "same", at, { content: at.mustBe, amount: position });
-    else addEntry(builder, at.mustExist === true ? "present" : "absent", at, { amount: position });
-  };
-
-  const addToIndex = (builder: Builder, change: IndexChange): void => {
-    const ranking = toStored(change.index).name;
-    const kind = `${tableOf(change.index)}.${change.kind}`;
-    if (change.kind === "trim-index") {
-      builder.add([kind, ranking, "", null, change.maxScore, null]);
-      return;
-    }
-    const member = toStored(change.member);
-    if (isCounted(change.index)) builder.lock(ranking, member.name);
-    const score = change.kind === "remove-member" ? null : change.score;
-    builder.add([kind, ranking, member.name, null, score, member.original ?? null]);
-  };
-
-  const addChange = (builder: Builder, change: BackendChange, now: number): void => {
-    switch (change.kind) {
-      case "set":
-        addEntry(builder, "set", change.at, { content: change.value, amount: toTtl(change.expires, now) });
-        return;
-      case "delete":
-        addEntry(builder, "delete", change.at);
-        return;
-      case "keep":
-        addEntry(builder, "keep", change.at, { amount: toTtl(change.expires, now) });
-        return;
-      case "add-member":
-      case "append-member":
-      case "add-score":
-      case "remove-member":
-      case "trim-index":
-        addToIndex(builder, change);
-    }
-  };
-
-  return {
-    commonLock: toLock(""),
-    apply(conditions, changes, now) {
-      const builder = start();
-      for (const [position, at] of conditions.entries()) addCondition(builder, at, position);
-      for (const change of changes) addChange(builder, change, now);
-      return builder.end();
-    },
-    count(limits, changes) {
-      const builder = start();
-      for (const [position, { terms, max }] of limits.entries()) {
-        for (const { index, member, weight = 1 } of terms) {
-          const [ranking, key] = [toStored(index).name, toStored(member).name];
-          builder.lock(ranking, key);
-          builder.add([`${tableOf(index)}.term`, ranking, key, null, weight, null]);
-        }
-        builder.add(["limit", "", String(position), null, max, null]);
-      }
-      for (const change of changes) addToIndex(builder, change);
-      return builder.end();
-    },
-    replace({ space, key }, old, value) {
-      const builder = start();
-      const { name } = toStored(key);
-      builder.lock(space, name);
-      builder.add(["replace", space, name, value, null, old]);
-      return builder.end();
-    },
-  };
-}
-
 /** The table of an index. Indexes that are seldom read in order are not kept in order. */
 export function tableOf(index: string): "rankings" | "counts" {
   return isCounted(index) ? "counts" : "rankings";
@@ -321,8 +408,4 @@ export function tableOf(index: string): "rankings" | "counts" {
 
 function isCounted(index: string): boolean {
   return index.startsWith(countedPrefix);
-}
-
-function toTtl(expires: number | undefined, now: number): number | null {
-  return expires === undefined ? null : Math.max(0, expires - now);
 }

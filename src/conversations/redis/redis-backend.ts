@@ -1,21 +1,26 @@
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../../core/clock.ts";
+import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
-import type { BackendChange, WriteCondition, EntryReader, Space, Backend, Resolves } from "../backend.ts";
-import { type DataLossWatch, watchDataLoss, describeLosses } from "../server-store.ts";
-import { type Leases, withCheck } from "../leased-queue.ts";
 import {
-  connectRedis,
-  type RedisConnection,
-  type RedisClient,
-  type RedisConnectionOptions,
-} from "./redis-connection.ts";
+  absentStore,
+  type Backend,
+  type BackendChange,
+  type BackendOptions,
+  type OpenedBackend,
+  type Resolves,
+  type WriteCondition,
+} from "../backend.ts";
+import { watchServer } from "../server-store.ts";
+import { type Leases, withCheck } from "../leased-queue.ts";
+import { connectRedis, type RedisConnection, type RedisClient } from "./redis-connection.ts";
 import { expectKnownVersion } from "../store-keys.ts";
 import {
   applyScript,
   clusterNames,
   countScript,
+  deleteIfSource,
+  fieldOf,
   type KeyNames,
   keyOf,
   namespaceOf,
@@ -34,71 +39,44 @@ import { createRedisScrubber } from "./redis-scrubber.ts";
 export const schemaVersion = 3;
 
 /** The key that holds the version. */
-export const schemaKey = "parley:schema";
-
-/** How often an idle process checks whether the server still has its data. */
-const checkIntervalMs = 15_000;
-
-const replaceSource = `
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
-return 1`;
-
-/** A {@link Backend} with leases. */
-interface RedisBackend extends Backend {
-  readonly leases: Leases;
-  /** The address without credentials. */
-  readonly address: string;
-  /** The product, `Redis` or `Valkey`. */
-  readonly product: string;
-  /** The memory of the whole server, or of all primaries. */
-  usedMemoryBytes(): Promise<number>;
-}
+const schemaKey = "parley:schema";
 
 /**
  * Opens the backend for several instances: Redis from version 6, or Valkey, as one server or a cluster.
  * @throws ParleyError `config`, `store-unavailable`, `store-newer`
  */
-export async function openRedisBackend(url: string, options: RedisConnectionOptions): Promise<RedisBackend> {
-  const { log, clock = systemClock } = options;
+export async function openRedisBackend(url: string, options: BackendOptions): Promise<OpenedBackend> {
   const connection = await connectRedis(url, options);
+  try {
+    return await openOn(connection, options);
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+async function openOn(
+  connection: RedisConnection,
+  { log, clock = systemClock, report = () => {}, isLook = false }: BackendOptions,
+): Promise<OpenedBackend> {
   const { attempt, address, close, isCluster } = connection;
   const names = isCluster ? clusterNames : serverNames;
-  const openOrClose = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      await close();
-      throw error;
-    }
-  };
-  await openOrClose(async () => {
-    await attempt(() => claimSchema(connection.client));
-    await attempt(async () => warnOfUnsafeSettings(await connection.nodes(), log));
+  const servers = await attempt(async () => Promise.all((await connection.nodes()).map(readServer)));
+  reportServers(servers, report);
+  const name = `${productOf(servers[0]?.info ?? "")} at ${address}`;
+  const claim = () => attempt(() => claimSchema(connection.client, { name, isLook }));
+  await claim();
+  report(right("Store", `${name}, version ${schemaVersion}`));
+  const scrubber = createRedisScrubber(connection, log, clock);
+  const watch = await watchServer({
+    product: "Redis",
+    ...toMark(connection, log),
+    prepare: claim,
+    scrubber,
+    onReady: connection.onReady,
+    log,
+    clock,
   });
-  const product = await openOrClose(() => attempt(() => readProduct(connection)));
-  const scrubber = createRedisScrubber({ connection, log, clock });
-  let onDataLost = async () => {};
-  const generation = await openOrClose(() =>
-    watchGeneration({
-      connection,
-      log,
-      clock,
-      restore: async () => {
-        await attempt(() => claimSchema(connection.client));
-        await onDataLost();
-      },
-    }),
-  );
-  const checkGeneration = async () => {
-    await generation.check().catch((error: unknown) => {
-      log.debug({ error }, "whether Redis has its data could not be checked; checked again soon");
-    });
-  };
-  // Neither is awaited, because a start must not depend on what an earlier process left undone.
-  void scrubber.resume();
-  connection.onReady(() => void checkGeneration().then(() => scrubber.resume()));
-  const stopChecks = clock.every(checkIntervalMs, () => void checkGeneration());
   let commits = 0;
   let durableCommits = 0;
   const run = ({ source, sha1 }: RedisScript, input: ReturnType<typeof toApplyInput>) =>
@@ -108,8 +86,6 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       throw error;
     });
   const confirmed = createConfirmedWrite(connection);
-  const asAsked = (resolves: Resolves | undefined): ConfirmedWrite =>
-    resolves === "soon" ? (_, write) => write() : confirmed;
   const applyOne = async (
     { conditions, changes }: GroupWrite,
     resolves: Resolves | undefined,
@@ -119,20 +95,17 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
     const [key] = input.keys;
     // A write without keys has nothing to check or change.
     if (key === undefined) return -1;
-    const found = await attempt(() => asAsked(resolves)(key, () => run(applyScript, input), hasChanged));
+    const write = () => run(applyScript, input);
+    const found = await attempt(() => (resolves === "soon" ? write() : confirmed(key, write, hasChanged)));
     return Math.max(Number(found), -1);
   };
 
-  return {
-    address,
-    product,
+  const backend: Backend = {
     async close() {
-      stopChecks();
-      scrubber.close();
+      watch.close();
       await close();
     },
-    leases: withCheck(createRedisLeases(connection), checkGeneration),
-    reader: (space) => createRedisReader(connection, names, space),
+    ...createRedisReader(connection, names),
     async apply(conditions, changes, resolves) {
       commits++;
       if (resolves !== "soon") durableCommits++;
@@ -150,18 +123,6 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       commits++;
       const input = toCountInput(names, limits, changes);
       return toPassedLimit(await attempt(() => run(countScript, input)));
-    },
-    async replace(at, old, value, resolves) {
-      const key = names.entry(at);
-      const input = { keys: [key], arguments: [old, value] };
-      const replaced = await attempt(() =>
-        asAsked(resolves)(
-          key,
-          () => connection.client.eval(replaceSource, input),
-          (result) => Number(result) === 1,
-        ),
-      );
-      return Number(replaced) === 1;
     },
     async readIndex(name, { order, minScore = "-inf", offset, max }) {
       const page = { BY: "SCORE", LIMIT: { offset, count: max } } as const;
@@ -199,98 +160,155 @@ export async function openRedisBackend(url: string, options: RedisConnectionOpti
       // The append-only file holds deleted values until it is rewritten.
       await scrubber.request();
     },
-    async usedMemoryBytes() {
+    writes: () => ({ commits, durableCommits, syncs: 0 }),
+    ping: watch.check,
+    notes: watch.notes,
+    onDataLost: watch.onDataLost,
+  };
+  return {
+    backend,
+    name,
+    blobs: "entries",
+    leases: withCheck(createRedisLeases(connection), watch.look),
+    restored: undefined,
+    async sizeBytes() {
       const infos = await attempt(async () =>
         Promise.all((await connection.nodes()).map((node) => node.info("memory"))),
       );
-      return infos.reduce((sum, info) => sum + Number(/^used_memory:(\d+)/m.exec(info)?.[1]), 0);
+      return infos.reduce((sum, info) => sum + Number(fieldOf(info, "used_memory")), 0);
     },
-    writes: () => ({ commits, durableCommits, syncs: 0 }),
-    ping: () => generation.check(),
-    notes: () => ({
-      problems: [],
-      warnings: describeLosses(generation.losses, "Redis"),
-      dataLosses: generation.losses.count,
-    }),
-    onDataLost(listener) {
-      onDataLost = listener;
-    },
+    backup: { unsupported: "Redis has backups of its own: use BGSAVE, or copy its files" },
   };
 }
 
-async function readProduct({ nodes }: RedisConnection): Promise<string> {
-  const [node] = await nodes();
-  const info = await node?.info("server").catch(() => "");
-  return productOf(info ?? "");
+/** Writes the version into an empty store, and checks it in another one. */
+async function claimSchema(
+  client: RedisClient,
+  { name, isLook }: { readonly name: string; readonly isLook: boolean },
+): Promise<void> {
+  if ((await client.get(schemaKey)) === null)
+    // For a look this writes nothing, but a server that refuses writes refuses it.
+    await client.set(schemaKey, String(schemaVersion), { condition: isLook ? "XX" : "NX" });
+  const version = await client.get(schemaKey);
+  if (version === null) throw absentStore(`the store in ${name}`);
+  expectKnownVersion(name, Number(version), schemaVersion);
 }
 
-async function claimSchema(client: RedisClient): Promise<void> {
-  await client.set(schemaKey, String(schemaVersion), { condition: "NX" });
-  const version = Number(await client.get(schemaKey));
-  expectKnownVersion("this Redis", version, schemaVersion);
+/** What a server says about itself, as far as its user may ask. Managed servers do not show settings. */
+interface ServerState {
+  readonly info: string;
+  readonly config: Readonly<Record<string, string>> | undefined;
 }
 
-/** Warns of settings for caches, with which acknowledged messages can be lost. */
-async function warnOfUnsafeSettings(nodes: readonly RedisClient[], log: Log): Promise<void> {
-  // All servers of a cluster should have the same settings. The doctor checks each.
-  const [node] = nodes;
-  if (node === undefined) return;
-  let config: Record<string, string>;
-  try {
-    config = await node.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]);
-  } catch (error) {
-    log.debug({ error }, "Redis settings are not readable");
-    return;
-  }
-  if (config["appendonly"] === "no") {
-    const lost = config["save"] === "" ? "everything" : "everything since its last snapshot";
-    log.warn({}, `Redis has no append-only file: set appendonly yes, or a restart of Redis loses ${lost}`);
-  } else if (config["appendfsync"] === "no") {
-    log.warn(
-      {},
-      "Redis leaves it to its system when the append-only file is written (appendfsync no): a crash of its machine can lose the last half minute of messages; set appendfsync always, or everysec",
-    );
-  } else if (config["appendfsync"] === "everysec") {
-    log.info(
-      {},
-      "Redis writes its append-only file once a second (appendfsync everysec): a crash of its machine can lose the last second of messages; appendfsync always does not, and is slower",
-    );
-  }
+async function readServer(node: RedisClient): Promise<ServerState> {
+  const [info, config] = await Promise.all([
+    node.info().catch(() => ""),
+    node.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]).catch(() => undefined),
+  ]);
+  return { info, config };
+}
+
+const oldestMajor = 6;
+/** The share of `maxmemory` from which a warning follows. */
+const fullShare = 0.9;
+const badness = { right: 0, warning: 1, wrong: 2 } as const;
+
+/** Reports on each subject what is found at the worst server. */
+function reportServers(servers: readonly ServerState[], report: (finding: Finding) => void): void {
+  const findings = servers.flatMap(({ info, config }) => [
+    ...toServerFindings(info),
+    ...toDurabilityFindings(config),
+  ]);
+  for (const [first, ...others] of Map.groupBy(findings, ({ subject }) => subject).values())
+    if (first !== undefined)
+      report(
+        others.reduce((worst, each) => (badness[each.level] > badness[worst.level] ? each : worst), first),
+      );
+}
+
+function toServerFindings(info: string): Finding[] {
+  const version = fieldOf(info, "redis_version");
+  const [used, max] = [Number(fieldOf(info, "used_memory") ?? 0), Number(fieldOf(info, "maxmemory") ?? 0)];
+  const isOld = version !== undefined && Number(version.split(".")[0]) < oldestMajor;
+  const mebibytes = (bytes: number) => Math.ceil(bytes / 1024 / 1024);
+  const memory = `${mebibytes(used)} MiB used${max === 0 ? ", no limit set" : ` of ${mebibytes(max)}`}`;
+  return [
+    ...(isOld
+      ? [wrong("Server", `Redis ${version} is too old`, `use Redis ${oldestMajor} or newer, or Valkey`)]
+      : []),
+    max > 0 && used > max * fullShare
+      ? warning("Free space", memory, "raise maxmemory, or set RETENTION_DAYS")
+      : right("Free space", memory),
+  ];
+}
+
+function toDurabilityFindings(config: ServerState["config"]): Finding[] {
+  if (config?.["appendonly"] === undefined)
+    return [
+      warning(
+        "Durability",
+        "Redis does not show its settings, so it may lose what was acknowledged",
+        "ask its operator for appendonly yes, appendfsync always, maxmemory-policy noeviction",
+      ),
+    ];
   const policy = config["maxmemory-policy"] ?? "noeviction";
-  if (policy !== "noeviction")
-    log.warn({ policy }, "Redis may evict conversations when its memory is full: set noeviction");
+  return [
+    toSyncFinding(config),
+    ...(policy === "noeviction"
+      ? []
+      : [
+          wrong(
+            "Eviction",
+            `Redis may delete conversations when its memory is full (${policy})`,
+            "CONFIG SET maxmemory-policy noeviction, also in redis.conf",
+          ),
+        ]),
+  ];
 }
 
-/** Reads the entries of a space. In a cluster, the entries of each group are read from its server. */
-function createRedisReader(connection: RedisConnection, names: KeyNames, space: Space): EntryReader {
-  const { attempt } = connection;
-  const nameOf = (key: string) => names.entry({ space, key });
-  const groupOf = (key: string) => (connection.isCluster ? tagOfEntry({ space, key }) : "");
+function toSyncFinding({ appendonly, appendfsync, save }: Readonly<Record<string, string>>): Finding {
+  const remedy = "CONFIG SET appendfsync always, also in redis.conf; it is slower";
+  if (appendonly === "no") {
+    const lost = save === "" ? "everything" : "everything since its last snapshot";
+    return wrong(
+      "Durability",
+      `Redis may lose what was acknowledged: a restart loses ${lost} (appendonly no)`,
+      "CONFIG SET appendonly yes and appendfsync always, also in redis.conf",
+    );
+  }
+  if (appendfsync === "always")
+    return right("Durability", "every message is on disk before it is acknowledged");
+  const lost = appendfsync === "everysec" ? "the last second" : "the last half minute";
+  const text = `Redis may lose what was acknowledged: a crash of its machine loses ${lost} (appendfsync ${appendfsync})`;
+  return appendfsync === "everysec" ? warning("Durability", text, remedy) : wrong("Durability", text, remedy);
+}
+
+/** Reads entries. In a cluster, the entries of each group are read from its server. */
+function createRedisReader(connection: RedisConnection, names: KeyNames): Pick<Backend, "read" | "has"> {
+  const { attempt, isCluster } = connection;
   return {
-    get: async (key) => (await attempt(() => connection.client.get(nameOf(key)))) ?? undefined,
-    async getMany(keys) {
+    async read(space, keys) {
       const found = new Map<string, string | null | undefined>();
-      const groups = [...Map.groupBy(keys, groupOf).values()];
+      const groups = [...Map.groupBy(keys, (key) => (isCluster ? tagOfEntry({ space, key }) : "")).values()];
       const read = async (group: readonly string[]) => {
-        const values = await connection.client.mGet(group.map(nameOf));
+        const values = await connection.client.mGet(group.map((key) => names.entry({ space, key })));
         for (const [index, key] of group.entries()) found.set(key, values[index]);
       };
       await attempt(() => Promise.all(groups.map(read)));
       return keys.map((key) => found.get(key) ?? undefined);
     },
     // The client sends all commands at once.
-    hasMany: (keys) =>
+    has: (space, keys) =>
       attempt(() =>
-        Promise.all(keys.map(async (key) => (await connection.client.exists(nameOf(key))) === 1)),
+        Promise.all(
+          keys.map(async (key) => (await connection.client.exists(names.entry({ space, key }))) === 1),
+        ),
       ),
   };
 }
 
 const renewSource = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return 0`;
-const releaseSource = `
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`;
 
 /** Keeps each lease in a key that names the holder and expires by itself. */
@@ -308,7 +326,7 @@ function createRedisLeases(connection: RedisConnection): Leases {
     },
     async release(name, holder) {
       await attempt(() =>
-        connection.client.eval(releaseSource, { keys: [keyOf(name)], arguments: [holder] }),
+        connection.client.eval(deleteIfSource, { keys: [keyOf(name)], arguments: [holder] }),
       );
     },
   };
@@ -361,41 +379,25 @@ function createConfirmedWrite(connection: RedisConnection): ConfirmedWrite {
   };
 }
 
-/** The options of the watch. */
-interface GenerationWatchOptions {
-  readonly connection: RedisConnection;
-  readonly log: Log;
-  /** Writes what an emptied server must have again. If it fails, the next check repeats it. */
-  readonly restore: () => Promise<void>;
-  readonly clock: Clock;
-}
-
 /** The key of a random id. A server without the id has lost what was written after it. */
 const generationKey = "parley:generation";
 /** How many ids a cluster has, in different slots, so that each of its servers has some. */
 const marksOfCluster = 64;
 
 /**
- * Watches the server's mark, and writes one if there is none. A check writes nothing while the mark exists,
- * but it fails if the server refuses writes.
+ * The server's mark for the watch, which is written if there is none. Reading it writes nothing while it
+ * exists, but fails if the server refuses writes.
  */
-function watchGeneration(options: GenerationWatchOptions): Promise<DataLossWatch> {
-  const { connection, log, restore, clock } = options;
-  const { attempt, address } = connection;
-  const keys = connection.isCluster
+function toMark({ client, attempt, address, isCluster }: RedisConnection, log: Log) {
+  const keys = isCluster
     ? Array.from({ length: marksOfCluster }, (_, n) => `${generationKey}:${n}`)
     : [generationKey];
-  return watchDataLoss({
-    restore,
-    clock,
+  return {
     // A SET that finds the key writes nothing, but a server that refuses writes refuses the command.
     readMark: () =>
       attempt(async () => {
         const marks = await Promise.all(
-          keys.flatMap((key) => [
-            connection.client.set(key, randomUUID(), { condition: "NX" }),
-            connection.client.get(key),
-          ]),
+          keys.flatMap((key) => [client.set(key, randomUUID(), { condition: "NX" }), client.get(key)]),
         );
         return marks.filter((_, position) => position % 2 === 1).join(" ");
       }),
@@ -406,7 +408,7 @@ function watchGeneration(options: GenerationWatchOptions): Promise<DataLossWatch
       );
       return true;
     },
-  });
+  };
 }
 
 /** A write of one group, which is one script on one server of a cluster. */

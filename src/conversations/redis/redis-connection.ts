@@ -1,10 +1,10 @@
 import type { createClient } from "@redis/client";
-import type { CancelTimer, Clock } from "../../core/clock.ts";
+import type { CancelTimer } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { backoffMs, backoffs } from "../../support/retry.ts";
 import { isDecodable } from "../../support/text.ts";
+import type { BackendOptions } from "../backend.ts";
 import { withinDeadline } from "../server-store.ts";
 
 /** A client of node-redis. */
@@ -36,15 +36,6 @@ export interface RedisConnection {
   /** Calls the listener whenever it is connected again. */
   readonly onReady: (listener: () => void) => void;
   readonly close: () => Promise<void>;
-}
-
-/** The options of the connection. */
-export interface RedisConnectionOptions {
-  readonly log: Log;
-  /** The longest wait for a response, in milliseconds. Default 5 s. */
-  readonly deadlineMs?: number | undefined;
-  /** Default: the time of this process. */
-  readonly clock?: Clock | undefined;
 }
 
 /** A server in the form of the client. */
@@ -118,10 +109,6 @@ function findClusterProblem(text: string): string | undefined {
 
 function parseCluster(text: string): ClusterUrl | undefined {
   const [, user, hosts = ""] = clusterPattern.exec(text) ?? [];
-  return parseHosts(user, hosts);
-}
-
-function parseHosts(user: string | undefined, hosts: string): ClusterUrl | undefined {
   const addresses = hosts.split(",").flatMap((each): RedisAddress[] => {
     const [, host, port = String(defaultPort)] = addressPattern.exec(each) ?? [];
     return host === undefined || Number(port) > 65_535
@@ -152,46 +139,11 @@ function decode(text: string): string {
 
 const pingIntervalMs = 5000;
 
-/** The options of {@link openServer}. */
-interface OpenServerOptions {
-  readonly username?: string | undefined;
-  readonly password?: string | undefined;
-  readonly database?: number | undefined;
-  readonly isTls: boolean;
-  /** The longest wait for the connection, in milliseconds. */
-  readonly deadlineMs: number;
-}
-
-/** Opens a connection to one server, which does not reconnect. Its commands report its errors. */
-async function openServer(
-  { host, port }: RedisAddress,
-  { username, password, database, isTls, deadlineMs }: OpenServerOptions,
-): Promise<RedisClient> {
-  const { createClient } = await import("@redis/client");
-  const client: RedisClient = createClient({
-    ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
-    ...(database === undefined ? {} : { database }),
-    disableOfflineQueue: true,
-    pingInterval: pingIntervalMs,
-    socket: {
-      host,
-      port,
-      connectTimeout: deadlineMs,
-      reconnectStrategy: false,
-      ...(isTls ? { tls: true, servername: host } : {}),
-    },
-  });
-  client.on("error", () => {});
-  await client.connect();
-  return client;
-}
-
 /**
  * Connects to the server or cluster of a store URL.
  * @throws ParleyError `store-unavailable`
  */
-export async function connectRedis(url: string, options: RedisConnectionOptions): Promise<RedisConnection> {
+export async function connectRedis(url: string, options: BackendOptions): Promise<RedisConnection> {
   const parsed = parseRedisUrl(url);
   const { cluster } = parsed;
   return cluster === undefined
@@ -204,10 +156,7 @@ export async function connectRedis(url: string, options: RedisConnectionOptions)
  * client reconnects by itself, at least every 2.5 seconds.
  * @throws ParleyError `store-unavailable`
  */
-async function connectServer(
-  { url, replicas }: RedisUrl,
-  options: RedisConnectionOptions,
-): Promise<RedisConnection> {
+async function connectServer({ url, replicas }: RedisUrl, options: BackendOptions): Promise<RedisConnection> {
   const { log, deadlineMs = 5000, clock = systemClock } = options;
   const { hostname, port, protocol } = new URL(url);
   const address = `${hostname}:${port === "" ? "6379" : port}${protocol === "rediss:" ? " (TLS)" : ""}`;
@@ -313,19 +262,36 @@ async function connectServer(
   };
 }
 
+const noAnswer = "does not respond";
+const refusesWrites = "refuses writes";
+/** What is wrong, and what to do about it, by what a reason contains. */
+const problems: readonly (readonly [reason: string, problem: string, remedy: string])[] = [
+  ["ECONNREFUSED", noAnswer, "nothing listens there: start Redis, or correct STORE_URL and its port"],
+  ["ENOTFOUND", noAnswer, "no such host name: correct STORE_URL"],
+  [
+    "WRONGPASS",
+    "refuses this user or password",
+    "correct user and password in STORE_URL: redis://user:password@host:6379/0",
+  ],
+  ["NOAUTH", "refuses to serve", "Redis asks for a password: STORE_URL=redis://:password@host:6379/0"],
+  ["NOPERM", "refuses this user", "give Parley's user all commands on the keys parley:*"],
+  ["OOM", refusesWrites, "Redis is full: raise maxmemory"],
+  ["MISCONF", refusesWrites, "Redis cannot save: look at its log and its disk"],
+  ["READONLY", refusesWrites, "this is a replica: point STORE_URL to the primary"],
+  ["NOREPLICAS", refusesWrites, "look at its replicas, or lower wait_replicas in STORE_URL"],
+  ["", noAnswer, "look at Redis and the network (rediss:// where it wants TLS)"],
+];
+
 /** Makes a ParleyError without credentials of an error of Redis or its client. */
 function toRedisStoreError(error: unknown, address: string): ParleyError {
   if (error instanceof ParleyError) return error;
   const reason = reasonOf(error);
-  const problem = /^(WRONGPASS|NOAUTH|NOPERM)/.test(reason)
-    ? "refuses this user or password: check STORE_URL"
-    : /^(OOM|MISCONF|READONLY|NOREPLICAS)/.test(reason)
-      ? "refuses writes"
-      : "does not respond";
-  return new ParleyError("store-unavailable", `the Redis store at ${address} ${problem} (${reason})`, {
-    detail: { address, problem, reason },
-    cause: error,
-  });
+  const [, problem = noAnswer, remedy = ""] = problems.find(([code]) => reason.includes(code)) ?? [];
+  return new ParleyError(
+    "store-unavailable",
+    `the Redis store at ${address} ${problem} (${reason}): ${remedy}`,
+    { detail: { address, problem, reason }, cause: error },
+  );
 }
 
 /** A code or the beginning of a message, but never what was sent. */
@@ -348,19 +314,21 @@ const refreshAfterMs = 500;
  */
 async function connectCluster(
   { cluster: target, isTls, replicas: asked }: RedisUrl & { readonly cluster: ClusterUrl },
-  { log, deadlineMs = 5000, clock = systemClock }: RedisConnectionOptions,
+  { log, deadlineMs = 5000, clock = systemClock }: BackendOptions,
 ): Promise<RedisConnection> {
-  const { createCluster } = await import("@redis/client");
+  const { createClient, createCluster } = await import("@redis/client");
   const address = `${target.addresses.map(({ host, port }) => `${host}:${port}`).join(", ")} (cluster)${isTls ? " (TLS)" : ""}`;
-  const { username, password } = target;
+  const login = {
+    ...(target.username === undefined ? {} : { username: target.username }),
+    ...(target.password === undefined ? {} : { password: target.password }),
+    disableOfflineQueue: true,
+    pingInterval: pingIntervalMs,
+  };
   let wasConnected = false;
   const cluster = createCluster({
     rootNodes: target.addresses.map(({ host, port }) => ({ socket: { host, port } })),
     defaults: {
-      ...(username === undefined ? {} : { username }),
-      ...(password === undefined ? {} : { password }),
-      disableOfflineQueue: true,
-      pingInterval: pingIntervalMs,
+      ...login,
       socket: {
         connectTimeout: deadlineMs,
         ...(isTls ? { tls: true } : {}),
@@ -432,12 +400,22 @@ async function connectCluster(
       Number(await cluster.sendCommand(key, false, ["WAIT", String(count), String(timeoutMs)])),
     async onEachReplica(work) {
       for (const at of await attempt(findReplicas)) {
-        const login = { username, password, isTls, deadlineMs };
-        const replica = await withinDeadline(() => openServer(at, login), { deadlineMs, clock });
+        // It does not reconnect, and its commands report its errors.
+        const replica: RedisClient = createClient({
+          ...login,
+          socket: {
+            ...(isTls ? { tls: true as const, servername: at.host } : {}),
+            ...at,
+            connectTimeout: deadlineMs,
+            reconnectStrategy: false,
+          },
+        });
+        replica.on("error", () => {});
         try {
+          await withinDeadline(() => replica.connect(), { deadlineMs, clock });
           await work(replica);
         } finally {
-          replica.destroy();
+          if (replica.isOpen) replica.destroy();
         }
       }
     },

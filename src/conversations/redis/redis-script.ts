@@ -19,6 +19,7 @@ for i = keyAt + 1, #KEYS do
   local kind = ARGV[arg]
   if kind == 'set' then
     if ARGV[arg + 2] == '' then redis.call('SET', key, ARGV[arg + 1])
+    elseif ARGV[arg + 2] == 'kept' then redis.call('SET', key, ARGV[arg + 1], 'XX', 'KEEPTTL')
     elseif ARGV[arg + 2] == '0' then redis.call('UNLINK', key)
     else redis.call('SET', key, ARGV[arg + 1], 'PX', ARGV[arg + 2]) end
     changed = true
@@ -92,6 +93,11 @@ end
 ${applyChanges}
 return {}
 `;
+
+/** Deletes KEYS[1] if its value is ARGV[1]. */
+export const deleteIfSource = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0`;
 
 /** A Lua script with the name under which Redis caches it. */
 export interface RedisScript {
@@ -173,7 +179,7 @@ function addChanges(
     switch (change.kind) {
       case "set":
         keys.push(names.entry(change.at));
-        args.push("set", change.value, ttl(change.expires));
+        args.push("set", change.value, change.expires === "kept" ? "kept" : ttl(change.expires));
         break;
       case "delete":
         keys.push(names.entry(change.at));
@@ -272,7 +278,12 @@ function toTag(folder: string): string {
   return `{${folder}}`;
 }
 
+/** A field of `INFO`, if it has it. */
+export function fieldOf(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
+}
+
 /** The product's name by its `INFO`. Valkey also claims to be Redis, for programs that know only that. */
 export function productOf(info: string): "Redis" | "Valkey" {
-  return /^server_name:valkey\r?$/m.test(info) ? "Valkey" : "Redis";
+  return fieldOf(info, "server_name") === "valkey" ? "Valkey" : "Redis";
 }

@@ -7,28 +7,17 @@ import {
   withinDeadline,
 } from "../server-store.ts";
 import type { RedisClient, RedisConnection } from "./redis-connection.ts";
-
-/** The options of a scrubber. */
-interface RedisScrubberOptions {
-  readonly connection: RedisConnection;
-  readonly log: Log;
-  readonly clock: Clock;
-  /** The longest wait for a rewrite until the next `resume`, in milliseconds. Default ten minutes. */
-  readonly deadlineMs?: number | undefined;
-}
+import { deleteIfSource, fieldOf } from "./redis-script.ts";
 
 /** Holds the id of the latest request until a rewrite that began after it has succeeded. */
 const requestKey = "parley:scrub";
+/** The longest wait for a rewrite until the next `resume`. */
+const deadlineMs = 10 * 60_000;
 const replicaDeadlineMs = 5000;
 const pollMs = { min: 50, max: 1000 } as const;
 
-const settleSource = `
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
-return 0`;
-
 /** Removes deleted values from the append-only file, which the server rewrites in the background. */
-export function createRedisScrubber(options: RedisScrubberOptions): BackgroundScrub {
-  const { connection, log, clock, deadlineMs = 10 * 60_000 } = options;
+export function createRedisScrubber(connection: RedisConnection, log: Log, clock: Clock): BackgroundScrub {
   const { attempt } = connection;
 
   const rewriteOn = async (node: RedisClient, signal: AbortSignal, attempt = connection.attempt) => {
@@ -70,7 +59,7 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
     },
     stored: async () => (await attempt(() => connection.client.get(requestKey))) ?? undefined,
     async settle(id) {
-      await attempt(() => connection.client.eval(settleSource, { keys: [requestKey], arguments: [id] }));
+      await attempt(() => connection.client.eval(deleteIfSource, { keys: [requestKey], arguments: [id] }));
     },
     async rewrite(signal) {
       for (const node of await attempt(connection.nodes)) await rewriteOn(node, signal);
@@ -82,28 +71,23 @@ export function createRedisScrubber(options: RedisScrubberOptions): BackgroundSc
         ),
       );
     },
-    onFailure(error, what, isFirst) {
-      if (what === "request")
-        log.debug({ error }, "the request to rewrite the append-only file could not be stored");
-      else if (what === "look")
-        log.debug({ error }, "a request to rewrite the append-only file could not be looked for");
+    onFailure(error, isFirst) {
       // It is logged once as a warning, because some servers never allow a rewrite.
-      else
-        log[isFirst ? "warn" : "debug"](
-          { error },
-          "Redis did not rewrite its append-only file, so deleted text may still be in it: tried again every ten minutes; let the user of STORE_URL run BGREWRITEAOF and INFO, or run BGREWRITEAOF on the server",
-        );
+      log[isFirst ? "warn" : "debug"](
+        { error },
+        "Redis did not rewrite its append-only file, so deleted text may still be in it: tried again every ten minutes; let the user of STORE_URL run BGREWRITEAOF and INFO, or run BGREWRITEAOF on the server",
+      );
     },
   };
-  return createBackgroundScrub(server, clock);
+  return createBackgroundScrub(server);
 }
 
 function toState(info: string) {
-  const fieldOf = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
   return {
-    isOn: fieldOf("aof_enabled") !== "0",
-    isRewriting: fieldOf("aof_rewrite_in_progress") === "1" || fieldOf("aof_rewrite_scheduled") === "1",
-    isOk: fieldOf("aof_last_bgrewrite_status") !== "err",
-    runId: fieldOf("run_id"),
+    isOn: fieldOf(info, "aof_enabled") !== "0",
+    isRewriting:
+      fieldOf(info, "aof_rewrite_in_progress") === "1" || fieldOf(info, "aof_rewrite_scheduled") === "1",
+    isOk: fieldOf(info, "aof_last_bgrewrite_status") !== "err",
+    runId: fieldOf(info, "run_id"),
   };
 }

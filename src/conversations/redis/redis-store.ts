@@ -10,21 +10,8 @@ export const redisStore: StoreBackend = {
   dataFolder() {
     return undefined;
   },
-  async inspect(url, options) {
-    const { inspectRedis } = await import("./inspect-redis.ts");
-    return await inspectRedis(url, options);
-  },
-  async open(url, { log, deadlineMs, clock }) {
+  async open(url, options) {
     const { openRedisBackend } = await import("./redis-backend.ts");
-    const backend = await openRedisBackend(url, { log, deadlineMs, clock });
-    return {
-      backend,
-      name: `${backend.product} at ${backend.address}`,
-      blobs: "entries",
-      leases: backend.leases,
-      restored: undefined,
-      sizeBytes: () => backend.usedMemoryBytes(),
-      backup: { unsupported: "Redis has backups of its own: use BGSAVE, or copy its files" },
-    };
+    return await openRedisBackend(url, options);
   },
 };

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { steadyClock } from "../../support/clock.ts";
 import type { Resolves, WriteCounts } from "../backend.ts";
@@ -143,11 +143,15 @@ export function openCommitTrail(
   { file, adopt }: { readonly file: string; readonly adopt: boolean },
 ): CommitTrail {
   const path = `${file}-commit`;
-  createPrivateFile(path);
-  const noted = Number(readFileSync(path, "latin1"));
+  const noted = existsSync(path) ? Number(readFileSync(path, "latin1")) : 0;
   const inFile = readMark(database, mark) ?? 0;
-  // With "r+" every note overwrites the one before.
-  const descriptor = openSync(path, "r+");
+  const open = () => {
+    createPrivateFile(path);
+    // With "r+" every note overwrites the one before.
+    return openSync(path, "r+");
+  };
+  // The doctor writes nothing, so it makes no note either.
+  let descriptor = adopt ? open() : undefined;
   // One statement with RETURNING would take longer than both.
   const read = prepareRows<[number]>(
     database,
@@ -158,6 +162,7 @@ export function openCommitTrail(
      ON CONFLICT (ranking, member) DO UPDATE SET score = excluded.score`,
   );
   const note = (commit: number) => {
+    descriptor ??= open();
     try {
       writeSync(descriptor, String(commit).padStart(digits, "0"), 0, "latin1");
     } catch {
@@ -173,6 +178,8 @@ export function openCommitTrail(
     },
     note,
     lostAfter: noted > inFile ? inFile : undefined,
-    close: () => closeSync(descriptor),
+    close() {
+      if (descriptor !== undefined) closeSync(descriptor);
+    },
   };
 }

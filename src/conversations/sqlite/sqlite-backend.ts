@@ -1,17 +1,16 @@
-import { chmodSync, constants, type Dirent } from "node:fs";
+import { chmodSync, constants, existsSync, type Dirent } from "node:fs";
 import { DatabaseSync, backup } from "node:sqlite";
 import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { Clock } from "../../core/clock.ts";
+import { right, wrong } from "../../core/checks.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import {
-  type EntryReader,
-  type Space,
+  absentStore,
   type Backend,
+  type BackendOptions,
   type Resolves,
-  spaces,
   type RestoredStore,
 } from "../backend.ts";
 import { createGroupCommit, openCommitTrail, type Written } from "./group-commit.ts";
@@ -28,6 +27,8 @@ import {
   isOfOneWrite,
   toSqliteStoreError,
   findDamage,
+  reportFolder,
+  schemaVersion,
 } from "./sqlite-file.ts";
 import {
   createCountsTable,
@@ -36,17 +37,6 @@ import {
   createSqliteWriter,
 } from "./sqlite-entries.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
-
-/** How the file is opened. */
-interface SqliteOptions {
-  /**
-   * Whether a second process is refused. Entries are safe anyway, but two bots on one file would both answer
-   * the events of the inbox. Default true. Programs that run no turns use false.
-   */
-  readonly exclusive?: boolean | undefined;
-  /** Default: the time of this process. */
-  readonly clock?: Clock | undefined;
-}
 
 /** How long a write waits for another program's write, which blocks the event loop. */
 const busyTimeoutMs = 2000;
@@ -66,14 +56,6 @@ export interface SqliteBackend extends Backend {
   copyTo(file: string): Promise<void>;
   /** Present for a week after a backup was restored. */
   readonly restored: RestoredStore | undefined;
-  /** The newest write of the file in Unix ms, if it lacked later ones at this open. */
-  readonly lostAfter: number | undefined;
-  /** Makes `notes` report damage that {@link findDamage} found elsewhere. */
-  markDamaged(): void;
-  /** Whether the whole file can be read in a moment. */
-  isSmall(): boolean;
-  /** The same as {@link findDamage}. */
-  findDamage(): readonly string[];
 }
 
 /**
@@ -81,7 +63,12 @@ export interface SqliteBackend extends Backend {
  * before it resolves, writes of one moment share a transaction, and deleted data is overwritten.
  * @throws ParleyError `store-unavailable`, `store-corrupt`, `store-newer`, each of which says what to do
  */
-export function openSqliteBackend(file: string, options: SqliteOptions = {}): SqliteBackend {
+export function openSqliteBackend(file: string, options: Partial<BackendOptions> = {}): SqliteBackend {
+  const { isLook = false, report = () => {}, clock = systemClock } = options;
+  // Only the bot judges the file, because a program beside it may inspect a backup.
+  const isBot = !isLook && options.exclusive !== false;
+  reportFolder(file, report);
+  if (isLook && !existsSync(file)) throw absentStore(`the SQLite file ${file}`);
   let isDamaged = false;
   const toError = (error: unknown) => {
     const storeError = toSqliteStoreError(error, file);
@@ -103,20 +90,40 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
       throw toError(error);
     }
   };
-  // Only the bot judges the file, because a program beside it may inspect a backup.
-  const { exclusive = true, clock = systemClock } = options;
-  const unlock = exclusive ? guard(() => lockStore(file)) : () => {};
+  const openedAt = steadyClock.now();
+  const unlock = isBot ? guard(() => lockStore(file)) : () => {};
   let opened: OpenedFile;
   try {
-    opened = guard(() => openFile(file, exclusive));
+    opened = guard(() => openFile(file, isBot));
   } catch (error) {
     unlock();
     throw error;
   }
   const { database, trail, restored, lostAfter } = opened;
-  const readers = new Map<Space, EntryReader>(
-    spaces.map((space) => [space, createSqliteReader(database, space, toError)]),
-  );
+  report(right("Store", `SQLite file ${file}, version ${schemaVersion}`));
+  if (lostAfter !== undefined)
+    report(
+      wrong(
+        "Lost writes",
+        `${describeLoss(lostAfter)}. Messages and answers since then are gone, and Parley goes on without them`,
+        "to get them back, stop it and restore a backup, or database and -wal together as they were before this start",
+      ),
+    );
+  else if (restored !== undefined && restored.restoredAt >= openedAt)
+    options.log?.info({ ...restored }, "the store was restored from a backup");
+  // A start reads a small file only.
+  const damage = isLook || (isBot && isSmall(database)) ? guard(() => findDamage(database)) : [];
+  if (damage.length > 0) {
+    isDamaged = true;
+    report(
+      wrong(
+        "Integrity",
+        `the store ${file} is damaged`,
+        `messages may be missing (${damage[0]}). Stop Parley, keep a copy of the file, and restore a backup; without one, "sqlite3 parley.db .recover" saves what is readable`,
+      ),
+    );
+  }
+  const reader = createSqliteReader(database);
   const indexes = createSqliteIndexes(database);
   const writer = createSqliteWriter(database, indexes);
   const group = createGroupCommit(database, {
@@ -133,12 +140,14 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
   );
 
   return {
-    reader(space) {
-      return readers.get(space) as EntryReader;
+    async read(space, keys) {
+      return guard(() => reader.read(space, keys));
+    },
+    async has(space, keys) {
+      return guard(() => reader.has(space, keys));
     },
     apply: (conditions, changes, resolves) => write(() => writer.apply(conditions, changes), resolves),
     count: (limits, changes) => write(() => writer.count(limits, changes), "soon"),
-    replace: (at, old, value, resolves) => write(() => writer.replace(at, old, value), resolves),
     async readIndex(name, page) {
       return guard(() => indexes.readPage(name, page));
     },
@@ -187,12 +196,6 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
     // A file loses nothing while it is open.
     onDataLost() {},
     restored,
-    lostAfter,
-    markDamaged() {
-      isDamaged = true;
-    },
-    isSmall: () => isSmall(database),
-    findDamage: () => guard(() => findDamage(database)),
     async copyTo(target) {
       group.flush();
       const beganAt = steadyClock.now();
@@ -212,7 +215,7 @@ export function openSqliteBackend(file: string, options: SqliteOptions = {}): Sq
 }
 
 /** Describes the loss for the log and `/readyz`. `lostAfter` is in Unix ms, and 0 means everything. */
-export function describeLoss(lostAfter: number): string {
+function describeLoss(lostAfter: number): string {
   const since =
     lostAfter === 0 ? "everything" : `what was written after ${new Date(lostAfter).toISOString()}`;
   return `the store lacks ${since}: its -wal file was removed or damaged, or an older file was put in its place`;
@@ -263,6 +266,8 @@ function openDatabase(file: string): DatabaseSync {
   createPrivateFile(file);
   const database = new DatabaseSync(file, { timeout: busyTimeoutMs });
   try {
+    // First, because a file of another program must stay as it is.
+    prepareSchema(database, file);
     database.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;
@@ -271,7 +276,6 @@ function openDatabase(file: string): DatabaseSync {
       PRAGMA wal_autocheckpoint = ${checkpointPages};
       PRAGMA cache_size = -${cacheKibibytes};
     `);
-    prepareSchema(database, file);
     createCountsTable(database);
     return database;
   } catch (error) {

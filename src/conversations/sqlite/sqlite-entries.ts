@@ -1,8 +1,6 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { steadyClock } from "../../support/clock.ts";
 import {
-  type EntryAddress,
-  type EntryReader,
   type Space,
   countedPrefix,
   type IndexChange,
@@ -15,32 +13,20 @@ import {
 } from "../backend.ts";
 import type { Written } from "./group-commit.ts";
 
-/** The synchronous writes of a {@link Backend} within a transaction. Each says whether it has written. */
-interface SqliteWriter {
-  /** Applies changes. Returns the position of the first condition that is not met, or -1 after writing. */
-  apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[]): Written<number>;
-  /** The same as `Backend.count`. */
-  count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Written<PassedLimit | undefined>;
-  /** The first exceeded limit. `unwritten` says what will be added to a score. It writes nothing. */
-  findPassed(
-    limits: readonly ScoreLimit[],
-    unwritten?: (index: string, member: string) => number,
-  ): PassedLimit | undefined;
-  /** The same as `Backend.replace`. */
-  replace(at: EntryAddress, old: string, value: string): Written<boolean>;
-  /** Removes some expired entries and returns their number. `now` is in Unix ms. */
-  removeExpired(now: number): Written<number>;
+/** Returns whether a row has not expired. The clock is asked once, and only if a row can expire. */
+function createExpiryCheck(): (expires: number | null) => boolean {
+  let now: number | undefined;
+  return (expires) => expires === null || expires > (now ??= steadyClock.earliest());
 }
 
-/** Prepares its statements once, and looks everything up before it writes. It throws SQLite's errors. */
-export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexes): SqliteWriter {
-  const probe = prepareRows<[1]>(
+/**
+ * Creates the synchronous writes of a {@link Backend} within a transaction. Each says whether it has written.
+ * It prepares its statements once, and looks everything up before it writes. It throws SQLite's errors.
+ */
+export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexes) {
+  const select = prepareRows<[value: string, expires: number | null]>(
     database,
-    "SELECT 1 FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
-  );
-  const readValue = prepareRows<[value: string]>(
-    database,
-    "SELECT value FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
+    "SELECT value, expires FROM entries WHERE namespace = ? AND key = ?",
   );
   const upsert = database.prepare(
     `INSERT INTO entries (namespace, key, value, expires) VALUES (?, ?, ?, ?)
@@ -51,13 +37,12 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
   const removeExpired = database.prepare(
     "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries WHERE expires <= ? LIMIT 500)",
   );
-  const replaceValue = database.prepare(
-    "UPDATE entries SET value = ? WHERE namespace = ? AND key = ? AND value = ?",
-  );
+  const replaceValue = database.prepare("UPDATE entries SET value = ? WHERE namespace = ? AND key = ?");
   const applyChange = (change: BackendChange): void => {
     switch (change.kind) {
       case "set":
-        upsert.run(change.at.space, change.at.key, change.value, change.expires ?? null);
+        if (change.expires === "kept") replaceValue.run(change.value, change.at.space, change.at.key);
+        else upsert.run(change.at.space, change.at.key, change.value, change.expires ?? null);
         return;
       case "delete":
         remove.run(change.at.space, change.at.key);
@@ -73,15 +58,17 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
         indexes.apply(change);
     }
   };
-  const holds = ({ space, key, mustExist = false, mustBe }: WriteCondition, now: number): boolean => {
-    if (mustBe !== undefined) return readValue.get(space, key, now)?.[0] === mustBe;
-    return (probe.get(space, key, now) !== undefined) === mustExist;
+  const holds = (
+    { space, key, mustExist = false, mustBe }: WriteCondition,
+    isAlive: (expires: number | null) => boolean,
+  ): boolean => {
+    const [value, expires] = select.get(space, key) ?? [];
+    const isThere = expires !== undefined && isAlive(expires);
+    return mustBe === undefined ? isThere === mustExist : isThere && value === mustBe;
   };
-  const findPassed: SqliteWriter["findPassed"] = (limits, unwritten = () => 0) => {
+  const findPassed = (limits: readonly ScoreLimit[]): PassedLimit | undefined => {
     for (const [position, { terms, max }] of limits.entries()) {
-      const scores = terms.map(
-        ({ index, member }) => indexes.readScore(index, member) + unwritten(index, member),
-      );
+      const scores = terms.map(({ index, member }) => indexes.readScore(index, member));
       const sum = terms.reduce((total, { weight = 1 }, at) => total + weight * (scores[at] ?? 0), 0);
       if (sum > max) return { position, scores };
     }
@@ -89,55 +76,53 @@ export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexe
   };
 
   return {
-    apply(conditions, changes) {
-      const now = conditions.length === 0 ? 0 : steadyClock.earliest();
-      const found = conditions.findIndex((condition) => !holds(condition, now));
+    /** The same as `Backend.apply`. */
+    apply(conditions: readonly WriteCondition[], changes: readonly BackendChange[]): Written<number> {
+      const isAlive = createExpiryCheck();
+      const found = conditions.findIndex((condition) => !holds(condition, isAlive));
       if (found === -1) changes.forEach(applyChange);
       return { result: found, isWritten: found === -1 };
     },
-    count(limits, changes) {
+    /** The same as `Backend.count`. */
+    count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Written<PassedLimit | undefined> {
       const passed = findPassed(limits);
       if (passed === undefined) changes.forEach(applyChange);
       return { result: passed, isWritten: passed === undefined && changes.length > 0 };
     },
-    findPassed,
-    replace({ space, key }, old, value) {
-      const isReplaced = replaceValue.run(value, space, key, old).changes > 0;
-      return { result: isReplaced, isWritten: isReplaced };
-    },
-    removeExpired(now) {
+    /** Removes some expired entries and returns their number. `now` is in Unix ms. */
+    removeExpired(now: number): Written<number> {
       const removed = Number(removeExpired.run(now).changes);
       return { result: removed, isWritten: removed > 0 };
     },
   };
 }
 
-/** The sorted indexes of an open database. They throw SQLite's errors. */
-interface SqliteIndexes {
-  apply(change: IndexChange): void;
-  /** The score of a member, or 0 if it does not exist. */
-  readScore(index: string, member: string): number;
-  readPage(index: string, page: IndexPage): IndexMember[];
-}
+type SqliteIndexes = ReturnType<typeof createSqliteIndexes>;
 
 /**
  * Creates two tables with the same columns. `rankings` is also sorted by score. `counts` has indexes that are
- * sorted only when they are read, so that a change of a score there changes fewer pages of the file.
+ * sorted only when they are read, so that a change of a score there changes fewer pages of the file. They
+ * throw SQLite's errors.
  */
-export function createSqliteIndexes(database: DatabaseSync): SqliteIndexes {
+export function createSqliteIndexes(database: DatabaseSync) {
   const rankings = prepare(database, "rankings");
   const counts = prepare(database, "counts");
   const tableOf = (index: string): Table => (index.startsWith(countedPrefix) ? counts : rankings);
   return {
-    apply(change) {
+    apply(change: IndexChange): void {
       const { index } = change;
       const table = tableOf(index);
       if (change.kind === "trim-index") table[change.kind].run(index, change.maxScore);
       else if (change.kind === "remove-member") table[change.kind].run(index, change.member);
       else table[change.kind].run(index, change.member, change.score);
     },
-    readScore: (index, member) => tableOf(index).readScore.get(index, member)?.[0] ?? 0,
-    readPage(index, { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }) {
+    /** The score of a member, or 0 if it does not exist. */
+    readScore: (index: string, member: string): number =>
+      tableOf(index).readScore.get(index, member)?.[0] ?? 0,
+    readPage(
+      index: string,
+      { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }: IndexPage,
+    ): IndexMember[] {
       const rows = tableOf(index)[order].all(index, minScore, max, offset);
       return rows.map(([member, score]) => ({ member, score }));
     },
@@ -213,45 +198,28 @@ export function prepareRows<Row extends readonly unknown[]>(
   };
 }
 
-/** Reads one space of the table `entries` in an open database. `toError` translates SQLite's errors. */
-export function createSqliteReader(
-  database: DatabaseSync,
-  space: Space,
-  toError: (error: unknown) => Error,
-): EntryReader {
-  const select = prepareRows<[value: string]>(
-    database,
-    "SELECT value FROM entries WHERE namespace = ? AND key = ? AND (expires IS NULL OR expires > ?)",
-  );
+/** Creates the synchronous reads of a {@link Backend}. They throw SQLite's errors. */
+export function createSqliteReader(database: DatabaseSync) {
   // One statement for any number of keys is faster than one for each.
-  const selectMany = prepareRows<[position: number, value: string]>(
+  const lookUp = (columns: string): string =>
+    `SELECT wanted.key, expires, ${columns} FROM json_each(?2) AS wanted
+     CROSS JOIN entries ON namespace = ?1 AND entries.key = wanted.value`;
+  const select = prepareRows<[position: number, expires: number | null, value: string]>(
     database,
-    `SELECT wanted.key, entries.value FROM json_each(?2) AS wanted
-     CROSS JOIN entries ON namespace = ?1 AND entries.key = wanted.value AND (expires IS NULL OR expires > ?3)`,
+    lookUp("entries.value"),
   );
-  const probeMany = prepareRows<[position: number]>(
-    database,
-    `SELECT wanted.key FROM json_each(?2) AS wanted
-     CROSS JOIN entries ON namespace = ?1 AND entries.key = wanted.value AND (expires IS NULL OR expires > ?3)`,
-  );
-
-  const read = <T>(work: (now: number) => T): T => {
-    try {
-      return work(steadyClock.earliest());
-    } catch (error) {
-      throw toError(error);
-    }
-  };
-
+  const probe = prepareRows<[position: number, expires: number | null]>(database, lookUp("1"));
   return {
-    get: async (key) => read((now) => select.get(space, key, now)?.[0]),
-    async getMany(keys) {
-      const values = new Map(read((now) => selectMany.all(space, JSON.stringify(keys), now)));
+    read(space: Space, keys: readonly string[]): (string | undefined)[] {
+      const isAlive = createExpiryCheck();
+      const rows = select.all(space, JSON.stringify(keys)).filter(([, expires]) => isAlive(expires));
+      const values = new Map(rows.map(([position, , value]) => [position, value]));
       return keys.map((_, position) => values.get(position));
     },
-    async hasMany(keys) {
-      const found = read((now) => probeMany.all(space, JSON.stringify(keys), now));
-      const positions = new Set(found.map(([position]) => position));
+    has(space: Space, keys: readonly string[]): boolean[] {
+      const isAlive = createExpiryCheck();
+      const rows = probe.all(space, JSON.stringify(keys)).filter(([, expires]) => isAlive(expires));
+      const positions = new Set(rows.map(([position]) => position));
       return keys.map((_, position) => positions.has(position));
     },
   };

@@ -1,7 +1,8 @@
-import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statfsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
+import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { expectKnownVersion } from "../store-keys.ts";
@@ -136,8 +137,61 @@ export function compactIfDue(database: DatabaseSync): void {
   }
 }
 
+const mebibyte = 1024 * 1024;
 /** With less, the next message with a picture may not fit. */
-export const minFreeBytes = 16 * 1024 * 1024;
+const minFreeBytes = 16 * mebibyte;
+/** Enough for a few days of pictures. */
+const fewFreeBytes = 256 * mebibyte;
+/** NFS, SMB and CIFS in `statfs`, whose locks and syncs do not keep SQLite's promises. */
+const networkFileSystems: ReadonlySet<number> = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42]);
+
+/**
+ * Reports the free space and the kind of the file system on which a file is, or will be.
+ * @throws ParleyError `store-unavailable` if its folder cannot be written
+ */
+export function reportFolder(file: string, report: (finding: Finding) => void): void {
+  const folder = nearestFolder(dirname(file));
+  try {
+    const { bavail, bsize, type } = statfsSync(folder);
+    report(toSpaceFinding(bavail * bsize, folder));
+    report(
+      networkFileSystems.has(type)
+        ? warning(
+            "Durability",
+            "the store is on a network file system, which may lose what was acknowledged and damage the file",
+            "put it on a local disk, or use a server: STORE_URL=redis://…",
+          )
+        : right("Durability", "every message is on disk before it is acknowledged"),
+    );
+    // With a dot it is refused for a file in the place of the folder.
+    accessSync(`${folder}/.`, constants.W_OK);
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
+    const remedy =
+      reason === "EROFS"
+        ? "the file system is read-only: mount it writable, or set STORE_URL to a file elsewhere"
+        : "give Parley's user write permission there, or set STORE_URL to a file elsewhere";
+    throw new ParleyError(
+      "store-unavailable",
+      `${folder} cannot be written (${reason}), so ${file} cannot be either: ${remedy}`,
+      { detail: { file, reason }, cause },
+    );
+  }
+}
+
+function nearestFolder(folder: string): string {
+  return existsSync(folder) || dirname(folder) === folder ? folder : nearestFolder(dirname(folder));
+}
+
+function toSpaceFinding(freeBytes: number, folder: string): Finding {
+  const mebibytes = Math.floor(freeBytes / mebibyte);
+  const free = mebibytes >= 1024 ? `${Math.floor(mebibytes / 1024)} GiB` : `${mebibytes} MiB`;
+  const remedy = `make room on the disk of ${folder}`;
+  if (freeBytes < minFreeBytes)
+    return wrong("Free space", `only ${free}: new messages are refused soon`, remedy);
+  return freeBytes < fewFreeBytes ? warning("Free space", `only ${free}`, remedy) : right("Free space", free);
+}
+
 /** How often a write is tried while writes fail. Each is synced to disk. */
 const retryIntervalMs = 1000;
 
@@ -174,7 +228,7 @@ export function createWriteState(file: string, clock: Clock, tryWrite: () => Pro
       const { bavail, bsize } = await statfs(dirname(file));
       const freeBytes = bavail * bsize;
       if (freeBytes >= minFreeBytes) return;
-      const problem = `is nearly out of disk space: ${Math.floor(freeBytes / 1024 / 1024)} MiB are free, fewer than ${minFreeBytes / 1024 / 1024}`;
+      const problem = `is nearly out of disk space: ${Math.floor(freeBytes / mebibyte)} MiB are free, fewer than ${minFreeBytes / mebibyte}`;
       throw new ParleyError("store-unavailable", `the store ${file} ${problem}`, {
         detail: { file, problem },
       });

@@ -32,18 +32,11 @@ function withLook(sqlite: SqliteBackend, when: "before" | "after", work: () => P
   };
   return {
     ...sqlite,
-    reader(space) {
-      const reader = sqlite.reader(space);
-      if (space !== "id") return reader;
-      return {
-        ...reader,
-        async hasMany(keys) {
-          if (when === "before") await once();
-          const known = await reader.hasMany(keys);
-          if (when === "after") await once();
-          return known;
-        },
-      };
+    async has(space, keys) {
+      if (space === "id" && when === "before") await once();
+      const known = await sqlite.has(space, keys);
+      if (space === "id" && when === "after") await once();
+      return known;
     },
   };
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Backend, EntryReader } from "../../../src/conversations/backend.ts";
+import type { Backend } from "../../../src/conversations/backend.ts";
 import { createBlobEntries } from "../../../src/conversations/blobs.ts";
 import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
@@ -26,18 +26,13 @@ afterEach(async () => {
 /** Makes a log that counts the messages it reads. */
 function openCountingStore() {
   const read = { count: 0 };
-  const toReader = (reader: EntryReader): EntryReader => ({
-    ...reader,
-    get(key) {
-      read.count++;
-      return reader.get(key);
-    },
-    getMany(keys) {
+  const backend: Backend = {
+    ...sqlite,
+    read(space, keys) {
       read.count += keys.length;
-      return reader.getMany(keys);
+      return sqlite.read(space, keys);
     },
-  });
-  const backend: Backend = { ...sqlite, reader: (space) => toReader(sqlite.reader(space)) };
+  };
   const store = createKeyValueStore(backend);
   const blobs = createBlobEntries(store);
   return {

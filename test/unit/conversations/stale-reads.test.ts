@@ -25,14 +25,8 @@ function withStaleReads(sqlite: SqliteBackend) {
   const state = { isStale: false };
   const backend: Backend = {
     ...sqlite,
-    reader(space) {
-      const reader = sqlite.reader(space);
-      return {
-        get: async (key) => (state.isStale ? undefined : await reader.get(key)),
-        getMany: async (keys) => (state.isStale ? keys.map(() => undefined) : await reader.getMany(keys)),
-        hasMany: async (keys) => (state.isStale ? keys.map(() => false) : await reader.hasMany(keys)),
-      };
-    },
+    read: async (space, keys) => (state.isStale ? keys.map(() => undefined) : await sqlite.read(space, keys)),
+    has: async (space, keys) => (state.isStale ? keys.map(() => false) : await sqlite.has(space, keys)),
   };
   return { backend, state };
 }
@@ -43,11 +37,8 @@ function withReadsOf(sqlite: SqliteBackend, other: SqliteBackend, times: number)
   const source = () => (left-- > 0 ? other : sqlite);
   return {
     ...sqlite,
-    reader: (space) => ({
-      get: async (key) => source().reader(space).get(key),
-      getMany: async (keys) => source().reader(space).getMany(keys),
-      hasMany: async (keys) => source().reader(space).hasMany(keys),
-    }),
+    read: async (space, keys) => source().read(space, keys),
+    has: async (space, keys) => source().has(space, keys),
   };
 }
 
