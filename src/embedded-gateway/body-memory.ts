@@ -22,7 +22,7 @@ export interface BodySender {
   readonly giveUp: () => void;
 }
 
-/** Limits the JSON bodies that are in memory at once. Further requests wait, and keys take turns. */
+/** Limits the bodies that are in memory at once. Further requests wait, and keys take turns. */
 interface BodyMemory {
   /**
    * Waits until the request's body may be read. Without a Content-Length it counts as the largest one.

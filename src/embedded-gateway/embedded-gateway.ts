@@ -64,7 +64,9 @@ interface EmbeddedGateway {
 }
 
 /** The most JSON bodies in memory at once. Parsing and forwarding one takes several times its size. */
-const maxBodyMemoryBytes = 48 * 1024 * 1024;
+const maxJsonMemoryBytes = 48 * 1024 * 1024;
+/** The most recordings in memory at once, each until it is answered. */
+const maxFormMemoryBytes = 96 * 1024 * 1024;
 
 /** How much of a refused request's body is discarded: much for callers with a key, little for strangers. */
 const maxDrainBytes = 128 * 1024 * 1024;
@@ -82,7 +84,9 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const times = { pingMs: options.pingMs ?? 10_000, stalledMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
   const shelf = createPictureShelf({ ttlMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
-  const bodies = createBodyMemory(maxBodyMemoryBytes, options.clock ?? systemClock);
+  const clock = options.clock ?? systemClock;
+  const json = { memory: createBodyMemory(maxJsonMemoryBytes, clock), maxBodyBytes: maxJsonBytes };
+  const form = { memory: createBodyMemory(maxFormMemoryBytes, clock), maxBodyBytes: maxUploadBytes };
   let operations: Operations | undefined;
   let admission: Admission | undefined;
   let ring: KeyRing | undefined;
@@ -112,16 +116,16 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       const found = find(request.method, path);
       if (found.kind === "nothing") throw unknownPath(request);
       if (found.kind === "wrong-method") throw wrongMethod(request, path, found.allow);
-      // Recordings are streamed to their upstream, and all other bodies are parsed as a whole.
-      const isParsed = found.run === "chat" || found.run === "images";
-      const release = isParsed
-        ? await bodies.admit(request, {
-            key: access.keyId,
-            maxBodyBytes: maxJsonBytes,
-            signal: exchange.signal,
-            giveUp: () => exchange.refuseRest(slowBody()),
-          })
-        : undefined;
+      const { memory, maxBodyBytes } = found.run === "transcribe" ? form : json;
+      const release =
+        found.run === "models"
+          ? undefined
+          : await memory.admit(request, {
+              key: access.keyId,
+              maxBodyBytes,
+              signal: exchange.signal,
+              giveUp: () => exchange.refuseRest(slowBody()),
+            });
       try {
         await operations?.[found.run](exchange, access);
       } finally {

@@ -1,7 +1,6 @@
 import type { ModelOperation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { Downloader } from "../media/guarded-download.ts";
-import { isKnownWhenWhole } from "../media/recordings/longest-audio.ts";
 import { type Access, createRouter, type Route, type Charge, type WorstCase } from "./router.ts";
 import type { Exchange } from "./api-error.ts";
 import {
@@ -16,7 +15,7 @@ import { mergeModels, type GatewayConfig } from "./gateway-config.ts";
 import { picturePath, type PictureShelf, type LoadImage } from "./load-image.ts";
 import { readJson } from "./body-memory.ts";
 import type { createSandbox } from "./sandbox/sandbox.ts";
-import { openUpload } from "./upload.ts";
+import { readUpload } from "./upload.ts";
 import type { createForwarder, Forwarded } from "./upstreams/forwarder.ts";
 import { chatWorstCase, imageWorstCase, transcriptionWorstCase } from "./worst-case.ts";
 
@@ -34,9 +33,6 @@ interface OperationsOptions {
   readonly pingMs: number;
   readonly sandboxWordDelayMs: number;
 }
-
-/** Larger recordings are streamed to a single upstream as they arrive, without retries and fallbacks. */
-const maxBufferedBytes = 1024 * 1024;
 
 type Operate = (exchange: Exchange, access: Access) => Promise<void>;
 
@@ -141,26 +137,17 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
     },
 
     transcribe: async (exchange, access) => {
-      const upload = await openUpload(exchange.request, maxUploadBytes);
-      // When the model follows the file in the form, the whole form is read before a model is chosen.
-      if (upload.fields["model"] === undefined) await upload.readAll();
-      const { model } = parseTranscriptionFields(upload.fields);
-      const route = router.route(model, "transcription", access);
-      const isLarge =
-        route.kind === "upstream" && route.targets.length === 1 && upload.sizeBytes() > maxBufferedBytes;
-      // For some formats, the amount that a key must pay for is known only with the whole file.
-      const isStreamed = isLarge && !(access.isLimited && isKnownWhenWhole(await upload.head()));
-      const bytes = isStreamed ? undefined : await upload.readAll();
-      const parsed = parseTranscriptionFields(upload.fields);
+      const { fields: given, ...file } = await readUpload(exchange.request, maxUploadBytes);
+      const parsed = parseTranscriptionFields(given);
       const fields = access.isLimited ? limitTranscription(parsed) : parsed;
-      const worst = transcriptionWorstCase(fields, upload.sizeBytes(), bytes ?? (await upload.head()));
+      const route = router.route(fields.model, "transcription", access);
+      const worst = transcriptionWorstCase(fields, file.bytes);
       await charged(access, "transcription", route, worst, async (charge) => {
         if (route.kind === "upstream")
           return forward(exchange, charge, route, (to, forwarded) =>
-            to.transcribe(forwarded, upload, fields, worst.most),
+            to.transcribe(forwarded, file, fields, worst.most),
           );
-        if (bytes === undefined) throw new Error("the sandbox needs the whole recording");
-        await (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, bytes);
+        await (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, file.bytes);
         charge.settle(undefined, {});
       });
     },

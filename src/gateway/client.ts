@@ -85,11 +85,6 @@ interface GatewayClientOptions {
 
 /** The four operations of one gateway. */
 interface GatewayClient extends Gateway {
-  /** Transcribes audio, even audio that is read while it is sent; see `openAsBlob`. */
-  transcribe(
-    request: TranscriptionRequest | StreamedTranscriptionRequest,
-    signal: AbortSignal,
-  ): Promise<TranscriptionAnswer>;
   /**
    * Asks for the list of models once, without the cache, to see whether the gateway responds.
    * @throws ParleyError `gateway-…` where it does not, or responds with an error
@@ -267,11 +262,6 @@ function recordsOf(value: unknown): readonly unknown[] | undefined {
   return Array.isArray(list) ? (list as unknown[]) : undefined;
 }
 
-/** A transcription whose audio `openAsBlob` reads from a file while it is sent, in constant memory. */
-type StreamedTranscriptionRequest = Omit<TranscriptionRequest, "bytes"> & {
-  readonly content: Blob;
-};
-
 /** The context of the transcription operation. */
 interface TranscriptionContext extends GatewayContext {
   readonly fallbacks: readonly string[];
@@ -285,23 +275,19 @@ const maxSegments = 10_000;
 /** How long a last segment without an end lasts. */
 const usualSeconds = 5;
 
-/** Creates the transcription operation of a client. The audio is read again for each attempt. */
+/** Creates the transcription operation of a client. */
 function createTranscription(
   context: TranscriptionContext,
-): (
-  request: TranscriptionRequest | StreamedTranscriptionRequest,
-  signal: AbortSignal,
-) => Promise<TranscriptionAnswer> {
+): (request: TranscriptionRequest, signal: AbortSignal) => Promise<TranscriptionAnswer> {
   const attempt = async (
-    request: TranscriptionRequest | StreamedTranscriptionRequest,
+    request: TranscriptionRequest,
     model: string,
     timeouts: AttemptTimeouts,
     signal: AbortSignal,
   ) => {
     const { scrub } = context;
-    const { fileName, mediaType, language, hint } = request;
-    const content = "content" in request ? request.content : request.bytes;
-    const body = toForm({ model, language, prompt: hint }, { fileName, mediaType, content });
+    const { language, hint } = request;
+    const body = toForm({ model, language, prompt: hint }, request);
     const response = await context.transport.send(
       {
         operation: "transcription",
@@ -335,8 +321,7 @@ function createTranscription(
   };
 
   return async (request, signal) => {
-    const sizeBytes = "content" in request ? request.content.size : request.bytes.length;
-    checkRequest("transcription", request.model, [[sizeBytes > 0, "file", "not empty"]]);
+    checkRequest("transcription", request.model, [[request.bytes.length > 0, "file", "not empty"]]);
     const { value, model, notices } = await runCall(
       context,
       {

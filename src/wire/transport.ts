@@ -37,7 +37,7 @@ interface GatewayRequest {
   /** The path below the base URL, e.g. `/models`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | FormData | Readable | undefined;
+  readonly body: string | FormData | undefined;
 }
 
 /** An answer with a success status and an unread body. */

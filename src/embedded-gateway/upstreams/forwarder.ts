@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import type { BilledAmounts } from "../../core/gateway.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -23,13 +22,12 @@ import {
   toBrokenFailure,
   tryTargets,
   type UpstreamClient,
-  type UpstreamRequest,
   type UpstreamUsage,
 } from "./upstream-client.ts";
 import { readError } from "../../wire/failures.ts";
 import { sniff } from "../../media/sniff.ts";
 import { tokensPerGeneratedImage } from "../worst-case.ts";
-import { toArrivingForm, toForm } from "../../wire/multipart-form.ts";
+import { toForm } from "../../wire/multipart-form.ts";
 import { generatedPicturesOf, maxGenerationBytes } from "../../wire/pictures.ts";
 import type { Target } from "../router.ts";
 
@@ -40,6 +38,8 @@ interface ForwarderOptions {
   readonly shelf: PictureShelf;
   readonly pingMs: number;
 }
+
+type UploadedFile = Omit<Upload, "fields">;
 
 /** The part of {@link Forwarding} that differs by request. */
 export type Forwarded = Omit<Forwarding, "log" | "pingMs" | "clientOf">;
@@ -54,7 +54,7 @@ interface Forwarder {
   /** Forwards a transcription. `most` is charged for what the upstream does not report. */
   transcribe(
     forwarded: Forwarded,
-    upload: Upload,
+    file: UploadedFile,
     fields: TranscriptionFields,
     most: BilledAmounts,
   ): Promise<void>;
@@ -86,8 +86,8 @@ export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions
     knownIds: () => lists.knownIds(),
     chat: (forwarded, body) => forwardChat(toForwarding(forwarded), body),
     images: (forwarded, body) => forwardImages(toForwarding(forwarded), body, shelf),
-    transcribe: (forwarded, upload, fields, most) =>
-      forwardTranscription(toForwarding(forwarded), upload, fields, most),
+    transcribe: (forwarded, file, fields, most) =>
+      forwardTranscription(toForwarding(forwarded), file, fields, most),
     close: async () => {
       await Promise.all([...clients.values()].map((client) => client.close()));
     },
@@ -296,29 +296,17 @@ const maxAnswerBytes = 16 * 1024 * 1024;
 const textTypes = /^(?:text\/(?:plain|vtt|event-stream)|application\/x-subrip)(?:; ?charset=[\w-]{1,20})?$/i;
 
 /**
- * Forwards a transcription. A recording that was not read yet is streamed through in constant memory.
- * Otherwise it is buffered until it has been answered. The form is written anew with a boundary that the
- * sender does not know, since another server may see a delimiter where this one sees none.
+ * Forwards a transcription. The form is written anew with a boundary that the sender does not know, since
+ * another server may see a delimiter where this one sees none.
  * @param most charged for what the upstream does not report
  */
 async function forwardTranscription(
   forwarding: Forwarding,
-  upload: Upload,
+  file: UploadedFile,
   fields: TranscriptionFields,
   most: BilledAmounts,
 ): Promise<void> {
-  const { exchange, log, charge } = forwarding;
-  const arriving = upload.passThrough();
-  const targets = arriving === undefined ? forwarding.targets : withoutRetries(forwarding.targets);
-  const content = arriving?.bytes ?? (await upload.readAll());
-  const file = { content, fileName: upload.fileName, mediaType: upload.mediaType };
-  const toBody = async (target: Target): Promise<Pick<UpstreamRequest, "headers" | "body">> => {
-    const texts = toFields(fields, target);
-    if (arriving === undefined) return { body: toForm(texts, file) };
-    const { headers, body } = await toArrivingForm(texts, file, arriving.expectedBytes);
-    return { headers, body: Readable.from(body) };
-  };
-
+  const { exchange, targets, log, charge } = forwarding;
   const { target, answer, type, text, json } = await tryTargets(
     { targets, signal: exchange.signal, log, charge, isCostly: true },
     async (target) => {
@@ -326,7 +314,7 @@ async function forwardTranscription(
         operation: "transcription",
         method: "POST",
         path: "/audio/transcriptions",
-        ...(await toBody(target)),
+        body: toForm(toFields(fields, target), file),
         requestId: exchange.requestId,
         signal: exchange.signal,
       });
@@ -365,8 +353,4 @@ function toFields(fields: TranscriptionFields, target: Target): Record<string, s
     (entry): entry is [string, string] => typeof entry[1] === "string",
   );
   return { ...Object.fromEntries(texts), model: target.upstreamModel };
-}
-
-function withoutRetries([first]: Forwarding["targets"]): Forwarding["targets"] {
-  return [{ ...first, upstream: { ...first.upstream, retries: 0 } }];
 }

@@ -1,4 +1,3 @@
-import type { Readable } from "node:stream";
 import type { FormData } from "undici";
 import { ParleyError } from "../../core/errors.ts";
 import type { Operation, Usage } from "../../core/gateway.ts";
@@ -27,7 +26,7 @@ export interface UpstreamRequest {
   /** The path below the base URL, e.g. `/chat/completions`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | FormData | Readable;
+  readonly body?: string | FormData;
   readonly requestId: string;
   readonly signal: AbortSignal;
 }
@@ -63,10 +62,9 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig, log
     scrub,
     log: log.child({ prefix }),
   });
-  /** @throws the signal's reason, the ApiError of a form that failed while being sent, or UpstreamFailure */
+  /** @throws the signal's reason, or UpstreamFailure */
   const rethrow = (error: unknown): never => {
     if (!(error instanceof AttemptError)) throw error;
-    if (error.failure.cause instanceof ApiError) throw error.failure.cause;
     throw error.answer === undefined
       ? toConnectionFailure(prefix, error)
       : toStatusFailure(prefix, error, (text) => scrub(text, maxMessageChars));

@@ -94,7 +94,7 @@ export async function cutIntoParts(
 
 async function decode(bytes: Uint8Array<ArrayBuffer>, decoder: Decoder) {
   const { default: decodeAudio } = await import("audio-decode");
-  const bytesPerSecond = bytes.length / longestAudioSeconds(bytes.length, bytes, minSpeechBytesPerSecond);
+  const bytesPerSecond = bytes.length / longestAudioSeconds(bytes, minSpeechBytesPerSecond);
   const size = Math.max(minChunkBytes, Math.ceil(bytesPerSecond * chunkSeconds));
   return decodeAudio(
     decoder === "m4a"
