@@ -1,9 +1,12 @@
+import type { IFormat } from "music-metadata";
 import { bigEndian, latin1 } from "../bytes.ts";
 import { longestAudioSeconds } from "./longest-audio.ts";
-import { decoderOf, readFormat, type Decoder, type Recording } from "./recording-format.ts";
 
-/** What is to be cut, and how. */
-export interface CutInput extends Recording {
+/** A recording as `sniff` detected it, and how it is cut. */
+export interface CutInput {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly mediaType: string;
+  readonly container: string;
   /** A recording that is neither longer nor larger is not cut. */
   readonly wholeSeconds: number;
   readonly wholeBytes: number;
@@ -48,13 +51,12 @@ export async function cutIntoParts(
   post: (message: CutMessage) => Promise<void>,
 ): Promise<void> {
   const { bytes, mediaType, container, partSeconds } = input;
-  const format = await readFormat(bytes, mediaType);
-  const { duration } = format;
+  const { codec = "", duration } = await readFormat(bytes, mediaType);
   if (duration !== undefined && duration <= input.wholeSeconds && bytes.length <= input.wholeBytes) {
     await post({ kind: "whole", seconds: duration });
     return;
   }
-  const decoder = decoderOf(container, format);
+  const decoder = decoderOf(container, codec);
   const count = duration === undefined ? undefined : countParts(duration, partSeconds);
   let mono: MonoConverter | undefined;
   let cutter: PartCutter | undefined;
@@ -90,6 +92,45 @@ export async function cutIntoParts(
   const last = cutter?.end();
   if (last !== undefined && mono !== undefined) await postPart(last, mono.sampleRate);
   if (number === 0) throw new Error("no samples");
+}
+
+/** The decoder of `audio-decode` for each container that `sniff` knows. */
+const decoders = {
+  ogg: "oga",
+  mp4: "m4a",
+  webm: "webm",
+  matroska: "webm",
+  mp3: "mp3",
+  wav: "wav",
+  flac: "flac",
+  adts: "aac",
+  aiff: "aiff",
+  amr: "amr",
+  caf: "caf",
+} as const;
+type Decoder = (typeof decoders)[keyof typeof decoders] | "opus";
+
+/** @throws Error where there is none */
+function decoderOf(container: string, codec: string): Decoder {
+  if (!Object.hasOwn(decoders, container)) throw new Error("no decoder");
+  const usual = decoders[container as keyof typeof decoders];
+  if (usual !== "oga") return usual;
+  return /opus/i.test(codec) ? "opus" : /flac/i.test(codec) ? "flac" : usual;
+}
+
+/** Reads codec and length, in seconds, from the headers, which can lie. @throws Error of the library */
+async function readFormat(
+  bytes: Uint8Array<ArrayBuffer>,
+  mimeType: string,
+): Promise<Pick<IFormat, "codec" | "duration">> {
+  const { parseBuffer } = await import("music-metadata");
+  try {
+    return (await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })).format;
+  } catch (error) {
+    // Browsers record WebM clusters of unknown length, which this reader rejects and the decoder accepts.
+    if (mimeType === "audio/webm") return {};
+    throw error;
+  }
 }
 
 async function decode(bytes: Uint8Array<ArrayBuffer>, decoder: Decoder) {
