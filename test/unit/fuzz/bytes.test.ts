@@ -14,7 +14,7 @@ import { createCompletionReader } from "../../../src/wire/completion-chunk.ts";
 import { readError, toAttemptError, createScrub } from "../../../src/wire/failures.ts";
 import { createInlineImages } from "../../../src/gateway/images.ts";
 import { createFrameReader } from "../../../src/wire/stream-frames.ts";
-import { hasLocation, toModelImage } from "../../../src/media/image.ts";
+import { toModelImage } from "../../../src/media/image.ts";
 import { sniff } from "../../../src/media/sniff.ts";
 import { readMessage } from "../../../src/platforms/discord/intake/incoming.ts";
 import { toPlainText } from "../../../src/platforms/slack/intake/read-message.ts";
@@ -192,11 +192,7 @@ describe("files", () => {
   it("sniff, EXIF and sample tables never throw", async () => {
     await fc.assert(
       fc.asyncProperty(file, (bytes) =>
-        survives(() => {
-          sniff(bytes);
-          hasLocation({ exif: bytes });
-          hasLocation({ exif: Buffer.concat([Buffer.from("Exif\0\0II*\0"), bytes]), xmp: bytes });
-        }),
+        survives(() => void sniff(bytes)),
       ),
       options(2000),
     );
