@@ -62,7 +62,7 @@ function document(mediaType: string, extension: string): SniffedFile {
   return { kind: "document", mediaType, extension };
 }
 
-/** Only the beginning of a file is decoded and searched. A markup preamble must end within it. */
+/** Only the beginning of a text is decoded and searched. */
 const headBytes = 65_536;
 
 /** C0 and C1 controls except tab, line feed, form feed, carriage return and next line. */
@@ -71,57 +71,12 @@ const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f-\u0084\u0086-\u009f]/;
 
 /**
  * Detects text: valid UTF-8, or UTF-16 with a byte order mark, without control characters in its first 64 kB.
- * SVG and HTML can run scripts, so they are `other`, as is text whose first element is not within the first
- * 64 kB. Returns `undefined` for anything else. It takes linear time and never throws.
+ * The sources of pages and drawings are text too: they are quoted and downloaded, never shown or run.
  */
 function sniffText(bytes: Uint8Array): SniffedFile | undefined {
   const text = decodeHead(bytes);
   if (text === undefined || controls.test(text)) return undefined;
-  const head = skipPreamble(text);
-  if (head === undefined || (head === "" && bytes.length > headBytes)) {
-    return { kind: "other", mediaType: "application/octet-stream", extension: "bin" };
-  }
-  if (/^<(?:[a-z]+:)?svg[\s>/]/i.test(head)) {
-    return { kind: "other", mediaType: "image/svg+xml", extension: "svg" };
-  }
-  if (/^<(?:!doctype\s+html|html|head|body|script)[\s>/]/i.test(head)) {
-    return { kind: "other", mediaType: "text/html", extension: "html" };
-  }
   return { kind: "text", mediaType: "text/plain", extension: "txt" };
-}
-
-/**
- * Returns the beginning of the text after XML declaration, comments and SVG document types, or `undefined`
- * when one of them has no end. Each character is read a limited number of times.
- */
-function skipPreamble(text: string): string | undefined {
-  let at = skipSpace(text, 0);
-  for (;;) {
-    const end = endMarkOf(text, at);
-    if (end === undefined) return text.slice(at, at + 64);
-    const endAt = text.indexOf(end, at);
-    if (endAt === -1) return undefined;
-    at = skipSpace(text, endAt + end.length);
-  }
-}
-
-const notSpace = /\S|$/g;
-
-function skipSpace(text: string, from: number): number {
-  notSpace.lastIndex = from;
-  return notSpace.exec(text)?.index ?? text.length;
-}
-
-const svgDoctype = /<!doctype\s{1,100}svg[^[>]*/iy;
-
-/** Returns what ends the preamble's part at `at`, or `undefined` when there is none. */
-function endMarkOf(text: string, at: number): string | undefined {
-  if (text.startsWith("<!--", at)) return "-->";
-  if (text.startsWith("<?", at)) return "?>";
-  svgDoctype.lastIndex = at;
-  const doctype = svgDoctype.exec(text)?.[0];
-  if (doctype === undefined) return undefined;
-  return text.charAt(at + doctype.length) === "[" ? "]>" : ">";
 }
 
 /** Decodes the beginning of UTF-8, or of UTF-16 with a byte order mark. Returns `undefined` if invalid. */
@@ -266,7 +221,7 @@ function other(mediaType: string, extension: string): SniffedFile {
 
 /**
  * A file type detected from bytes. Animated pictures are `image`. A `document` is a PDF or office document
- * that can be read as text. Video, archives, older and encrypted office documents, SVG and HTML are `other`.
+ * that can be read as text. Video, archives, older and encrypted office documents are `other`.
  */
 export interface SniffedFile {
   readonly kind: "image" | "audio" | "text" | "document" | "other";
@@ -444,17 +399,4 @@ export function decodeText(
   const isLong = bytes.length > maxChars * 4;
   const whole = new TextDecoder(encoding).decode(isLong ? bytes.subarray(0, maxChars * 4) : bytes);
   return { text: whole.slice(0, maxChars), isCut: isLong || whole.length > maxChars };
-}
-
-/** The sources of pages and drawings are quoted as text, never shown or run. */
-const sourceTypes: ReadonlySet<string> = new Set(["text/html", "image/svg+xml"]);
-
-/** Whether a file is the source of a page or drawing, which is read as text. */
-export function isSource(file: Sniffed): boolean {
-  return file.kind !== "empty" && sourceTypes.has(file.mediaType);
-}
-
-/** Whether Parley reads files of this kind. They may still turn out to be damaged, encrypted or empty. */
-export function isReadable(file: Sniffed): boolean {
-  return file.kind !== "other" || isSource(file);
 }
