@@ -238,9 +238,12 @@ interface Tracks {
   readonly hasVideo: boolean;
 }
 
-interface Span {
+/** A part of a container. */
+export interface Span {
   readonly id: string;
-  /** The first byte of the content. */
+  /** The first byte of the part. */
+  readonly at: number;
+  /** The first byte of its content. */
   readonly start: number;
   /** One past its last byte, but never past the file. */
   readonly end: number;
@@ -256,7 +259,7 @@ const maxStreams = 64;
 
 /** Returns all parts at the end of a path of ids, e.g. every `hdlr` in every `mdia` in every `trak`. */
 function descend(bytes: Uint8Array, walk: Walk, path: readonly string[]): readonly Span[] {
-  let level: readonly Span[] = [{ id: "", start: 0, end: bytes.length }];
+  let level: readonly Span[] = [{ id: "", at: 0, start: 0, end: bytes.length }];
   for (const id of path) {
     const found: Span[] = [];
     let left = maxParts;
@@ -287,7 +290,8 @@ function mp4Brands(bytes: Uint8Array): readonly string[] {
   return brands;
 }
 
-function* boxes(bytes: Uint8Array, from: number, to: number): Generator<Span> {
+/** Yields the boxes of an ISO media file that follow each other between two offsets. */
+export function* boxes(bytes: Uint8Array, from: number, to: number): Generator<Span> {
   let offset = from;
   while (offset + 8 <= to) {
     const short = bigEndian(bytes, offset, 4);
@@ -297,7 +301,7 @@ function* boxes(bytes: Uint8Array, from: number, to: number): Generator<Span> {
     const size = isLong ? bigEndian(bytes, offset + 10, 6) : short === 0 ? to - offset : short;
     if (size < header) return;
     const start = offset + header;
-    yield { id: latin1(bytes, offset + 4, 4), start, end: Math.min(offset + size, to) };
+    yield { id: latin1(bytes, offset + 4, 4), at: offset, start, end: Math.min(offset + size, to) };
     offset += size;
   }
 }
@@ -342,7 +346,7 @@ function* elements(bytes: Uint8Array, from: number, to: number): Generator<Span>
     const size = (sizeLength === 8 ? 0 : first * 256 ** tail) + bigEndian(bytes, start - tail, tail);
     const end = isUnknown ? to : Math.min(start + size, to);
     const id = Buffer.from(bytes.subarray(offset, sizeAt)).toString("hex");
-    yield { id, start, end };
+    yield { id, at: offset, start, end };
     offset = isUnknown ? to : start + size;
   }
 }
