@@ -8,7 +8,6 @@ import {
   type RetryClass,
   type ErrorInfo,
   toAttemptError,
-  type Scrub,
 } from "../wire/failures.ts";
 import { type AttemptTimeouts, endGraceMs } from "../wire/attempt.ts";
 import { createChunkReader, type Frame, createFrameReader } from "../wire/stream-frames.ts";
@@ -58,14 +57,12 @@ interface ChatAnswerOptions {
   readonly response: GatewayResponse;
   readonly model: string;
   readonly timeouts: AttemptTimeouts;
-  readonly callerSignal: AbortSignal;
   readonly images: ImageLoader;
   readonly maxImageBytes: number;
   /** Whether an image that the text links to as Markdown is downloaded. */
   isTrustedLink(url: string): boolean;
   /** The limit that was requested. An answer far beyond it is cut. */
   readonly maxTokens: number;
-  readonly scrub: Scrub;
 }
 
 /** In `failed`, the next call throws the error, after the events that arrived before it. */
@@ -75,7 +72,8 @@ type ReaderState =
 
 /** Reads the body of a chat answer, streamed or not, into events. */
 export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
-  const { response, model, timeouts, callerSignal, images, scrub } = options;
+  const { response, model, timeouts, images } = options;
+  const { callerSignal } = response;
   const maxImageChars = Math.ceil(options.maxImageBytes * 1.4) + 1024;
   const limits = answerLimitsOf(options.maxTokens, maxImageChars * 3);
   const meter = createAnswerMeter(limits);
@@ -88,7 +86,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     maxTextChars: limits.textChars,
     isTrustedLink: (url) => options.isTrustedLink(url),
   });
-  const failures = createAnswerFailures(response, model, scrub);
+  const failures = createAnswerFailures(response, model);
   const completion = createCompletionReader();
   let state: ReaderState = { kind: "reading" };
   let progress = emptyProgress;
@@ -147,7 +145,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
       if (isOwn && !timeouts.signal.aborted) throw error;
       // After the finish reason the answer is complete. At most its usage is lost.
       if (progress.ending !== undefined) return false;
-      throw translateFailure(error, { operation: "chat", model, timeouts, callerSignal });
+      throw translateFailure(error, response);
     }
   };
 
@@ -248,8 +246,8 @@ interface AnswerFailures {
   withoutContent(ending: Ending | undefined): AttemptError;
 }
 
-function createAnswerFailures(response: GatewayResponse, model: string, scrub: Scrub): AnswerFailures {
-  const { status, headers } = response;
+function createAnswerFailures(response: GatewayResponse, model: string): AnswerFailures {
+  const { status, headers, scrub } = response;
   const reported = (info: ErrorInfo) =>
     toAttemptError({ operation: "chat", model, status, headers, info }, scrub);
   const unreadable = (what: string, text: string) =>

@@ -47,34 +47,26 @@ export function createChat(
     request: ChatRequest,
     model: string,
     timeouts: AttemptTimeouts,
-    signal: AbortSignal,
+    callerSignal: AbortSignal,
   ) => {
     const isStreamed = request.stream ?? true;
-    const response = await context.transport.send(
-      {
-        operation: "chat",
-        model,
-        method: "POST",
-        path: "/chat/completions",
-        headers: {
-          "content-type": "application/json",
-          accept: isStreamed ? "text/event-stream, application/json" : "application/json",
-        },
-        body: JSON.stringify(toBody(request, model, isStreamed, dialectOf(model))),
-      },
+    const response = await context.transport.send({
+      operation: "chat",
+      model,
       timeouts,
-      signal,
-    );
+      callerSignal,
+      path: "/chat/completions",
+      ...(isStreamed && { accept: "text/event-stream, application/json" }),
+      body: toBody(request, model, isStreamed, dialectOf(model)),
+    });
     const answer = createChatAnswer({
       response,
       model,
       timeouts,
-      callerSignal: signal,
       images: createImageLoader(context.images),
       maxImageBytes: context.images.maxImageBytes,
       isTrustedLink: (url) => context.isTrustedLink(url),
       maxTokens: request.maxTokens ?? 1024,
-      scrub: context.scrub,
     });
     try {
       const first = await answer.next();

@@ -34,33 +34,20 @@ export function createImageGeneration(
     timeouts: AttemptTimeouts,
     signal: AbortSignal,
   ) => {
-    const { count, prompt, size } = request;
-    const { scrub } = context;
-    const response = await context.transport.send(
-      {
-        operation: "image",
-        model,
-        method: "POST",
-        path: "/images/generations",
-        headers: { "content-type": "application/json", accept: "application/json" },
-        body: JSON.stringify({ model, prompt, n: count ?? 1, ...(size !== undefined && { size }) }),
-      },
-      timeouts,
-      signal,
-    );
-    const body = await readAnswerBody(response, {
+    const { count = 1, prompt, size } = request;
+    const response = await context.transport.send({
       operation: "image",
       model,
       timeouts,
       callerSignal: signal,
-      scrub,
-      maxBytes: maxGenerationBytes(count ?? 1, context.images.maxImageBytes),
+      path: "/images/generations",
+      body: { model, prompt, n: count, ...(size !== undefined && { size }) },
     });
+    const body = await readAnswerBody(response, maxGenerationBytes(count, context.images.maxImageBytes));
     const value = body.kind === "json" ? body.value : undefined;
     const items = generatedPicturesOf(value);
-    if (items === undefined)
-      throw badAnswer({ operation: "image", model, scrub }, response.status, "no image list", "");
-    const loaded = await load(items.slice(0, count ?? 1), timeouts, signal);
+    if (items === undefined) throw badAnswer(response, "no image list");
+    const loaded = await load(items.slice(0, count), timeouts, signal);
     if (loaded.images.length === 0) {
       const empty = new ParleyError("gateway-empty-answer", "image failed: no image in the answer", {
         cause: loaded.lastError,

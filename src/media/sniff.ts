@@ -239,7 +239,7 @@ interface Tracks {
 }
 
 /** A part of a container. */
-export interface Span {
+interface Span {
   readonly id: string;
   /** The first byte of the part. */
   readonly at: number;

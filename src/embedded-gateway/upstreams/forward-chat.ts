@@ -104,13 +104,9 @@ async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Prom
   const messages = await withImages(forwarding, target, body.messages);
   return forwarding.clientOf(target).request({
     operation: "chat",
-    method: "POST",
     path: "/chat/completions",
-    headers: {
-      "content-type": "application/json",
-      accept: body.stream ? "text/event-stream" : "application/json",
-    },
-    body: JSON.stringify({ ...rest, ...limits, ...options, messages, model: target.upstreamModel }),
+    ...(body.stream && { accept: "text/event-stream" }),
+    body: { ...rest, ...limits, ...options, messages, model: target.upstreamModel },
     requestId: exchange.requestId,
     signal: exchange.signal,
   });

@@ -27,7 +27,7 @@ import {
 import { readError } from "../../wire/failures.ts";
 import { sniff } from "../../media/sniff.ts";
 import { tokensPerGeneratedImage } from "../worst-case.ts";
-import { toForm } from "../../wire/multipart-form.ts";
+import { toForm } from "../../wire/transport.ts";
 import { generatedPicturesOf, maxGenerationBytes } from "../../wire/pictures.ts";
 import type { Target } from "../router.ts";
 
@@ -167,13 +167,7 @@ async function fetchList(
   startedAt: number,
 ): Promise<ModelRecord[]> {
   const signal = AbortSignal.timeout(timeoutMs);
-  const answer = await client.request({
-    operation: "models",
-    method: "GET",
-    path: "/models",
-    requestId,
-    signal,
-  });
+  const answer = await client.request({ operation: "models", path: "/models", requestId, signal });
   const { data } = modelListSchema.parse(await answer.json(maxListBytes));
   return data.slice(0, maxModels).map((record) => ({
     ...record,
@@ -239,16 +233,14 @@ async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: Pic
     async (target) => {
       const answer = await forwarding.clientOf(target).request({
         operation: "image",
-        method: "POST",
         path: "/images/generations",
-        headers: { "content-type": "application/json", accept: "application/json" },
         // Fields that the client left out are not sent, since upstreams support different ones.
-        body: JSON.stringify({
+        body: {
           ...rest,
           ...(typeof size !== "string" ? {} : { size }),
           ...(typeof format !== "string" ? {} : { response_format: format }),
           model: target.upstreamModel,
-        }),
+        },
         requestId: exchange.requestId,
         signal: exchange.signal,
       });
@@ -312,8 +304,9 @@ async function forwardTranscription(
     async (target) => {
       const answer = await forwarding.clientOf(target).request({
         operation: "transcription",
-        method: "POST",
         path: "/audio/transcriptions",
+        // It may be text or subtitles, as the form says.
+        accept: "*/*",
         body: toForm(toFields(fields, target), file),
         requestId: exchange.requestId,
         signal: exchange.signal,

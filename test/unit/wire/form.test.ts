@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Response } from "undici";
 import { expect, it } from "vitest";
-import { toForm } from "../../../src/wire/multipart-form.ts";
+import { toForm } from "../../../src/wire/transport.ts";
 
 const audio = randomBytes(300_000);
 
