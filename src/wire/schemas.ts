@@ -27,10 +27,19 @@ const imagePartSchema = z.looseObject({
 
 const messageSchema = z.looseObject({
   role: z.enum(["user", "assistant", "system"]),
-  content: z.union([
-    z.string(),
-    z.array(z.discriminatedUnion("type", [textPartSchema, imagePartSchema])).min(1),
-  ]),
+  content: z.union(
+    [
+      z.string(),
+      z
+        .array(
+          z.discriminatedUnion("type", [textPartSchema, imagePartSchema], {
+            error: "a part has the type 'text' or 'image_url'",
+          }),
+        )
+        .min(1, "it must not be empty"),
+    ],
+    "it must be a string or a non-empty array of content parts",
+  ),
 });
 
 /** The body of POST /v1/chat/completions. `n` is 1 to 10. Missing and `null` fields get defaults. */

@@ -3,9 +3,9 @@ import type { BilledAmounts } from "../../core/gateway.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { modelListSchema } from "../../wire/schemas.ts";
 import {
+  type Capability,
   type GatewayConfig,
   type ModelConfig,
-  type UpstreamConfig,
   mergeModels,
   type ModelRecord,
 } from "../gateway-config.ts";
@@ -200,10 +200,8 @@ function toRecord(prefix: string, model: ModelConfig, startedAt: number): ModelR
   };
 }
 
-function toArchitecture(
-  capabilities: NonNullable<UpstreamConfig["models"]>[number]["capabilities"] & object,
-) {
-  const has = new Set<string>(capabilities);
+function toArchitecture(capabilities: readonly Capability[]) {
+  const has = new Set(capabilities);
   const chats = has.has("chat") || has.has("vision") || has.has("draws-in-chat");
   return {
     input_modalities: [
