@@ -104,19 +104,8 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
   const limiter = createRateLimiter({ maxKeys: maxLimitedKeys, now });
   const unknownIds = createRecent(maxLimitedKeys, unknownForMs, now);
 
-  const load = async (id: string): Promise<VirtualKey | undefined> => {
-    const parsed = keySchema.safeParse(await records.get(`key:${id}`));
-    return parsed.success ? parsed.data : undefined;
-  };
+  const load = (id: string): Promise<VirtualKey | undefined> => loadKey(records, id);
   const save = (key: VirtualKey): Promise<void> => records.set(`key:${key.id}`, key as unknown as Json);
-  const listIds = async (): Promise<string[]> => {
-    const ids = await records.get("keys");
-    return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
-  };
-  const list = async (): Promise<VirtualKey[]> => {
-    const keys = await Promise.all((await listIds()).map((id) => load(id)));
-    return keys.filter((key) => key !== undefined);
-  };
 
   /** Finds a key by its secret. The secret contains the key's id, so that no hashes need to be searched. */
   const find = async (token: string): Promise<VirtualKey | undefined> => {
@@ -171,7 +160,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       const secret = `parley_${id}_${randomBytes(32).toString("base64url")}`;
       const key = { id, name, hash: hashKey(secret).toString("hex"), createdAt: now(), ...limits };
       await save(key);
-      await records.set("keys", [...(await listIds()), id]);
+      await records.set("keys", [...(await listIds(records)), id]);
       return { key, secret };
     },
     revoke: async (id) => {
@@ -180,7 +169,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       await save({ ...key, revokedAt: key.revokedAt ?? now() });
       return true;
     },
-    list,
+    list: () => listKeys(records),
     async usage(id, period) {
       const toDay = toUtcDay(now());
       const fromDay = period === "day" ? toDay : `${toUtcMonth(now())}-01`;
@@ -188,7 +177,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       const sums = totalled.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)] as const);
       return Object.fromEntries(sums) as KeyUsageTotals;
     },
-    hasIssuedKeys: async () => (await listIds()).length > 0,
+    hasIssuedKeys: async () => (await listIds(records)).length > 0,
     admit: async (token) => {
       const key = await find(token);
       if (key === undefined) return undefined;
@@ -213,6 +202,24 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
     },
     close: () => settlement.close(),
   };
+}
+
+type KeyRecords = Pick<KeyStore["records"], "get">;
+
+async function loadKey(records: KeyRecords, id: string): Promise<VirtualKey | undefined> {
+  const parsed = keySchema.safeParse(await records.get(`key:${id}`));
+  return parsed.success ? parsed.data : undefined;
+}
+
+async function listIds(records: KeyRecords): Promise<string[]> {
+  const ids = await records.get("keys");
+  return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
+}
+
+/** Lists the keys, the oldest first, revoked ones included. */
+export async function listKeys(records: KeyRecords): Promise<VirtualKey[]> {
+  const keys = await Promise.all((await listIds(records)).map((id) => loadKey(records, id)));
+  return keys.filter((key) => key !== undefined);
 }
 
 function scopeOf(keyId: string): BudgetScope {
