@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import type { Json } from "../../core/events.ts";
 import { type BilledAmounts, costOf, isPriced, type ModelOperation, type Usage } from "../../core/gateway.ts";
@@ -19,7 +19,6 @@ import { createRateLimiter } from "../../support/rate-limiter.ts";
 import { createRecent } from "../../support/recent.ts";
 import { createSettlement } from "../../support/settle-calls.ts";
 import { ApiError, clip, modelNotAllowed } from "../api-error.ts";
-import { hashKey } from "../embedded-gateway.ts";
 import { type Target, type Access, createCharge } from "../router.ts";
 
 const keySchema = z.object({
@@ -202,6 +201,11 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
     },
     close: () => settlement.close(),
   };
+}
+
+/** Returns the SHA-256 of a key. Only hashes are stored and compared. */
+export function hashKey(key: string): Buffer {
+  return createHash("sha256").update(key).digest();
 }
 
 type KeyRecords = Pick<KeyStore["records"], "get">;

@@ -8,6 +8,7 @@ import { toDataUri, toPicturePart } from "../../wire/pictures.ts";
 import { type ApiError, invalidRequest, unsupportedModel, type Exchange } from "../api-error.ts";
 import type { LoadImage, PictureShelf } from "../load-image.ts";
 import { type ChatBody, type ImageBody, type TranscriptionFields, imagesOf, textOf } from "../requests.ts";
+import { estimatePromptTokens } from "../worst-case.ts";
 import { answerChat, withoutAuthor } from "./chat-model.ts";
 import { describePicture, drawCard, editPicture, type Size, toSize } from "./pictures.ts";
 
@@ -110,7 +111,7 @@ async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<
   };
 }
 
-/** The tokens counted for an image, in prompts and answers. */
+/** The tokens counted for an image of an answer. */
 const imageTokens = 256;
 /** A longer text is sent in pieces of several words, so that it does not take minutes. */
 const maxPieces = 500;
@@ -128,7 +129,12 @@ async function sendAnswer(
   const images = answer.image === undefined ? [] : [toPicturePart(answer.image)];
   const indexes = Array.from({ length: body.n ?? 1 }, (_, index) => index);
   const answerTokens = Math.min(tokens.length, body.max_tokens) + images.length * imageTokens;
-  const usage = toUsage(body, answerTokens * indexes.length);
+  const [promptTokens, completionTokens] = [estimatePromptTokens(body), answerTokens * indexes.length];
+  const usage = {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  };
   const head = {
     id: `chatcmpl-${randomUUID().replaceAll("-", "")}`,
     created: Math.floor(Date.now() / 1000),
@@ -169,20 +175,6 @@ function cutAtStop(text: string, stop: unknown): string {
     return at === -1 ? [] : [at];
   });
   return text.slice(0, Math.min(text.length, ...ends));
-}
-
-/** Counts a prompt by its length, since it can be megabytes. */
-function toUsage(body: ChatBody, completionTokens: number): Record<string, number> {
-  const tokens = body.messages.map(
-    (message, index) =>
-      1 + Math.ceil(textOf(message).length / 4) + imagesOf(message, index).length * imageTokens,
-  );
-  const promptTokens = tokens.reduce((sum, count) => sum + count, 0);
-  return {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    total_tokens: promptTokens + completionTokens,
-  };
 }
 
 /** The most characters in one token. */

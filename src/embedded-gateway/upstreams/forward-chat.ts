@@ -4,6 +4,7 @@ import {
   type AnswerLimits,
   type AnswerPart,
 } from "../../support/answer-limits.ts";
+import { sniff } from "../../media/sniff.ts";
 import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
 import { estimatePromptTokens, maxImagesPerAnswer } from "../worst-case.ts";
@@ -146,7 +147,6 @@ async function withImages(
 }
 
 async function toSniffedUri(bytes: Buffer): Promise<string> {
-  const { sniff } = await import("../../media/sniff.ts");
   const file = sniff(bytes);
   return toDataUri(file.kind === "empty" ? "application/octet-stream" : file.mediaType, bytes);
 }

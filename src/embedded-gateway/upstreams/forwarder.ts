@@ -9,7 +9,8 @@ import {
   mergeModels,
   type ModelRecord,
 } from "../gateway-config.ts";
-import type { PictureShelf } from "../load-image.ts";
+import type { Exchange } from "../api-error.ts";
+import type { LoadImage, PictureShelf } from "../load-image.ts";
 import type { ChatBody, ImageBody, TranscriptionFields } from "../requests.ts";
 import type { Upload } from "../upload.ts";
 import { forwardChat } from "./forward-chat.ts";
@@ -37,12 +38,15 @@ interface ForwarderOptions {
   readonly log: Log;
   readonly shelf: PictureShelf;
   readonly pingMs: number;
+  imageLoaderFor(exchange: Exchange): LoadImage;
+  /** Whether a URL is one of this gateway's own pictures, which upstreams cannot reach. */
+  isOwnPicture(exchange: Exchange, url: string): boolean;
 }
 
 type UploadedFile = Omit<Upload, "fields">;
 
-/** The part of {@link Forwarding} that differs by request. */
-export type Forwarded = Omit<Forwarding, "log" | "pingMs" | "clientOf">;
+/** A request, who serves it, and what it costs. */
+type Forwarded = Pick<Forwarding, "exchange" | "targets" | "charge">;
 
 /** The gateway's operations through the configured upstreams. Failures are ApiErrors. */
 interface Forwarder {
@@ -62,7 +66,8 @@ interface Forwarder {
 }
 
 /** Creates one client for each upstream. Nothing connects before the first request. */
-export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions): Forwarder {
+export function createForwarder(options: ForwarderOptions): Forwarder {
+  const { config, log, shelf, pingMs } = options;
   const clients = new Map<string, UpstreamClient>(
     Object.entries(config.upstreams).map(([prefix, upstream]) => [
       prefix,
@@ -79,6 +84,8 @@ export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions
     ...forwarded,
     log: log.child({ requestId: forwarded.exchange.requestId }),
     pingMs,
+    loadImage: options.imageLoaderFor(forwarded.exchange),
+    isOwnPicture: (url) => options.isOwnPicture(forwarded.exchange, url),
     clientOf: (target) => clientOf(target.prefix),
   });
   return {
