@@ -3,12 +3,7 @@ import type { FinishReason, AnswerSource, ChatEvent } from "../core/gateway.ts";
 import { answerLimitsOf, createAnswerMeter } from "../support/answer-limits.ts";
 import { translate } from "../words/translate.ts";
 import { createAnswerOutput } from "./answer-output.ts";
-import {
-  AttemptError,
-  type RetryClass,
-  type ErrorInfo,
-  toAttemptError,
-} from "../wire/failures.ts";
+import { AttemptError, type RetryClass, type ErrorInfo, toAttemptError } from "../wire/failures.ts";
 import { type AttemptTimeouts, endGraceMs } from "../wire/attempt.ts";
 import { createChunkReader, type Frame, createFrameReader } from "../wire/stream-frames.ts";
 import {
@@ -235,18 +230,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
 }
 
 /** Makes the errors of one chat answer. */
-interface AnswerFailures {
-  /** Makes the error that the gateway sent inside the answer. */
-  reported(info: ErrorInfo): AttemptError;
-  /** Makes the error of a frame that is neither JSON nor the end marker. */
-  ofFrame(frame: Exclude<Frame, { kind: "json" | "done" }>): AttemptError;
-  /** Makes the error of a body that ended without a complete answer. */
-  ofVerdict(verdict: Exclude<AnswerVerdict, "complete">, ending: Ending | undefined): AttemptError;
-  /** Makes the error of a complete answer without text and images. */
-  withoutContent(ending: Ending | undefined): AttemptError;
-}
-
-function createAnswerFailures(response: GatewayResponse, model: string): AnswerFailures {
+function createAnswerFailures(response: GatewayResponse, model: string) {
   const { status, headers, scrub } = response;
   const reported = (info: ErrorInfo) =>
     toAttemptError({ operation: "chat", model, status, headers, info }, scrub);
@@ -263,8 +247,10 @@ function createAnswerFailures(response: GatewayResponse, model: string): AnswerF
   ) => new AttemptError(new ParleyError(code, message, { detail: { model, ...detail } }), retryClass);
 
   return {
+    /** The gateway sent an error inside the answer. */
     reported,
-    ofFrame(frame) {
+    /** A frame is neither JSON nor the end marker. */
+    ofFrame(frame: Exclude<Frame, { kind: "json" | "done" }>): AttemptError {
       switch (frame.kind) {
         case "failed":
           return reported({ message: frame.text, type: "server_error" });
@@ -276,7 +262,8 @@ function createAnswerFailures(response: GatewayResponse, model: string): AnswerF
           return unreadable("the answer is no JSON", frame.text);
       }
     },
-    ofVerdict(verdict, ending) {
+    /** The body ended without a complete answer. */
+    ofVerdict(verdict: Exclude<AnswerVerdict, "complete">, ending: Ending | undefined): AttemptError {
       switch (verdict) {
         case "provider-failed":
           return reported({
@@ -291,7 +278,8 @@ function createAnswerFailures(response: GatewayResponse, model: string): AnswerF
           return fail("gateway-interrupted", "the answer ended without a finish reason", "lost");
       }
     },
-    withoutContent(ending) {
+    /** The answer is complete, without text and images. */
+    withoutContent(ending: Ending | undefined): AttemptError {
       const finishReason = scrub(ending?.word ?? "none", 40);
       return ending?.reason === "filtered"
         ? fail("gateway-refused", `chat failed: the answer was withheld (${finishReason})`, "never", {

@@ -31,13 +31,7 @@ import { createImageGeneration } from "./image-generation.ts";
 import type { LinkKind } from "./images.ts";
 import { createModelCatalogue } from "./model-catalogue.ts";
 import { type PriceTable, toUsage } from "../wire/prices.ts";
-import {
-  badAnswer,
-  readAnswerBody,
-  createTransport,
-  toForm,
-  toVersionedUrl,
-} from "../wire/transport.ts";
+import { badAnswer, readAnswerBody, createTransport, toForm, toVersionedUrl } from "../wire/transport.ts";
 import { transcriptionSchema } from "../wire/schemas.ts";
 
 /** The options of {@link createGatewayClient}. */

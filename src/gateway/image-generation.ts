@@ -8,7 +8,6 @@ import { badAnswer, readAnswerBody } from "../wire/transport.ts";
 import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./images.ts";
 import { generatedPicturesOf, maxGenerationBytes } from "../wire/pictures.ts";
 import { toUsage } from "../wire/prices.ts";
-import { createRecent } from "../support/recent.ts";
 
 /** The context of the image operation. */
 interface ImageContext extends GatewayContext {
@@ -16,8 +15,6 @@ interface ImageContext extends GatewayContext {
   readonly fallbacks: readonly string[];
 }
 
-/** How many models are remembered to draw one picture for each request. */
-const maxSingleModels = 500;
 /** Image generation takes minutes and sends nothing before its end. */
 const firstEventFactor = 4;
 
@@ -87,9 +84,6 @@ export function createImageGeneration(
     return { images, notices, lastError };
   };
 
-  /** The models that draw one picture for each request. */
-  const oneAtATime = createRecent(maxSingleModels);
-
   /** Draws all pictures, one by one where the model draws only one. Earlier ones survive a failure. */
   const drawAll = async (
     request: ImageRequest,
@@ -100,13 +94,12 @@ export function createImageGeneration(
     const { count = 1 } = request;
     const one = { ...request, count: 1 };
     const draw = async (wanted: ImageRequest) => await attempt(wanted, model, timeouts, signal);
-    const first = await draw(oneAtATime.has(model) ? one : request).catch((error: unknown) => {
+    const first = await draw(request).catch((error: unknown) => {
       if (count === 1 || !isCountRefused(error)) throw error;
       return draw(one);
     });
     // The timers stay paused between the requests, since the total one limits them all.
     if (count === 1 || first.received !== 1) return first;
-    oneAtATime.set(model, true);
     const all = [first];
     while (all.length < count) {
       try {
