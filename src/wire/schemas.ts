@@ -38,7 +38,10 @@ const messageSchema = z.looseObject({
         )
         .min(1, "it must not be empty"),
     ],
-    "it must be a string or a non-empty array of content parts",
+    {
+      error: ({ input }) =>
+        input === undefined ? undefined : "it must be a string or a non-empty array of content parts",
+    },
   ),
 });
 

@@ -364,6 +364,6 @@ export function toForm(
   const type = /^[\w.+-]+\/[\w.+-]+(?:;[\w=. "-]+)?$/.test(mediaType)
     ? mediaType
     : "application/octet-stream";
-  form.append("file", new File([bytes as Uint8Array<ArrayBuffer>], fileName, { type }));
+  form.append("file", new File([bytes], fileName, { type }));
   return form;
 }

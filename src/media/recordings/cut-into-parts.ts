@@ -289,12 +289,7 @@ function withIndexFirst(bytes: Uint8Array<ArrayBuffer>): {
   const moved = bytes.slice(index.at, index.end);
   shiftOffsets(moved, moved.length, index.at);
   return {
-    pieces: [
-      bytes.subarray(0, data.at),
-      moved,
-      bytes.subarray(data.at, index.at),
-      bytes.subarray(index.end),
-    ],
+    pieces: [bytes.subarray(0, data.at), moved, bytes.subarray(data.at, index.at), bytes.subarray(index.end)],
     headBytes: data.start + moved.length,
   };
 }

@@ -19,7 +19,8 @@ export function longestAudioSeconds(recording: Uint8Array, minBytesPerSecond: nu
     return wavSeconds(bytes, minBytesPerSecond);
   // FLAC counts inside another container too, since a packet may hold several frames.
   const flac = flacSamplesOf(bytes);
-  const ofFlac = flac === undefined ? 0 : ((bytes.length / minFlacFrameBytes) * flac.blockSamples) / flac.rate;
+  const ofFlac =
+    flac === undefined ? 0 : ((bytes.length / minFlacFrameBytes) * flac.blockSamples) / flac.rate;
   return Math.max(bytes.length / minBytesPerSecond, countedSeconds(bytes) ?? 0, ofFlac);
 }
 
