@@ -1,18 +1,10 @@
 import { z } from "zod";
 import { ParleyError } from "../core/errors.ts";
+import { priceFields } from "../wire/schemas.ts";
 
 /** What a model is for. A model without the list is tried for every operation. */
 const capabilities = ["chat", "vision", "draws-in-chat", "images", "transcription"] as const;
 export type Capability = (typeof capabilities)[number];
-
-const usd = z.number().nonnegative();
-
-const pricesSchema = z.strictObject({
-  inputPerMillionUsd: usd.optional(),
-  outputPerMillionUsd: usd.optional(),
-  perAudioMinuteUsd: usd.optional(),
-  perImageUsd: usd.optional(),
-});
 
 /** A model of an upstream, as the settings describe it. */
 const modelSchema = z.strictObject({
@@ -21,7 +13,7 @@ const modelSchema = z.strictObject({
   capabilities: z.array(z.enum(capabilities)).min(1).optional(),
   /** In tokens. */
   contextLength: z.int().positive().optional(),
-  prices: pricesSchema.optional(),
+  prices: z.strictObject(priceFields).optional(),
 });
 export type ModelConfig = z.infer<typeof modelSchema>;
 

@@ -37,17 +37,11 @@ interface OperationsOptions {
 
 type Operate = (exchange: Exchange, access: Access) => Promise<void>;
 
-/** The four operations of the gateway API. Each sends its response. Failures are thrown as ApiErrors. */
-interface Operations {
-  readonly models: Operate;
-  readonly chat: Operate;
-  readonly images: Operate;
-  readonly transcribe: Operate;
-  close(): Promise<void>;
-}
-
-/** Routes each request by its model to the sandbox or to an upstream. */
-export function createOperations(options: OperationsOptions): Operations {
+/**
+ * The four operations of the gateway API. They route each request by its model to the sandbox or to an
+ * upstream, and send its response. Failures are thrown as ApiErrors.
+ */
+export function createOperations(options: OperationsOptions) {
   const { config, log, shelf, maxJsonBytes, maxUploadBytes, pingMs } = options;
   const findOwn = ({ origin }: Exchange, url: string): Buffer | undefined =>
     url.startsWith(`${origin}${picturePath}`) ? shelf.get(url.slice(origin.length))?.bytes : undefined;
@@ -79,7 +73,7 @@ export function createOperations(options: OperationsOptions): Operations {
       charge.end();
     }
   };
-  return {
+  const operations: Record<"models" | "chat" | "images" | "transcribe", Operate> = {
     models: async (exchange, access) => {
       const all = await forwarder.models(exchange.requestId);
       const data = all.filter(({ id }) => router.isVisible(id, access));
@@ -124,7 +118,9 @@ export function createOperations(options: OperationsOptions): Operations {
         charge.settle(undefined, {});
       });
     },
-
+  };
+  return {
+    ...operations,
     close: async () => {
       await Promise.all([forwarder.close(), downloader.close()]);
     },

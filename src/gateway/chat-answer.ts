@@ -337,9 +337,7 @@ export function advance(progress: AnswerProgress, input: AnswerInput): AnswerPro
   if (input.kind === "done") return { ...progress, phase: "done" };
   const { chunk, isEvent } = input;
   const phase = nextPhase(progress, chunk, isEvent);
-  const isUnchanged = phase === progress.phase && chunk.ending === undefined && chunk.usage === undefined;
-  // Nearly every chunk of a stream ends here.
-  if (!chunk.isKnown || (isUnchanged && progress.model !== undefined)) return withPhase(progress, phase);
+  if (!chunk.isKnown) return { ...progress, phase };
   return {
     phase,
     ending: chunk.ending ?? progress.ending,
@@ -353,10 +351,6 @@ function nextPhase({ phase, ending }: AnswerProgress, chunk: CompletionChunk, is
   if (!chunk.isKnown) return isFirst ? "foreign" : phase;
   if (ending !== undefined || chunk.ending !== undefined) return "finished";
   return isFirst && !isEvent && !chunk.isDelta ? "whole" : "open";
-}
-
-function withPhase(progress: AnswerProgress, phase: AnswerPhase): AnswerProgress {
-  return progress.phase === phase ? progress : { ...progress, phase };
 }
 
 /** What an answer is when its body ends: complete, or the reason why it is not. */

@@ -15,6 +15,16 @@ const items = <T extends z.ZodType>(schema: T) =>
   );
 
 const count = z.number().int().nonnegative();
+
+const usd = z.number().nonnegative().optional();
+/** The fields of a price in settings. */
+export const priceFields = {
+  inputPerMillionUsd: usd,
+  outputPerMillionUsd: usd,
+  perAudioMinuteUsd: usd,
+  perImageUsd: usd,
+};
+
 const modelId = z.string().min(1, "name a model").max(256);
 
 const textPartSchema = z.looseObject({ type: z.literal("text"), text: z.string() });

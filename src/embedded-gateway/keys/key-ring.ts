@@ -18,7 +18,7 @@ import { endOfUtcDay, endOfUtcMonth, steadyClock, toUtcDay, toUtcMonth } from ".
 import { createRateLimiter } from "../../support/rate-limiter.ts";
 import { createRecent } from "../../support/recent.ts";
 import { createSettlement } from "../../support/settle-calls.ts";
-import { ApiError, clip, modelNotAllowed } from "../api-error.ts";
+import { ApiError, clip } from "../api-error.ts";
 import { type Target, type Access, createCharge } from "../router.ts";
 
 const keySchema = z.object({
@@ -190,9 +190,6 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
         keyId: key.id,
         isLimited: true,
         sees: (model) => allows(key, model),
-        expectModel: (model) => {
-          if (!allows(key, model)) throw modelNotAllowed(model);
-        },
         allowsTarget: (requested, target, isFallback) =>
           allows(key, target) || (!isFallback && key.models?.includes(requested) === true),
         reserve: reserve(key),
