@@ -38,7 +38,7 @@ export const rooms: readonly Room[] = [
   {
     folder: "src/support",
     imports: ["src/core", "src/words"],
-    packages: ["fastest-levenshtein", "ipaddr.js", "lru-cache", "p-queue"],
+    packages: ["fastest-levenshtein", "ipaddr.js", "lru-cache"],
   },
   {
     folder: "src/media",

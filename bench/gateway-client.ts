@@ -1,16 +1,13 @@
 /**
- * Compares the gateway client with the official SDK, interleaved in one run: streamed events per second, the
- * cost of a small request, and the memory of a 100 MB upload. Run it with `node bench/gateway-client.ts`. The
- * server, the two clients and each upload are separate processes.
+ * Compares the gateway client with the official SDK, interleaved in one run: streamed events per second and the
+ * cost of a small request. Run it with `node bench/gateway-client.ts`. The server and the two clients are
+ * separate processes.
  */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createReadStream, openAsBlob } from "node:fs";
-import { mkdtemp, open, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { cpus, tmpdir } from "node:os";
-import { join } from "node:path";
+import { cpus } from "node:os";
 import { fileURLToPath } from "node:url";
 import OpenAI from "openai";
 import type { Log } from "../src/core/telemetry.ts";
@@ -21,12 +18,10 @@ const rounds = 15;
 const warmUps = 5;
 const requests = 300;
 const messages = [{ role: "user" as const, content: "Say hello." }];
-const uploadBytes = 100 * 1024 * 1024;
 const itself = fileURLToPath(import.meta.url);
 
 const [mode, ...rest] = process.argv.slice(2);
 if (mode === "server") await serve();
-else if (mode === "upload") await upload(rest[0] ?? "", rest[1] ?? "", rest[2] ?? "");
 else if (mode === "worker") work(rest[0] ?? "", rest[1] ?? "");
 else await compare();
 
@@ -61,16 +56,10 @@ async function serve(): Promise<void> {
     }),
   );
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
-    let size = 0;
     let isStreamed = false;
-    for await (const piece of request) {
-      size += (piece as Buffer).length;
-      if (size < 10_000 && (piece as Buffer).includes('"stream":true')) isStreamed = true;
-    }
+    for await (const piece of request) isStreamed ||= (piece as Buffer).includes('"stream":true');
     response.setHeader("content-type", isStreamed ? "text/event-stream" : "application/json");
-    if (request.url?.endsWith("/transcriptions") === true)
-      response.end(JSON.stringify({ text: `${size} bytes` }));
-    else response.end(isStreamed ? stream : small);
+    response.end(isStreamed ? stream : small);
   };
   const server = createServer((request, response) => void answer(request, response));
   server.listen(0, "127.0.0.1", () => console.log((server.address() as AddressInfo).port));
@@ -134,7 +123,6 @@ async function compare(): Promise<void> {
       theirs,
       (ms) => `${((ms / requests) * 1000).toFixed(0)} µs a small request`,
     );
-    await compareUploads(baseUrl);
   } finally {
     for (const child of [...workers, server]) child.disconnect();
   }
@@ -184,61 +172,4 @@ function work(who: string, baseUrl: string): void {
     void measure(jobs[job]).then((sample) => process.send?.(sample));
   });
   process.on("disconnect", () => process.exit());
-}
-
-async function compareUploads(baseUrl: string): Promise<void> {
-  const directory = await mkdtemp(join(tmpdir(), "parley-bench-"));
-  try {
-    const path = join(directory, "speech.wav");
-    const file = await open(path, "w");
-    for (let written = 0; written < uploadBytes; written += 1024 * 1024)
-      await file.write(Buffer.alloc(1024 * 1024, 7));
-    await file.close();
-    for (const who of ["ours", "ours-bytes", "sdk"]) {
-      const grown: number[] = [];
-      for (let round = 0; round < 3; round++) grown.push(await uploadInChild(who, baseUrl, path));
-      console.log(`memory growth of a 100 MB upload, ${who}: ${median(grown).toFixed(1)} MB`);
-    }
-  } finally {
-    await rm(directory, { recursive: true });
-  }
-}
-
-function uploadInChild(who: string, baseUrl: string, path: string): Promise<number> {
-  const child = spawn(process.execPath, [itself, "upload", who, baseUrl, path], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  return new Promise((resolve, reject) => {
-    let out = "";
-    child.stdout.on("data", (data: Buffer) => {
-      out += data.toString();
-    });
-    child.once("close", (code) =>
-      code === 0 ? resolve(Number(out)) : reject(new Error(`upload: exit ${code}`)),
-    );
-  });
-}
-
-/** Prints the growth of the peak resident size in megabytes. `ours-bytes` leaves out the bytes. */
-async function upload(who: string, baseUrl: string, path: string): Promise<void> {
-  const client = ours(baseUrl);
-  const sdk = official(baseUrl);
-  await (who === "sdk" ? askOfficial(sdk) : askOurs(client));
-  const audio = { model: "m", fileName: "speech.wav", mediaType: "audio/wav" };
-  const bytes = who === "ours-bytes" ? await (await open(path)).readFile() : undefined;
-  const before = process.memoryUsage.rss();
-  let peak = before;
-  const timer = setInterval(() => {
-    peak = Math.max(peak, process.memoryUsage.rss());
-  }, 2);
-  if (who === "sdk") await sdk.audio.transcriptions.create({ model: "m", file: createReadStream(path) });
-  else {
-    const request = bytes === undefined ? { ...audio, content: await openAsBlob(path) } : { ...audio, bytes };
-    const { text } = await client.transcribe(request, new AbortController().signal);
-    if (Number.parseInt(text, 10) < uploadBytes) throw new Error(`the server read only ${text}`);
-  }
-  clearInterval(timer);
-  peak = Math.max(peak, process.memoryUsage.rss());
-  console.log(((peak - before) / 1024 / 1024).toFixed(1));
-  await client.close();
 }

@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import { findHelp, toUsage } from "./cli-help.ts";
+import { findHelp, toSettingsTables, toUsage } from "./cli-help.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Log } from "./core/telemetry.ts";
 import { openConfiguredStore, type startParley } from "./compose.ts";
@@ -69,24 +69,17 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         return args[1] === "keys"
           ? await manageKeys(config, args.slice(2), log)
           : await serveGateway(config, gatewayConfig, log);
-      case "settings": {
-        const { toSettingsTables } = await import("./cli-help.ts");
+      case "settings":
         writeOut(`${toSettingsTables()}\n`);
         return 0;
-      }
       case "account":
         return await manageAccounts(config, args.slice(1), log);
       case "backup":
         return await backUp(config, log, args[1]);
-      case "reencrypt": {
-        const store = await openConfiguredStore(config, log, {});
-        try {
+      case "reencrypt":
+        return await withStore(config, log, {}, async (store) => {
           writeOut(`Rewritten under the newest key: ${await store.reencrypt()}.\n`);
-        } finally {
-          await store.close();
-        }
-        return 0;
-      }
+        });
       case "--check-config": {
         expectNone([...misspelt, ...readConfig(environment).startProblems]);
         const commands = await loadCommands();
@@ -241,13 +234,9 @@ async function manageKeys(config: Config, words: readonly string[], log: Log): P
     import("./embedded-gateway/keys/key-ring.ts"),
     import("./embedded-gateway/keys/key-commands.ts"),
   ]);
-  const store = await openConfiguredStore(config, log, { exclusive: false });
-  try {
+  return await withStore(config, log, besideBot, async (store) => {
     writeOut(`${await runKeysCommand(words, createKeyRing({ store, log }))}\n`);
-  } finally {
-    await store.close();
-  }
-  return 0;
+  });
 }
 
 async function manageAccounts(config: Config, words: readonly string[], log: Log): Promise<number> {
@@ -255,15 +244,11 @@ async function manageAccounts(config: Config, words: readonly string[], log: Log
     import("./platforms/web/accounts/accounts.ts"),
     import("./platforms/web/accounts/account-commands.ts"),
   ]);
-  // This works while the bot runs, which sees the change within seconds.
-  const store = await openConfiguredStore(config, log, { exclusive: false });
-  try {
+  // A running bot sees the change within seconds.
+  return await withStore(config, log, besideBot, async (store) => {
     const accounts = createAccounts(store.records);
     writeOut(`${await runAccountCommand(words, accounts, () => readLine(process.stdin))}\n`);
-  } finally {
-    await store.close();
-  }
-  return 0;
+  });
 }
 
 /** The first line of a stream, without its line break. */
@@ -278,13 +263,30 @@ async function backUp(config: Config, log: Log, folder: string | undefined): Pro
     writeError("Name the folder for the backup: npm run backup -- <new folder>\n");
     return 2;
   }
-  const store = await openConfiguredStore(config, log, { exclusive: false });
-  try {
+  return await withStore(config, log, besideBot, async (store) => {
     await store.backup(folder);
+    writeOut(
+      `Backed up into ${folder}. To restore: stop Parley, put its files in the store's place, start.\n`,
+    );
+  });
+}
+
+/** Opens the store while a bot may use it, too. */
+const besideBot = { exclusive: false };
+
+/** Opens the store for some work. Resolves to the exit code. */
+async function withStore(
+  config: Config,
+  log: Log,
+  options: Parameters<typeof openConfiguredStore>[2],
+  work: (store: Awaited<ReturnType<typeof openConfiguredStore>>) => Promise<void>,
+): Promise<number> {
+  const store = await openConfiguredStore(config, log, options);
+  try {
+    await work(store);
   } finally {
     await store.close();
   }
-  writeOut(`Backed up into ${folder}. To restore: stop Parley, put its files in the store's place, start.\n`);
   return 0;
 }
 

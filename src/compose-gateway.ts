@@ -52,12 +52,10 @@ export async function openGateway(
   const baseUrl = embedded?.url ?? config.GATEWAY_BASE_URL;
   if (baseUrl === undefined) throw new ParleyError("config", "GATEWAY_BASE_URL is not set");
   const apiKey = embedded?.apiKey ?? config.GATEWAY_API_KEY;
-  const hosts = { trusted: [{ host: new URL(baseUrl).host, allowHttp: true }], allowPublicHttps: true };
-  const downloaders = {
-    field: createDownloader(hosts),
-    // A trusted host's redirect could lead anywhere, with text that the model wrote into the address.
-    markdown: createDownloader({ ...hosts, maxRedirects: 0 }),
-  };
+  const downloader = createDownloader({
+    trusted: [{ host: new URL(baseUrl).host, allowHttp: true }],
+    allowPublicHttps: true,
+  });
   const client = createGatewayClient({
     baseUrl,
     log: log.child({ part: "gateway" }),
@@ -76,8 +74,10 @@ export async function openGateway(
     maxImageBytes,
     imageHosts: config.IMAGE_HOSTS,
     async downloadImage(url, signal, link) {
-      const { bytes } = await downloaders[link].download(url, {
+      const { bytes } = await downloader.download(url, {
         maxBytes: maxImageBytes,
+        // A trusted host's redirect could lead anywhere, with text that the model wrote into the address.
+        ...(link === "markdown" && { maxRedirects: 0 }),
         timeoutMs: 60_000,
         signal,
       });
@@ -114,7 +114,7 @@ export async function openGateway(
           : `embedded, configured by ${config.GATEWAY_CONFIG}`,
     async close() {
       await client.close();
-      await Promise.all([downloaders.field.close(), downloaders.markdown.close()]);
+      await downloader.close();
       await embedded?.gateway.close();
     },
   };

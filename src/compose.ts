@@ -15,16 +15,12 @@ import {
 import { type Config, accessTerms, type ConfiguredPlatform } from "./config.ts";
 import { createSealer } from "./conversations/encryption.ts";
 import type { Store, StoreOptions } from "./conversations/open-store.ts";
-import type { Access } from "./core/access.ts";
 import type { Clock } from "./core/clock.ts";
-import type { Command } from "./core/command.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Gateway, GatewayOutlook } from "./core/gateway.ts";
 import type { CreatedPlatform, PlatformDependencies, PlatformModule } from "./core/platform-module.ts";
-import type { Platform } from "./core/platform.ts";
 import type { Archive } from "./core/storage.ts";
 import type { Log, Meter } from "./core/telemetry.ts";
-import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { createRecentProblems, type RecentProblems } from "./operations/dashboard/recent-problems.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { keepConnected, type Link } from "./operations/keep-connected.ts";
@@ -66,10 +62,10 @@ export interface Parley {
 interface ComposeOptions {
   /** Opens the store, by default the one in the settings. */
   readonly openStore?: typeof openConfiguredStore;
-  readonly commands: ReadonlyMap<string, Command>;
+  readonly commands: PlatformDependencies["commands"];
   readonly log: Log;
   /** The settings of the embedded gateway. Without them only its sandbox runs. */
-  readonly gatewayConfig?: GatewayConfig | undefined;
+  readonly gatewayConfig?: Parameters<typeof openGateway>[2]["gatewayConfig"];
   /** The latest log entries for the dashboard. Default: none. */
   readonly problems?: RecentProblems;
   /** Default: the time of this process. */
@@ -325,11 +321,11 @@ function isOwn({ accessTerms, isOperatorsOwn }: PlatformModule): boolean {
   return isOperatorsOwn === true || Object.keys(accessTerms).length === 0;
 }
 
-async function recover(assistant: Assistant, platform: Platform, log: Log): Promise<void> {
+async function recover(assistant: Assistant, { id }: CreatedPlatform["platform"], log: Log): Promise<void> {
   try {
-    await assistant.recover(platform.id);
+    await assistant.recover(id);
   } catch (error) {
-    log.warn({ platform: platform.id, err: error }, "listing open turns failed; retried soon");
+    log.warn({ platform: id, err: error }, "listing open turns failed; retried soon");
   }
 }
 
@@ -394,7 +390,7 @@ function toLines(
     readonly store: Store;
     readonly gateway: OpenedGateway;
     readonly server: HttpServer;
-    readonly access: Access;
+    readonly access: ReturnType<typeof createAccess>;
   },
 ): string[] {
   const { url } = parts.server;

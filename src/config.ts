@@ -17,14 +17,8 @@ import {
 } from "./core/settings.ts";
 import { platformModules } from "./platforms/registry.ts";
 import { isDecodable } from "./support/text.ts";
+import { priceFields } from "./wire/schemas.ts";
 
-const usd = z.number().min(0).optional();
-const priceFields = {
-  inputPerMillionUsd: usd,
-  outputPerMillionUsd: usd,
-  perAudioMinuteUsd: usd,
-  perImageUsd: usd,
-};
 const prices = text
   .transform((value, context): unknown => {
     try {

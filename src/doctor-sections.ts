@@ -118,8 +118,7 @@ function gatewayChecks(config: Config, environment: DoctorInput["environment"], 
           createAllowedModels(config.MODELS_ALLOWED),
         ).choose(operation, undefined, signal),
     });
-  if (baseUrl !== undefined)
-    return [...baseUrlNotes(baseUrl), ...checksOf({ baseUrl, apiKey, name: new URL(baseUrl).origin })];
+  if (baseUrl !== undefined) return checksOf({ baseUrl, apiKey, name: new URL(baseUrl).origin });
   if (configFile === undefined)
     return [
       {
@@ -158,14 +157,6 @@ function gatewayChecks(config: Config, environment: DoctorInput["environment"], 
     },
   };
   return [embedded];
-}
-
-function baseUrlNotes(baseUrl: string): Check[] {
-  if (!/\/v1\/*$/.test(new URL(baseUrl).pathname)) return [];
-  const text = "GATEWAY_BASE_URL ends in /v1, which Parley adds itself: it works, and is left out";
-  return [
-    { subject: "Address", run: async () => [warning("Address", text, "leave /v1 out of GATEWAY_BASE_URL")] },
-  ];
 }
 
 function toSetModels(config: Config): { variable: string; operation: ModelOperation; id: string }[] {

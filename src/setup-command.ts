@@ -61,7 +61,10 @@ export async function runSetup(words: readonly string[], io: SetupIo): Promise<n
   }
   const old = await readEnvFile(join(io.folder, file));
   try {
-    const changes = asks ? await ask(old, io) : await readFromInput(given, io);
+    const before = { ...io.environment, ...old?.values };
+    const changes = asks
+      ? await askForSettings({ prompter: createPrompter(io), before, old, io })
+      : await readFromInput(given, io);
     if (!asks && isChecked && !(await passes(changes, old, isForced, io))) return exitCodes.wrong;
     return await write(changes, old, io);
   } catch (error) {
@@ -124,26 +127,12 @@ async function readFromInput(given: Variables, io: SetupIo): Promise<Variables> 
   return changes;
 }
 
-function ask(old: EnvFile | undefined, io: SetupIo): Promise<Variables> {
-  return askForSettings({
-    prompter: createPrompter(io),
-    before: { ...io.environment, ...old?.values },
-    isColoured: io.isColoured,
-    listModels: (answers) => listModels(answers, old, io),
-    async check(part, answers) {
-      const sections = await check(answers, old, io, part);
-      return sections.find(({ title }) => title === part)?.findings ?? [];
-    },
-  });
-}
-
 /** The models that may chat. The checks say why there are none. */
 async function listModels(
-  changes: Variables,
-  old: EnvFile | undefined,
-  io: SetupIo,
+  answers: Variables,
+  { before }: Pick<SetupDialogue, "before">,
 ): Promise<readonly string[]> {
-  const { config } = readConfig({ ...io.environment, ...old?.values, ...changes });
+  const { config } = readConfig({ ...before, ...answers });
   const baseUrl = config.GATEWAY_BASE_URL;
   if (baseUrl === undefined) return [];
   const log = createLog({ level: "silent", secrets: [], write() {} });
@@ -241,14 +230,20 @@ interface SetupDialogue {
   readonly prompter: Prompter;
   /** The settings in force before. */
   readonly before: Readonly<Record<string, string | undefined>>;
-  /** Returns the doctor's findings about one part with these answers. */
-  readonly check: (part: string, answers: Answers) => Promise<readonly Finding[]>;
-  /** Returns the gateway's models that may chat with these answers, which may be none. */
-  readonly listModels: (answers: Answers) => Promise<readonly string[]>;
-  readonly isColoured: boolean;
+  readonly old: EnvFile | undefined;
+  readonly io: SetupIo;
 }
 
-type Answers = Readonly<Record<string, string>>;
+/** Returns the doctor's findings about one part with these answers. */
+async function findingsOf(
+  part: string,
+  answers: Variables,
+  { old, io }: SetupDialogue,
+): Promise<readonly Finding[]> {
+  const [section] = await check(answers, old, io, part);
+  return section?.findings ?? [];
+}
+
 /** The value of a setting with the answers so far, which is empty if it is not set. */
 type InForce = (name: string) => string;
 
@@ -368,7 +363,7 @@ A budget is for a day, in USD (docs/access.md). Empty: none.`,
  * whose values change.
  * @throws ParleyError `stopping` if the person cancels
  */
-async function askForSettings(dialogue: SetupDialogue): Promise<Answers> {
+async function askForSettings(dialogue: SetupDialogue): Promise<Variables> {
   const { prompter } = dialogue;
   const answers: Record<string, string> = {};
   prompter.say(
@@ -384,7 +379,7 @@ async function askForSettings(dialogue: SetupDialogue): Promise<Answers> {
 
 /** Asks again until nothing is wrong or the person keeps the answers. */
 async function askPart(part: Part, answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
-  const { prompter, check } = dialogue;
+  const { prompter } = dialogue;
   for (;;) {
     for (const question of part.questions) {
       if (question.when?.((name) => inForce(name, answers, dialogue)) === false) continue;
@@ -394,7 +389,7 @@ async function askPart(part: Part, answers: Record<string, string>, dialogue: Se
       if (question.isGate === true && value === "") return;
     }
     if (part.checkedBy === undefined) prompter.say("Checking…\n");
-    const found = await check(part.checkedBy ?? part.title, answers);
+    const found = await findingsOf(part.checkedBy ?? part.title, answers, dialogue);
     const names = part.questions.map(({ name }) => name);
     const own = part.checkedBy === undefined ? found : found.filter(({ subject }) => names.includes(subject));
     if (!(await isKept(own, dialogue))) continue;
@@ -404,19 +399,16 @@ async function askPart(part: Part, answers: Record<string, string>, dialogue: Se
 }
 
 /** Shows the findings. Returns whether the answers stay, because they are right or the person wants them. */
-async function isKept(
-  findings: readonly Finding[],
-  { prompter, isColoured }: SetupDialogue,
-): Promise<boolean> {
-  if (findings.length > 0) prompter.say(`${toLines(findings, isColoured)}\n`);
+async function isKept(findings: readonly Finding[], { prompter, io }: SetupDialogue): Promise<boolean> {
+  if (findings.length > 0) prompter.say(`${toLines(findings, io.isColoured)}\n`);
   if (!findings.some(({ level }) => level === "wrong")) return true;
   return await prompter.confirm("Keep these answers anyway?", false);
 }
 
 /** Asks for the default model with the gateway's list. */
 async function askModel(answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
-  const { prompter, check, listModels } = dialogue;
-  const models = await listModels(answers);
+  const { prompter } = dialogue;
+  const models = await listModels(answers, dialogue);
   const question = { name: "CHAT_MODEL", text: "Model for chat (empty: the first that can)" };
   for (;;) {
     const old = inForce("CHAT_MODEL", answers, dialogue);
@@ -431,7 +423,9 @@ async function askModel(answers: Record<string, string>, dialogue: SetupDialogue
           );
     setAnswer("CHAT_MODEL", value, answers, dialogue);
     if (value === "") return;
-    const found = (await check("Gateway", answers)).filter(({ subject }) => subject === "Chat model");
+    const found = (await findingsOf("Gateway", answers, dialogue)).filter(
+      ({ subject }) => subject === "Chat model",
+    );
     if (await isKept(found, dialogue)) return;
   }
 }

@@ -1,5 +1,3 @@
-import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -7,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createSlackSimulator, type SlackSimulator } from "../../test/simulators/slack/simulator.ts";
 import { startChild, type Child } from "./child.ts";
 import { quantile } from "./figures.ts";
-import { modelId } from "./scripted-gateway.ts";
+import { modelId, startScriptedGateway } from "./scripted-gateway.ts";
 import { slackMethods } from "./stage.ts";
 
 /** How Slack delivers events. */
@@ -50,7 +48,13 @@ export async function measureDeliveries(
   const folder = await mkdtemp(path.join(tmpdir(), "parley-deliveries-"));
   const slack = await createSlackSimulator({ sendsRequests: mode === "http" });
   for (const method of slackMethods) slack.limit(method, plenty);
-  const gateway = await startCountingGateway();
+  /** The whole request of the last turn of each talk, by the talk's number. */
+  const histories = new Map<number, string>();
+  const gateway = await startScriptedGateway((body) => {
+    const ended = /talk (\d+) the end/.exec(body)?.[1];
+    if (ended !== undefined) histories.set(Number(ended), body);
+  });
+  Object.assign(gateway.script, { thinkMs, tokens: 2, gapMs: 0 });
   let child: Child | undefined;
   try {
     child = await connect(slack, mode, gateway.url, folder);
@@ -85,9 +89,9 @@ export async function measureDeliveries(
     // What was not asked before is asked with this question, or it is lost.
     for (const [index, person] of people.entries())
       person.sends({ channel: person.directMessages, thread: roots[index]!, text: `talk ${index} the end` });
-    await until("the last answers", () => gateway.histories.size === talks);
+    await until("the last answers", () => histories.size === talks);
     const refused = await readRefusals(child);
-    const history = [...gateway.histories.values()].join("\n");
+    const history = [...histories.values()].join("\n");
     const counts = Array.from({ length: total }, (_, event) => history.split(mark(event)).length - 1);
     const waits = made.flatMap(({ tookMs, outcome }) => (outcome === "acknowledged" ? [tookMs ?? NaN] : []));
     return {
@@ -155,64 +159,6 @@ async function readRefusals(child: Child): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const counts = text.matchAll(/^parley_refusals_total\{.*\} (\d+)$/gm);
   return Array.from(counts, ([, count]) => Number(count)).reduce((sum, count) => sum + count, 0);
-}
-
-interface CountingGateway {
-  readonly url: string;
-  /** The whole request of the last turn of each talk, by the talk's number. */
-  readonly histories: ReadonlyMap<number, string>;
-  answered(): number;
-  close(): Promise<void>;
-}
-
-/** Starts a gateway that answers in two words, and keeps requests that contain "the end". */
-async function startCountingGateway(): Promise<CountingGateway> {
-  const histories = new Map<number, string>();
-  let answered = 0;
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      if (request.method === "GET") return sendModels(response);
-      const body = Buffer.concat(chunks).toString();
-      const ended = /talk (\d+) the end/.exec(body)?.[1];
-      if (ended !== undefined) histories.set(Number(ended), body);
-      void answer(response).then(() => {
-        answered += 1;
-      });
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    histories,
-    answered: () => answered,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
-}
-
-function sendModels(response: ServerResponse): void {
-  const model = { id: modelId, object: "model", created: 1_700_000_000, owned_by: "bench" };
-  response.writeHead(200, { "content-type": "application/json" });
-  response.end(JSON.stringify({ object: "list", data: [model] }));
-}
-
-async function answer(response: ServerResponse): Promise<void> {
-  const send = (delta: object, finish: string | null): void => {
-    const choice = { index: 0, delta, finish_reason: finish };
-    const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: modelId, choices: [choice] };
-    response.write(`data: ${JSON.stringify(chunk)}\n\n`);
-  };
-  response.writeHead(200, { "content-type": "text/event-stream" });
-  response.flushHeaders();
-  await delay(thinkMs);
-  send({ role: "assistant", content: "Very well." }, null);
-  send({}, "stop");
-  response.end("data: [DONE]\n\n");
 }
 
 /** Describes the result in one line. */

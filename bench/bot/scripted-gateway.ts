@@ -21,6 +21,8 @@ export interface ScriptedGateway {
   readonly firstTokenAt: Map<number, number>;
   /** The same for the last token. */
   readonly lastTokenAt: Map<number, number>;
+  /** The number of whole answers so far. */
+  answered(): number;
   close(): Promise<void>;
 }
 
@@ -36,13 +38,16 @@ export const marks = {
 
 /**
  * Starts an OpenAI-compatible gateway that streams a scripted answer to the last question in the request. The
- * first and the last word contain the turn's number.
+ * first and the last word contain the turn's number, or 0 without one. `onRequest` is called with each body.
  */
-export async function startScriptedGateway(): Promise<ScriptedGateway> {
+export async function startScriptedGateway(
+  onRequest: (body: string) => void = () => undefined,
+): Promise<ScriptedGateway> {
   const script: Script = { thinkMs: 0, tokens: 50, gapMs: 2 };
   const askedAt = new Map<number, number>();
   const firstTokenAt = new Map<number, number>();
   const lastTokenAt = new Map<number, number>();
+  let answered = 0;
   const server = createServer((request, response) => {
     if (request.method === "GET") {
       const model = { id: modelId, object: "model", created: 1_700_000_000, owned_by: "bench" };
@@ -54,7 +59,9 @@ export async function startScriptedGateway(): Promise<ScriptedGateway> {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const turn = lastTurn(Buffer.concat(chunks).toString());
+      const body = Buffer.concat(chunks).toString();
+      onRequest(body);
+      const turn = Number([...body.matchAll(/question (\d+) of the bench/g)].at(-1)?.[1] ?? 0);
       askedAt.set(turn, arrivedAt);
       void answer(turn, response);
     });
@@ -81,6 +88,7 @@ export async function startScriptedGateway(): Promise<ScriptedGateway> {
     const usage = { prompt_tokens: 100, completion_tokens: tokens, total_tokens: 100 + tokens };
     response.write(`data: ${JSON.stringify({ ...envelope(turn), choices: [], usage })}\n\n`);
     response.end("data: [DONE]\n\n");
+    answered += 1;
   }
 
   await new Promise<void>((resolve) => {
@@ -92,6 +100,7 @@ export async function startScriptedGateway(): Promise<ScriptedGateway> {
     askedAt,
     firstTokenAt,
     lastTokenAt,
+    answered: () => answered,
     close: () =>
       new Promise((resolve) => {
         server.close(() => {
@@ -104,10 +113,4 @@ export async function startScriptedGateway(): Promise<ScriptedGateway> {
 
 function envelope(turn: number): object {
   return { id: `chatcmpl-${turn}`, object: "chat.completion.chunk", created: 1_700_000_000, model: modelId };
-}
-
-function lastTurn(body: string): number {
-  const found = [...body.matchAll(/question (\d+) of the bench/g)].at(-1)?.[1];
-  if (found === undefined) throw new Error("unexpected request to the gateway");
-  return Number(found);
 }

@@ -22,7 +22,7 @@ export interface BodySender {
   readonly giveUp: () => void;
 }
 
-/** Limits the JSON bodies that are in memory at once. Further requests wait, and keys take turns. */
+/** Limits the bodies that are in memory at once. Further requests wait, and keys take turns. */
 interface BodyMemory {
   /**
    * Waits until the request's body may be read. Without a Content-Length it counts as the largest one.
@@ -42,26 +42,11 @@ interface Arriving {
 export function createBodyMemory(maxBytes: number, clock: Clock): BodyMemory {
   const semaphore = createFairSemaphore({ max: maxBytes, maxPerKey: Math.floor(maxBytes * maxShareOfKey) });
   const arriving = new Set<Arriving>();
-  /** The key of each request that waits. */
-  const waiting = new Set<{ readonly key: string }>();
-
   /** Gives up slow bodies, the oldest first, as long as those of another key wait. */
   function makeRoom(): void {
     for (const body of arriving) {
       if (clock.monotonic() - body.admittedAt < unhurriedMs) return;
-      if ([...waiting].some(({ key }) => key !== body.key)) body.giveUp();
-    }
-  }
-
-  async function wait(key: string, bytes: number, signal: AbortSignal): Promise<Release> {
-    const waiter = { key };
-    waiting.add(waiter);
-    try {
-      const acquired = semaphore.acquire(key, bytes, signal);
-      if (semaphore.waiting() > 0) makeRoom();
-      return await acquired;
-    } finally {
-      waiting.delete(waiter);
+      if (semaphore.hasOthersWaiting(body.key)) body.giveUp();
     }
   }
 
@@ -70,7 +55,9 @@ export function createBodyMemory(maxBytes: number, clock: Clock): BodyMemory {
       const announced = Number(request.headers["content-length"] ?? maxBodyBytes);
       const bytes = Number.isFinite(announced) ? Math.min(announced, maxBodyBytes) : maxBodyBytes;
       if (bytes <= smallBytes) return () => {};
-      const release = await wait(key, bytes, signal);
+      const acquired = semaphore.acquire(key, bytes, signal);
+      if (semaphore.waiting() > 0) makeRoom();
+      const release = await acquired;
       const body: Arriving = {
         key,
         admittedAt: clock.monotonic(),

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../core/clock.ts";
 import { isParleyError, ParleyError } from "../core/errors.ts";
@@ -10,13 +10,13 @@ import { createRouter } from "../support/http/router.ts";
 import { createHttpServer, listen } from "../support/http/server.ts";
 import { ApiError, clip, createExchange, type Exchange } from "./api-error.ts";
 import { createBodyMemory } from "./body-memory.ts";
-import type { KeyRing, KeyStore } from "./keys/key-ring.ts";
+import { createKeyRing, hashKey, type KeyRing, type KeyStore } from "./keys/key-ring.ts";
 import { createOperations } from "./operations.ts";
 import { createPictureShelf, picturePath, type ShelvedPicture } from "./load-image.ts";
 import { fullAccess, type Access } from "./router.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
 
-type Operations = Awaited<ReturnType<typeof createOperations>>;
+type Operations = ReturnType<typeof createOperations>;
 
 /** The options of {@link createEmbeddedGateway}. */
 interface EmbeddedGatewayOptions {
@@ -64,7 +64,9 @@ interface EmbeddedGateway {
 }
 
 /** The most JSON bodies in memory at once. Parsing and forwarding one takes several times its size. */
-const maxBodyMemoryBytes = 48 * 1024 * 1024;
+const maxJsonMemoryBytes = 48 * 1024 * 1024;
+/** The most recordings in memory at once, each until it is answered. */
+const maxFormMemoryBytes = 96 * 1024 * 1024;
 
 /** How much of a refused request's body is discarded: much for callers with a key, little for strangers. */
 const maxDrainBytes = 128 * 1024 * 1024;
@@ -73,7 +75,7 @@ const strangerDrain = { maxBytes: 256 * 1024, maxMs: 5000 };
 
 /**
  * Creates Parley's own gateway, with sandbox models and the upstreams of the settings. Every answer has
- * `x-request-id`, and every error the usual envelope. Modules are loaded on first use.
+ * `x-request-id`, and every error the usual envelope.
  */
 export function createEmbeddedGateway(options: EmbeddedGatewayOptions): EmbeddedGateway {
   const { log } = options;
@@ -82,10 +84,20 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const times = { pingMs: options.pingMs ?? 10_000, stalledMs: options.stalledClientMs ?? 60_000 };
   const keyHashes = (options.apiKeys ?? []).filter((key) => key !== "").map((key) => hashKey(key));
   const shelf = createPictureShelf({ ttlMs: 60 * 60 * 1000, maxBytes: 128 * 1024 * 1024 });
-  const bodies = createBodyMemory(maxBodyMemoryBytes, options.clock ?? systemClock);
-  let operations: Operations | undefined;
-  let admission: Admission | undefined;
-  let ring: KeyRing | undefined;
+  const clock = options.clock ?? systemClock;
+  const json = { memory: createBodyMemory(maxJsonMemoryBytes, clock), maxBodyBytes: maxJsonBytes };
+  const form = { memory: createBodyMemory(maxFormMemoryBytes, clock), maxBodyBytes: maxUploadBytes };
+  const ring = options.keyStore === undefined ? undefined : createKeyRing({ store: options.keyStore, log });
+  const admission = createAdmission({ keyHashes, ring, host: options.host });
+  const operations = createOperations({
+    config: options.config ?? defaultGatewayConfig,
+    log,
+    shelf,
+    maxJsonBytes,
+    maxUploadBytes,
+    pingMs: times.pingMs,
+    sandboxWordDelayMs: options.sandboxWordDelayMs ?? 10,
+  });
   const running = new Set<Promise<void>>();
   let isClosing = false;
 
@@ -99,7 +111,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const route = async (exchange: Exchange, onAdmitted: () => void): Promise<void> => {
     const { request } = exchange;
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-    if (isClosing || admission === undefined) throw stopping();
+    if (isClosing) throw stopping();
     // Such a request needs no preflight when it is a form, so every site could use a gateway without keys.
     // There are no CORS headers, so no site may read an answer.
     if (isOfOtherSite(request)) throw foreignOrigin();
@@ -112,18 +124,18 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       const found = find(request.method, path);
       if (found.kind === "nothing") throw unknownPath(request);
       if (found.kind === "wrong-method") throw wrongMethod(request, path, found.allow);
-      // Recordings are streamed to their upstream, and all other bodies are parsed as a whole.
-      const isParsed = found.run === "chat" || found.run === "images";
-      const release = isParsed
-        ? await bodies.admit(request, {
-            key: access.keyId,
-            maxBodyBytes: maxJsonBytes,
-            signal: exchange.signal,
-            giveUp: () => exchange.refuseRest(slowBody()),
-          })
-        : undefined;
+      const { memory, maxBodyBytes } = found.run === "transcribe" ? form : json;
+      const release =
+        found.run === "models"
+          ? undefined
+          : await memory.admit(request, {
+              key: access.keyId,
+              maxBodyBytes,
+              signal: exchange.signal,
+              giveUp: () => exchange.refuseRest(slowBody()),
+            });
       try {
-        await operations?.[found.run](exchange, access);
+        await operations[found.run](exchange, access);
       } finally {
         release?.();
       }
@@ -177,17 +189,6 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
 
   return {
     listen: async () => {
-      ring = options.keyStore === undefined ? undefined : await openKeyRing(options.keyStore, log);
-      admission = createAdmission({ keyHashes, ring, host: options.host });
-      operations = await createOperations({
-        config: options.config ?? defaultGatewayConfig,
-        log,
-        shelf,
-        maxJsonBytes,
-        maxUploadBytes,
-        pingMs: times.pingMs,
-        sandboxWordDelayMs: options.sandboxWordDelayMs ?? 10,
-      });
       if (!isLoopback(options.host) && !(await admission.needsKey())) {
         throw new ParleyError("config", "A gateway on a public address needs a key: set GATEWAY_API_KEY.");
       }
@@ -203,16 +204,11 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       // Connections that were opened and never used do not count as idle.
       server.closeAllConnections();
       await closed;
-      await operations?.close();
+      await operations.close();
       ring?.close();
       clearTimeout(deadline);
     },
   };
-}
-
-async function openKeyRing(store: KeyStore, log: Log): Promise<KeyRing> {
-  const { createKeyRing } = await import("./keys/key-ring.ts");
-  return createKeyRing({ store, log });
 }
 
 function sendPicture(exchange: Exchange, picture: ShelvedPicture | undefined): void {
@@ -311,11 +307,6 @@ function createAdmission({ keyHashes, ring, host }: AdmissionOptions): Admission
       });
     },
   };
-}
-
-/** Returns the SHA-256 of a key. Only hashes are stored and compared. */
-export function hashKey(key: string): Buffer {
-  return createHash("sha256").update(key).digest();
 }
 
 /** Returns the bearer token of an Authorization header, or `undefined` without one. */

@@ -1,30 +1,21 @@
 import { z } from "zod";
 import { ParleyError } from "../core/errors.ts";
-import type { ModelPrice } from "../core/gateway.ts";
+import { priceFields } from "../wire/schemas.ts";
 
-const capabilities = [
-  "chat",
-  "vision",
-  "draws-in-chat",
-  "images",
-  "transcription",
-] as const satisfies Capability[];
+/** What a model is for. A model without the list is tried for every operation. */
+const capabilities = ["chat", "vision", "draws-in-chat", "images", "transcription"] as const;
+export type Capability = (typeof capabilities)[number];
 
-const usd = z.number().nonnegative();
-
-const pricesSchema = z.strictObject({
-  inputPerMillionUsd: usd.optional(),
-  outputPerMillionUsd: usd.optional(),
-  perAudioMinuteUsd: usd.optional(),
-  perImageUsd: usd.optional(),
-});
-
+/** A model of an upstream, as the settings describe it. */
 const modelSchema = z.strictObject({
+  /** The upstream's own id. */
   id: z.string().min(1),
   capabilities: z.array(z.enum(capabilities)).min(1).optional(),
+  /** In tokens. */
   contextLength: z.int().positive().optional(),
-  prices: pricesSchema.optional(),
+  prices: z.strictObject(priceFields).optional(),
 });
+export type ModelConfig = z.infer<typeof modelSchema>;
 
 const baseUrl = z
   .string()
@@ -35,28 +26,33 @@ const baseUrl = z
   )
   .transform((text) => text.replace(/(?<!\/)\/+$/, ""));
 
+const modelName = z
+  .string()
+  .min(1)
+  .transform((id): ModelConfig => ({ id }));
+
+/** One OpenAI-compatible service. */
 const upstreamSchema = z.strictObject({
+  /** The address with its version segment, without a trailing slash. */
   baseUrl,
   apiKeyEnv: z
     .string()
     .regex(/^[A-Za-z_]\w*$/, "must be the name of an environment variable")
     .optional(),
+  /** These are sent with each request, e.g. for an organisation. */
   headers: z.record(z.string(), z.string()).default({}),
+  /** The models that are offered. The default is the upstream's own list. */
   models: z
-    .array(
-      z.union([
-        z
-          .string()
-          .min(1)
-          .transform((id) => ({ id })),
-        modelSchema,
-      ]),
-    )
+    .array(z.union([modelName, modelSchema]))
     .min(1)
     .optional(),
+  /** Whether image URLs are downloaded here and sent as data URIs. */
   inlineImages: z.boolean().default(false),
+  /** Whether streams are requested with usage. */
   streamUsage: z.boolean().default(true),
+  /** The retries of one upstream, before the first byte of its answer. */
   retries: z.int().min(0).max(5).default(1),
+  /** The silence after which the upstream counts as failed, in milliseconds. */
   timeoutMs: z.int().min(1000).default(300_000),
 });
 
@@ -74,6 +70,8 @@ const fileSchema = z.strictObject({
 });
 
 type FileUpstream = z.infer<typeof upstreamSchema>;
+/** The settings of an upstream, with the key that the environment has for it. */
+export type UpstreamConfig = Omit<FileUpstream, "apiKeyEnv"> & { readonly apiKey?: string | undefined };
 
 /**
  * Parses the file that `GATEWAY_CONFIG` names: JSON with comments (docs/gateway.example.jsonc). API keys are
@@ -106,15 +104,10 @@ export function parseGatewayConfig(
 }
 
 function withKey(
-  { apiKeyEnv, models, ...upstream }: FileUpstream,
+  { apiKeyEnv, ...upstream }: FileUpstream,
   env: Readonly<Record<string, string | undefined>>,
 ): UpstreamConfig {
-  const apiKey = apiKeyEnv === undefined ? undefined : env[apiKeyEnv];
-  return {
-    ...upstream,
-    ...(apiKey === undefined ? {} : { apiKey }),
-    ...(models === undefined ? {} : { models }),
-  };
+  return { ...upstream, ...(apiKeyEnv !== undefined && { apiKey: env[apiKeyEnv] }) };
 }
 
 function findMissingKeys(
@@ -189,38 +182,6 @@ export function withoutComments(text: string): string {
   const token = /"(?:[^"\\\n]|\\.)*"?|\/\/[^\n]*|\/\*[^]*?(?:\*\/|$)/g;
   const plain = text.replaceAll(token, (found) => (found.startsWith('"') ? found : blank(found)));
   return plain.replaceAll(/"(?:[^"\\\n]|\\.)*"?|,(?=\s*[}\]])/g, (found) => (found === "," ? " " : found));
-}
-
-/** What a model is for. A model without the list is tried for every operation. */
-export type Capability = "chat" | "vision" | "draws-in-chat" | "images" | "transcription";
-
-/** A model of an upstream, as the settings describe it. */
-export interface ModelConfig {
-  /** The upstream's own id. */
-  readonly id: string;
-  readonly capabilities?: readonly Capability[] | undefined;
-  /** The length in tokens. */
-  readonly contextLength?: number | undefined;
-  readonly prices?: ModelPrice | undefined;
-}
-
-/** One OpenAI-compatible service. */
-export interface UpstreamConfig {
-  /** The address with its version segment, without a trailing slash. */
-  readonly baseUrl: string;
-  readonly apiKey?: string;
-  /** Headers that are sent with each request, e.g. for an organisation. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** The models that are offered. The default is the upstream's own list. */
-  readonly models?: readonly ModelConfig[];
-  /** Whether image URLs are downloaded here and sent as data URIs. */
-  readonly inlineImages: boolean;
-  /** Whether streams are requested with usage. */
-  readonly streamUsage: boolean;
-  /** The retries of one upstream, before the first byte of its answer. */
-  readonly retries: number;
-  /** The silence after which the upstream counts as failed, in milliseconds. */
-  readonly timeoutMs: number;
 }
 
 /** The validated settings of the embedded gateway. */

@@ -1,7 +1,5 @@
 import type { ModelOperation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
-import type { Downloader } from "../media/guarded-download.ts";
-import { isKnownWhenWhole } from "../media/recordings/longest-audio.ts";
 import { type Access, createRouter, type Route, type Charge, type WorstCase } from "./router.ts";
 import type { Exchange } from "./api-error.ts";
 import {
@@ -12,17 +10,19 @@ import {
   parseImageBody,
   parseTranscriptionFields,
 } from "./requests.ts";
-import { mergeModels, type GatewayConfig } from "./gateway-config.ts";
-import { picturePath, type PictureShelf, type LoadImage } from "./load-image.ts";
+import type { GatewayConfig } from "./gateway-config.ts";
+import {
+  createImageDownloader,
+  createImageLoader,
+  type LoadImage,
+  picturePath,
+  type PictureShelf,
+} from "./load-image.ts";
 import { readJson } from "./body-memory.ts";
-import type { createSandbox } from "./sandbox/sandbox.ts";
-import { openUpload } from "./upload.ts";
-import type { createForwarder, Forwarded } from "./upstreams/forwarder.ts";
+import { createSandbox } from "./sandbox/sandbox.ts";
+import { readUpload } from "./upload.ts";
+import { createForwarder } from "./upstreams/forwarder.ts";
 import { chatWorstCase, imageWorstCase, transcriptionWorstCase } from "./worst-case.ts";
-
-type Forwarder = ReturnType<typeof createForwarder>;
-
-type Sandbox = ReturnType<typeof createSandbox>;
 
 /** The options of {@link createOperations}. */
 interface OperationsOptions {
@@ -35,46 +35,27 @@ interface OperationsOptions {
   readonly sandboxWordDelayMs: number;
 }
 
-/** Larger recordings are streamed to a single upstream as they arrive, without retries and fallbacks. */
-const maxBufferedBytes = 1024 * 1024;
-
 type Operate = (exchange: Exchange, access: Access) => Promise<void>;
 
-/** The four operations of the gateway API. Each sends its response. Failures are thrown as ApiErrors. */
-interface Operations {
-  readonly models: Operate;
-  readonly chat: Operate;
-  readonly images: Operate;
-  readonly transcribe: Operate;
-  close(): Promise<void>;
-}
-
 /**
- * Routes each request by its model to the sandbox or to an upstream. The sandbox is loaded with its first
- * request, and the forwarder only when upstreams are configured.
+ * The four operations of the gateway API. They route each request by its model to the sandbox or to an
+ * upstream, and send its response. Failures are thrown as ApiErrors.
  */
-export async function createOperations(options: OperationsOptions): Promise<Operations> {
-  const { config, shelf, maxJsonBytes, maxUploadBytes } = options;
-  const forwarder = Object.keys(config.upstreams).length > 0 ? await openForwarder(options) : undefined;
-  const ownIds = mergeModels(config, []).map(({ id }) => id);
-  const router = createRouter(config, () => forwarder?.knownIds() ?? ownIds);
-
-  const findOwn = (exchange: Exchange, url: string): Buffer | undefined => {
-    if (!url.startsWith(`${exchange.origin}${picturePath}`)) return undefined;
-    return shelf.get(url.slice(exchange.origin.length))?.bytes;
-  };
-  let downloader: Downloader | undefined;
-  const loadImageFor =
-    (exchange: Exchange): LoadImage =>
-    async (image, use) => {
-      const { createImageDownloader, createImageLoader } = await import("./load-image.ts");
-      downloader ??= createImageDownloader();
-      const { signal } = exchange;
-      const load = createImageLoader({ signal, downloader, findOwn: (url) => findOwn(exchange, url) });
-      return load(image, use);
-    };
-  let opened: Promise<Sandbox> | undefined;
-  const sandbox = (): Promise<Sandbox> => (opened ??= openSandbox(options, loadImageFor));
+export function createOperations(options: OperationsOptions) {
+  const { config, log, shelf, maxJsonBytes, maxUploadBytes, pingMs } = options;
+  const findOwn = ({ origin }: Exchange, url: string): Buffer | undefined =>
+    url.startsWith(`${origin}${picturePath}`) ? shelf.get(url.slice(origin.length))?.bytes : undefined;
+  const downloader = createImageDownloader();
+  const imageLoaderFor = (exchange: Exchange): LoadImage =>
+    createImageLoader({
+      signal: exchange.signal,
+      downloader,
+      findOwn: (url) => findOwn(exchange, url),
+    });
+  const isOwnPicture = (exchange: Exchange, url: string): boolean => findOwn(exchange, url) !== undefined;
+  const forwarder = createForwarder({ config, log, shelf, pingMs, imageLoaderFor, isOwnPicture });
+  const sandbox = createSandbox({ wordDelayMs: options.sandboxWordDelayMs, shelf, imageLoaderFor });
+  const router = createRouter(config, () => forwarder.knownIds());
 
   /** Reserves the worst case, and charges what was used, however the request ends. */
   const charged = async (
@@ -92,38 +73,22 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       charge.end();
     }
   };
-  const forward = (
-    exchange: Exchange,
-    charge: Charge,
-    { targets }: Route & { kind: "upstream" },
-    send: (forwarder: Forwarder, forwarded: Forwarded) => Promise<void>,
-  ): Promise<void> => {
-    if (forwarder === undefined) throw new Error("target without upstreams");
-    return send(forwarder, {
-      exchange,
-      targets,
-      charge,
-      loadImage: loadImageFor(exchange),
-      isOwnPicture: (url) => findOwn(exchange, url) !== undefined,
-    });
-  };
-
-  return {
+  const operations: Record<"models" | "chat" | "images" | "transcribe", Operate> = {
     models: async (exchange, access) => {
-      const all = (await forwarder?.models(exchange.requestId)) ?? mergeModels(config, []);
+      const all = await forwarder.models(exchange.requestId);
       const data = all.filter(({ id }) => router.isVisible(id, access));
       exchange.sendJson(200, { object: "list", data });
     },
 
     chat: async (exchange, access) => {
       const json = await readJson(exchange.request, maxJsonBytes);
-      const parsed = parseChatBody(json, (url) => findOwn(exchange, url) !== undefined);
+      const parsed = parseChatBody(json, (url) => isOwnPicture(exchange, url));
       const body = access.isLimited ? limitChat(parsed) : parsed;
       const route = router.route(body.model, "chat", access);
       await charged(access, "chat", route, chatWorstCase(body), async (charge) => {
         if (route.kind === "upstream")
-          return forward(exchange, charge, route, (to, forwarded) => to.chat(forwarded, body));
-        await (await sandbox()).chat(exchange, { ...body, model: route.model });
+          return forwarder.chat({ exchange, charge, targets: route.targets }, body);
+        await sandbox.chat(exchange, { ...body, model: route.model });
         charge.settle(undefined, {});
       });
     },
@@ -134,52 +99,30 @@ export async function createOperations(options: OperationsOptions): Promise<Oper
       const route = router.route(body.model, "image", access);
       await charged(access, "image", route, imageWorstCase(body), async (charge) => {
         if (route.kind === "upstream")
-          return forward(exchange, charge, route, (to, forwarded) => to.images(forwarded, body));
-        await (await sandbox()).images(exchange, { ...body, model: route.model });
+          return forwarder.images({ exchange, charge, targets: route.targets }, body);
+        await sandbox.images(exchange, { ...body, model: route.model });
         charge.settle(undefined, { images: body.n });
       });
     },
 
     transcribe: async (exchange, access) => {
-      const upload = await openUpload(exchange.request, maxUploadBytes);
-      // When the model follows the file in the form, the whole form is read before a model is chosen.
-      if (upload.fields["model"] === undefined) await upload.readAll();
-      const { model } = parseTranscriptionFields(upload.fields);
-      const route = router.route(model, "transcription", access);
-      const isLarge =
-        route.kind === "upstream" && route.targets.length === 1 && upload.sizeBytes() > maxBufferedBytes;
-      // For some formats, the amount that a key must pay for is known only with the whole file.
-      const isStreamed = isLarge && !(access.isLimited && isKnownWhenWhole(await upload.head()));
-      const bytes = isStreamed ? undefined : await upload.readAll();
-      const parsed = parseTranscriptionFields(upload.fields);
+      const { fields: given, ...file } = await readUpload(exchange.request, maxUploadBytes);
+      const parsed = parseTranscriptionFields(given);
       const fields = access.isLimited ? limitTranscription(parsed) : parsed;
-      const worst = transcriptionWorstCase(fields, upload.sizeBytes(), bytes ?? (await upload.head()));
+      const route = router.route(fields.model, "transcription", access);
+      const worst = transcriptionWorstCase(fields, file.bytes);
       await charged(access, "transcription", route, worst, async (charge) => {
         if (route.kind === "upstream")
-          return forward(exchange, charge, route, (to, forwarded) =>
-            to.transcribe(forwarded, upload, fields, worst.most),
-          );
-        if (bytes === undefined) throw new Error("the sandbox needs the whole recording");
-        await (await sandbox()).transcribe(exchange, { ...fields, model: route.model }, bytes);
+          return forwarder.transcribe({ exchange, charge, targets: route.targets }, file, fields, worst.most);
+        await sandbox.transcribe(exchange, { ...fields, model: route.model }, file.bytes);
         charge.settle(undefined, {});
       });
     },
-
+  };
+  return {
+    ...operations,
     close: async () => {
-      await Promise.all([forwarder?.close(), downloader?.close()]);
+      await Promise.all([forwarder.close(), downloader.close()]);
     },
   };
-}
-
-async function openForwarder({ config, log, shelf, pingMs }: OperationsOptions): Promise<Forwarder> {
-  const { createForwarder } = await import("./upstreams/forwarder.ts");
-  return createForwarder({ config, log, shelf, pingMs });
-}
-
-async function openSandbox(
-  { shelf, sandboxWordDelayMs: wordDelayMs }: OperationsOptions,
-  imageLoaderFor: (exchange: Exchange) => LoadImage,
-): Promise<Sandbox> {
-  const { createSandbox } = await import("./sandbox/sandbox.ts");
-  return createSandbox({ wordDelayMs, shelf, imageLoaderFor });
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { checkPictureUrl } from "../wire/pictures.ts";
 import { chatRequestSchema, imageRequestSchema, transcriptionFieldsSchema } from "../wire/schemas.ts";
-import { clip, invalidRequest, type ApiError } from "./api-error.ts";
+import { invalidRequest, type ApiError } from "./api-error.ts";
 
 /** A valid body of `POST /v1/chat/completions`, with fields beyond the specification. */
 export type ChatBody = z.infer<typeof chatRequestSchema>;
@@ -66,10 +66,13 @@ function checkImages(message: WireMessage, index: number, isOwn: (url: string) =
 }
 
 type Issue = z.core.$ZodIssue;
-type RawIssue = z.core.$ZodRawIssue;
+
+const missing = "it is missing";
 
 function parse<T>(schema: z.ZodType<T>, body: unknown): T {
-  const result = schema.safeParse(body, { error: explain });
+  const result = schema.safeParse(body, {
+    error: ({ input }) => (input === undefined ? missing : undefined),
+  });
   if (result.success) return result.data;
   const issue = deepest(result.error.issues);
   if (issue === undefined || issue.path.length === 0) {
@@ -78,16 +81,18 @@ function parse<T>(schema: z.ZodType<T>, body: unknown): T {
   throw toApiError(issue);
 }
 
-function toApiError(issue: Issue): ApiError {
-  const param = toParam(issue.path);
-  if (issue.message === missing) {
+function toApiError({ path, message, code }: Issue): ApiError {
+  const param = z.core.toDotPath(path);
+  if (message === missing) {
     return invalidRequest(`Missing required parameter: '${param}'.`, {
       param,
       code: "missing_required_parameter",
     });
   }
-  const code = issue.code === "invalid_type" ? "invalid_type" : "invalid_value";
-  return invalidRequest(`Invalid '${param}': ${issue.message}.`, { param, code });
+  return invalidRequest(`Invalid '${param}': ${message}.`, {
+    param,
+    code: code === "invalid_type" ? "invalid_type" : "invalid_value",
+  });
 }
 
 /** Returns the issue with the longest path among a union's branches, since that branch was probably meant. */
@@ -100,52 +105,6 @@ function deepest(issues: readonly Issue[]): Issue | undefined {
     .filter((issue) => issue.path.length > 0 || issue.code === "too_small")
     .sort((a, b) => b.path.length - a.path.length)[0];
   return nested === undefined ? first : { ...nested, path: [...first.path, ...nested.path] };
-}
-
-/** Writes a path as `messages[0].content[1].image_url.url`. */
-function toParam(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, key) => {
-    if (typeof key === "number") return `${text}[${key}]`;
-    return text === "" ? String(key) : `${text}.${String(key)}`;
-  }, "");
-}
-
-const missing = "it is missing";
-
-function explain(issue: RawIssue): string {
-  if (issue.input === undefined) return missing;
-  if (issue.code === "invalid_type") {
-    return `it must be ${article(issue.expected)}, not ${describe(issue.input)}`;
-  }
-  if (issue.code === "too_small") {
-    if (issue.origin === "array" || issue.origin === "string") return "it must not be empty";
-    return `it must be at least ${String(issue.minimum)}, not ${describe(issue.input)}`;
-  }
-  if (issue.code === "too_big") {
-    return `it must be at most ${String(issue.maximum)}, not ${describe(issue.input)}`;
-  }
-  if (issue.code === "invalid_value") {
-    const values = issue.values.map((value) => `'${String(value)}'`).join(", ");
-    return `it must be one of ${values}, not ${describe(issue.input)}`;
-  }
-  if (issue.code === "invalid_union") {
-    return issue.discriminator === "type"
-      ? "a part has the type 'text' or 'image_url'"
-      : "it must be a string or a non-empty array of content parts";
-  }
-  return issue.message ?? "it has the wrong form";
-}
-
-function article(expected: string): string {
-  const name = expected === "int" ? "integer" : expected;
-  return `${/^[aeio]/.test(name) ? "an" : "a"} ${name}`;
-}
-
-function describe(value: unknown): string {
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
-  if (typeof value === "string") return `'${clip(value, 40)}'`;
-  if (value === null) return "null";
-  return Array.isArray(value) ? "an array" : `an ${typeof value}`;
 }
 
 /**

@@ -44,8 +44,6 @@ interface Router {
 interface Caller {
   /** Whether the caller may use a model, and sees it in the model list. `id` names a model or an alias. */
   sees(id: string): boolean;
-  /** @throws ApiError 403 when the caller's key does not allow the model */
-  expectModel(id: string): void;
   /**
    * Whether a request for the id `requested` may be served by the model `target`. `isFallback` means that the
    * target is not the model that the id stands for.
@@ -85,9 +83,8 @@ export function createRouter(config: GatewayConfig, knownIds: () => readonly str
   return {
     isVisible,
     route: (requested, operation, caller) => {
-      caller.expectModel(requested);
       const id = idOf(requested);
-      if (!caller.allowsTarget(requested, id, false)) throw modelNotAllowed(requested);
+      if (!isVisible(requested, caller)) throw modelNotAllowed(requested);
       if (config.sandbox && sandboxModels.some((model) => model.id === id))
         return { kind: "sandbox", model: id };
       const first = toTarget(id);
@@ -136,7 +133,6 @@ export const fullAccess: Access = {
   keyId: "",
   isLimited: false,
   sees: () => true,
-  expectModel: () => {},
   allowsTarget: () => true,
   reserve: async () => freeCharge,
   release: () => {},
@@ -182,7 +178,6 @@ export function createCharge(
 ): Charge {
   let due: { readonly target: Target | undefined; readonly usage: UpstreamUsage } | undefined;
   let isSettled = false;
-  let hasEnded = false;
   return {
     begin: (target) => {
       if (!isSettled) due = { target, usage: worst.whenLeft };
@@ -196,10 +191,6 @@ export function createCharge(
       isSettled = true;
       due = { target, usage };
     },
-    end: () => {
-      if (hasEnded) return;
-      hasEnded = true;
-      record(due?.target, due?.usage);
-    },
+    end: () => record(due?.target, due?.usage),
   };
 }

@@ -52,23 +52,16 @@ export function imageWorstCase({ n, prompt }: ImageBody): WorstCase {
   return { most, whenLeft: most, whenBroken: most };
 }
 
-/**
- * Returns the worst case of a transcription, by the size of its recording.
- * @param head the recording, or its beginning; undefined when it is not read yet
- */
-export function transcriptionWorstCase(
-  { prompt = "" }: TranscriptionFields,
-  sizeBytes: number,
-  head: Buffer | undefined,
-): WorstCase {
-  const audioSeconds = longestAudioSeconds(sizeBytes, head, minAudioBytesPerSecond);
+/** Returns the worst case of a transcription, by the longest that its recording can be. */
+export function transcriptionWorstCase({ prompt = "" }: TranscriptionFields, bytes: Buffer): WorstCase {
+  const audioSeconds = longestAudioSeconds(bytes, minAudioBytesPerSecond);
   const tokens = Math.ceil(audioSeconds * tokensPerAudioSecond);
   const most = {
     audioSeconds,
     promptTokens: tokens + Buffer.byteLength(prompt),
     completionTokens: tokens,
   };
-  const mustFit = isSparse(sizeBytes, head, minAudioBytesPerSecond);
+  const mustFit = isSparse(bytes, minAudioBytesPerSecond);
   return { most, whenLeft: most, whenBroken: most, ...(mustFit ? { mustFit } : {}) };
 }
 

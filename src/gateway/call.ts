@@ -41,20 +41,23 @@ export interface GatewayContext {
 }
 
 /** One call of an operation. */
-interface CallPlan {
+interface CallPlan<M extends string | undefined, T> {
   readonly operation: Operation;
-  readonly model: string;
-  readonly fallbacks: readonly string[];
+  /** `undefined` for the list of models. */
+  readonly model: M;
+  readonly fallbacks: readonly M[];
   readonly signal: AbortSignal;
   /** Multiplies `firstEventMs`: an answer that is not streamed sends its first byte when it is ready. */
   readonly firstEventFactor: number;
+  /** What success shows of the gateway. Default: that a model answered. */
+  readonly outcomeOf?: (value: T) => GatewayOutcome;
 }
 
 /** The result of {@link runCall}. */
-interface CallResult<T> {
+interface CallResult<M, T> {
   readonly value: T;
   /** The model that answered. */
-  readonly model: string;
+  readonly model: M;
   /** Sentences such as "Model X did not answer; Y did." */
   readonly notices: readonly string[];
 }
@@ -69,11 +72,11 @@ const minRetryWindowMs = 30_000;
  * `attempt` disposes its timeouts.
  * @throws ParleyError `gateway-…` of the requested model, or the signal's reason when it aborts
  */
-export async function runCall<T>(
+export async function runCall<T, M extends string | undefined>(
   context: GatewayContext,
-  plan: CallPlan,
-  attempt: (model: string, timeouts: AttemptTimeouts) => Promise<T>,
-): Promise<CallResult<T>> {
+  plan: CallPlan<M, T>,
+  attempt: (model: M, timeouts: AttemptTimeouts) => Promise<T>,
+): Promise<CallResult<M, T>> {
   const { operation, signal } = plan;
   const { log, timeouts: limits } = context;
   signal.throwIfAborted();
@@ -110,9 +113,10 @@ export async function runCall<T>(
           },
         },
       );
-      context.onOutcome({ kind: "answered" });
-      const notices = index === 0 ? [] : [translate("model.fallback", { model: plan.model, instead: model })];
-      return { value, model, notices };
+      context.onOutcome(plan.outcomeOf?.(value) ?? { kind: "answered" });
+      if (index === 0) return { value, model, notices: [] };
+      const words = { model: String(plan.model), instead: String(model) };
+      return { value, model, notices: [translate("model.fallback", words)] };
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (!(error instanceof AttemptError)) throw error;
@@ -135,10 +139,10 @@ export async function runCall<T>(
 async function withSuggestion(
   context: GatewayContext,
   failure: ParleyError,
-  model: string,
+  model: string | undefined,
   signal: AbortSignal,
 ): Promise<ParleyError> {
-  if (failure.code !== "gateway-unknown-model") return failure;
+  if (failure.code !== "gateway-unknown-model" || model === undefined) return failure;
   const suggestion = await context.catalogue.suggest(model, signal);
   if (suggestion === undefined) return failure;
   return new ParleyError(failure.code, failure.message, {

@@ -3,13 +3,7 @@ import type { FinishReason, AnswerSource, ChatEvent } from "../core/gateway.ts";
 import { answerLimitsOf, createAnswerMeter } from "../support/answer-limits.ts";
 import { translate } from "../words/translate.ts";
 import { createAnswerOutput } from "./answer-output.ts";
-import {
-  AttemptError,
-  type RetryClass,
-  type ErrorInfo,
-  toAttemptError,
-  type Scrub,
-} from "../wire/failures.ts";
+import { AttemptError, type RetryClass, type ErrorInfo, toAttemptError } from "../wire/failures.ts";
 import { type AttemptTimeouts, endGraceMs } from "../wire/attempt.ts";
 import { createChunkReader, type Frame, createFrameReader } from "../wire/stream-frames.ts";
 import {
@@ -58,14 +52,12 @@ interface ChatAnswerOptions {
   readonly response: GatewayResponse;
   readonly model: string;
   readonly timeouts: AttemptTimeouts;
-  readonly callerSignal: AbortSignal;
   readonly images: ImageLoader;
   readonly maxImageBytes: number;
   /** Whether an image that the text links to as Markdown is downloaded. */
   isTrustedLink(url: string): boolean;
   /** The limit that was requested. An answer far beyond it is cut. */
   readonly maxTokens: number;
-  readonly scrub: Scrub;
 }
 
 /** In `failed`, the next call throws the error, after the events that arrived before it. */
@@ -75,7 +67,8 @@ type ReaderState =
 
 /** Reads the body of a chat answer, streamed or not, into events. */
 export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
-  const { response, model, timeouts, callerSignal, images, scrub } = options;
+  const { response, model, timeouts, images } = options;
+  const { callerSignal } = response;
   const maxImageChars = Math.ceil(options.maxImageBytes * 1.4) + 1024;
   const limits = answerLimitsOf(options.maxTokens, maxImageChars * 3);
   const meter = createAnswerMeter(limits);
@@ -88,7 +81,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
     maxTextChars: limits.textChars,
     isTrustedLink: (url) => options.isTrustedLink(url),
   });
-  const failures = createAnswerFailures(response, model, scrub);
+  const failures = createAnswerFailures(response, model);
   const completion = createCompletionReader();
   let state: ReaderState = { kind: "reading" };
   let progress = emptyProgress;
@@ -147,7 +140,7 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
       if (isOwn && !timeouts.signal.aborted) throw error;
       // After the finish reason the answer is complete. At most its usage is lost.
       if (progress.ending !== undefined) return false;
-      throw translateFailure(error, { operation: "chat", model, timeouts, callerSignal });
+      throw translateFailure(error, response);
     }
   };
 
@@ -237,19 +230,8 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
 }
 
 /** Makes the errors of one chat answer. */
-interface AnswerFailures {
-  /** Makes the error that the gateway sent inside the answer. */
-  reported(info: ErrorInfo): AttemptError;
-  /** Makes the error of a frame that is neither JSON nor the end marker. */
-  ofFrame(frame: Exclude<Frame, { kind: "json" | "done" }>): AttemptError;
-  /** Makes the error of a body that ended without a complete answer. */
-  ofVerdict(verdict: Exclude<AnswerVerdict, "complete">, ending: Ending | undefined): AttemptError;
-  /** Makes the error of a complete answer without text and images. */
-  withoutContent(ending: Ending | undefined): AttemptError;
-}
-
-function createAnswerFailures(response: GatewayResponse, model: string, scrub: Scrub): AnswerFailures {
-  const { status, headers } = response;
+function createAnswerFailures(response: GatewayResponse, model: string) {
+  const { status, headers, scrub } = response;
   const reported = (info: ErrorInfo) =>
     toAttemptError({ operation: "chat", model, status, headers, info }, scrub);
   const unreadable = (what: string, text: string) =>
@@ -265,8 +247,10 @@ function createAnswerFailures(response: GatewayResponse, model: string, scrub: S
   ) => new AttemptError(new ParleyError(code, message, { detail: { model, ...detail } }), retryClass);
 
   return {
+    /** The gateway sent an error inside the answer. */
     reported,
-    ofFrame(frame) {
+    /** A frame is neither JSON nor the end marker. */
+    ofFrame(frame: Exclude<Frame, { kind: "json" | "done" }>): AttemptError {
       switch (frame.kind) {
         case "failed":
           return reported({ message: frame.text, type: "server_error" });
@@ -278,7 +262,8 @@ function createAnswerFailures(response: GatewayResponse, model: string, scrub: S
           return unreadable("the answer is no JSON", frame.text);
       }
     },
-    ofVerdict(verdict, ending) {
+    /** The body ended without a complete answer. */
+    ofVerdict(verdict: Exclude<AnswerVerdict, "complete">, ending: Ending | undefined): AttemptError {
       switch (verdict) {
         case "provider-failed":
           return reported({
@@ -293,7 +278,8 @@ function createAnswerFailures(response: GatewayResponse, model: string, scrub: S
           return fail("gateway-interrupted", "the answer ended without a finish reason", "lost");
       }
     },
-    withoutContent(ending) {
+    /** The answer is complete, without text and images. */
+    withoutContent(ending: Ending | undefined): AttemptError {
       const finishReason = scrub(ending?.word ?? "none", 40);
       return ending?.reason === "filtered"
         ? fail("gateway-refused", `chat failed: the answer was withheld (${finishReason})`, "never", {
@@ -351,9 +337,7 @@ export function advance(progress: AnswerProgress, input: AnswerInput): AnswerPro
   if (input.kind === "done") return { ...progress, phase: "done" };
   const { chunk, isEvent } = input;
   const phase = nextPhase(progress, chunk, isEvent);
-  const isUnchanged = phase === progress.phase && chunk.ending === undefined && chunk.usage === undefined;
-  // Nearly every chunk of a stream ends here.
-  if (!chunk.isKnown || (isUnchanged && progress.model !== undefined)) return withPhase(progress, phase);
+  if (!chunk.isKnown) return { ...progress, phase };
   return {
     phase,
     ending: chunk.ending ?? progress.ending,
@@ -367,10 +351,6 @@ function nextPhase({ phase, ending }: AnswerProgress, chunk: CompletionChunk, is
   if (!chunk.isKnown) return isFirst ? "foreign" : phase;
   if (ending !== undefined || chunk.ending !== undefined) return "finished";
   return isFirst && !isEvent && !chunk.isDelta ? "whole" : "open";
-}
-
-function withPhase(progress: AnswerProgress, phase: AnswerPhase): AnswerProgress {
-  return progress.phase === phase ? progress : { ...progress, phase };
 }
 
 /** What an answer is when its body ends: complete, or the reason why it is not. */

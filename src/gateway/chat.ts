@@ -43,61 +43,42 @@ export function createChat(
     return dialect;
   };
 
-  const openOnce = async (
-    request: ChatRequest,
-    model: string,
-    timeouts: AttemptTimeouts,
-    signal: AbortSignal,
-  ) => {
-    const isStreamed = request.stream ?? true;
-    const response = await context.transport.send(
-      {
-        operation: "chat",
-        model,
-        method: "POST",
-        path: "/chat/completions",
-        headers: {
-          "content-type": "application/json",
-          accept: isStreamed ? "text/event-stream, application/json" : "application/json",
-        },
-        body: JSON.stringify(toBody(request, model, isStreamed, dialectOf(model))),
-      },
-      timeouts,
-      signal,
-    );
-    const answer = createChatAnswer({
-      response,
-      model,
-      timeouts,
-      callerSignal: signal,
-      images: createImageLoader(context.images),
-      maxImageBytes: context.images.maxImageBytes,
-      isTrustedLink: (url) => context.isTrustedLink(url),
-      maxTokens: request.maxTokens ?? 1024,
-      scrub: context.scrub,
-    });
-    try {
-      const first = await answer.next();
-      return { answer, timeouts, first: first ?? [] };
-    } catch (error) {
-      answer.close();
-      throw error;
-    }
-  };
-
-  /** Repeats a request without delay, once for each field that the server rejects. */
+  /** Opens an answer. A request is repeated without delay, once for each field that the server rejects. */
   const open = async (
     request: ChatRequest,
     model: string,
     timeouts: AttemptTimeouts,
-    signal: AbortSignal,
+    callerSignal: AbortSignal,
   ) => {
+    const isStreamed = request.stream ?? true;
     for (;;) {
+      let answer: ReturnType<typeof createChatAnswer> | undefined;
       try {
-        return await openOnce(request, model, timeouts, signal);
+        const response = await context.transport.send({
+          operation: "chat",
+          model,
+          timeouts,
+          callerSignal,
+          path: "/chat/completions",
+          ...(isStreamed && { accept: "text/event-stream, application/json" }),
+          body: toBody(request, model, isStreamed, dialectOf(model)),
+        });
+        answer = createChatAnswer({
+          response,
+          model,
+          timeouts,
+          images: createImageLoader(context.images),
+          maxImageBytes: context.images.maxImageBytes,
+          isTrustedLink: (url) => context.isTrustedLink(url),
+          maxTokens: request.maxTokens ?? 1024,
+        });
+        return { answer, timeouts, first: (await answer.next()) ?? [] };
       } catch (error) {
+        answer?.close();
         if (error instanceof AttemptError && adaptDialect(dialectOf(model), error)) continue;
         timeouts.dispose();
+        if (error instanceof AttemptError && rejectedImages(error, request))
+          context.catalogue.learn(model, { seesImages: false });
         throw error;
       }
     }
@@ -114,12 +95,7 @@ export function createChat(
         signal,
         firstEventFactor: request.stream === false ? unstreamedFactor : 1,
       },
-      (model, timeouts) =>
-        open(request, model, timeouts, signal).catch((error: unknown) => {
-          if (error instanceof AttemptError && rejectedImages(error, request))
-            context.catalogue.learn(model, { seesImages: false });
-          throw error;
-        }),
+      (model, timeouts) => open(request, model, timeouts, signal),
     );
     const { answer, timeouts, first } = value;
     try {

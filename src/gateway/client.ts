@@ -20,17 +20,10 @@ import {
   inTurn,
   noSpan,
 } from "../core/telemetry.ts";
-import { toForm } from "../wire/multipart-form.ts";
 import { systemClock } from "../support/clock.ts";
-import { AttemptError, isFields, type Headers, createScrub, type Scrub } from "../wire/failures.ts";
+import { AttemptError, isFields, type Headers, createScrub } from "../wire/failures.ts";
 import { type GatewayOutcome } from "./trouble.ts";
-import {
-  type AttemptTimeouts,
-  createAttemptTimeouts,
-  type RetryRules,
-  defaultRetryRules,
-  withRetries,
-} from "../wire/attempt.ts";
+import { type AttemptTimeouts, type RetryRules, defaultRetryRules } from "../wire/attempt.ts";
 import { type GatewayContext, runCall, type GatewayTimeouts, checkRequest } from "./call.ts";
 import { createChat } from "./chat.ts";
 import { readUsage } from "../wire/completion-chunk.ts";
@@ -38,13 +31,7 @@ import { createImageGeneration } from "./image-generation.ts";
 import type { LinkKind } from "./images.ts";
 import { createModelCatalogue } from "./model-catalogue.ts";
 import { type PriceTable, toUsage } from "../wire/prices.ts";
-import {
-  badAnswer,
-  readAnswerBody,
-  createTransport,
-  toVersionedUrl,
-  type Transport,
-} from "../wire/transport.ts";
+import { badAnswer, readAnswerBody, createTransport, toForm, toVersionedUrl } from "../wire/transport.ts";
 import { transcriptionSchema } from "../wire/schemas.ts";
 
 /** The options of {@link createGatewayClient}. */
@@ -85,11 +72,6 @@ interface GatewayClientOptions {
 
 /** The four operations of one gateway. */
 interface GatewayClient extends Gateway {
-  /** Transcribes audio, even audio that is read while it is sent; see `openAsBlob`. */
-  transcribe(
-    request: TranscriptionRequest | StreamedTranscriptionRequest,
-    signal: AbortSignal,
-  ): Promise<TranscriptionAnswer>;
   /**
    * Asks for the list of models once, without the cache, to see whether the gateway responds.
    * @throws ParleyError `gateway-…` where it does not, or responds with an error
@@ -127,10 +109,8 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     log,
     onHeaders: (headers) => options.onHeaders?.(headers),
   });
-  const onOutcome = (outcome: GatewayOutcome): void => options.onOutcome?.(outcome);
-  const listing = createListing({ transport, scrub, timeouts, retryRules, clock, onOutcome });
   const catalogue = createModelCatalogue({
-    fetchRecords: (signal) => listing.fetch(signal),
+    fetchRecords: (signal) => fetchRecords(context, signal),
     prices: options.prices,
     log,
   });
@@ -143,7 +123,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     catalogue,
     onRetry: (operation, code, delayMs) => options.onRetry?.(operation, code, delayMs),
     clock,
-    onOutcome,
+    onOutcome: (outcome) => options.onOutcome?.(outcome),
   };
   const images = {
     downloadImage: (url: string, signal: AbortSignal, link: LinkKind) =>
@@ -164,7 +144,9 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
       const prices = found.filter((price) => price !== undefined);
       return prices.length < found.length ? undefined : prices.reduce(higherPrice);
     },
-    ping: (signal) => listing.ping(signal),
+    async ping(signal) {
+      await fetchRecords({ ...context, retryRules: { ...retryRules, maxAttempts: 1 } }, signal);
+    },
     async close() {
       catalogue.close();
       await transport.close();
@@ -172,91 +154,39 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
   };
 }
 
-/** Calls `GET /v1/models` with retries. Every first use waits, so the first-event limit is the total. */
-function createListing({
-  transport,
-  scrub,
-  timeouts: limits,
-  retryRules: rules,
-  clock,
-  onOutcome,
-}: {
-  readonly transport: Transport;
-  readonly scrub: Scrub;
-  readonly timeouts: GatewayTimeouts;
-  readonly retryRules: RetryRules;
-  readonly clock: Pick<Clock, "sleep" | "monotonic">;
-  readonly onOutcome: (outcome: GatewayOutcome) => void;
-}) {
+/** Calls `GET /v1/models`. Every first use waits, so the first-event limit is the total. */
+async function fetchRecords(context: GatewayContext, signal: AbortSignal): Promise<readonly unknown[]> {
   const operation = "models";
-  const totalMs = limits.firstEventMs;
-  const attempt = async (signal: AbortSignal, deadlineAt: number) => {
-    const timeouts = createAttemptTimeouts(signal, {
-      firstEventMs: totalMs,
-      idleMs: limits.idleMs,
-      deadlineAt,
-      totalMs,
-    });
-    try {
-      const response = await transport.send(
-        {
+  const { firstEventMs } = context.timeouts;
+  const { value } = await runCall(
+    { ...context, timeouts: { ...context.timeouts, totalMs: firstEventMs } },
+    { operation, model: undefined, fallbacks: [], signal, firstEventFactor: 1, outcomeOf: toListed },
+    async (_, timeouts) => {
+      try {
+        const response = await context.transport.send({
           operation,
           model: undefined,
-          method: "GET",
+          timeouts,
+          callerSignal: signal,
           path: "/models",
-          headers: { accept: "application/json" },
-          body: undefined,
-        },
-        timeouts,
-        signal,
-      );
-      const context = { operation, model: undefined, timeouts, callerSignal: signal, scrub } as const;
-      const body = await readAnswerBody(response, { ...context, maxBytes: maxModelListBytes });
-      const records = body.kind === "json" ? recordsOf(body.value) : undefined;
-      if (records === undefined) throw badAnswer(context, response.status, "no model list", "");
-      return records.slice(0, maxModels);
-    } finally {
-      timeouts.dispose();
-    }
-  };
-  const toFailure = (error: unknown): unknown => {
-    if (!(error instanceof AttemptError)) return error;
-    onOutcome({ kind: "failed", operation, error: error.failure });
-    return error.failure;
-  };
-  const listed = (records: readonly unknown[]): readonly unknown[] => {
-    const models = records.flatMap((record) =>
-      isFields(record) && typeof record["id"] === "string" ? [record["id"]] : [],
-    );
-    onOutcome({ kind: "listed", models });
-    return records;
-  };
-  const ping = async (signal: AbortSignal): Promise<void> => {
-    try {
-      listed(await attempt(signal, performance.now() + totalMs));
-    } catch (error) {
-      throw toFailure(error);
-    }
-  };
-  const fetch = async (signal: AbortSignal): Promise<readonly unknown[]> => {
-    const deadlineAt = performance.now() + totalMs;
-    try {
-      const records = await withRetries(() => attempt(signal, deadlineAt), {
-        operation,
-        rules,
-        deadlineAt,
-        maxWaitMs: Number.POSITIVE_INFINITY,
-        signal,
-        clock,
-        onRetry: () => {},
-      });
-      return listed(records);
-    } catch (error) {
-      if (signal.aborted) throw new ParleyError("stopping", "the gateway client is closed");
-      throw toFailure(error);
-    }
-  };
-  return { fetch, ping };
+        });
+        const body = await readAnswerBody(response, maxModelListBytes);
+        const records = body.kind === "json" ? recordsOf(body.value) : undefined;
+        if (records === undefined) throw badAnswer(response, "no model list");
+        return records.slice(0, maxModels);
+      } finally {
+        timeouts.dispose();
+      }
+    },
+  );
+  return value;
+}
+
+function toListed(records: readonly unknown[]): GatewayOutcome {
+  const models = records.flatMap((record) =>
+    isFields(record) && typeof record["id"] === "string" ? [record["id"]] : [],
+  );
+  return { kind: "listed", models };
 }
 
 /** Returns the records of `{data: […]}`, of `{models: […]}` or of a bare list. */
@@ -266,11 +196,6 @@ function recordsOf(value: unknown): readonly unknown[] | undefined {
   const list = value["data"] ?? value["models"];
   return Array.isArray(list) ? (list as unknown[]) : undefined;
 }
-
-/** A transcription whose audio `openAsBlob` reads from a file while it is sent, in constant memory. */
-type StreamedTranscriptionRequest = Omit<TranscriptionRequest, "bytes"> & {
-  readonly content: Blob;
-};
 
 /** The context of the transcription operation. */
 interface TranscriptionContext extends GatewayContext {
@@ -285,47 +210,29 @@ const maxSegments = 10_000;
 /** How long a last segment without an end lasts. */
 const usualSeconds = 5;
 
-/** Creates the transcription operation of a client. The audio is read again for each attempt. */
+/** Creates the transcription operation of a client. */
 function createTranscription(
   context: TranscriptionContext,
-): (
-  request: TranscriptionRequest | StreamedTranscriptionRequest,
-  signal: AbortSignal,
-) => Promise<TranscriptionAnswer> {
+): (request: TranscriptionRequest, signal: AbortSignal) => Promise<TranscriptionAnswer> {
   const attempt = async (
-    request: TranscriptionRequest | StreamedTranscriptionRequest,
+    request: TranscriptionRequest,
     model: string,
     timeouts: AttemptTimeouts,
-    signal: AbortSignal,
+    callerSignal: AbortSignal,
   ) => {
-    const { scrub } = context;
-    const { fileName, mediaType, language, hint } = request;
-    const content = "content" in request ? request.content : request.bytes;
-    const body = toForm({ model, language, prompt: hint }, { fileName, mediaType, content });
-    const response = await context.transport.send(
-      {
-        operation: "transcription",
-        model,
-        method: "POST",
-        path: "/audio/transcriptions",
-        headers: { accept: "application/json" },
-        body,
-      },
-      timeouts,
-      signal,
-    );
-    const answer = await readAnswerBody(response, {
+    const { language, hint } = request;
+    const response = await context.transport.send({
       operation: "transcription",
       model,
       timeouts,
-      callerSignal: signal,
-      scrub,
-      maxBytes: maxAnswerBytes,
+      callerSignal,
+      path: "/audio/transcriptions",
+      body: toForm({ model, language, prompt: hint }, request),
     });
+    const answer = await readAnswerBody(response, maxAnswerBytes);
     const value = answer.kind === "text" ? { text: answer.text } : withText(answer.value);
     const parsed = transcriptionSchema.safeParse(value);
-    if (!parsed.success)
-      throw badAnswer({ operation: "transcription", model, scrub }, response.status, "no transcription", "");
+    if (!parsed.success) throw badAnswer(response, "no transcription");
     if (parsed.data.text.trim() === "")
       throw new AttemptError(
         new ParleyError("gateway-empty-answer", "transcription failed: no words", { detail: { model } }),
@@ -335,8 +242,7 @@ function createTranscription(
   };
 
   return async (request, signal) => {
-    const sizeBytes = "content" in request ? request.content.size : request.bytes.length;
-    checkRequest("transcription", request.model, [[sizeBytes > 0, "file", "not empty"]]);
+    checkRequest("transcription", request.model, [[request.bytes.length > 0, "file", "not empty"]]);
     const { value, model, notices } = await runCall(
       context,
       {

@@ -8,7 +8,6 @@ import { badAnswer, readAnswerBody } from "../wire/transport.ts";
 import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./images.ts";
 import { generatedPicturesOf, maxGenerationBytes } from "../wire/pictures.ts";
 import { toUsage } from "../wire/prices.ts";
-import { createRecent } from "../support/recent.ts";
 
 /** The context of the image operation. */
 interface ImageContext extends GatewayContext {
@@ -16,8 +15,6 @@ interface ImageContext extends GatewayContext {
   readonly fallbacks: readonly string[];
 }
 
-/** How many models are remembered to draw one picture for each request. */
-const maxSingleModels = 500;
 /** Image generation takes minutes and sends nothing before its end. */
 const firstEventFactor = 4;
 
@@ -34,33 +31,20 @@ export function createImageGeneration(
     timeouts: AttemptTimeouts,
     signal: AbortSignal,
   ) => {
-    const { count, prompt, size } = request;
-    const { scrub } = context;
-    const response = await context.transport.send(
-      {
-        operation: "image",
-        model,
-        method: "POST",
-        path: "/images/generations",
-        headers: { "content-type": "application/json", accept: "application/json" },
-        body: JSON.stringify({ model, prompt, n: count ?? 1, ...(size !== undefined && { size }) }),
-      },
-      timeouts,
-      signal,
-    );
-    const body = await readAnswerBody(response, {
+    const { count = 1, prompt, size } = request;
+    const response = await context.transport.send({
       operation: "image",
       model,
       timeouts,
       callerSignal: signal,
-      scrub,
-      maxBytes: maxGenerationBytes(count ?? 1, context.images.maxImageBytes),
+      path: "/images/generations",
+      body: { model, prompt, n: count, ...(size !== undefined && { size }) },
     });
+    const body = await readAnswerBody(response, maxGenerationBytes(count, context.images.maxImageBytes));
     const value = body.kind === "json" ? body.value : undefined;
     const items = generatedPicturesOf(value);
-    if (items === undefined)
-      throw badAnswer({ operation: "image", model, scrub }, response.status, "no image list", "");
-    const loaded = await load(items.slice(0, count ?? 1), timeouts, signal);
+    if (items === undefined) throw badAnswer(response, "no image list");
+    const loaded = await load(items.slice(0, count), timeouts, signal);
     if (loaded.images.length === 0) {
       const empty = new ParleyError("gateway-empty-answer", "image failed: no image in the answer", {
         cause: loaded.lastError,
@@ -100,9 +84,6 @@ export function createImageGeneration(
     return { images, notices, lastError };
   };
 
-  /** The models that draw one picture for each request. */
-  const oneAtATime = createRecent(maxSingleModels);
-
   /** Draws all pictures, one by one where the model draws only one. Earlier ones survive a failure. */
   const drawAll = async (
     request: ImageRequest,
@@ -113,13 +94,12 @@ export function createImageGeneration(
     const { count = 1 } = request;
     const one = { ...request, count: 1 };
     const draw = async (wanted: ImageRequest) => await attempt(wanted, model, timeouts, signal);
-    const first = await draw(oneAtATime.has(model) ? one : request).catch((error: unknown) => {
+    const first = await draw(request).catch((error: unknown) => {
       if (count === 1 || !isCountRefused(error)) throw error;
       return draw(one);
     });
     // The timers stay paused between the requests, since the total one limits them all.
     if (count === 1 || first.received !== 1) return first;
-    oneAtATime.set(model, true);
     const all = [first];
     while (all.length < count) {
       try {

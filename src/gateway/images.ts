@@ -96,7 +96,7 @@ export function imageNotice(error: unknown): string {
 export type InlinePiece =
   | { readonly kind: "text"; readonly text: string }
   /** `source` is the original Markdown, shown when the image cannot be loaded. It is empty for data URIs. */
-  | { readonly kind: "image"; readonly url: string; readonly altText: string; readonly source: string }
+  | { readonly kind: "image"; readonly url: string; readonly source: string }
   /** A data URI over the limit, or without an end. */
   | { readonly kind: "lost-image"; readonly why: "too-large" | "unfinished" };
 
@@ -126,7 +126,6 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
   /** The buffered text in the fragments that it arrived in. They are joined once. */
   let buffered: string[] = [];
   let bufferedChars = 0;
-  let altText = "";
   let openParentheses = 0;
   const code = createCodeTracker();
 
@@ -184,7 +183,6 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
         return undefined;
       }
       buffer(joined.slice(0, end));
-      altText = buffered.join("").slice(2);
       buffer("](");
       state = "start";
       openParentheses = 0;
@@ -217,12 +215,12 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
           buffer(text.slice(0, at + 1));
           const rest = text.slice(at + 1);
           const source = buffered.join("");
-          const url = toUrl(source.slice(altText.length + 4, -1));
+          const url = toUrl(source.slice(source.indexOf("](") + 2, -1));
           const isLink = /^https?:\/\//i.test(url) && !source.includes(pictureUriMark);
           if (!isLink || code.isInside() || !isTrusted(url)) return releaseMark(rest);
           takeBuffered();
           state = "text";
-          pieces.push({ kind: "image", url, altText, source });
+          pieces.push({ kind: "image", url, source });
           return rest;
         }
       }
@@ -238,7 +236,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
       }
       buffer(text.slice(0, end));
       state = "text";
-      pieces.push({ kind: "image", url: toUrl(takeBuffered()), altText, source: "" });
+      pieces.push({ kind: "image", url: toUrl(takeBuffered()), source: "" });
       return text.slice(end + 1);
     },
     bare(text) {
@@ -279,7 +277,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
   const endBare = () => {
     const url = takeBuffered();
     state = "text";
-    if (/;base64,.{16}/.test(url.slice(0, 120))) pieces.push({ kind: "image", url, altText: "", source: "" });
+    if (/;base64,.{16}/.test(url.slice(0, 120))) pieces.push({ kind: "image", url, source: "" });
     else emitText(url);
   };
   const lose = (next: "skip-data" | "skip-bare", text: string) => {

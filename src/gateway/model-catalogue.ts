@@ -1,4 +1,4 @@
-import { codeOf, isParleyError } from "../core/errors.ts";
+import { codeOf, isParleyError, ParleyError } from "../core/errors.ts";
 import type { ModelCapabilities, Model, ModelPrice } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import { nearestName } from "../support/text.ts";
@@ -134,7 +134,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
       return nearestName(modelId, [...entries.keys()]);
     },
     close() {
-      closing.abort();
+      closing.abort(new ParleyError("stopping", "the gateway client is closed"));
     },
   };
 }

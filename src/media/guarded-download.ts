@@ -9,8 +9,6 @@ interface DownloaderOptions {
   readonly trusted: readonly TrustedHost[];
   /** Whether public https addresses of other hosts are allowed. */
   readonly allowPublicHttps: boolean;
-  /** Default 3. */
-  readonly maxRedirects?: number;
   /** Resolves names of other hosts. The default is the system resolver. */
   readonly lookup?: LookupAll;
   /** Opens sockets to other hosts, inside the guard. The default is undici's connector. */
@@ -19,6 +17,8 @@ interface DownloaderOptions {
 
 interface DownloadLimits {
   readonly maxBytes: number;
+  /** Default 3. */
+  readonly maxRedirects?: number;
   /** The limit of the whole download, with redirects. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
@@ -79,7 +79,7 @@ export function createDownloader(options: DownloaderOptions): Downloader {
       const next = redirectTarget(response, url);
       if (next === undefined) return response;
       await response.body.dump({ limit: maxRedirectBodyBytes, signal });
-      if (redirects >= (options.maxRedirects ?? 3)) throw blocked("too many redirects");
+      if (redirects >= (limits.maxRedirects ?? 3)) throw blocked("too many redirects");
       url = next;
     }
   }

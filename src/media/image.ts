@@ -3,7 +3,6 @@ import { ParleyError, type ErrorCode } from "../core/errors.ts";
 import { createFairSemaphore } from "../support/fair-semaphore.ts";
 import { runBoundedProcess } from "../support/bounded-worker.ts";
 import { translate } from "../words/translate.ts";
-import { bigEndian, hasBytes, latin1, littleEndian } from "./bytes.ts";
 import { sniff, type SniffedFile } from "./sniff.ts";
 
 /** A picture in a format and size that models accept. */
@@ -38,7 +37,7 @@ const processLimits = { timeoutMs: 60_000, maxHeapMb: 128, maxGrowthBytes: 500_0
 const worker = new URL("./convert-picture-worker.ts", import.meta.url);
 
 /**
- * Converts a picture for models. PNG, JPEG, WebP and still GIF within the limits and without a location stay
+ * Converts a picture for models. PNG, JPEG, WebP and still GIF within the limits and without EXIF and XMP stay
  * unchanged. Other pictures are rotated upright, scaled and re-encoded without metadata. Only the first of
  * several frames or pages is kept, and `notice` says so. Pictures are converted one after another.
  * @param key who waits in turn, e.g. a person
@@ -110,7 +109,9 @@ function staysUnchanged(
     Math.max(metadata.width, metadata.height) <= limits.maxEdgePx &&
     (metadata.orientation ?? 1) === 1 &&
     metadata.space !== "cmyk" &&
-    !hasLocation(metadata)
+    // They may say where a photo was taken, and with which camera.
+    metadata.exif === undefined &&
+    metadata.xmp === undefined
   );
 }
 
@@ -181,35 +182,6 @@ function unreadable(mediaType: string, cause?: unknown): ParleyError {
     detail: { mediaType },
     cause,
   });
-}
-
-/** The tag of the pointer to the GPS directory (EXIF 2.32, 4.6.3). */
-const gpsPointerTag = 0x8825;
-
-/**
- * Whether a picture's metadata may contain a location: a GPS directory in its EXIF block, GPS properties in
- * its XMP block, or an unreadable EXIF block. It never throws.
- */
-export function hasLocation(metadata: {
-  readonly exif?: Uint8Array | undefined;
-  readonly xmp?: Uint8Array | undefined;
-}): boolean {
-  if (metadata.xmp !== undefined && Buffer.from(metadata.xmp).includes("GPS")) return true;
-  return metadata.exif !== undefined && hasGpsDirectory(metadata.exif);
-}
-
-function hasGpsDirectory(exif: Uint8Array): boolean {
-  const tiff = latin1(exif, 0, 6) === "Exif\0\0" ? exif.subarray(6) : exif;
-  const isLittle = hasBytes(tiff, 0, [0x49, 0x49, 42, 0]);
-  if (!isLittle && !hasBytes(tiff, 0, [0x4d, 0x4d, 0, 42])) return true;
-  const read = isLittle ? littleEndian : bigEndian;
-  const directory = read(tiff, 4, 4);
-  const entries = read(tiff, directory, 2);
-  if (directory + 2 + entries * 12 > tiff.length) return true;
-  for (let index = 0; index < entries; index += 1) {
-    if (read(tiff, directory + 2 + index * 12, 2) === gpsPointerTag) return true;
-  }
-  return false;
 }
 
 /** Larger pictures are refused before they are decoded. */

@@ -1,4 +1,3 @@
-import { hasAdtsFrames, hasMpegFrames, skipId3 } from "./audio-frames.ts";
 import { hasBytes, latin1, bigEndian, littleEndian } from "./bytes.ts";
 import { isUtf8 } from "node:buffer";
 
@@ -62,7 +61,7 @@ function document(mediaType: string, extension: string): SniffedFile {
   return { kind: "document", mediaType, extension };
 }
 
-/** Only the beginning of a file is decoded and searched. A markup preamble must end within it. */
+/** Only the beginning of a text is decoded and searched. */
 const headBytes = 65_536;
 
 /** C0 and C1 controls except tab, line feed, form feed, carriage return and next line. */
@@ -71,57 +70,12 @@ const controls = /[\u0000-\u0008\u000b\u000e-\u001f\u007f-\u0084\u0086-\u009f]/;
 
 /**
  * Detects text: valid UTF-8, or UTF-16 with a byte order mark, without control characters in its first 64 kB.
- * SVG and HTML can run scripts, so they are `other`, as is text whose first element is not within the first
- * 64 kB. Returns `undefined` for anything else. It takes linear time and never throws.
+ * The sources of pages and drawings are text too: they are quoted and downloaded, never shown or run.
  */
 function sniffText(bytes: Uint8Array): SniffedFile | undefined {
   const text = decodeHead(bytes);
   if (text === undefined || controls.test(text)) return undefined;
-  const head = skipPreamble(text);
-  if (head === undefined || (head === "" && bytes.length > headBytes)) {
-    return { kind: "other", mediaType: "application/octet-stream", extension: "bin" };
-  }
-  if (/^<(?:[a-z]+:)?svg[\s>/]/i.test(head)) {
-    return { kind: "other", mediaType: "image/svg+xml", extension: "svg" };
-  }
-  if (/^<(?:!doctype\s+html|html|head|body|script)[\s>/]/i.test(head)) {
-    return { kind: "other", mediaType: "text/html", extension: "html" };
-  }
   return { kind: "text", mediaType: "text/plain", extension: "txt" };
-}
-
-/**
- * Returns the beginning of the text after XML declaration, comments and SVG document types, or `undefined`
- * when one of them has no end. Each character is read a limited number of times.
- */
-function skipPreamble(text: string): string | undefined {
-  let at = skipSpace(text, 0);
-  for (;;) {
-    const end = endMarkOf(text, at);
-    if (end === undefined) return text.slice(at, at + 64);
-    const endAt = text.indexOf(end, at);
-    if (endAt === -1) return undefined;
-    at = skipSpace(text, endAt + end.length);
-  }
-}
-
-const notSpace = /\S|$/g;
-
-function skipSpace(text: string, from: number): number {
-  notSpace.lastIndex = from;
-  return notSpace.exec(text)?.index ?? text.length;
-}
-
-const svgDoctype = /<!doctype\s{1,100}svg[^[>]*/iy;
-
-/** Returns what ends the preamble's part at `at`, or `undefined` when there is none. */
-function endMarkOf(text: string, at: number): string | undefined {
-  if (text.startsWith("<!--", at)) return "-->";
-  if (text.startsWith("<?", at)) return "?>";
-  svgDoctype.lastIndex = at;
-  const doctype = svgDoctype.exec(text)?.[0];
-  if (doctype === undefined) return undefined;
-  return text.charAt(at + doctype.length) === "[" ? "]>" : ">";
 }
 
 /** Decodes the beginning of UTF-8, or of UTF-16 with a byte order mark. Returns `undefined` if invalid. */
@@ -266,7 +220,7 @@ function other(mediaType: string, extension: string): SniffedFile {
 
 /**
  * A file type detected from bytes. Animated pictures are `image`. A `document` is a PDF or office document
- * that can be read as text. Video, archives, older and encrypted office documents, SVG and HTML are `other`.
+ * that can be read as text. Video, archives, older and encrypted office documents are `other`.
  */
 export interface SniffedFile {
   readonly kind: "image" | "audio" | "text" | "document" | "other";
@@ -283,9 +237,12 @@ interface Tracks {
   readonly hasVideo: boolean;
 }
 
+/** A part of a container. */
 interface Span {
   readonly id: string;
-  /** The first byte of the content. */
+  /** The first byte of the part. */
+  readonly at: number;
+  /** The first byte of its content. */
   readonly start: number;
   /** One past its last byte, but never past the file. */
   readonly end: number;
@@ -301,7 +258,7 @@ const maxStreams = 64;
 
 /** Returns all parts at the end of a path of ids, e.g. every `hdlr` in every `mdia` in every `trak`. */
 function descend(bytes: Uint8Array, walk: Walk, path: readonly string[]): readonly Span[] {
-  let level: readonly Span[] = [{ id: "", start: 0, end: bytes.length }];
+  let level: readonly Span[] = [{ id: "", at: 0, start: 0, end: bytes.length }];
   for (const id of path) {
     const found: Span[] = [];
     let left = maxParts;
@@ -332,7 +289,8 @@ function mp4Brands(bytes: Uint8Array): readonly string[] {
   return brands;
 }
 
-function* boxes(bytes: Uint8Array, from: number, to: number): Generator<Span> {
+/** Yields the boxes of an ISO media file that follow each other between two offsets. */
+export function* boxes(bytes: Uint8Array, from: number, to: number): Generator<Span> {
   let offset = from;
   while (offset + 8 <= to) {
     const short = bigEndian(bytes, offset, 4);
@@ -342,7 +300,7 @@ function* boxes(bytes: Uint8Array, from: number, to: number): Generator<Span> {
     const size = isLong ? bigEndian(bytes, offset + 10, 6) : short === 0 ? to - offset : short;
     if (size < header) return;
     const start = offset + header;
-    yield { id: latin1(bytes, offset + 4, 4), start, end: Math.min(offset + size, to) };
+    yield { id: latin1(bytes, offset + 4, 4), at: offset, start, end: Math.min(offset + size, to) };
     offset += size;
   }
 }
@@ -387,7 +345,7 @@ function* elements(bytes: Uint8Array, from: number, to: number): Generator<Span>
     const size = (sizeLength === 8 ? 0 : first * 256 ** tail) + bigEndian(bytes, start - tail, tail);
     const end = isUnknown ? to : Math.min(start + size, to);
     const id = Buffer.from(bytes.subarray(offset, sizeAt)).toString("hex");
-    yield { id, start, end };
+    yield { id, at: offset, start, end };
     offset = isUnknown ? to : start + size;
   }
 }
@@ -430,6 +388,98 @@ function isOggAudio(bytes: Uint8Array, packet: number): boolean {
   );
 }
 
+const v1Layer1 = [0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448];
+const v1Layer2 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384];
+const v1Layer3 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320];
+const v2Layer1 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256];
+const v2Layer2And3 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
+
+/** Sample rates of MPEG 1 by index. MPEG 2 has half the rate, and MPEG 2.5 a quarter. */
+const sampleRates = [44_100, 48_000, 32_000];
+
+/** The padding between a tag and the first frame. Encoders pad more than the length in the tag says. */
+const maxPaddingBytes = 4096;
+
+/** Real files have one or two. */
+const maxTags = 64;
+
+/** Returns the offset of the first byte after the ID3v2 tags, or 0 without tags. */
+function skipId3(bytes: Uint8Array): number {
+  let offset = 0;
+  for (let tags = 0; tags < maxTags; tags += 1) {
+    if (latin1(bytes, offset, 3) !== "ID3" || (bytes[offset + 3] ?? 0xff) === 0xff) return offset;
+    const size = synchsafe(bytes, offset + 6);
+    if (size === undefined) return offset;
+    const hasFooter = ((bytes[offset + 5] ?? 0) & 0x10) !== 0;
+    offset += 10 + size + (hasFooter ? 10 : 0);
+  }
+  return offset;
+}
+
+/** Whether two MPEG audio frames (layer 1 to 3) follow each other at `start`, or after a tag's padding. */
+function hasMpegFrames(bytes: Uint8Array, start: number): boolean {
+  const last = start === 0 ? 0 : Math.min(start + maxPaddingBytes, bytes.length);
+  for (let offset = start; offset <= last; offset += 1) {
+    if (hasTwoFrames(bytes, offset, mpegFrameBytes)) return true;
+  }
+  return false;
+}
+
+/** Whether two AAC frames with ADTS headers follow each other at `start`. */
+function hasAdtsFrames(bytes: Uint8Array, start: number): boolean {
+  return hasTwoFrames(bytes, start, adtsFrameBytes);
+}
+
+type FrameLength = (bytes: Uint8Array, offset: number) => number | undefined;
+
+function hasTwoFrames(bytes: Uint8Array, offset: number, lengthAt: FrameLength): boolean {
+  const first = lengthAt(bytes, offset);
+  return first !== undefined && lengthAt(bytes, offset + first) !== undefined;
+}
+
+/** Returns the length in bytes of the frame at `offset`, or `undefined` when there is no frame header. */
+function mpegFrameBytes(bytes: Uint8Array, offset: number): number | undefined {
+  const header = bigEndian(bytes, offset, 4);
+  if (header >>> 21 !== 0x7ff) return undefined;
+  const version = (header >>> 19) & 3;
+  const layer = 4 - ((header >>> 17) & 3);
+  const bitrateIndex = (header >>> 12) & 15;
+  const rate = sampleRates[(header >>> 10) & 3];
+  if (version === 1 || layer === 4 || rate === undefined || bitrateIndex === 0) return undefined;
+  const bitrate = (bitrates(version, layer)[bitrateIndex] ?? 0) * 1000;
+  if (bitrate === 0) return undefined;
+  const sampleRate = version === 3 ? rate : version === 2 ? rate / 2 : rate / 4;
+  const padding = (header >>> 9) & 1;
+  if (layer === 1) return (Math.floor((12 * bitrate) / sampleRate) + padding) * 4;
+  const slots = layer === 3 && version !== 3 ? 72 : 144;
+  return Math.floor((slots * bitrate) / sampleRate) + padding;
+}
+
+function bitrates(version: number, layer: number): readonly number[] {
+  if (version === 3) return layer === 1 ? v1Layer1 : layer === 2 ? v1Layer2 : v1Layer3;
+  return layer === 1 ? v2Layer1 : v2Layer2And3;
+}
+
+function adtsFrameBytes(bytes: Uint8Array, offset: number): number | undefined {
+  const header = bigEndian(bytes, offset, 6);
+  // These are 12 bits of sync, and the two bits that say "layer 0", which no MPEG frame has.
+  if (bigEndian(bytes, offset, 2) >>> 4 !== 0xfff || ((bytes[offset + 1] ?? 0) & 6) !== 0) return undefined;
+  if ((((bytes[offset + 2] ?? 0) >>> 2) & 15) > 12) return undefined;
+  const length = Math.floor(header / 32) % 8192;
+  return length >= 7 ? length : undefined;
+}
+
+/** Reads a number of four bytes with seven bits each. */
+function synchsafe(bytes: Uint8Array, offset: number): number | undefined {
+  let value = 0;
+  for (let index = 0; index < 4; index += 1) {
+    const byte = bytes[offset + index];
+    if (byte === undefined || byte > 127) return undefined;
+    value = value * 128 + byte;
+  }
+  return value;
+}
+
 /**
  * Returns the text of a file in UTF-8, or in UTF-16 with a byte order mark, at most `maxChars`. Invalid bytes
  * become U+FFFD. `isCut` means that there is more.
@@ -444,17 +494,4 @@ export function decodeText(
   const isLong = bytes.length > maxChars * 4;
   const whole = new TextDecoder(encoding).decode(isLong ? bytes.subarray(0, maxChars * 4) : bytes);
   return { text: whole.slice(0, maxChars), isCut: isLong || whole.length > maxChars };
-}
-
-/** The sources of pages and drawings are quoted as text, never shown or run. */
-const sourceTypes: ReadonlySet<string> = new Set(["text/html", "image/svg+xml"]);
-
-/** Whether a file is the source of a page or drawing, which is read as text. */
-export function isSource(file: Sniffed): boolean {
-  return file.kind !== "empty" && sourceTypes.has(file.mediaType);
-}
-
-/** Whether Parley reads files of this kind. They may still turn out to be damaged, encrypted or empty. */
-export function isReadable(file: Sniffed): boolean {
-  return file.kind !== "other" || isSource(file);
 }

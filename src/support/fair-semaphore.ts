@@ -20,6 +20,8 @@ interface FairSemaphore {
   used(): number;
   /** The number of requests that wait. */
   waiting(): number;
+  /** Whether a request of another key waits. */
+  hasOthersWaiting(key: string): boolean;
 }
 
 interface Waiter {
@@ -74,6 +76,7 @@ export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): F
   return {
     used: () => used,
     waiting: () => waiting,
+    hasOthersWaiting: (key) => queues.keys().some((other) => other !== key),
     acquire(key, asked, signal) {
       const units = Math.min(asked, max, maxPerKey);
       return new Promise<Release>((resolve, reject) => {

@@ -1,5 +1,4 @@
-import { AsyncResource } from "node:async_hooks";
-import PQueue from "p-queue";
+import { createFairSemaphore } from "./fair-semaphore.ts";
 
 /** Runs work in order within a key. Work of different keys runs in parallel. */
 export interface KeyedQueue {
@@ -38,9 +37,15 @@ type ConcurrencyLimit = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Creates a {@link ConcurrencyLimit} for `max` works at the same time. */
 export function createConcurrencyLimit(max: number): ConcurrencyLimit {
-  const queue = new PQueue({ concurrency: max });
-  // The queue starts work where other work ended. Without this bind it would count as part of that turn.
-  return (work) => queue.add(AsyncResource.bind(work));
+  const places = createFairSemaphore({ max, maxPerKey: max });
+  return async (work) => {
+    const release = await places.acquire("", 1);
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  };
 }
 
 /** Shares one run and its result among all callers that call while it runs. */

@@ -15,6 +15,16 @@ const items = <T extends z.ZodType>(schema: T) =>
   );
 
 const count = z.number().int().nonnegative();
+
+const usd = z.number().nonnegative().optional();
+/** The fields of a price in settings. */
+export const priceFields = {
+  inputPerMillionUsd: usd,
+  outputPerMillionUsd: usd,
+  perAudioMinuteUsd: usd,
+  perImageUsd: usd,
+};
+
 const modelId = z.string().min(1, "name a model").max(256);
 
 const textPartSchema = z.looseObject({ type: z.literal("text"), text: z.string() });
@@ -27,10 +37,22 @@ const imagePartSchema = z.looseObject({
 
 const messageSchema = z.looseObject({
   role: z.enum(["user", "assistant", "system"]),
-  content: z.union([
-    z.string(),
-    z.array(z.discriminatedUnion("type", [textPartSchema, imagePartSchema])).min(1),
-  ]),
+  content: z.union(
+    [
+      z.string(),
+      z
+        .array(
+          z.discriminatedUnion("type", [textPartSchema, imagePartSchema], {
+            error: "a part has the type 'text' or 'image_url'",
+          }),
+        )
+        .min(1, "it must not be empty"),
+    ],
+    {
+      error: ({ input }) =>
+        input === undefined ? undefined : "it must be a string or a non-empty array of content parts",
+    },
+  ),
 });
 
 /** The body of POST /v1/chat/completions. `n` is 1 to 10. Missing and `null` fields get defaults. */

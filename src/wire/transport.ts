@@ -1,6 +1,6 @@
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
-import { Agent, type Dispatcher, type FormData } from "undici";
+import { Agent, type Dispatcher, FormData } from "undici";
 import { ParleyError, isParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
 import { type Log, currentTurn } from "../core/telemetry.ts";
@@ -29,26 +29,33 @@ const maxAnswerValues = 300_000;
  */
 const pausable = { highWaterMark: 1 };
 
-/** One request to a gateway. */
-interface GatewayRequest {
+/** One attempt of a call. */
+interface Attempt {
   readonly operation: Operation;
   readonly model: string | undefined;
-  readonly method: "GET" | "POST";
+  /** The timers that a request and the reader of its answer use. */
+  readonly timeouts: Pick<AttemptTimeouts, "signal" | "progress">;
+  readonly callerSignal: AbortSignal;
+}
+
+/** One request to a gateway: JSON, a form, or a GET without a body. */
+export interface GatewayRequest extends Attempt {
   /** The path below the base URL, e.g. `/models`. */
   readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | FormData | Readable | undefined;
+  /** Default `application/json`. */
+  readonly accept?: string;
+  /** These are sent in addition. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: object | FormData;
 }
 
 /** An answer with a success status and an unread body. */
-export interface GatewayResponse {
+export interface GatewayResponse extends Attempt {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Readable;
+  readonly scrub: Scrub;
 }
-
-/** The timers of an attempt that a request and the reader of its answer use. */
-export type BodyTimeouts = Pick<AttemptTimeouts, "signal" | "progress">;
 
 /** Sends requests to one gateway over its own connections. */
 export interface Transport {
@@ -57,7 +64,7 @@ export interface Transport {
    * @throws AttemptError for any other status, a lost connection or a timeout, or the caller's reason when it
    *   aborts
    */
-  send(request: GatewayRequest, timeouts: BodyTimeouts, callerSignal: AbortSignal): Promise<GatewayResponse>;
+  send(request: GatewayRequest): Promise<GatewayResponse>;
   close(): Promise<void>;
 }
 
@@ -67,7 +74,7 @@ interface TransportOptions {
   readonly baseUrl: URL;
   readonly apiKey: string | undefined;
   readonly connectMs: number;
-  /** The longest silence before and in an answer. By default only {@link BodyTimeouts} end it. */
+  /** The longest silence before and in an answer. By default only the timers of the attempt end it. */
   readonly silenceMs?: number;
   /** These are sent with every request. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -99,8 +106,9 @@ export function createTransport(options: TransportOptions): Transport {
   };
 
   return {
-    async send(request, timeouts, callerSignal) {
-      const { operation, model } = request;
+    async send({ path, accept = "application/json", headers: own, body: content, ...attempt }) {
+      const { operation, model } = attempt;
+      const isJson = content !== undefined && !(content instanceof FormData);
       const span = currentTurn()?.span;
       const startedAt = performance.now();
       const logRequest = (fields: Readonly<Record<string, unknown>>): void => {
@@ -111,20 +119,22 @@ export function createTransport(options: TransportOptions): Transport {
       try {
         answer = await agent.request({
           origin,
-          path: `${basePath}${request.path}${search}`,
-          method: request.method,
+          path: `${basePath}${path}${search}`,
+          method: content === undefined ? "GET" : "POST",
           headers: {
             ...common,
-            ...request.headers,
+            accept,
+            ...(isJson && { "content-type": "application/json" }),
+            ...own,
             ...(span?.traceparent !== undefined && { traceparent: span.traceparent }),
           },
-          body: request.body ?? null,
-          signal: timeouts.signal,
+          body: isJson ? JSON.stringify(content) : (content ?? null),
+          signal: attempt.timeouts.signal,
           // The reader of an answer pauses it.
           ...(operation === "chat" && { highWaterMark: 1 }),
         });
       } catch (error) {
-        const failure = translateFailure(error, { operation, model, timeouts, callerSignal });
+        const failure = translateFailure(error, attempt);
         const code = failure instanceof AttemptError ? failure.failure.code : undefined;
         logRequest({ code: code ?? "aborted" });
         throw failure;
@@ -138,12 +148,12 @@ export function createTransport(options: TransportOptions): Transport {
       const body = toDecoded(answer.body, headers["content-encoding"]);
       // Readers see errors themselves. An error after they have stopped reading must not end the process.
       body.on("error", () => {});
-      if (status >= 200 && status < 300) return { status, headers, body };
+      if (status >= 200 && status < 300) return { ...attempt, status, headers, body, scrub };
       let info: ErrorInfo | undefined;
       try {
         info = readErrorText(await readCapped(body, maxErrorBytes), status);
       } catch (error) {
-        if (callerSignal.aborted) throw callerSignal.reason;
+        if (attempt.callerSignal.aborted) throw attempt.callerSignal.reason;
         // The status is enough.
         info = {
           message: `status ${status}, the body could not be read (${error instanceof Error ? error.name : "?"})`,
@@ -181,30 +191,22 @@ function toDecoded(body: Readable, encoding: string | readonly string[] | undefi
   return pipeline(streams, () => {}) as unknown as Readable;
 }
 
-/** The attempt whose request or body failed. */
-interface FailureContext {
-  readonly operation: Operation;
-  readonly model: string | undefined;
-  readonly timeouts: BodyTimeouts;
-  readonly callerSignal: AbortSignal;
-}
-
 /**
  * Returns the error to throw when a request or its body fails: the caller's reason when it aborted, a
  * `gateway-timeout` when a timer expired, else `gateway-unreachable`.
  */
-export function translateFailure(error: unknown, context: FailureContext): unknown {
-  const { timeouts, callerSignal, model } = context;
+export function translateFailure(error: unknown, attempt: Attempt): unknown {
+  const { operation, timeouts, callerSignal, model } = attempt;
   if (callerSignal.aborted) return callerSignal.reason;
   if (error instanceof AttemptError) return error;
   const reason: unknown = timeouts.signal.aborted ? timeouts.signal.reason : undefined;
   if (isParleyError(reason, "gateway-timeout")) {
-    const failure = new ParleyError(reason.code, `${context.operation} failed: ${reason.message}`, {
+    const failure = new ParleyError(reason.code, `${operation} failed: ${reason.message}`, {
       detail: { ...(model !== undefined && { model }), ...reason.detail },
     });
     return new AttemptError(failure, "timeout");
   }
-  return toConnectionError(error, context.operation, model);
+  return toConnectionError(error, operation, model);
 }
 
 /** Matches base addresses with a version of their own, without `/v1`: Gemini, Zhipu, Volcengine, Azure. */
@@ -276,16 +278,6 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The call that a body belongs to. */
-interface BodyContext {
-  readonly operation: Operation;
-  readonly model: string | undefined;
-  readonly timeouts: BodyTimeouts;
-  readonly callerSignal: AbortSignal;
-  readonly scrub: Scrub;
-  readonly maxBytes: number;
-}
-
 /** The body of an answer: parsed JSON or plain text. */
 type AnswerBody =
   | { readonly kind: "json"; readonly value: unknown }
@@ -296,23 +288,19 @@ type AnswerBody =
  * @throws AttemptError for an error in the body (whatever the status), a web page, more than `maxBytes`, a
  *   lost connection or a timeout
  */
-export async function readAnswerBody(response: GatewayResponse, context: BodyContext): Promise<AnswerBody> {
-  const { operation, model, scrub } = context;
-  const text = await readText(response, context);
+export async function readAnswerBody(response: GatewayResponse, maxBytes: number): Promise<AnswerBody> {
+  const text = await readText(response, maxBytes);
   const trimmed = text.trim().replace(/^\uFEFF/, "");
-  if (trimmed.startsWith("<")) throw badAnswer(context, response.status, "a web page", pageTitle(trimmed));
+  if (trimmed.startsWith("<")) throw badAnswer(response, "a web page", pageTitle(trimmed));
   if (!/^[[{"]/.test(trimmed)) return { kind: "text", text: trimmed };
   const value = parseJson(trimmed);
   if (value === undefined) {
     if (trimmed.startsWith('"')) return { kind: "text", text: trimmed };
-    throw badAnswer(context, response.status, "broken JSON", "");
+    throw badAnswer(response, "broken JSON");
   }
   const info = readError(value);
-  if (info !== undefined)
-    throw toAttemptError(
-      { operation, model, status: response.status, headers: response.headers, info },
-      scrub,
-    );
+  const { operation, model, status, headers } = response;
+  if (info !== undefined) throw toAttemptError({ operation, model, status, headers, info }, response.scrub);
   return typeof value === "string" ? { kind: "text", text: value } : { kind: "json", value };
 }
 
@@ -320,8 +308,7 @@ export async function readAnswerBody(response: GatewayResponse, context: BodyCon
  * Returns the text of an answer that is not streamed.
  * @throws AttemptError for more than `maxBytes`, a lost connection or a timeout
  */
-export async function readText(response: GatewayResponse, context: BodyContext): Promise<string> {
-  const { timeouts, maxBytes } = context;
+export async function readText(response: GatewayResponse, maxBytes: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   let hasBegun = false;
@@ -331,24 +318,22 @@ export async function readText(response: GatewayResponse, context: BodyContext):
       if (!hasBegun) continue;
       chunks.push(chunk);
       size += chunk.length;
-      if (size > maxBytes) throw badAnswer(context, response.status, `more than ${maxBytes} bytes`, "");
-      timeouts.progress();
+      if (size > maxBytes) throw badAnswer(response, `more than ${maxBytes} bytes`);
+      response.timeouts.progress();
     }
-    context.callerSignal.throwIfAborted();
+    response.callerSignal.throwIfAborted();
   } catch (error) {
-    throw translateFailure(error, context);
+    throw translateFailure(error, response);
   }
   return Buffer.concat(chunks).toString("utf8");
 }
 
 /** Makes the `gateway-bad-answer` of an answer that is `what`. The error message quotes `text`. */
 export function badAnswer(
-  context: Pick<BodyContext, "operation" | "model" | "scrub">,
-  status: number,
+  { operation, model, status, scrub }: GatewayResponse,
   what: string,
-  text: string,
+  text = "",
 ): AttemptError {
-  const { operation, model, scrub } = context;
   return new AttemptError(
     new ParleyError("gateway-bad-answer", `${operation} failed: the answer is ${what}`, {
       detail: {
@@ -359,4 +344,26 @@ export function badAnswer(
     }),
     "never",
   );
+}
+
+/** The file of a form. */
+interface FormFile {
+  /** It is sent as `application/octet-stream` where this is no media type. */
+  readonly mediaType: string;
+  readonly fileName: string;
+  readonly bytes: Uint8Array;
+}
+
+/** Makes a multipart/form-data body: the defined text fields in order, then the part `file`. */
+export function toForm(
+  fields: Readonly<Record<string, string | undefined>>,
+  { bytes, fileName, mediaType }: FormFile,
+): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) form.append(name, value);
+  const type = /^[\w.+-]+\/[\w.+-]+(?:;[\w=. "-]+)?$/.test(mediaType)
+    ? mediaType
+    : "application/octet-stream";
+  form.append("file", new File([bytes], fileName, { type }));
+  return form;
 }

@@ -366,7 +366,7 @@ describe("curl", () => {
     const path = join(folder, "voice.ogg");
     await writeFile(path, await fixture("voice.ogg"));
     const form = ["-F", `file=@${path}`, "-F", "model=sandbox/transcribe", "-F", "language=en"];
-    expect(await curl(...form, `${url}/v1/audio/transcriptions`)).toContain("Ogg with Opus");
+    expect(await curl(...form, `${url}/v1/audio/transcriptions`)).toContain("Recording: Ogg, 2.3 s");
     expect(await curl(`${url}/v1/models`)).toContain('"sandbox/chat"');
   });
 });

@@ -211,9 +211,8 @@ describe("settings that are wrong", () => {
     expect(code).toBe(1);
   });
 
-  test("a base address that ends in /v1 works, and is mentioned", async () => {
+  test("a base address that ends in /v1 works", async () => {
     const { text } = await doctor({ GATEWAY_BASE_URL: "http://127.0.0.1:9/v1" });
-    expect(text).toContain("! Address  GATEWAY_BASE_URL ends in /v1, which Parley adds itself");
     expect(text).toContain("cannot be reached (ECONNREFUSED)");
   });
 

@@ -12,7 +12,7 @@ import {
 } from "../../src/platforms/slack/intake/read-message.ts";
 import { parseCommandText } from "../../src/core/command-input.ts";
 import { bytesOfDataUri, checkPictureUrl } from "../../src/wire/pictures.ts";
-import { openForm } from "../../src/embedded-gateway/upload.ts";
+import { readForm } from "../../src/embedded-gateway/upload.ts";
 import type { ChatBody } from "../../src/embedded-gateway/requests.ts";
 import {
   answerChat,
@@ -77,8 +77,7 @@ const said = (text: string) => [
 ];
 const readBody = async (text: string, type = "multipart/form-data; boundary=b"): Promise<void> => {
   try {
-    const limits = { contentType: type, maxFileBytes: 1_000_000 };
-    await (await openForm(Readable.from([Buffer.from(text)]), limits)).readAll();
+    await readForm(Readable.from([Buffer.from(text)]), type, 1_000_000);
   } catch (error) {
     expect(error).toMatchObject({ status: expect.toBeOneOf([400, 413]) as number });
   }
@@ -264,19 +263,19 @@ const parsers: readonly Parser[] = [
   { name: "checkPictureUrl, https", parse: (text) => checkPictureUrl(`https://${text}`), maxChars: 60_000 },
   { name: "bytesOfDataUri", parse: bytesOfDataUri, maxChars: 100_000 },
   {
-    name: "openForm, boundary",
+    name: "readForm, boundary",
     parse: (text) => readBody("", `multipart/form-data ${text}`),
     maxChars: 16_000,
     parts: ["; boundary", '; boundary="', ";  "],
   },
   {
-    name: "openForm, header",
+    name: "readForm, header",
     parse: (text) => readBody(`--b\r\nContent-Disposition: form-data; name="a"${text}\r\n\r\n\r\n--b--`),
     maxChars: 16_000,
     parts: ['; name="', '; filename="\\', '; filename="a\\"', "\ncontent-type:", ";  "],
   },
   {
-    name: "openForm, body",
+    name: "readForm, body",
     parse: (text) => readBody(`--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n${text}\r\n--b--`),
     maxChars: 100_000,
     parts: ["\r\n--", "\r\n--a", "--b", "\r"],

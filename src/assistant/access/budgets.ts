@@ -313,7 +313,7 @@ export function transcriptionWorstCase(request: TranscriptionRequest): WorstCase
     promptTokens: Math.ceil(audioSeconds * tokensPerAudioSecond) + Buffer.byteLength(hint),
     completionTokens: Math.ceil(audioSeconds * tokensPerAudioSecond),
   });
-  const longest = longestAudioSeconds(bytes.byteLength, bytes, minAudioBytesPerSecond);
+  const longest = longestAudioSeconds(bytes, minAudioBytesPerSecond);
   const claimed = durationMs === undefined ? longest : Math.min(longest, durationMs / 1000);
   return { most: toAmounts(longest), whenLeft: toAmounts(claimed) };
 }
@@ -323,7 +323,7 @@ export function heardAmounts(
   { bytes }: TranscriptionRequest,
   { text, usage }: Pick<TranscriptionAnswer, "text" | "usage">,
 ): BilledAmounts {
-  const longest = longestAudioSeconds(bytes.byteLength, bytes, minAudioBytesPerSecond);
+  const longest = longestAudioSeconds(bytes, minAudioBytesPerSecond);
   const likely = Math.max(bytes.byteLength / usualAudioBytesPerSecond, text.length / maxCharsPerSecond);
   const audioSeconds = Math.min(longest, likely);
   return {

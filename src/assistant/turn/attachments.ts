@@ -7,7 +7,7 @@ import type { TranscriptionRequest } from "../../core/gateway.ts";
 import type { Platform, Reply, DownloadOptions } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { Conversations, MessagePart } from "../../core/storage.ts";
-import { decodeText, sniff, type Sniffed, isSource } from "../../media/sniff.ts";
+import { decodeText, sniff, type Sniffed } from "../../media/sniff.ts";
 import {
   type DocumentProblem,
   type Omission,
@@ -111,7 +111,6 @@ async function readOne(
       case "document":
         return await readDocumentText(name, bytes, sniffed.extension as DocumentFormat, reader, signal);
       case "other":
-        if (isSource(sniffed)) return readText(name, bytes);
         return unread(name, unreadKind(sniffed.mediaType));
     }
   } catch (error) {

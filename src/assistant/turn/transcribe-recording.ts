@@ -108,7 +108,7 @@ async function transcribeShown(
   const { bytes, name, durationMs } = recording;
   transcriber.status(translate("status.listening", { name }));
   // Its size does not show its length, so it is paid for in parts of known length.
-  if (isSparse(bytes.length, bytes, minSpeechBytesPerSecond))
+  if (isSparse(bytes, minSpeechBytesPerSecond))
     return await inParts(recording, transcriber, alwaysCut, signal, cannotCut(recording));
   const isLong = bytes.length > cutLimits.wholeBytes || (durationMs ?? 0) > cutLimits.wholeSeconds * 1000;
   const isShort = !isLong && (durationMs !== undefined || bytes.length <= surelyShortBytes);

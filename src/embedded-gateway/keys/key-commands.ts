@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { KeyLimits, KeyRing, KeyStore, KeyUsageTotals, VirtualKey } from "./key-ring.ts";
+import { ParleyError } from "../../core/errors.ts";
+import type { KeyLimits, KeyRing, KeyUsageTotals, VirtualKey } from "./key-ring.ts";
 
 const keysUsage = `Keys of the embedded gateway:
   keys create <name> [--models <id,prefix/*,…>] [--day <USD>] [--month <USD>] [--rpm <requests a minute>]
@@ -113,21 +113,4 @@ function toLine(totals: KeyUsageTotals): string {
 
 function usageError(problem: string): ParleyError {
   return new ParleyError("invalid-option", `${problem}\n\n${keysUsage}`);
-}
-
-/** Counts the issued keys in force and the revoked ones. Both are 0 while the store is unavailable. */
-export async function countKeys(
-  records: KeyStore["records"],
-): Promise<{ readonly active: number; readonly revoked: number }> {
-  try {
-    const ids = await records.get("keys");
-    const known = Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
-    const keys = await Promise.all(known.map((id) => records.get(`key:${id}`)));
-    const issued = keys.filter((key) => typeof key === "object" && key !== null);
-    const revoked = issued.filter((key) => "revokedAt" in key).length;
-    return { active: issued.length - revoked, revoked };
-  } catch (error) {
-    if (!isParleyError(error)) throw error;
-    return { active: 0, revoked: 0 };
-  }
 }

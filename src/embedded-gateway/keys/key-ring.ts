@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import type { Json } from "../../core/events.ts";
 import { type BilledAmounts, costOf, isPriced, type ModelOperation, type Usage } from "../../core/gateway.ts";
@@ -18,8 +18,7 @@ import { endOfUtcDay, endOfUtcMonth, steadyClock, toUtcDay, toUtcMonth } from ".
 import { createRateLimiter } from "../../support/rate-limiter.ts";
 import { createRecent } from "../../support/recent.ts";
 import { createSettlement } from "../../support/settle-calls.ts";
-import { ApiError, clip, modelNotAllowed } from "../api-error.ts";
-import { hashKey } from "../embedded-gateway.ts";
+import { ApiError, clip } from "../api-error.ts";
 import { type Target, type Access, createCharge } from "../router.ts";
 
 const keySchema = z.object({
@@ -104,19 +103,8 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
   const limiter = createRateLimiter({ maxKeys: maxLimitedKeys, now });
   const unknownIds = createRecent(maxLimitedKeys, unknownForMs, now);
 
-  const load = async (id: string): Promise<VirtualKey | undefined> => {
-    const parsed = keySchema.safeParse(await records.get(`key:${id}`));
-    return parsed.success ? parsed.data : undefined;
-  };
+  const load = (id: string): Promise<VirtualKey | undefined> => loadKey(records, id);
   const save = (key: VirtualKey): Promise<void> => records.set(`key:${key.id}`, key as unknown as Json);
-  const listIds = async (): Promise<string[]> => {
-    const ids = await records.get("keys");
-    return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
-  };
-  const list = async (): Promise<VirtualKey[]> => {
-    const keys = await Promise.all((await listIds()).map((id) => load(id)));
-    return keys.filter((key) => key !== undefined);
-  };
 
   /** Finds a key by its secret. The secret contains the key's id, so that no hashes need to be searched. */
   const find = async (token: string): Promise<VirtualKey | undefined> => {
@@ -171,7 +159,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       const secret = `parley_${id}_${randomBytes(32).toString("base64url")}`;
       const key = { id, name, hash: hashKey(secret).toString("hex"), createdAt: now(), ...limits };
       await save(key);
-      await records.set("keys", [...(await listIds()), id]);
+      await records.set("keys", [...(await listIds(records)), id]);
       return { key, secret };
     },
     revoke: async (id) => {
@@ -180,7 +168,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       await save({ ...key, revokedAt: key.revokedAt ?? now() });
       return true;
     },
-    list,
+    list: () => listKeys(records),
     async usage(id, period) {
       const toDay = toUtcDay(now());
       const fromDay = period === "day" ? toDay : `${toUtcMonth(now())}-01`;
@@ -188,7 +176,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       const sums = totalled.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)] as const);
       return Object.fromEntries(sums) as KeyUsageTotals;
     },
-    hasIssuedKeys: async () => (await listIds()).length > 0,
+    hasIssuedKeys: async () => (await listIds(records)).length > 0,
     admit: async (token) => {
       const key = await find(token);
       if (key === undefined) return undefined;
@@ -202,9 +190,6 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
         keyId: key.id,
         isLimited: true,
         sees: (model) => allows(key, model),
-        expectModel: (model) => {
-          if (!allows(key, model)) throw modelNotAllowed(model);
-        },
         allowsTarget: (requested, target, isFallback) =>
           allows(key, target) || (!isFallback && key.models?.includes(requested) === true),
         reserve: reserve(key),
@@ -213,6 +198,29 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
     },
     close: () => settlement.close(),
   };
+}
+
+/** Returns the SHA-256 of a key. Only hashes are stored and compared. */
+export function hashKey(key: string): Buffer {
+  return createHash("sha256").update(key).digest();
+}
+
+type KeyRecords = Pick<KeyStore["records"], "get">;
+
+async function loadKey(records: KeyRecords, id: string): Promise<VirtualKey | undefined> {
+  const parsed = keySchema.safeParse(await records.get(`key:${id}`));
+  return parsed.success ? parsed.data : undefined;
+}
+
+async function listIds(records: KeyRecords): Promise<string[]> {
+  const ids = await records.get("keys");
+  return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
+}
+
+/** Lists the keys, the oldest first, revoked ones included. */
+export async function listKeys(records: KeyRecords): Promise<VirtualKey[]> {
+  const keys = await Promise.all((await listIds(records)).map((id) => loadKey(records, id)));
+  return keys.filter((key) => key !== undefined);
 }
 
 function scopeOf(keyId: string): BudgetScope {

@@ -10,9 +10,9 @@ const howToConnect =
   "the embedded gateway's settings (docs/gateway.md).";
 const abilities = `I am Parley's sandbox: rules, no language model. With me everything else can be tried before a model is connected.
 
-- Ask what was said: “What did I say first?”, “What did I say two messages ago?”, “List everything I said.”
-- Send a picture: I say its format, size and colours.
-- Ask for something long: “Write 9000 characters”, “Show a code block of 50 lines”, “A table with 20 rows”, “Show all Markdown”.
+- Ask what was said: “What did I say first?”, “What did I say last?”, “List everything I said.”
+- Send a picture: I say its format, size and colour.
+- Ask for something long: “Write 9000 characters”, “Show all Markdown”.
 - \`sandbox/image\` draws cards, \`sandbox/transcribe\` measures recordings.
 
 ${howToConnect}`;
@@ -105,14 +105,11 @@ async function describeImages(body: ChatBody, describeImage: DescribeImage): Pro
 }
 
 const ordinals = "first second third fourth fifth sixth seventh eighth ninth tenth".split(" ");
-const numbers = "zero one two three four five six seven eight nine ten".split(" ");
 
 /** Answers a question about the conversation itself, or returns `undefined` where there is none. */
 export function recallText(said: readonly Said[]): string | undefined {
   const question = (said.at(-1)?.text ?? "").slice(0, 300).toLowerCase();
   const asks = (pattern: RegExp): boolean => pattern.test(question);
-  if (asks(/\bhow many (messages|turns|questions)\b/))
-    return `This conversation has ${describeCounts(said)}.`;
   if (!asks(/^(what|which|can|could|please|repeat|list|tell|quote|show|and)\b/)) return undefined;
   if (!asks(/\b(say|said|write|wrote|asked?|tell|told|messages?|questions?)\b/)) return undefined;
 
@@ -134,14 +131,8 @@ export function recallText(said: readonly Said[]): string | undefined {
 
 /** Returns the message that a question is about, from 0. It may be outside the conversation. */
 function indexAsked(question: string, length: number): number | undefined {
-  const ago = /\b(\w{1,5}) (?:(?:messages?|turns?|questions?) )?(?:ago|back)\b/.exec(question)?.[1];
-  if (ago !== undefined) {
-    const steps = numbers.includes(ago) ? numbers.indexOf(ago) : Number.parseInt(ago);
-    if (!Number.isNaN(steps)) return length - steps;
-  }
   const nth = ordinals.findIndex((word) => new RegExp(`\\b${word}\\b`).test(question));
   if (nth >= 0) return nth;
-  if (/\bbefore (that|it)\b/.test(question)) return length - 2;
   return /\b(last|previous|just|latest)\b/.test(question) ? length - 1 : undefined;
 }
 
@@ -155,41 +146,24 @@ const sentences =
   "A long answer shows how messages are split, and whether every part arrives in order. None may be missing, none may " +
   "come twice. Markdown such as **bold**, *italic* and `code` should survive the cut.";
 
-/** Returns a text of the kind and length that a message asks for, or `undefined` where it asks for none. */
+/** Returns the text that a message asks for: of so many characters, or of all Markdown. */
 export function longText(request: string): string | undefined {
   if (!/\b(write|show|give|send|print|make|create|need|want|please)\b|^an? /i.test(request)) return undefined;
-  const rows = Number(/(\d{1,4})[ -]*(?:rows?|lines?)/i.exec(request)?.[1] ?? 10);
-  if (/\b(code|snippet|program|function)\b/i.test(request))
-    return `Here is some code:\n\n${writeCode(Math.min(rows, 2000))}`;
-  if (/\btables?\b/i.test(request)) return `Here is a table:\n\n${writeTable(Math.min(rows, 500))}`;
   if (/\bmarkdown\b|\bformatting\b/i.test(request)) return markdownTour;
-  const match = /(?<![\d,._'])(\d[\d,._ ']{0,15})(k)?[\s-]{0,4}(char|word|line|paragraph)/i.exec(request);
+  const match = /(?<![\d,._'])(\d[\d,._ ']{0,15})(k)?[\s-]{0,4}char/i.exec(request);
   if (match === null) return undefined;
   const amount = Number((match[1] ?? "").replaceAll(/\D/g, "")) * (match[2] === undefined ? 1 : 1000);
-  return amount > 0 ? writeLong(amount, (match[3] ?? "char").toLowerCase()) : undefined;
+  return amount > 0 ? writeLong(Math.min(amount, maxLongChars)) : undefined;
 }
 
-/** Returns numbered paragraphs or lines of exactly the requested length, at most 100,000 characters. */
-function writeLong(amount: number, unit: string): string {
-  const isLines = unit === "line";
-  const parts = Array.from({ length: Math.min(amount, 1000) }, (_, at) =>
-    isLines ? `${at + 1}. ${sentences.slice(0, 84)}` : `**Paragraph ${at + 1}.** ${sentences}`,
+/** Returns numbered paragraphs of exactly so many characters. */
+function writeLong(chars: number): string {
+  const parts = Array.from(
+    { length: Math.ceil(chars / sentences.length) },
+    (_, at) => `**Paragraph ${at + 1}.** ${sentences}`,
   );
-  const text = parts.join(isLines ? "\n" : "\n\n").slice(0, maxLongChars);
-  if (unit === "word") return (text.match(/\S+\s*/g) ?? []).slice(0, amount).join("").trimEnd();
-  if (unit !== "char") return text;
   // The last character is no white space, which a platform would trim.
-  return text.slice(0, amount).replace(/\s$/, ".");
-}
-
-function writeCode(lines: number): string {
-  const body = Array.from({ length: lines }, (_, at) => `const line${at + 1} = "*stars*";\n`).join("");
-  return `\`\`\`typescript\n${body}\`\`\``;
-}
-
-function writeTable(rows: number): string {
-  const body = Array.from({ length: rows }, (_, at) => `| ${at + 1} | row ${at + 1} | ${(at + 1) ** 2} |`);
-  return ["| No. | Name | Square |", "| ---: | :--- | ---: |", ...body].join("\n");
+  return parts.join("\n\n").slice(0, chars).replace(/\s$/, ".");
 }
 
 /** One example of each kind of Markdown. */
@@ -207,9 +181,15 @@ Text in **bold**, *italic*, ~~struck~~ and \`inline code\`, with a [link](https:
 - [x] done
 - [ ] not done
 
-${writeTable(3)}
+| No. | Name | Square |
+| ---: | :--- | ---: |
+| 1 | one | 1 |
+| 2 | two | 4 |
 
-${writeCode(3)}
+\`\`\`typescript
+const line1 = "*stars*";
+const line2 = "*stars*";
+\`\`\`
 
 To be escaped: <b>not bold</b> & "quotes", a \\*star\\*, emoji 🦊, ünïcödé, 日本語.`;
 

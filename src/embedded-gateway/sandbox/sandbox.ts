@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { sniff } from "../../media/sniff.ts";
-import type { RecordingFormat } from "../../media/recordings/recording-format.ts";
+import type { CutInput, CutMessage } from "../../media/recordings/cut-into-parts.ts";
 import { runBoundedWorker } from "../../support/bounded-worker.ts";
 import { sleep } from "../../support/clock.ts";
 import { createKeyedQueue } from "../../support/keyed-queue.ts";
@@ -8,6 +8,7 @@ import { toDataUri, toPicturePart } from "../../wire/pictures.ts";
 import { type ApiError, invalidRequest, unsupportedModel, type Exchange } from "../api-error.ts";
 import type { LoadImage, PictureShelf } from "../load-image.ts";
 import { type ChatBody, type ImageBody, type TranscriptionFields, imagesOf, textOf } from "../requests.ts";
+import { estimatePromptTokens } from "../worst-case.ts";
 import { answerChat, withoutAuthor } from "./chat-model.ts";
 import { describePicture, drawCard, editPicture, type Size, toSize } from "./pictures.ts";
 
@@ -110,10 +111,10 @@ async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<
   };
 }
 
-/** The tokens counted for an image, in prompts and answers. */
+/** The tokens counted for an image of an answer. */
 const imageTokens = 256;
-/** The limit of all pauses between words together. */
-const maxPauseMs = 5000;
+/** A longer text is sent in pieces of several words, so that it does not take minutes. */
+const maxPieces = 500;
 
 /** Sends an answer at once, or word by word when the request asks for that. The image follows the text. */
 async function sendAnswer(
@@ -128,7 +129,12 @@ async function sendAnswer(
   const images = answer.image === undefined ? [] : [toPicturePart(answer.image)];
   const indexes = Array.from({ length: body.n ?? 1 }, (_, index) => index);
   const answerTokens = Math.min(tokens.length, body.max_tokens) + images.length * imageTokens;
-  const usage = toUsage(body, answerTokens * indexes.length);
+  const [promptTokens, completionTokens] = [estimatePromptTokens(body), answerTokens * indexes.length];
+  const usage = {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+  };
   const head = {
     id: `chatcmpl-${randomUUID().replaceAll("-", "")}`,
     created: Math.floor(Date.now() / 1000),
@@ -149,12 +155,10 @@ async function sendAnswer(
   };
   await send({ role: "assistant", content: "" });
   const words = toWords(text);
-  const pauseMs = Math.min(wordDelayMs, maxPauseMs / Math.max(words.length, 1));
-  // Timers are no finer than a millisecond, so there are fewer and longer pauses.
-  const wordsPerPause = Math.max(1, Math.round(2 / pauseMs));
-  for (const [at, word] of words.entries()) {
-    await send({ content: word });
-    if (pauseMs > 0 && at % wordsPerPause === 0) await sleep(pauseMs * wordsPerPause, exchange.signal);
+  const size = Math.ceil(words.length / maxPieces);
+  for (let at = 0; at < words.length; at += size) {
+    await send({ content: words.slice(at, at + size).join("") });
+    if (wordDelayMs > 0) await sleep(wordDelayMs, exchange.signal);
   }
   if (images.length > 0) await send({ images });
   await send({}, reason);
@@ -171,20 +175,6 @@ function cutAtStop(text: string, stop: unknown): string {
     return at === -1 ? [] : [at];
   });
   return text.slice(0, Math.min(text.length, ...ends));
-}
-
-/** Counts a prompt by its length, since it can be megabytes. */
-function toUsage(body: ChatBody, completionTokens: number): Record<string, number> {
-  const tokens = body.messages.map(
-    (message, index) =>
-      1 + Math.ceil(textOf(message).length / 4) + imagesOf(message, index).length * imageTokens,
-  );
-  const promptTokens = tokens.reduce((sum, count) => sum + count, 0);
-  return {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    total_tokens: promptTokens + completionTokens,
-  };
 }
 
 /** The most characters in one token. */
@@ -218,13 +208,15 @@ export function toWords(text: string): string[] {
 const readLimits = { timeoutMs: 30_000, maxHeapMb: 256, maxGrowthBytes: 500_000_000 };
 /** One recording at a time limits the memory and leaves a processor to others. */
 const queue = createKeyedQueue();
-const worker = new URL("./recordings-worker.ts", import.meta.url);
+const worker = new URL("../../media/recordings/cut-worker.ts", import.meta.url);
+/** A recording whose headers do not tell its length is decoded up to here. */
+const maxSeconds = 900;
 
 /** The names of containers that are no abbreviation in capitals. */
 const containers: Readonly<Record<string, string>> = { ogg: "Ogg", mp4: "MP4 (M4A)", webm: "WebM" };
 
 /**
- * Says how long a recording is, and what else its headers tell. File names and claimed types are ignored.
+ * Says how long a recording is. File names and claimed types are ignored.
  * @throws ApiError 400 for `file` that is no audio, or audio that cannot be read
  */
 export async function describeRecording(
@@ -236,29 +228,28 @@ export async function describeRecording(
   if (file.kind === "empty") throw unreadable("the audio file is empty", "empty_file");
   if (file.kind !== "audio") throw unreadable(`it holds ${file.mediaType}, no audio`, "invalid_audio");
   const { mediaType, container = "" } = file;
-  let format: RecordingFormat = {};
+  let seconds: number | undefined;
+  const onMessage = async (posted: unknown): Promise<void> => {
+    const message = posted as CutMessage;
+    if (message.kind === "whole") ({ seconds } = message);
+    if (message.kind === "part") seconds = message.part.fromSeconds + message.part.seconds;
+  };
   try {
     await queue.run("read", async () => {
-      // The recording is copied, since the thread takes its memory over.
-      const recording = { bytes: new Uint8Array(bytes), mediaType, container };
-      const onMessage = (message: unknown) => void (format = message as RecordingFormat);
-      await runBoundedWorker(worker, recording, readLimits, onMessage, signal);
+      // The recording is copied, since the thread takes its memory over. It is cut only where it must be decoded.
+      const whole = { wholeSeconds: Infinity, wholeBytes: Infinity, partSeconds: maxSeconds, maxSeconds };
+      const input: CutInput = { bytes: new Uint8Array(bytes), mediaType, container, ...whole };
+      await runBoundedWorker(worker, input, readLimits, onMessage, signal);
     });
-    if (format.duration === 0) throw new Error("no samples");
+    if (seconds === 0) throw new Error("no samples");
   } catch (error) {
     signal.throwIfAborted();
     throw unreadable("the audio cannot be decoded", "invalid_audio", error);
   }
-  const { duration: seconds, codec = "unknown codec", sampleRate } = format;
-  const facts = [
-    codec.replace("OPUS", "Opus"),
-    ...(sampleRate === undefined ? [] : [`${sampleRate / 1000} kHz`]),
-    seconds === undefined ? "of unknown length" : `${seconds.toFixed(1)} s`,
-    toSize(bytes.length),
-  ];
+  const length = seconds === undefined ? "of unknown length" : `${seconds.toFixed(1)} s`;
   const lines = [
     "[Parley sandbox: I measure sound and cannot recognise words. Connect a transcription model for a transcript.]",
-    `Recording: ${containers[container] ?? container.toUpperCase()} with ${facts.join(", ")}.`,
+    `Recording: ${containers[container] ?? container.toUpperCase()}, ${length}, ${toSize(bytes.length)}.`,
     ...(language === undefined ? [] : [`Language given: ${language}.`]),
     ...(prompt === "" ? [] : [`Hint given: “${prompt.slice(0, 500)}”.`]),
   ];

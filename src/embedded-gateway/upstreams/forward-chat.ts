@@ -4,6 +4,7 @@ import {
   type AnswerLimits,
   type AnswerPart,
 } from "../../support/answer-limits.ts";
+import { sniff } from "../../media/sniff.ts";
 import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
 import { estimatePromptTokens, maxImagesPerAnswer } from "../worst-case.ts";
@@ -104,13 +105,9 @@ async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Prom
   const messages = await withImages(forwarding, target, body.messages);
   return forwarding.clientOf(target).request({
     operation: "chat",
-    method: "POST",
     path: "/chat/completions",
-    headers: {
-      "content-type": "application/json",
-      accept: body.stream ? "text/event-stream" : "application/json",
-    },
-    body: JSON.stringify({ ...rest, ...limits, ...options, messages, model: target.upstreamModel }),
+    ...(body.stream && { accept: "text/event-stream" }),
+    body: { ...rest, ...limits, ...options, messages, model: target.upstreamModel },
     requestId: exchange.requestId,
     signal: exchange.signal,
   });
@@ -150,7 +147,6 @@ async function withImages(
 }
 
 async function toSniffedUri(bytes: Buffer): Promise<string> {
-  const { sniff } = await import("../../media/sniff.ts");
   const file = sniff(bytes);
   return toDataUri(file.kind === "empty" ? "application/octet-stream" : file.mediaType, bytes);
 }

@@ -1,16 +1,16 @@
-import { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
 import type { BilledAmounts } from "../../core/gateway.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { modelListSchema } from "../../wire/schemas.ts";
 import {
+  type Capability,
   type GatewayConfig,
   type ModelConfig,
-  type UpstreamConfig,
   mergeModels,
   type ModelRecord,
 } from "../gateway-config.ts";
-import type { PictureShelf } from "../load-image.ts";
+import type { Exchange } from "../api-error.ts";
+import type { LoadImage, PictureShelf } from "../load-image.ts";
 import type { ChatBody, ImageBody, TranscriptionFields } from "../requests.ts";
 import type { Upload } from "../upload.ts";
 import { forwardChat } from "./forward-chat.ts";
@@ -23,13 +23,12 @@ import {
   toBrokenFailure,
   tryTargets,
   type UpstreamClient,
-  type UpstreamRequest,
   type UpstreamUsage,
 } from "./upstream-client.ts";
 import { readError } from "../../wire/failures.ts";
 import { sniff } from "../../media/sniff.ts";
 import { tokensPerGeneratedImage } from "../worst-case.ts";
-import { toArrivingForm, toForm } from "../../wire/multipart-form.ts";
+import { toForm } from "../../wire/transport.ts";
 import { generatedPicturesOf, maxGenerationBytes } from "../../wire/pictures.ts";
 import type { Target } from "../router.ts";
 
@@ -39,10 +38,15 @@ interface ForwarderOptions {
   readonly log: Log;
   readonly shelf: PictureShelf;
   readonly pingMs: number;
+  imageLoaderFor(exchange: Exchange): LoadImage;
+  /** Whether a URL is one of this gateway's own pictures, which upstreams cannot reach. */
+  isOwnPicture(exchange: Exchange, url: string): boolean;
 }
 
-/** The part of {@link Forwarding} that differs by request. */
-export type Forwarded = Omit<Forwarding, "log" | "pingMs" | "clientOf">;
+type UploadedFile = Omit<Upload, "fields">;
+
+/** A request, who serves it, and what it costs. */
+type Forwarded = Pick<Forwarding, "exchange" | "targets" | "charge">;
 
 /** The gateway's operations through the configured upstreams. Failures are ApiErrors. */
 interface Forwarder {
@@ -54,7 +58,7 @@ interface Forwarder {
   /** Forwards a transcription. `most` is charged for what the upstream does not report. */
   transcribe(
     forwarded: Forwarded,
-    upload: Upload,
+    file: UploadedFile,
     fields: TranscriptionFields,
     most: BilledAmounts,
   ): Promise<void>;
@@ -62,7 +66,8 @@ interface Forwarder {
 }
 
 /** Creates one client for each upstream. Nothing connects before the first request. */
-export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions): Forwarder {
+export function createForwarder(options: ForwarderOptions): Forwarder {
+  const { config, log, shelf, pingMs } = options;
   const clients = new Map<string, UpstreamClient>(
     Object.entries(config.upstreams).map(([prefix, upstream]) => [
       prefix,
@@ -79,6 +84,8 @@ export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions
     ...forwarded,
     log: log.child({ requestId: forwarded.exchange.requestId }),
     pingMs,
+    loadImage: options.imageLoaderFor(forwarded.exchange),
+    isOwnPicture: (url) => options.isOwnPicture(forwarded.exchange, url),
     clientOf: (target) => clientOf(target.prefix),
   });
   return {
@@ -86,8 +93,8 @@ export function createForwarder({ config, log, shelf, pingMs }: ForwarderOptions
     knownIds: () => lists.knownIds(),
     chat: (forwarded, body) => forwardChat(toForwarding(forwarded), body),
     images: (forwarded, body) => forwardImages(toForwarding(forwarded), body, shelf),
-    transcribe: (forwarded, upload, fields, most) =>
-      forwardTranscription(toForwarding(forwarded), upload, fields, most),
+    transcribe: (forwarded, file, fields, most) =>
+      forwardTranscription(toForwarding(forwarded), file, fields, most),
     close: async () => {
       await Promise.all([...clients.values()].map((client) => client.close()));
     },
@@ -167,13 +174,7 @@ async function fetchList(
   startedAt: number,
 ): Promise<ModelRecord[]> {
   const signal = AbortSignal.timeout(timeoutMs);
-  const answer = await client.request({
-    operation: "models",
-    method: "GET",
-    path: "/models",
-    requestId,
-    signal,
-  });
+  const answer = await client.request({ operation: "models", path: "/models", requestId, signal });
   const { data } = modelListSchema.parse(await answer.json(maxListBytes));
   return data.slice(0, maxModels).map((record) => ({
     ...record,
@@ -206,10 +207,8 @@ function toRecord(prefix: string, model: ModelConfig, startedAt: number): ModelR
   };
 }
 
-function toArchitecture(
-  capabilities: NonNullable<UpstreamConfig["models"]>[number]["capabilities"] & object,
-) {
-  const has = new Set<string>(capabilities);
+function toArchitecture(capabilities: readonly Capability[]) {
+  const has = new Set(capabilities);
   const chats = has.has("chat") || has.has("vision") || has.has("draws-in-chat");
   return {
     input_modalities: [
@@ -239,16 +238,14 @@ async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: Pic
     async (target) => {
       const answer = await forwarding.clientOf(target).request({
         operation: "image",
-        method: "POST",
         path: "/images/generations",
-        headers: { "content-type": "application/json", accept: "application/json" },
         // Fields that the client left out are not sent, since upstreams support different ones.
-        body: JSON.stringify({
+        body: {
           ...rest,
           ...(typeof size !== "string" ? {} : { size }),
           ...(typeof format !== "string" ? {} : { response_format: format }),
           model: target.upstreamModel,
-        }),
+        },
         requestId: exchange.requestId,
         signal: exchange.signal,
       });
@@ -296,37 +293,26 @@ const maxAnswerBytes = 16 * 1024 * 1024;
 const textTypes = /^(?:text\/(?:plain|vtt|event-stream)|application\/x-subrip)(?:; ?charset=[\w-]{1,20})?$/i;
 
 /**
- * Forwards a transcription. A recording that was not read yet is streamed through in constant memory.
- * Otherwise it is buffered until it has been answered. The form is written anew with a boundary that the
- * sender does not know, since another server may see a delimiter where this one sees none.
+ * Forwards a transcription. The form is written anew with a boundary that the sender does not know, since
+ * another server may see a delimiter where this one sees none.
  * @param most charged for what the upstream does not report
  */
 async function forwardTranscription(
   forwarding: Forwarding,
-  upload: Upload,
+  file: UploadedFile,
   fields: TranscriptionFields,
   most: BilledAmounts,
 ): Promise<void> {
-  const { exchange, log, charge } = forwarding;
-  const arriving = upload.passThrough();
-  const targets = arriving === undefined ? forwarding.targets : withoutRetries(forwarding.targets);
-  const content = arriving?.bytes ?? (await upload.readAll());
-  const file = { content, fileName: upload.fileName, mediaType: upload.mediaType };
-  const toBody = async (target: Target): Promise<Pick<UpstreamRequest, "headers" | "body">> => {
-    const texts = toFields(fields, target);
-    if (arriving === undefined) return { body: toForm(texts, file) };
-    const { headers, body } = await toArrivingForm(texts, file, arriving.expectedBytes);
-    return { headers, body: Readable.from(body) };
-  };
-
+  const { exchange, targets, log, charge } = forwarding;
   const { target, answer, type, text, json } = await tryTargets(
     { targets, signal: exchange.signal, log, charge, isCostly: true },
     async (target) => {
       const answer = await forwarding.clientOf(target).request({
         operation: "transcription",
-        method: "POST",
         path: "/audio/transcriptions",
-        ...(await toBody(target)),
+        // It may be text or subtitles, as the form says.
+        accept: "*/*",
+        body: toForm(toFields(fields, target), file),
         requestId: exchange.requestId,
         signal: exchange.signal,
       });
@@ -365,8 +351,4 @@ function toFields(fields: TranscriptionFields, target: Target): Record<string, s
     (entry): entry is [string, string] => typeof entry[1] === "string",
   );
   return { ...Object.fromEntries(texts), model: target.upstreamModel };
-}
-
-function withoutRetries([first]: Forwarding["targets"]): Forwarding["targets"] {
-  return [{ ...first, upstream: { ...first.upstream, retries: 0 } }];
 }

@@ -1,7 +1,5 @@
-import type { Readable } from "node:stream";
-import type { FormData } from "undici";
 import { ParleyError } from "../../core/errors.ts";
-import type { Operation, Usage } from "../../core/gateway.ts";
+import type { Usage } from "../../core/gateway.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { withRetries } from "../../wire/attempt.ts";
 import { readSeconds, readUsage as readReported } from "../../wire/completion-chunk.ts";
@@ -14,20 +12,20 @@ import {
   noReason,
   toAttemptError,
 } from "../../wire/failures.ts";
-import { createTransport, type GatewayResponse, parseJson, readText } from "../../wire/transport.ts";
+import {
+  createTransport,
+  type GatewayRequest,
+  type GatewayResponse,
+  parseJson,
+  readText,
+} from "../../wire/transport.ts";
 import { ApiError, type Exchange } from "../api-error.ts";
 import type { UpstreamConfig } from "../gateway-config.ts";
 import type { LoadImage } from "../load-image.ts";
 import type { Charge, Target } from "../router.ts";
 
 /** One request to an upstream. */
-export interface UpstreamRequest {
-  readonly operation: Operation;
-  readonly method: "GET" | "POST";
-  /** The path below the base URL, e.g. `/chat/completions`. */
-  readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | FormData | Readable;
+interface UpstreamRequest extends Pick<GatewayRequest, "operation" | "path" | "accept" | "body"> {
   readonly requestId: string;
   readonly signal: AbortSignal;
 }
@@ -63,46 +61,32 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig, log
     scrub,
     log: log.child({ prefix }),
   });
-  /** @throws the signal's reason, the ApiError of a form that failed while being sent, or UpstreamFailure */
+  /** @throws the signal's reason, or UpstreamFailure */
   const rethrow = (error: unknown): never => {
     if (!(error instanceof AttemptError)) throw error;
-    if (error.failure.cause instanceof ApiError) throw error.failure.cause;
     throw error.answer === undefined
       ? toConnectionFailure(prefix, error)
       : toStatusFailure(prefix, error, (text) => scrub(text, maxMessageChars));
   };
 
   return {
-    request: async ({ operation, method, path, headers, body, requestId, signal }) => {
-      const timeouts = { signal, progress: () => {} };
-      const response = await transport
-        .send(
-          {
-            operation,
-            model: undefined,
-            method,
-            path,
-            headers: { "x-request-id": requestId, ...headers },
-            body,
-          },
-          timeouts,
-          signal,
-        )
-        .catch(rethrow);
+    request: async ({ requestId, signal, ...request }) => {
+      const attempt = { model: undefined, timeouts: { signal, progress: () => {} }, callerSignal: signal };
+      const headers = { "x-request-id": requestId };
+      const response = await transport.send({ ...request, ...attempt, headers }).catch(rethrow);
       const parse = (text: string) => parseAnswer(prefix, text);
-      const text = async (maxBytes: number): Promise<string> => {
-        const context = { operation, model: undefined, timeouts, callerSignal: signal, scrub, maxBytes };
-        return readText(response, context).catch((error: unknown) => {
+      const text = (maxBytes: number): Promise<string> =>
+        readText(response, maxBytes).catch((error: unknown) => {
           throw error instanceof AttemptError ? toBodyFailure(prefix, error) : error;
         });
-      };
       return {
         ...response,
         text,
         json: async (maxBytes) => parse(await text(maxBytes)),
         parse,
         toFailure: (info) => {
-          const answer = { operation, model: undefined, status: 502, headers: response.headers, info };
+          const { operation, model, headers } = response;
+          const answer = { operation, model, status: 502, headers, info };
           return toStatusFailure(prefix, toAttemptError(answer, scrub), (words) =>
             scrub(words, maxMessageChars),
           );

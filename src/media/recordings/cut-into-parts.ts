@@ -1,9 +1,13 @@
-import { bigEndian, latin1 } from "../bytes.ts";
+import type { IFormat } from "music-metadata";
+import { bigEndian } from "../bytes.ts";
+import { boxes } from "../sniff.ts";
 import { longestAudioSeconds } from "./longest-audio.ts";
-import { decoderOf, readFormat, type Decoder, type Recording } from "./recording-format.ts";
 
-/** What is to be cut, and how. */
-export interface CutInput extends Recording {
+/** A recording as `sniff` detected it, and how it is cut. */
+export interface CutInput {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly mediaType: string;
+  readonly container: string;
   /** A recording that is neither longer nor larger is not cut. */
   readonly wholeSeconds: number;
   readonly wholeBytes: number;
@@ -48,13 +52,12 @@ export async function cutIntoParts(
   post: (message: CutMessage) => Promise<void>,
 ): Promise<void> {
   const { bytes, mediaType, container, partSeconds } = input;
-  const format = await readFormat(bytes, mediaType);
-  const { duration } = format;
+  const { codec = "", duration } = await readFormat(bytes, mediaType);
   if (duration !== undefined && duration <= input.wholeSeconds && bytes.length <= input.wholeBytes) {
     await post({ kind: "whole", seconds: duration });
     return;
   }
-  const decoder = decoderOf(container, format);
+  const decoder = decoderOf(container, codec);
   const count = duration === undefined ? undefined : countParts(duration, partSeconds);
   let mono: MonoConverter | undefined;
   let cutter: PartCutter | undefined;
@@ -92,9 +95,48 @@ export async function cutIntoParts(
   if (number === 0) throw new Error("no samples");
 }
 
+/** The decoder of `audio-decode` for each container that `sniff` knows. */
+const decoders = {
+  ogg: "oga",
+  mp4: "m4a",
+  webm: "webm",
+  matroska: "webm",
+  mp3: "mp3",
+  wav: "wav",
+  flac: "flac",
+  adts: "aac",
+  aiff: "aiff",
+  amr: "amr",
+  caf: "caf",
+} as const;
+type Decoder = (typeof decoders)[keyof typeof decoders] | "opus";
+
+/** @throws Error where there is none */
+function decoderOf(container: string, codec: string): Decoder {
+  if (!Object.hasOwn(decoders, container)) throw new Error("no decoder");
+  const usual = decoders[container as keyof typeof decoders];
+  if (usual !== "oga") return usual;
+  return /opus/i.test(codec) ? "opus" : /flac/i.test(codec) ? "flac" : usual;
+}
+
+/** Reads codec and length, in seconds, from the headers, which can lie. @throws Error of the library */
+async function readFormat(
+  bytes: Uint8Array<ArrayBuffer>,
+  mimeType: string,
+): Promise<Pick<IFormat, "codec" | "duration">> {
+  const { parseBuffer } = await import("music-metadata");
+  try {
+    return (await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })).format;
+  } catch (error) {
+    // Browsers record WebM clusters of unknown length, which this reader rejects and the decoder accepts.
+    if (mimeType === "audio/webm") return {};
+    throw error;
+  }
+}
+
 async function decode(bytes: Uint8Array<ArrayBuffer>, decoder: Decoder) {
   const { default: decodeAudio } = await import("audio-decode");
-  const bytesPerSecond = bytes.length / longestAudioSeconds(bytes.length, bytes, minSpeechBytesPerSecond);
+  const bytesPerSecond = bytes.length / longestAudioSeconds(bytes, minSpeechBytesPerSecond);
   const size = Math.max(minChunkBytes, Math.ceil(bytesPerSecond * chunkSeconds));
   return decodeAudio(
     decoder === "m4a"
@@ -231,14 +273,6 @@ function quietest(samples: Int16Array, from: number, to: number, sampleRate: num
 const containers = new Set(["moov", "trak", "mdia", "minf", "stbl"]);
 const maxBoxes = 20_000;
 
-interface Box {
-  readonly id: string;
-  readonly start: number;
-  /** The first byte of the content. */
-  readonly content: number;
-  readonly end: number;
-}
-
 /**
  * Puts the index of an MP4 file first, so that a decoder can read it from the front to the end without
  * holding all of it. The decoder must get `headBytes` at once. A file without an index is returned as it is.
@@ -247,21 +281,16 @@ function withIndexFirst(bytes: Uint8Array<ArrayBuffer>): {
   readonly pieces: readonly Uint8Array[];
   readonly headBytes: number;
 } {
-  const top = boxesIn(bytes, 0, bytes.length);
+  const top = [...boxes(bytes, 0, bytes.length).take(maxBoxes)];
   const index = top.find(({ id }) => id === "moov");
   const data = top.find(({ id }) => id === "mdat" || id === "moof");
-  if (index === undefined || data === undefined || index.start < data.start)
-    return { pieces: [bytes], headBytes: data?.content ?? bytes.length };
-  const moved = bytes.slice(index.start, index.end);
-  shiftOffsets(moved, moved.length, index.start);
+  if (index === undefined || data === undefined || index.at < data.at)
+    return { pieces: [bytes], headBytes: data?.start ?? bytes.length };
+  const moved = bytes.slice(index.at, index.end);
+  shiftOffsets(moved, moved.length, index.at);
   return {
-    pieces: [
-      bytes.subarray(0, data.start),
-      moved,
-      bytes.subarray(data.start, index.start),
-      bytes.subarray(index.end),
-    ],
-    headBytes: data.content + moved.length,
+    pieces: [bytes.subarray(0, data.at), moved, bytes.subarray(data.at, index.at), bytes.subarray(index.end)],
+    headBytes: data.start + moved.length,
   };
 }
 
@@ -269,12 +298,12 @@ function withIndexFirst(bytes: Uint8Array<ArrayBuffer>): {
 function shiftOffsets(index: Uint8Array, by: number, before: number): void {
   const view = new DataView(index.buffer, index.byteOffset, index.byteLength);
   const walk = (from: number, to: number): void => {
-    for (const { id, content, end } of boxesIn(index, from, to)) {
-      if (containers.has(id)) walk(content, end);
+    for (const { id, start, end } of boxes(index, from, to).take(maxBoxes)) {
+      if (containers.has(id)) walk(start, end);
       const width = id === "stco" ? 4 : id === "co64" ? 8 : 0;
-      if (width === 0 || content + 8 > end) continue;
-      const count = view.getUint32(content + 4);
-      for (let at = content + 8, left = count; left > 0 && at + width <= end; at += width, left -= 1) {
+      if (width === 0 || start + 8 > end) continue;
+      const count = view.getUint32(start + 4);
+      for (let at = start + 8, left = count; left > 0 && at + width <= end; at += width, left -= 1) {
         const offset = bigEndian(index, at + width - Math.min(width, 6), Math.min(width, 6));
         if (offset >= before) continue;
         if (width === 4) view.setUint32(at, offset + by);
@@ -283,25 +312,6 @@ function shiftOffsets(index: Uint8Array, by: number, before: number): void {
     }
   };
   walk(0, index.length);
-}
-
-function boxesIn(bytes: Uint8Array, from: number, to: number): Box[] {
-  const boxes: Box[] = [];
-  let at = from;
-  while (at + 8 <= to && boxes.length < maxBoxes) {
-    const short = bigEndian(bytes, at, 4);
-    const header = short === 1 ? 16 : 8;
-    const size = short === 1 ? bigEndian(bytes, at + 10, 6) : short === 0 ? to - at : short;
-    if (size < header) break;
-    boxes.push({
-      id: latin1(bytes, at + 4, 4),
-      start: at,
-      content: at + header,
-      end: Math.min(at + size, to),
-    });
-    at += size;
-  }
-  return boxes;
 }
 
 const headerBytes = 44;

@@ -1,4 +1,3 @@
-import { hasMpegFrames, skipId3 } from "../audio-frames.ts";
 import { bigEndian, latin1, littleEndian } from "../bytes.ts";
 
 /** The first frames, or what describes them, begin before this. */
@@ -13,37 +12,21 @@ const worstFlac = { blockSamples: 65_535, rate: 8000 };
  * lie. It is exact for PCM in WAV, where header and size leave no choice. For formats whose silence takes
  * almost no bytes it goes by the frames that they have or can hold, otherwise by the least bytes a second of
  * compressed speech.
- * @param head the recording, or its beginning; what is counted frame by frame can then be as long as any
  */
-export function longestAudioSeconds(
-  sizeBytes: number,
-  head: Uint8Array | undefined,
-  minBytesPerSecond: number,
-): number {
-  const bytes = Buffer.from(head?.buffer ?? new ArrayBuffer(0), head?.byteOffset, head?.byteLength);
+export function longestAudioSeconds(recording: Uint8Array, minBytesPerSecond: number): number {
+  const bytes = Buffer.from(recording.buffer, recording.byteOffset, recording.byteLength);
   if (latin1(bytes, 0, 4) === "RIFF" && latin1(bytes, 8, 4) === "WAVE")
-    return wavSeconds(bytes, sizeBytes, minBytesPerSecond);
-  const byBytes = sizeBytes / minBytesPerSecond;
-  const counted = countedSeconds(bytes, sizeBytes) ?? 0;
+    return wavSeconds(bytes, minBytesPerSecond);
   // FLAC counts inside another container too, since a packet may hold several frames.
   const flac = flacSamplesOf(bytes);
-  const ofFlac = flac === undefined ? 0 : ((sizeBytes / minFlacFrameBytes) * flac.blockSamples) / flac.rate;
-  return Math.max(byBytes, counted, ofFlac);
-}
-
-/** Whether all of a recording is needed to say how long it can be, as with all but WAV, FLAC and MP3. */
-export function isKnownWhenWhole(head: Uint8Array): boolean {
-  const isFixed = ["RIFF", "fLaC"].includes(latin1(head, 0, 4)) || hasMpegFrames(head, skipId3(head));
-  return !isFixed;
+  const ofFlac =
+    flac === undefined ? 0 : ((bytes.length / minFlacFrameBytes) * flac.blockSamples) / flac.rate;
+  return Math.max(bytes.length / minBytesPerSecond, countedSeconds(bytes) ?? 0, ofFlac);
 }
 
 /** Whether the bytes may be longer than compressed speech of that size: FLAC, or PCM of an odd rate. */
-export function isSparse(
-  sizeBytes: number,
-  head: Uint8Array | undefined,
-  minBytesPerSecond: number,
-): boolean {
-  return longestAudioSeconds(sizeBytes, head, minBytesPerSecond) > sizeBytes / minBytesPerSecond;
+export function isSparse(bytes: Uint8Array, minBytesPerSecond: number): boolean {
+  return longestAudioSeconds(bytes, minBytesPerSecond) > bytes.length / minBytesPerSecond;
 }
 
 /** The formats of WAV with a fixed number of bytes for each sample: PCM, A-law and µ-law. */
@@ -52,7 +35,7 @@ const fixedFormats = [1, 3, 6, 7];
 const mostSamplesPerByte = 8;
 
 /** Returns the seconds of a WAV. @see https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html */
-function wavSeconds(bytes: Buffer, sizeBytes: number, minBytesPerSecond: number): number {
+function wavSeconds(bytes: Buffer, minBytesPerSecond: number): number {
   for (let at = 12; at + 24 <= bytes.length;) {
     const size = bytes.readUInt32LE(at + 4);
     if (latin1(bytes, at, 4) === "fmt ") {
@@ -63,12 +46,12 @@ function wavSeconds(bytes: Buffer, sizeBytes: number, minBytesPerSecond: number)
       const rate = Math.max(1, bytes.readUInt32LE(at + 12));
       const bits = bytes.readUInt16LE(at + 22);
       const isFixed = fixedFormats.includes(format) && channels >= 1 && [8, 16, 24, 32, 64].includes(bits);
-      if (isFixed) return sizeBytes / ((rate * channels * bits) / 8);
-      return Math.max(sizeBytes / minBytesPerSecond, (sizeBytes * mostSamplesPerByte) / rate);
+      if (isFixed) return bytes.length / ((rate * channels * bits) / 8);
+      return Math.max(bytes.length / minBytesPerSecond, (bytes.length * mostSamplesPerByte) / rate);
     }
     at += 8 + size + (size % 2);
   }
-  return sizeBytes * mostSecondsPerByte;
+  return bytes.length * mostSecondsPerByte;
 }
 
 /** Returns a FLAC stream's largest block and rate. @see https://www.rfc-editor.org/rfc/rfc9639 */
@@ -101,16 +84,15 @@ type CountSeconds = (bytes: Buffer) => number;
 
 /**
  * Returns the longest that a recording's frames can be, in seconds, in formats whose frames can be almost
- * empty. They are counted in Ogg, WebM, MP4 and ADTS, which needs all of the bytes. What cannot be counted
- * counts as the longest of any format. Claimed times are not read. Returns `undefined` for a format whose
- * frames have a least size, such as MP3.
+ * empty. They are counted in Ogg, WebM, MP4, ADTS and AMR. What cannot be counted counts as the longest of
+ * any format. Claimed times are not read. Returns `undefined` for a format whose frames have a least size,
+ * such as MP3.
  */
-function countedSeconds(bytes: Buffer, sizeBytes: number): number | undefined {
-  const most = sizeBytes * mostSecondsPerByte;
+function countedSeconds(bytes: Buffer): number | undefined {
+  const most = bytes.length * mostSecondsPerByte;
   const count = counterOf(bytes);
   if (count === undefined) return isUncounted(bytes) ? most : undefined;
-  if (count === amrSeconds) return sizeBytes * amrSecondsPerByte;
-  const seconds = bytes.length < sizeBytes ? Infinity : count(bytes);
+  const seconds = count(bytes);
   return Number.isFinite(seconds) ? seconds : most;
 }
 

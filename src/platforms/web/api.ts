@@ -10,7 +10,7 @@ import type { ModelOperation } from "../../core/gateway.ts";
 import { isReplyActionKind, parseActionKey, type ActionCall, type PressResult } from "../../core/press.ts";
 import { charsOf, maxRecentChars, type ExportedFile } from "../../core/storage.ts";
 import { type DocumentFormat, readDocument } from "../../media/documents/read-document.ts";
-import { isSource, decodeText, sniff } from "../../media/sniff.ts";
+import { decodeText, sniff } from "../../media/sniff.ts";
 import { toZip } from "../../media/zip.ts";
 import { steadyClock } from "../../support/clock.ts";
 import { inertHeaders, toDisposition, whenClosed } from "../../support/http/respond.ts";
@@ -118,8 +118,7 @@ async function sendText({ uploads, bounds }: ApiContext, { response, id, session
   await bounds.takeFile(session, response);
   const bytes = await uploads.bytesOf(upload);
   const sniffed = sniff(bytes);
-  if (sniffed.kind === "text" || isSource(sniffed))
-    return sendJson(response, 200, decodeText(bytes, maxChars));
+  if (sniffed.kind === "text") return sendJson(response, 200, decodeText(bytes, maxChars));
   if (sniffed.kind !== "document")
     return sendProblem(response, 422, "no-text", translate("web.no-preview", { name: upload.name }));
   const read = await readDocument(

@@ -1,5 +1,5 @@
 import { ParleyError } from "../../core/errors.ts";
-import { isReadable, sniff } from "../../media/sniff.ts";
+import { sniff } from "../../media/sniff.ts";
 import type { ApiContext, Exchange, Route } from "./api-context.ts";
 import { sendJson, sendUntrustedFile } from "./http.ts";
 import { currentPerson } from "./page-person.ts";
@@ -43,7 +43,7 @@ async function receiveUpload(
 
 /** Whether it is of a kind that is read. For a large file that is found out when it is read. */
 async function mayBeRead(uploads: Uploads, upload: Upload): Promise<boolean> {
-  return upload.sizeBytes > maxSniffedBytes || isReadable(sniff(await uploads.bytesOf(upload)));
+  return upload.sizeBytes > maxSniffedBytes || sniff(await uploads.bytesOf(upload)).kind !== "other";
 }
 
 async function sendUpload(

@@ -28,13 +28,13 @@ describe("reading decompression bombs, in a process of its own", () => {
 
   it("reads the length of an M4A of three hours that claims ten seconds from its headers", async () => {
     const { description, growthBytes } = await listenTo(m4aBomb(465_000));
-    expect(description).toContain("MPEG-4/AAC, 44.1 kHz, 10.0 s");
+    expect(description).toContain("MP4 (M4A), 10.0 s");
     expect(growthBytes).toBeLessThan(300_000_000);
   }, 60_000);
 
   it("does not decode a FLAC file of 1 MB that decodes to 50 GB", async () => {
     const { description, growthBytes } = await listenTo(flacBomb(25_000));
-    expect(description).toContain("FLAC with FLAC");
+    expect(description).toContain("Recording: FLAC, ");
     expect(growthBytes).toBeLessThan(300_000_000);
   }, 60_000);
 

@@ -41,13 +41,7 @@ describe("long answers", () => {
     expect(longText(request)).toHaveLength(chars);
   });
 
-  it("have exactly the words, lines and paragraphs asked for", () => {
-    expect(longText("give me 300 words please")?.split(/\s+/)).toHaveLength(300);
-    expect(longText("write 12 lines")?.split("\n")).toHaveLength(12);
-    expect(longText("a 3-paragraph answer")?.split("\n\n")).toHaveLength(3);
-  });
-
-  it.each(["hello", "9000 characters", "write something", "write 0 words"])(
+  it.each(["hello", "9000 characters", "write something", "write 0 characters"])(
     "are not given to %j",
     (request) => {
       expect(longText(request)).toBeUndefined();

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ApiError } from "../../../src/embedded-gateway/api-error.ts";
-import { openForm } from "../../../src/embedded-gateway/upload.ts";
+import { readForm } from "../../../src/embedded-gateway/upload.ts";
 import {
   parseChatBody,
   parseImageBody,
@@ -14,7 +14,7 @@ import { createCompletionReader } from "../../../src/wire/completion-chunk.ts";
 import { readError, toAttemptError, createScrub } from "../../../src/wire/failures.ts";
 import { createInlineImages } from "../../../src/gateway/images.ts";
 import { createFrameReader } from "../../../src/wire/stream-frames.ts";
-import { hasLocation, toModelImage } from "../../../src/media/image.ts";
+import { toModelImage } from "../../../src/media/image.ts";
 import { sniff } from "../../../src/media/sniff.ts";
 import { readMessage } from "../../../src/platforms/discord/intake/incoming.ts";
 import { toPlainText } from "../../../src/platforms/slack/intake/read-message.ts";
@@ -191,13 +191,7 @@ const scrub = createScrub("sk-secret");
 describe("files", () => {
   it("sniff, EXIF and sample tables never throw", async () => {
     await fc.assert(
-      fc.asyncProperty(file, (bytes) =>
-        survives(() => {
-          sniff(bytes);
-          hasLocation({ exif: bytes });
-          hasLocation({ exif: Buffer.concat([Buffer.from("Exif\0\0II*\0"), bytes]), xmp: bytes });
-        }),
-      ),
+      fc.asyncProperty(file, (bytes) => survives(() => void sniff(bytes))),
       options(2000),
     );
   });
@@ -214,17 +208,15 @@ describe("files", () => {
 
 describe("requests", () => {
   it("multipart bodies are read or refused, however they are cut", async () => {
-    const readForm = async (chunks: Readable, contentType: string) =>
-      (await openForm(chunks, { contentType, maxFileBytes: 1000 })).readAll();
     const read = async (body: Buffer, chunkBytes: number): Promise<void> => {
       const chunks = Array.from({ length: Math.ceil(body.length / chunkBytes) }, (_, at) =>
         body.subarray(at * chunkBytes, (at + 1) * chunkBytes),
       );
-      await readForm(Readable.from(chunks), "multipart/form-data; boundary=b");
+      await readForm(Readable.from(chunks), "multipart/form-data; boundary=b", 1000);
     };
     await fc.assert(
       fc.asyncProperty(text, fc.integer({ min: 1, max: 40 }), async (body, chunkBytes) => {
-        await survives(() => readForm(Readable.from([]), `multipart/form-data; ${body}`));
+        await survives(() => readForm(Readable.from([]), `multipart/form-data; ${body}`, 1000));
         await survives(() => read(Buffer.from(`--b\r\n${body}\r\n--b--\r\n`), chunkBytes));
       }),
       options(500),

@@ -59,23 +59,20 @@ describe("inline images", () => {
       `a ![x](${pixelUri}) b`,
       [
         { kind: "text", text: "a " },
-        { kind: "image", url: pixelUri, altText: "x", source: "" },
+        { kind: "image", url: pixelUri, source: "" },
         { kind: "text", text: " b" },
       ],
     ],
-    [`![](<${pixelUri}>)`, [{ kind: "image", url: pixelUri, altText: "", source: "" }]],
-    [`![x]( ${pixelUri} "title")`, [{ kind: "image", url: pixelUri, altText: "x", source: "" }]],
-    [
-      `![x](${pixelUri.slice(0, 40)}\n${pixelUri.slice(40)})`,
-      [{ kind: "image", url: pixelUri, altText: "x", source: "" }],
-    ],
+    [`![](<${pixelUri}>)`, [{ kind: "image", url: pixelUri, source: "" }]],
+    [`![x]( ${pixelUri} "title")`, [{ kind: "image", url: pixelUri, source: "" }]],
+    [`![x](${pixelUri.slice(0, 40)}\n${pixelUri.slice(40)})`, [{ kind: "image", url: pixelUri, source: "" }]],
     [
       "![a [b] c](https://a.example/x.png)",
       [
         {
           kind: "image",
           url: "https://a.example/x.png",
-          altText: "a [b] c",
+
           source: "![a [b] c](https://a.example/x.png)",
         },
       ],
@@ -86,7 +83,7 @@ describe("inline images", () => {
         {
           kind: "image",
           url: "https://a.example/x.png",
-          altText: "x",
+
           source: '![x](https://a.example/x.png "t")',
         },
       ],
@@ -102,7 +99,7 @@ describe("inline images", () => {
       `see ${pixelUri}.`,
       [
         { kind: "text", text: "see " },
-        { kind: "image", url: `${pixelUri}.`, altText: "", source: "" },
+        { kind: "image", url: `${pixelUri}.`, source: "" },
       ],
     ],
     ["a data:image/png address", [{ kind: "text", text: "a data:image/png address" }]],

@@ -318,15 +318,10 @@ describe("image generation", () => {
     ["refuses more", (n) => (n > 1 ? { status: 400, body: '{"error":{"message":"xyzzy"}}' } : one)],
     ["sends one whatever is asked for", () => one],
   ])("asks a model one picture at a time that %s", async (_, answer) => {
-    const { gateway, client } = await start(({ body }, index) =>
-      answer((jsonOf(body) as { n: number }).n, index),
-    );
+    const { client } = await start(({ body }, index) => answer((jsonOf(body) as { n: number }).n, index));
     const drawn = await client.generateImages({ ...draw, count: 3 }, never());
     expect(drawn.images).toHaveLength(3);
     expect(drawn.usage).toMatchObject({ images: 3 });
-    const asked = gateway.requests.length;
-    expect((await client.generateImages(draw, never())).images).toHaveLength(2);
-    expect(gateway.requests.length - asked).toBe(2);
   });
 
   it("keeps the pictures that came before a failure", async () => {

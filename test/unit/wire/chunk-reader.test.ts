@@ -5,7 +5,6 @@ import type { AddressInfo, Socket } from "node:net";
 import { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Log } from "../../../src/core/telemetry.ts";
-import type { AttemptTimeouts } from "../../../src/wire/attempt.ts";
 import { createChunkReader } from "../../../src/wire/stream-frames.ts";
 import { createTransport } from "../../../src/wire/transport.ts";
 
@@ -166,11 +165,14 @@ describe("a chunk reader", () => {
         await transport.close();
       });
       const { signal } = new AbortController();
-      const sent = transport.send(
-        { operation: "chat", model: "m", method: "GET", path: "/v1/chat", headers: {}, body: undefined },
-        { signal } as AttemptTimeouts,
-        signal,
-      );
+      const timeouts = { signal, progress: () => {} };
+      const sent = transport.send({
+        operation: "chat",
+        model: "m",
+        timeouts,
+        callerSignal: signal,
+        path: "/v1/chat",
+      });
       const response = await responding.promise;
       const write = (packet: string) => new Promise<unknown>((resolve) => response.write(packet, resolve));
       await write("packet 0\n");

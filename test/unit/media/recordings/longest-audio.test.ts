@@ -37,16 +37,16 @@ describe("the longest that a recording can be", () => {
     // The frames of such a file last 100 hours.
     const person = forPerson({ model: "m", bytes: silence, fileName: "a.flac", mediaType: "audio/flac" });
     expect(person.most.audioSeconds).toBeGreaterThan(100 * hours);
-    expect(forKey({ model: "m" }, silence.length, silence).most.audioSeconds).toBeGreaterThan(100 * hours);
+    expect(forKey({ model: "m" }, silence).most.audioSeconds).toBeGreaterThan(100 * hours);
     // They do inside another container too.
     const inOgg = sized(
       Buffer.concat([Buffer.from("OggS\0\0\x7fFLAC\x01\0\0\x01"), flacHead(65_535, 8000)]),
       670_000,
     );
-    expect(longestAudioSeconds(inOgg.length, inOgg, 1000)).toBeGreaterThan(100 * hours);
+    expect(longestAudioSeconds(inOgg, 1000)).toBeGreaterThan(100 * hours);
     const usual = sized(wavHead(8000, 16), 670_000);
     const slow = sized(wavHead(1, 8), 670_000);
-    expect([silence, inOgg, slow, usual].map((bytes) => isSparse(bytes.length, bytes, 1000))).toEqual([
+    expect([silence, inOgg, slow, usual].map((bytes) => isSparse(bytes, 1000))).toEqual([
       true,
       true,
       true,
@@ -56,12 +56,12 @@ describe("the longest that a recording can be", () => {
 
   it("is shorter where FLAC has the blocks and rates of usual recordings", () => {
     const usual = sized(flacHead(4096, 48_000), 1_000_000);
-    expect(longestAudioSeconds(usual.length, usual, 1000)).toBeLessThan(3 * hours);
+    expect(longestAudioSeconds(usual, 1000)).toBeLessThan(3 * hours);
   });
 
   it("is the worst where FLAC's own description is damaged", () => {
-    const damaged = Buffer.from("fLaC");
-    expect(longestAudioSeconds(670_000, damaged, 1000)).toBeGreaterThan(100 * hours);
+    const damaged = sized(Buffer.from("fLaC"), 670_000);
+    expect(longestAudioSeconds(damaged, 1000)).toBeGreaterThan(100 * hours);
   });
 
   it.each([
@@ -70,12 +70,11 @@ describe("the longest that a recording can be", () => {
     [100, 8, 100],
   ])("is exact for PCM in WAV, whatever its rate (%i Hz)", (rate, bits, bytesPerSecond) => {
     const wav = sized(wavHead(rate, bits), 100_000);
-    expect(longestAudioSeconds(wav.length, wav, 1000)).toBe(100_000 / bytesPerSecond);
+    expect(longestAudioSeconds(wav, 1000)).toBe(100_000 / bytesPerSecond);
   });
 
   it("is the size at the least rate of compressed speech otherwise", () => {
-    expect(longestAudioSeconds(100_000, undefined, 1000)).toBe(100);
-    expect(longestAudioSeconds(100_000, Buffer.from("ID3"), 750)).toBeCloseTo(133.3, 1);
+    expect(longestAudioSeconds(sized(Buffer.from("ID3"), 100_000), 750)).toBeCloseTo(133.3, 1);
   });
 
   it.each([
@@ -85,9 +84,9 @@ describe("the longest that a recording can be", () => {
     ["ADTS/AAC", adtsBomb(30_000), (30_000 * 4 * 1024) / 8000],
   ])("is what its frames hold, which can be almost empty: %s", (_, bytes, seconds) => {
     expect(bytes.length).toBeLessThan(560_000);
-    expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeGreaterThan(seconds - 1);
-    expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeLessThan(seconds * 1.01 + 1);
-    expect(isSparse(bytes.length, bytes, 750)).toBe(true);
+    expect(longestAudioSeconds(bytes, 1000)).toBeGreaterThan(seconds - 1);
+    expect(longestAudioSeconds(bytes, 1000)).toBeLessThan(seconds * 1.01 + 1);
+    expect(isSparse(bytes, 750)).toBe(true);
   });
 
   it("is the longest of any format where a container cannot be counted", () => {
@@ -104,10 +103,7 @@ describe("the longest that a recording can be", () => {
       sized(Buffer.from(start), 10_000),
     );
     for (const bytes of [ogg, m4a, webm, packed, notPcm, ...others])
-      expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeGreaterThan(bytes.length / 2);
-    // Its beginning alone says nothing.
-    const whole = opusBomb(1000);
-    expect(longestAudioSeconds(1_000_000, whole.subarray(0, 500), 1000)).toBeGreaterThan(100 * hours);
+      expect(longestAudioSeconds(bytes, 1000)).toBeGreaterThan(bytes.length / 2);
   });
 
   it.each([
@@ -118,14 +114,14 @@ describe("the longest that a recording can be", () => {
     ["behind damaged bytes", Buffer.from("OggS\0\0damaged")],
   ])("counts the pages of Ogg %s", (_, before) => {
     const bytes = Buffer.concat([before, opusBomb(10_000)]);
-    expect(longestAudioSeconds(bytes.length, bytes, 1000)).toBeGreaterThanOrEqual(1200);
+    expect(longestAudioSeconds(bytes, 1000)).toBeGreaterThanOrEqual(1200);
   });
 
   it.each(["voice.ogg", "voice.webm", "recorder.webm", "voice.m4a", "voice.mp3", "voice.wav"])(
     "does not take usual speech for sparse: %s",
     async (name) => {
       const bytes = await fixture(name);
-      expect(isSparse(bytes.length, bytes, 1000)).toBe(false);
+      expect(isSparse(bytes, 1000)).toBe(false);
     },
   );
 
@@ -134,7 +130,7 @@ describe("the longest that a recording can be", () => {
       const bytes = Buffer.alloc(10_000_000, start, "latin1");
       bytes.write("OggS", 0, "latin1");
       const startedAt = performance.now();
-      longestAudioSeconds(bytes.length, bytes, 1000);
+      longestAudioSeconds(bytes, 1000);
       expect(performance.now() - startedAt).toBeLessThan(2000);
     }
   });
