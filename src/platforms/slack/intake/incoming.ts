@@ -17,6 +17,7 @@ import {
   toMessageKey,
   toReplyAddress,
   toUnixMs,
+  type MessageRef,
 } from "../address.ts";
 import { reportDeletedMessage, reportEditedMessage, type ReplacedMessages } from "./message-changes.ts";
 import { inLookupTime } from "../errors.ts";
@@ -25,7 +26,7 @@ import { createLateThreads } from "./late-threads.ts";
 import type { Origins, People } from "../people.ts";
 import { mentions, type MessageReader, type ReadMessage } from "./read-message.ts";
 import type { RefusalNotices } from "../press/notices.ts";
-import type { SlackApi, Identity, MessageRef } from "../transport/web-api.ts";
+import type { SlackApi, Identity } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 interface IncomingOptions {

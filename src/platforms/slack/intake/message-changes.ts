@@ -13,10 +13,11 @@ import {
   toConversationPrefix,
   toMessageKey,
   type SlackMessageInfo,
+  type MessageRef,
 } from "../address.ts";
 import { isLimited, type DeliveryCalls } from "../transport/delivery-calls.ts";
 import { inLookupTime, withLookupTime } from "../errors.ts";
-import type { MessageRef, Identity, SlackApi } from "../transport/web-api.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 /** This is a message in a `message_changed` event. The field `edited` is its author's last edit. */

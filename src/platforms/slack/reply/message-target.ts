@@ -7,7 +7,7 @@ import { translate } from "../../../words/translate.ts";
 import type { DeliveryScheduler, Reservation, Urgency } from "../../delivery/delivery-scheduler.ts";
 import type { EditTarget, MessageContent } from "../../delivery/message-plan.ts";
 import { isTransient } from "../../delivery/receive-patiently.ts";
-import { parseMessageRef, type SlackAddress, isDirectMessages } from "../address.ts";
+import { parseMessageRef, type SlackAddress, isDirectMessages, type MessageRef } from "../address.ts";
 import { type DeliveryCalls, isLimited, lanes, type CallTiming } from "../transport/delivery-calls.ts";
 import { type Feature, isNotMember } from "../errors.ts";
 import { areShared } from "../intake/files.ts";
@@ -23,7 +23,7 @@ import {
   toKey,
 } from "./reply-messages.ts";
 import type { createSessions, ReplySession } from "./sessions.ts";
-import type { Identity, MessageRef, SlackApi } from "../transport/web-api.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 /** The method `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
 const maxMessageBytes = 3900;

@@ -4,10 +4,11 @@ import { readFenceLine, type Fence } from "../../../support/markdown-fences.ts";
 import type { Reservation } from "../../delivery/delivery-scheduler.ts";
 import type { MessageContent } from "../../delivery/message-plan.ts";
 import type { CallTiming, DeliveryCalls } from "../transport/delivery-calls.ts";
+import type { MessageRef } from "../address.ts";
 import { isContentError, slackErrorCode } from "../errors.ts";
 import { escapeMarkdown } from "./escape-markdown.ts";
 import { toSlackContent } from "./message-blocks.ts";
-import type { MessageMark, MessageRef, StreamEnd } from "../transport/web-api.ts";
+import type { MessageMark, StreamEnd } from "../transport/web-api.ts";
 
 /** Slack ends a stream about five minutes after its start. */
 export const defaultStreamLifeMs = 4 * 60_000;

@@ -4,7 +4,7 @@ import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
 import { withEnding, type Ending, type MessageContent } from "../../delivery/message-plan.ts";
 import { toMarkdown, splitMarkdown } from "../../delivery/split-markdown.ts";
-import { toReplyAddress, type PostingMark, type SlackAddress } from "../address.ts";
+import { toReplyAddress, type SlackAddress } from "../address.ts";
 import { isLimited } from "../transport/delivery-calls.ts";
 import { escapedBytes } from "./escape-markdown.ts";
 import { bytesOfSource, sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
@@ -14,6 +14,8 @@ import type { SlackApi } from "../transport/web-api.ts";
 const maxPostBytes = 11_000;
 /** A `response_url` accepts five posts, of which one is reserved for "Working on it". */
 const maxPosts = 4;
+type PostingMark = NonNullable<SlackAddress["posting"]>;
+
 const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
 interface PrivateReplyOptions {

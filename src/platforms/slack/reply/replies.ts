@@ -18,11 +18,12 @@ import {
   toReplyAddress,
   toThreadAddress,
   type SlackAddress,
+  type MessageRef,
 } from "../address.ts";
 import { createFeature, isNotMember } from "../errors.ts";
 import type { ReplacedMessages } from "../intake/message-changes.ts";
 import { lanes, type DeliveryCalls } from "../transport/delivery-calls.ts";
-import type { Identity, MessageRef, SlackApi } from "../transport/web-api.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
 import { cutText } from "./escape-markdown.ts";
 import { createMessageTarget } from "./message-target.ts";
 import { defaultStreamLifeMs } from "./native-stream.ts";
@@ -112,7 +113,7 @@ export function createReplies(options: {
       if (address.isPrivate === true || address.isOutside === true)
         return createPrivateReply({ api, address, replaceUrl: replaceUrls.get(address.key), hooks, log });
       const [first] = address.refs ?? [];
-      if (first !== undefined) roots.remember(address.key, parseMessageRef(first).ts);
+      if (first !== undefined) roots.remember(address.key, first.ts);
       const { responseUrl, ...withoutUrl } = address;
       const hasShown = (address.refs ?? []).length > 0;
       const isFromCommand = responseUrl !== undefined && !hasShown;
@@ -126,7 +127,7 @@ export function createReplies(options: {
         savedFiles: parseShownFiles(address.files),
         async saveRefs(refs: readonly Json[], files) {
           const shown = files === undefined ? {} : { files: { ...files } };
-          await hooks.saveAddress(toReplyAddress({ ...address, refs, ...shown }));
+          await hooks.saveAddress(toReplyAddress({ ...address, refs: refs.map(parseMessageRef), ...shown }));
           await target.saved();
         },
         suspensions,

@@ -9,13 +9,13 @@ import {
   isDirectMessages,
   type SlackAddress,
   type SlackMessageInfo,
-  parseMessageRef,
+  type MessageRef,
 } from "../address.ts";
 import { isLimited, type CallTiming, type DeliveryCalls } from "../transport/delivery-calls.ts";
 import { slackErrorCode } from "../errors.ts";
 import { sendInForm, toSlackContent, type ContentForm } from "./message-blocks.ts";
 import type { createNativeStream } from "./native-stream.ts";
-import type { MessageRef, SlackApi } from "../transport/web-api.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 
 /** An edit that people wait for may wait so long for room. */
 export const editWithinMs = 2000;
@@ -72,7 +72,7 @@ interface ReplyMessagesOptions {
 export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessages {
   const { calls, address, found, isResumed, clock, log } = options;
   const { channel, thread } = address;
-  const refs = (address.refs ?? []).map(parseMessageRef);
+  const refs = [...(address.refs ?? [])];
   const messages = new Map<string, ReplyMessage>(
     refs.map(({ ts }, index) => [ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY }]),
   );

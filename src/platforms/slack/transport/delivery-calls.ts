@@ -7,7 +7,8 @@ import type {
   DeliveryScheduler,
   Reservation,
 } from "../../delivery/delivery-scheduler.ts";
-import type { SessionState, MessageMark, MessageRef, SlackApi, SlackContent, StreamEnd } from "./web-api.ts";
+import type { MessageRef } from "../address.ts";
+import type { SessionState, MessageMark, SlackApi, SlackContent, StreamEnd } from "./web-api.ts";
 
 /** The timing says when a call is sent. */
 export interface CallTiming {

@@ -2,7 +2,7 @@ import type { types } from "@slack/bolt";
 import type { ChatPostMessageArguments, WebClient } from "@slack/web-api";
 import type { Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import type { MessagePage, MessageWindow, SlackFileInfo, SlackMessageInfo } from "../address.ts";
+import type { MessagePage, MessageRef, MessageWindow, SlackFileInfo, SlackMessageInfo } from "../address.ts";
 import { isTokenRefusal, slackErrorCode, toParleyError } from "../errors.ts";
 import { createFileUpload, type ResponseOptions, respondAt, type UploadFile } from "./url-requests.ts";
 
@@ -37,11 +37,6 @@ export interface MessageMark {
   readonly mark: string;
   /** The message was posted in place of the one with this `ts`. */
   readonly replaces?: string;
-}
-
-export interface MessageRef {
-  readonly channel: string;
-  readonly ts: string;
 }
 
 export interface SlackContent {
