@@ -143,8 +143,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
       clock,
       log,
     }),
-    searchesModels: () => receiver.suggestModels("", { max: 1 }).length > 0,
-    saveReplaceUrl: (key, responseUrl) => void replaceUrls.set(key, responseUrl),
+    replaceUrls,
   };
   return {
     id: teamId,

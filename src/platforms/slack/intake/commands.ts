@@ -1,4 +1,4 @@
-import type { App, Context, MessageShortcut } from "@slack/bolt";
+import type { App, MessageShortcut } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { resolveInput, collectOptions, missingOptions, parseOptions } from "../../../core/command-input.ts";
 import type { Command } from "../../../core/command.ts";
@@ -16,6 +16,7 @@ import {
   toAuthorId,
   toConversationId,
   toReplyAddress,
+  type SlackAddress,
   type SlackMessageInfo,
   toCallKey,
 } from "../address.ts";
@@ -30,6 +31,7 @@ import {
   toModal,
 } from "./modal.ts";
 import { toCallerText, type CallerNotices } from "../press/notices.ts";
+import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
 import type { Origins, Names } from "../people.ts";
 import { toPlainText, type MessageReader } from "./read-message.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
@@ -37,16 +39,6 @@ import { createRecent } from "../../../support/recent.ts";
 
 /** The `callback_id` of a message shortcut in the manifest is this prefix and the command's name. */
 export const shortcutPrefix = "parley_shortcut:";
-
-export interface CommandHandlers {
-  readonly teamId: string;
-  readonly api: Pick<SlackApi, "openModal">;
-  readonly calls: CommandCalls;
-  readonly intake: CallIntake;
-  readonly notices: CallerNotices;
-  /** Returns whether models are known, so that a form can search them. */
-  readonly searchesModels: () => boolean;
-}
 
 /**
  * Registers slash commands, message shortcuts and their modals. Slack delivers each of them once: it is
@@ -58,18 +50,18 @@ export function registerCommands(
     commands,
     commandPrefix,
   }: { readonly commands: ReadonlyMap<string, Command>; readonly commandPrefix: string },
-  of: (context: Context) => CommandHandlers,
+  of: HandlersOf,
 ): void {
   for (const command of commands.values()) {
     app.command(`/${commandPrefix}${command.name}`, async ({ body, context, ack }) => {
-      const { teamId, api, calls, intake, notices, searchesModels } = of(context);
+      const { teamId, api, calls, intake, notices, receiver } = of(context);
       const memory = { channel: body.channel_id, responseUrl: body.response_url };
       try {
         const given = collectOptions(command, { text: await calls.toCommandText(body.text) });
         if (missingOptions(command, given).length > 0) {
           const opened = api.openModal(
             body.trigger_id,
-            toModal(command, memory, { initial: given, searchesModels: searchesModels() }),
+            toModal(command, memory, { initial: given, receiver }),
           );
           // A form that opens later needs no acknowledgement.
           const late = inLookupTime(opened.then(() => "opened"));
@@ -163,7 +155,7 @@ export function registerCommands(
   async function runShortcut(
     command: Command,
     shortcut: MessageShortcut,
-    { teamId, api, calls, intake, notices, searchesModels }: CommandHandlers,
+    { teamId, api, calls, intake, notices, receiver }: TeamHandlers,
   ): Promise<void> {
     const { ts } = shortcut.message;
     const thread = threadOf(shortcut.message);
@@ -175,10 +167,7 @@ export function registerCommands(
     const subject = await calls.toSubject(shortcut.message, memory.channel);
     if ((command.messageCommand?.asks ?? []).length > 0) {
       checkFilledOptions(command, subject);
-      return await api.openModal(
-        shortcut.trigger_id,
-        toModal(command, memory, { searchesModels: searchesModels() }),
-      );
+      return await api.openModal(shortcut.trigger_id, toModal(command, memory, { receiver }));
     }
     const key = toCallKey(teamId, "shortcut", shortcut.trigger_id);
     const user = shortcut.user.id;
@@ -249,7 +238,7 @@ interface CommandCallOptions {
 }
 
 /** These functions convert Slack's payloads to {@link CommandCall}s. */
-interface CommandCalls {
+export interface CommandCalls {
   /**
    * Converts one use to a call.
    * @throws ParleyError `invalid-option` for wrong input, `attachment-gone` where the subject was deleted
@@ -303,42 +292,57 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
       const resolved = resolveInput(command, { options: use.options, ...withSubject });
       const root = memory.subject?.thread ?? memory.subject?.ts;
       const conversationId = toConversationId(teamId, memory.channel, root ?? use.key);
-      const privateThread = resolved.isPrivate ? memory.subject?.thread : undefined;
-      return {
-        kind: "call",
-        name: command.name,
+      const { isPrivate } = resolved;
+      return toCommandCall(teamId, clock, {
         key: use.key,
-        platform: "slack",
-        conversationId,
-        author: { id: toAuthorId(teamId, user), name: await names.nameOf(user), ...currentLocale() },
-        sentAt: clock.now(),
-        ...placesAround(teamId, memory.channel),
-        origin: await origins.originOf({ user, channel: memory.channel, team }),
-        address: toReplyAddress({
-          key: use.key,
-          channel: memory.channel,
-          user,
-          ...(root === undefined ? {} : { thread: root }),
-          ...(privateThread === undefined ? {} : { privateThread }),
-          ...(memory.responseUrl === undefined ? {} : { responseUrl: memory.responseUrl }),
-          isPrivate: resolved.isPrivate,
-          isAnnounced: use.isAnnounced,
-          // Messages are searched from this time on. A time that is too early only makes the search slower.
-          since: Math.min(clock.now(), steadyClock.earliest()),
-        }),
+        name: command.name,
         options: resolved.options,
+        author: { id: toAuthorId(teamId, user), name: await names.nameOf(user), ...currentLocale() },
+        origin: await origins.originOf({ user, channel: memory.channel, team }),
+        conversationId,
         // A message command does not start a conversation in a thread where the bot takes no part.
         inConversation: root !== undefined && (await receiver.knows(conversationId)),
-        isPrivate: resolved.isPrivate,
-        ...(resolved.isPrivate || isDirectMessages(memory.channel) ? {} : { isCallerHidden: true }),
+        isPrivate,
         ...withSubject,
-      };
+        place: {
+          channel: memory.channel,
+          user,
+          thread: root,
+          privateThread: isPrivate ? memory.subject?.thread : undefined,
+          responseUrl: memory.responseUrl,
+          isAnnounced: use.isAnnounced,
+        },
+      });
     },
     async toCommandText(text) {
       const plain = await toPlainText(text, { botUserId: "", nameOf: (id) => names.nameOf(id) });
       // Phones and Macs type curly quotes, which would end an option's value at its first space.
       return plain.replaceAll(/:[“”]([^“”"]*)[“”]/g, ':"$1"');
     },
+  };
+}
+
+/** What the call of a command or of a button says itself, and where its reply is shown. */
+interface CallParts extends Omit<CommandCall, "kind" | "platform" | "sentAt" | "within" | "address"> {
+  readonly isPrivate: boolean;
+  readonly place: Omit<SlackAddress, "key" | "since" | "isPrivate">;
+}
+
+/** Returns the call with what all calls on Slack have in common. */
+export function toCommandCall(teamId: string, clock: Clock, { place, ...call }: CallParts): CommandCall {
+  const { key, isPrivate } = call;
+  const { channel } = place;
+  const sentAt = clock.now();
+  // Messages are searched from this time on. A time that is too early only makes the search slower.
+  const since = Math.min(sentAt, steadyClock.earliest());
+  return {
+    kind: "call",
+    platform: "slack",
+    sentAt,
+    ...placesAround(teamId, channel),
+    ...call,
+    ...(isPrivate || isDirectMessages(channel) ? {} : { isCallerHidden: true }),
+    address: toReplyAddress({ ...place, key, isPrivate, since }),
   };
 }
 

@@ -21,15 +21,6 @@ export const inputAction = "value";
 /** The option for nothing has this value: Slack takes no empty one, and a choice cannot be taken back. */
 const unset = "default";
 
-/** A form's modal keeps this until it is submitted. */
-export interface FormMemory {
-  readonly key: string;
-  /** The form was opened in this channel. */
-  readonly channel: string;
-  /** The answer to the person alone goes through this URL. */
-  readonly responseUrl: string | undefined;
-}
-
 /** Returns a text without markup, cut at the limit of its place. */
 export const toPlain = (text: string, maxChars: number): types.PlainTextElement => ({
   type: "plain_text",
@@ -58,10 +49,10 @@ export function toFormSelect(offers: readonly FormOffer[]): types.ActionsBlock[]
  * Returns a form as a modal, with selects where the values fit into one, and text inputs otherwise. The
  * `memory` may have 3,000 characters of JSON at most.
  */
-export function toFormModal(form: Form, memory: object, callbackId = formCallback): types.ModalView {
+export function toFormModal(form: Form, memory: object): types.ModalView {
   return {
     type: "modal",
-    callback_id: callbackId,
+    callback_id: formCallback,
     private_metadata: JSON.stringify(memory),
     title: toPlain(form.title, 24),
     submit: toPlain(form.submitLabel ?? translate("button.save"), 24),
@@ -78,11 +69,6 @@ export function toFormModal(form: Form, memory: object, callbackId = formCallbac
       })),
     ],
   };
-}
-
-/** Parses the `private_metadata` of {@link toFormModal}. */
-export function parseFormMemory(metadata: string): FormMemory {
-  return JSON.parse(metadata) as FormMemory;
 }
 
 /** Returns what was typed into a modal of {@link toFormModal}, by field, and `""` for the others. */

@@ -1,4 +1,4 @@
-import type { App, Context } from "@slack/bolt";
+import type { App } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isRefusal, type ParleyError, isParleyError } from "../../../core/errors.ts";
@@ -15,6 +15,7 @@ import { escapeText } from "../reply/escape-markdown.ts";
 import { toPlainSection, sendInForm } from "../reply/message-blocks.ts";
 import { languageOf, type Origins, type People } from "../people.ts";
 import { toMessages } from "../reply/private-reply.ts";
+import type { HandlersOf } from "../transport/listeners.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 /** Files for one person. */
@@ -109,10 +110,7 @@ export function toCallerText(error: unknown): string {
  * Makes commands, buttons, shortcuts and forms speak the language of the person who uses them. Messages are
  * not among them: most are for nobody, and Slack must not be asked about each of their authors.
  */
-export function speakToCallers(
-  app: App,
-  of: (context: Context) => { readonly people: Pick<People, "find"> },
-): void {
+export function speakToCallers(app: App, of: HandlersOf): void {
   app.use(async ({ body, context, next }) => {
     const user = callerOf(body as unknown as Payload);
     if (user === undefined) await next();
