@@ -220,7 +220,7 @@ export interface SlackMessageInfo {
   readonly blocks?: readonly unknown[];
   /** Attachments are forwarded messages, previews of links, and the content of older apps. */
   readonly attachments?: readonly unknown[];
-  readonly metadata?: { readonly event_payload?: { readonly mark?: string; readonly replaces?: string } };
+  readonly metadata?: { readonly event_payload?: { readonly mark?: string } };
 }
 
 /** The window says which messages of a channel or thread are read. */

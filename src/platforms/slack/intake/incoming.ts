@@ -234,8 +234,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
     onMessage: (event, redelivery) => {
       if (isByPerson(event)) arrivals.note(keyOf(event), event.files);
       return inOrder.run(event.channel, async () => {
-        if (await reportDeletedMessage(event, { identity, api, replaced, receiver, retitle })) return;
         const { teamId } = identity;
+        if (await reportDeletedMessage(event, { teamId, replaced, receiver, retitle })) return;
         const { channel, channel_type } = event;
         const placed = (message: SlackMessageInfo): MessageEvent => ({
           ...message,

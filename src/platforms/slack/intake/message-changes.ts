@@ -1,9 +1,8 @@
 import type { Clock } from "../../../core/clock.ts";
-import { ParleyError } from "../../../core/errors.ts";
 import type { Attachment } from "../../../core/events.ts";
 import type { ConversationHistory, Receiver, EditedMessage } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { sleepUnlessAborted, systemClock } from "../../../support/clock.ts";
+import { inTime, systemClock } from "../../../support/clock.ts";
 import {
   isDirectMessages,
   toChannelConversationId,
@@ -15,9 +14,9 @@ import {
   type SlackMessageInfo,
   type MessageRef,
 } from "../address.ts";
-import { isLimited, type DeliveryCalls } from "../transport/delivery-calls.ts";
-import { inLookupTime, withLookupTime } from "../errors.ts";
-import type { Identity, SlackApi } from "../transport/web-api.ts";
+import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
+import { withLookupTime } from "../errors.ts";
+import type { DeliveryCalls } from "../transport/delivery-calls.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 /** This is a message in a `message_changed` event. The field `edited` is its author's last edit. */
@@ -146,8 +145,7 @@ export interface DeletionFields {
 }
 
 interface DeletionReport {
-  readonly identity: Pick<Identity, "teamId" | "userId">;
-  readonly api: Pick<SlackApi, "messagesAfter">;
+  readonly teamId: string;
   readonly replaced: Pick<ReplacedMessages, "isOwn">;
   readonly receiver: Pick<Receiver, "messagesDeleted" | "knows">;
   /** This is called when the first message of a thread says nothing more. */
@@ -156,32 +154,20 @@ interface DeletionReport {
 
 /**
  * Reports a deleted message to the receiver, and returns `false` if the event is no deletion. Slack does not
- * delete the root of a thread with replies but changes it into a tombstone. What the bot itself has replaced
- * is not reported.
+ * delete the root of a thread with replies but changes it into a tombstone. What this process has replaced is
+ * not reported; what another one has is named by nothing that is stored.
  * @throws ParleyError `store-unavailable`
  * @see https://docs.slack.dev/reference/events/message/message_deleted describes the event.
  */
 export async function reportDeletedMessage(
   event: DeletionFields,
-  { identity, api, replaced, receiver, retitle }: DeletionReport,
+  { teamId, replaced, receiver, retitle }: DeletionReport,
 ): Promise<boolean> {
-  const { teamId, userId } = identity;
   const isTombstone = event.subtype === "message_changed" && event.message?.subtype === "tombstone";
   if (event.subtype !== "message_deleted" && !isTombstone) return false;
   const deleted = isTombstone ? event.message : event.previous_message;
   const ts = isTombstone ? deleted?.ts : (event.deleted_ts ?? deleted?.ts);
-  if (ts === undefined) return true;
-  if (replaced.isOwn(ts)) return true;
-  const thread = deleted?.thread_ts;
-  // Another process of this bot may have replaced the message.
-  if (deleted?.user === userId && thread !== undefined && thread !== ts) {
-    const isReplaced = await inLookupTime(isReplacedIn(api.messagesAfter(event.channel, thread, ts), ts));
-    // The event is not acknowledged, and Slack delivers it again: what comes after it in the channel must not
-    // wait.
-    if (isReplaced === undefined)
-      throw new ParleyError("platform-unreachable", "Slack conversations.replies: no response in time");
-    if (isReplaced) return true;
-  }
+  if (ts === undefined || replaced.isOwn(ts)) return true;
   const keys = [toMessageKey(teamId, event.channel, ts)];
   const conversationId = toConversationId(teamId, event.channel, deleted?.thread_ts ?? ts);
   const isRoot = deleted?.thread_ts === undefined || deleted.thread_ts === ts;
@@ -194,12 +180,6 @@ export async function reportDeletedMessage(
   const isAtTopLevel = deleted?.thread_ts === undefined && !isDirectMessages(event.channel);
   if (isAtTopLevel && (await receiver.knows(inChannel))) await receiver.messagesDeleted(inChannel, keys);
   return true;
-}
-
-/** Returns whether one of the messages was posted in place of that one. */
-async function isReplacedIn(messages: AsyncIterable<SlackMessageInfo>, ts: string): Promise<boolean> {
-  for await (const { metadata } of messages) if (metadata?.event_payload?.replaces === ts) return true;
-  return false;
 }
 
 /**
@@ -245,8 +225,9 @@ export async function deleteConversations(
 
 /** The end of a reply waits so long for the removal of its previews. */
 const withinMs = 5000;
+/** What Slack has not removed by then is left. */
+const removedWithinMs = 5 * 60_000;
 const maxRemoved = 2000;
-const maxTries = 5;
 
 /** These are messages of this bot in whose place others were posted. */
 export interface ReplacedMessages {
@@ -268,37 +249,25 @@ export function createReplacedMessages(
 ): ReplacedMessages {
   const own = createRecent(maxRemoved);
   const closing = new AbortController();
+  const { signal } = closing;
 
-  async function tryToRemove(ref: MessageRef): Promise<number | undefined> {
+  async function removeOne(ref: MessageRef): Promise<void> {
     try {
-      await calls.remove(ref, { urgency: "final", withinMs, signal: closing.signal });
-      return undefined;
+      await retryPlatformCall(
+        () => calls.remove(ref, { urgency: "final", withinMs, signal }),
+        clock.monotonic() + removedWithinMs,
+        signal,
+        clock,
+      );
     } catch (error) {
-      if (isLimited(error)) return error.retryAfterMs;
-      log.debug({ err: error }, "replaced message not removed");
-      return undefined;
+      log.debug({ channel: ref.channel, err: error }, "replaced message not removed");
     }
-  }
-
-  async function removeLater(ref: MessageRef, firstMs: number): Promise<void> {
-    let waitMs: number | undefined = firstMs;
-    for (let tries = 1; waitMs !== undefined && tries < maxTries; tries += 1) {
-      await sleepUnlessAborted(waitMs, closing.signal, clock);
-      if (closing.signal.aborted) return;
-      waitMs = await tryToRemove(ref);
-    }
-    if (waitMs !== undefined) log.warn({ channel: ref.channel }, "replaced message left");
   }
 
   return {
     async remove(refs) {
       for (const { ts } of refs) own.set(ts, true);
-      await Promise.all(
-        refs.map(async (ref) => {
-          const waitMs = await tryToRemove(ref);
-          if (waitMs !== undefined) void removeLater(ref, waitMs);
-        }),
-      );
+      if (refs.length > 0) await inTime(Promise.all(refs.map(removeOne)), withinMs, { clock });
     },
     isOwn: (ts) => own.has(ts),
     close: () => closing.abort(),

@@ -170,7 +170,7 @@ export function createRefusalNotices(
       try {
         // A refusal stays readable in direct messages. What passes, like an outage, need not.
         if (isRefusal(error) && isDirectMessages(channel))
-          await api.post(channel, thread ?? ts, content, { mark: `refusal/${ts ?? thread}` });
+          await api.post(channel, thread ?? ts, content, `refusal/${ts ?? thread}`);
         else await api.postEphemeral(channel, thread, user, content);
       } catch (tellError) {
         log.warn({ err: tellError }, "refusal notice failed");
@@ -226,7 +226,7 @@ export function createWelcome(options: WelcomeOptions): Welcome {
     };
     try {
       await retryPlatformCall(
-        () => api.post(channel, undefined, content, { mark: `welcome/${channel}` }),
+        () => api.post(channel, undefined, content, `welcome/${channel}`),
         clock.monotonic() + postWithinMs,
         undefined,
         clock,

@@ -305,7 +305,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
       throw error;
     }
     const index = messages.refs.length;
-    const mark = { mark: messages.markOf(index) };
+    const mark = messages.markOf(index);
     const lifeMs = options.streamLifeMs;
     const stream = createNativeStream({
       calls,

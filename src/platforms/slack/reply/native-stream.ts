@@ -8,7 +8,7 @@ import type { MessageRef } from "../address.ts";
 import { isContentError, slackErrorCode } from "../errors.ts";
 import { escapeMarkdown } from "./escape-markdown.ts";
 import { toSlackContent } from "./message-blocks.ts";
-import type { MessageMark, StreamEnd } from "../transport/web-api.ts";
+import type { StreamEnd } from "../transport/web-api.ts";
 
 /** Slack ends a stream about five minutes after its start. */
 export const defaultStreamLifeMs = 4 * 60_000;
@@ -38,7 +38,7 @@ interface NativeStreamOptions {
   readonly ref: MessageRef;
   /** The stream was started with this Markdown. */
   readonly started: string;
-  readonly mark: MessageMark;
+  readonly mark: string;
   /** This is room for the end of the stream. */
   readonly reservation: Reservation;
   /** The stream is ended after so long. */

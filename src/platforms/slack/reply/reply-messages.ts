@@ -118,10 +118,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     markOf: (index) => found.markOf(index),
     async post(content, timing, replaces) {
       const index = replaces === undefined ? refs.length : at(replaces).index;
-      const mark = {
-        mark: found.markOf(index),
-        ...(replaces === undefined ? {} : { replaces: replaces.ts }),
-      };
+      const mark = found.markOf(index);
       try {
         return await sendInForm(content, async (wanted, form) => {
           const ref = await calls.post({ channel, thread }, wanted, { ...timing, mark });
@@ -136,7 +133,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     },
     async update(ref, content, timing) {
       const its = at(ref);
-      const mark = { mark: found.markOf(its.index) };
+      const mark = found.markOf(its.index);
       its.key = undefined;
       await sendInForm(
         content,

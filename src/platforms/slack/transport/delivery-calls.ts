@@ -8,7 +8,7 @@ import type {
   Reservation,
 } from "../../delivery/delivery-scheduler.ts";
 import type { MessageRef } from "../address.ts";
-import type { SessionState, MessageMark, SlackApi, SlackContent, StreamEnd } from "./web-api.ts";
+import type { SessionState, SlackApi, SlackContent, StreamEnd } from "./web-api.ts";
 
 /** The timing says when a call is sent. */
 export interface CallTiming {
@@ -19,7 +19,7 @@ export interface CallTiming {
   readonly reservation?: Reservation | undefined;
 }
 
-type MarkedTiming = CallTiming & { readonly mark?: MessageMark };
+type MarkedTiming = CallTiming & { readonly mark?: string };
 
 /** Calls count against the limits with these names. */
 export const lanes = {

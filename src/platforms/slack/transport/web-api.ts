@@ -31,14 +31,6 @@ export interface SlackUserInfo {
   readonly locale?: string;
 }
 
-/** A message of the bot has this hidden metadata, by which it is found. */
-export interface MessageMark {
-  /** The mark names the reply and the message's place in it. */
-  readonly mark: string;
-  /** The message was posted in place of the one with this `ts`. */
-  readonly replaces?: string;
-}
-
 export interface SlackContent {
   /** The text is escaped, and is the fallback for notifications and screen readers. */
   readonly text: string;
@@ -52,21 +44,24 @@ export interface StreamEnd {
   /** The Markdown is empty where there is no more text. */
   readonly markdown: string;
   readonly blocks: types.KnownBlock[];
-  readonly mark: MessageMark;
+  readonly mark: string;
 }
 
 /** Parley uses this part of Slack's Web API. Failures are ParleyErrors, and no call is retried. */
 export interface SlackApi {
   identify(): Promise<Identity>;
-  /** Posts a message. A user id as `channel` means that person's direct messages. */
+  /**
+   * Posts a message. A user id as `channel` means that person's direct messages. By the `mark`, which nobody
+   * sees, the message is found again.
+   */
   post(
     channel: string,
     thread: string | undefined,
     content: SlackContent,
-    mark?: MessageMark,
+    mark?: string,
   ): Promise<MessageRef>;
-  /** Replaces a message's content, and its metadata where a `mark` is given. */
-  update(ref: MessageRef, content: SlackContent, mark?: MessageMark): Promise<void>;
+  /** Replaces a message's content, and its mark where one is given. */
+  update(ref: MessageRef, content: SlackContent, mark?: string): Promise<void>;
   /** Deletes a message of the bot's own. */
   remove(ref: MessageRef): Promise<void>;
   /** Posts a message that grows, in direct messages. It takes no metadata, and its links are unfurled. */
@@ -316,6 +311,6 @@ function inThread(thread: string | undefined) {
   return thread === undefined ? {} : { thread_ts: thread };
 }
 
-function toMetadata(mark: MessageMark | undefined) {
-  return mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: { ...mark } } };
+function toMetadata(mark: string | undefined) {
+  return mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: { mark } } };
 }

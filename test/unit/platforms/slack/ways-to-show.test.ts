@@ -218,7 +218,7 @@ describe("when edits are short", () => {
     expect(saved["refs"]).toEqual([{ channel: channel.id, ts: message?.ts }]);
   });
 
-  test("the deletion of the preview is not a person's, neither here nor in another process", async () => {
+  test("the deletion of the preview is not a person's, and in another process it names nothing that is saved", async () => {
     const mine = await replyIn("channel");
     mine.write({ text: "The first" });
     await shows(() => channel.saidByBot(), "The first");
@@ -241,19 +241,32 @@ describe("when edits are short", () => {
     await platform.pause();
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     const { address } = await slack.waitFor("the event", () => other.events[0]);
-    const theirs = open(address);
+    const deletedBefore: number[] = [];
+    const theirs = platform.openReply(address, {
+      saveAddress(grown) {
+        saved = grown;
+        deletedBefore.push(callsOf("chat.delete").length);
+        return Promise.resolve();
+      },
+    });
     await theirs.show();
     theirs.write({ text: "The first" });
-    await shows(() => channel.saidByBot(), "The first");
+    const preview = await shows(() => channel.saidByBot(), "The first");
     slack.fail("chat.update", { error: "cant_update_message" });
     theirs.write({ text: "Their last" });
     await theirs.finish();
     const answer = await shows(() => channel.saidByBot(), "Their last");
     expect(callsOf("chat.delete").map(({ outcome }) => outcome)).toEqual(["ok", "ok"]);
-    await slack.waitFor("the look-up of the other one", () => callsOf("conversations.replies")[0]);
+    expect(saved["refs"]).toEqual([{ channel: channel.id, ts: answer.ts }]);
+    // The address was saved without the preview before that was deleted.
+    expect(deletedBefore.at(-1)).toBe(1);
+    await slack.waitFor("the preview's deletion", () => other.deletions[0]);
     channel.deleteMessage(answer.ts);
-    await slack.waitFor("the person's deletion", () => other.deletions[0]);
-    expect(other.deletions).toEqual([expect.stringContaining(answer.ts)]);
+    await slack.waitFor("the person's deletion", () => other.deletions[1]);
+    expect(other.deletions).toEqual([
+      expect.stringContaining(preview.ts),
+      expect.stringContaining(answer.ts),
+    ]);
     expect(receiver.deletions).toEqual([]);
     await second.stop();
   });
