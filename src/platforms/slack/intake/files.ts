@@ -168,9 +168,8 @@ export async function areShared(
 ): Promise<boolean> {
   const wanted = toKey(files.map(({ name, bytes }) => ({ name, size: bytes.length })));
   const after = ((since - marginMs) / 1000).toFixed(6);
-  for await (const message of api.messagesAfter(channel, thread, after))
-    if (message.user === botUserId && toKey(message.files ?? []) === wanted) return true;
-  return false;
+  const messages = await api.messagesAfter(channel, thread, after);
+  return messages.some((message) => message.user === botUserId && toKey(message.files ?? []) === wanted);
 }
 
 function toKey(files: readonly { readonly name?: string | null; readonly size?: number }[]): string {

@@ -5,6 +5,7 @@ import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock, inTime } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/keyed-queue.ts";
+import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import { toTitle } from "../../../support/text.ts";
 import type { Language } from "../../../words/languages.ts";
 import { currentLocale, inLanguage, translate } from "../../../words/translate.ts";
@@ -20,9 +21,8 @@ import {
   type MessageRef,
 } from "../address.ts";
 import { reportDeletedMessage, reportEditedMessage, type ReplacedMessages } from "./message-changes.ts";
-import { inLookupTime } from "../errors.ts";
+import { inLookupTime, withoutLookupTime } from "../errors.ts";
 import { createAddressee, isThreadRoot, type MessageEvent } from "./addressee.ts";
-import { createLateThreads } from "./late-threads.ts";
 import type { Origins, People } from "../people.ts";
 import { mentions, type MessageReader, type ReadMessage } from "./read-message.ts";
 import type { RefusalNotices } from "../press/notices.ts";
@@ -54,12 +54,15 @@ interface Incoming {
    * @param redelivery is 0 for the first delivery
    */
   onMessage(event: MessageEvent, redelivery: number): Promise<void>;
-  /** Does the same for a mention. Files that it lacks come with the message's `message` event. */
+  /** Does the same for a mention, where its message has no event of its own in time. */
   onMention(event: MessageEvent, redelivery: number): Promise<void>;
 }
 
-const maxAcceptedKeys = 500;
-/** A mention waits so long for the `message` event of the same message. */
+const maxArrivals = 500;
+/**
+ * A mention waits so long for the `message` event of the same message, which has its files. Where the mention
+ * is what brings the bot into the channel, there is none.
+ */
 const messageEventMs = 500;
 /**
  * Slack gives up after this redelivery.
@@ -74,16 +77,21 @@ const maxEditedMs = 10 * 60_000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions): Incoming {
   const { api, identity, people, read, refusals, replaced, receiver, log, clock = systemClock } = options;
-  const acceptedKeys = createRecent<"whole" | "without files">(maxAcceptedKeys);
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
-  const arrivals = createArrivals<MessageEvent["files"]>(maxAcceptedKeys, clock);
+  /** The `message` events of these messages have come, or are waited for. */
+  const arrivals = createRecent<PromiseWithResolvers<true>>(maxArrivals);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
   const addressee = createAddressee(identity, receiver);
   const { isByPerson, conversationOf } = addressee;
-  const takeThread = createLateThreads({ api, people, isByPerson, inOrder, clock, log });
-  const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event));
+  const lookUpPolicy = {
+    clock,
+    delayMs: (error: unknown, attempt: number): number | undefined => {
+      const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
+      return attempt < 6 ? Math.max(askedMs, backoffMs(attempt, backoffs.shared)) : undefined;
+    },
+  };
 
   /**
    * Accepts a message in its edited form. Slack delivers again what nobody has acknowledged, as it was
@@ -98,11 +106,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
   /** Accepts a message. The result is `undefined` where it is refused. */
   async function accept(event: MessageEvent, redelivery: number, edit?: MessageEdit): Promise<Accepted> {
     const key = keyOf(event);
-    if (redelivery > 0 && !acceptedKeys.has(key) && (await isDeleted(event))) {
+    if (redelivery > 0 && (await isDeleted(event))) {
       log.info({ key }, "deleted message not taken in");
       return undefined;
     }
-    const hasFiles = (event.files ?? []).length > 0;
     const user = event.user ?? "";
     const [isInChannel, inRoom] = await Promise.all([
       addressee.isAnsweredInChannel(event),
@@ -142,15 +149,13 @@ export function createIncoming(options: IncomingOptions): Incoming {
       if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
       outcome = await inLanguage(language, () => receiver.receive(message));
       // The mention of the same message may have been accepted without its files.
-      if (outcome === "duplicate" && hasFiles && acceptedKeys.get(key) !== "whole")
-        await addFiles(event, { text, attachments });
+      if (outcome === "duplicate" && attachments.length > 0) await addFiles(event, { text, attachments });
     } catch (error) {
       const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
       if (!isLast && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
       await inLanguage(language, () => tell(event, error));
       return undefined;
     }
-    acceptedKeys.set(key, hasFiles ? "whole" : "without files");
     return outcome;
   }
 
@@ -192,15 +197,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
       await refusals.tell({ channel, user, ts, thread }, error);
   }
 
-  /**
-   * Adds files and blocks that Slack leaves out of some `app_mention` events. They are taken from the
-   * `message` event where that arrives in time; a later one adds them itself. Histories are not read for
-   * them, since that takes too long.
-   */
-  async function withFiles(event: MessageEvent): Promise<MessageEvent> {
-    if (event.files !== undefined || event.blocks !== undefined || isKnown(event)) return event;
-    const files = await arrivals.within(keyOf(event), messageEventMs);
-    return files === undefined ? event : { ...event, files };
+  function arrivalOf(event: MessageEvent): PromiseWithResolvers<true> {
+    const arrival = arrivals.get(keyOf(event)) ?? Promise.withResolvers<true>();
+    arrivals.set(keyOf(event), arrival);
+    return arrival;
   }
 
   /**
@@ -213,7 +213,28 @@ export function createIncoming(options: IncomingOptions): Incoming {
     // This is done for known messages too: the process that accepted the message first may have died before
     // it looked.
     if (isLate && event.channel_type !== "im" && mentions(event.text ?? "", identity.userId))
-      takeThread(event, (missed) => takeMissed(missed, redelivery));
+      void withoutLookupTime(() => takeThread(event, redelivery));
+  }
+
+  /**
+   * Takes in what people wrote in the thread of a mention after it, oldest first. Nobody awaits that, because
+   * Slack wants its acknowledgement first, and does not deliver again what was acknowledged.
+   */
+  async function takeThread(mention: MessageEvent, redelivery: number): Promise<void> {
+    const { channel, ts, thread_ts: thread = ts } = mention;
+    try {
+      const messages = await retry(() => api.messagesAfter(channel, thread, ts), lookUpPolicy);
+      const missed = messages
+        .map((message) => ({ ...message, channel, thread_ts: thread }))
+        .filter((message) => Number(message.ts) > Number(ts) && isByPerson(message));
+      // A history need not name the workspace of a person, who is refused as a stranger then.
+      await Promise.all(missed.map(({ user = "" }) => people.find(user)));
+      await inOrder.run(channel, async () => {
+        for (const message of missed) await retry(() => takeMissed(message, redelivery), lookUpPolicy);
+      });
+    } catch (error) {
+      log.error({ channel, ts, err: error }, "thread of a late mention not read");
+    }
   }
 
   async function takeMissed(missed: MessageEvent, redelivery: number): Promise<void> {
@@ -232,7 +253,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
 
   return {
     onMessage: (event, redelivery) => {
-      if (isByPerson(event)) arrivals.note(keyOf(event), event.files);
+      if (isByPerson(event)) arrivalOf(event).resolve(true);
       return inOrder.run(event.channel, async () => {
         const { teamId } = identity;
         if (await reportDeletedMessage(event, { teamId, replaced, receiver, retitle })) return;
@@ -262,9 +283,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
     },
     async onMention(event, redelivery) {
       if (!isByPerson(event) || isLateEdit(event)) return;
-      // This runs outside of the queue, because the `message` event is accepted meanwhile.
-      const complete = await withFiles(event);
-      await inOrder.run(event.channel, () => acceptWithThread(complete, redelivery));
+      // An edit may have added the mention to a message that has long come.
+      const isNew = event.edited === undefined;
+      if (isNew && (await inTime(arrivalOf(event).promise, messageEventMs, { clock })) === true) return;
+      await inOrder.run(event.channel, () => acceptWithThread(event, redelivery));
     },
   };
 }
@@ -272,25 +294,4 @@ export function createIncoming(options: IncomingOptions): Incoming {
 /** Returns whether a mention comes from an edit, which may be long after it was answered. */
 function isLateEdit({ ts, edited }: MessageEvent): boolean {
   return edited !== undefined && toUnixMs(edited.ts) - toUnixMs(ts) > maxEditedMs;
-}
-
-/** What has arrived under a key, for those who wait for it. */
-interface Arrivals<T> {
-  note(key: string, value: T): void;
-  /** Resolves to what has arrived or does so within `ms`, and otherwise to `undefined`. */
-  within(key: string, ms: number): Promise<T | undefined>;
-}
-
-/** Returns arrivals of which the last `max` keys are kept. */
-function createArrivals<T>(max: number, clock: Clock): Arrivals<T> {
-  const arrivals = createRecent<PromiseWithResolvers<T>>(max);
-  const memo = (key: string): PromiseWithResolvers<T> => {
-    const arrival = arrivals.get(key) ?? Promise.withResolvers<T>();
-    arrivals.set(key, arrival);
-    return arrival;
-  };
-  return {
-    note: (key, value) => memo(key).resolve(value),
-    within: (key, ms) => inTime(memo(key).promise, ms, { clock }),
-  };
 }

@@ -243,9 +243,8 @@ export function createPostedMessages(
       const sinceMs = since - (isCommandKey(key) ? wrongClockMs : marginMs);
       // What was posted in the place of a known message is newer than it.
       const after = known[index]?.ts ?? (sinceMs / 1000).toFixed(6);
-      const recent: SlackMessageInfo[] = [];
-      for await (const message of api.messagesAfter(channel, thread, after)) recent.push(message);
-      recent.sort((a, b) => Number(b.ts) - Number(a.ts));
+      const found = await api.messagesAfter(channel, thread, after);
+      const recent = found.toSorted((a, b) => Number(b.ts) - Number(a.ts));
       const isMarked = ({ metadata }: SlackMessageInfo) => metadata?.event_payload?.mark === markOf(index);
       const isUnknown = ({ ts }: SlackMessageInfo) => known.every((ref) => ref.ts !== ts);
       const marked = recent.filter(isMarked);

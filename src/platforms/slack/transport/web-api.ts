@@ -83,10 +83,14 @@ export interface SlackApi {
   /** Reads one page of a channel's or thread's messages. */
   page(channel: string, thread: string | undefined, window: MessageWindow): Promise<MessagePage>;
   /**
-   * Yields the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
-   * earliest, oldest first. They are read page by page, as they are used.
+   * Returns the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
+   * earliest, oldest first.
    */
-  messagesAfter(channel: string, thread: string | undefined, ts: string): AsyncIterable<SlackMessageInfo>;
+  messagesAfter(
+    channel: string,
+    thread: string | undefined,
+    ts: string,
+  ): Promise<readonly SlackMessageInfo[]>;
   userInfo(userId: string): Promise<SlackUserInfo>;
   /** Resolves to the name of a channel, and to `undefined` for direct messages. */
   channelName(channel: string): Promise<string | undefined>;
@@ -237,7 +241,8 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
         ...(latest === undefined ? {} : { latest }),
         ...(cursor === "" ? {} : { cursor }),
       }),
-    async *messagesAfter(channel, thread, ts) {
+    async messagesAfter(channel, thread, ts) {
+      const messages: SlackMessageInfo[] = [];
       let cursor = "";
       for (let page = 0; page < maxPages; page++) {
         const found = await read(channel, thread, {
@@ -246,10 +251,11 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
           include_all_metadata: true,
           ...(cursor === "" ? {} : { cursor }),
         });
-        yield* found.messages;
+        messages.push(...found.messages);
         ({ cursor } = found);
-        if (cursor === "") return;
+        if (cursor === "") break;
       }
+      return messages;
     },
     async userInfo(userId) {
       const { user = {} } = await call("users.info", (client) =>

@@ -163,12 +163,7 @@ describe("posted messages", () => {
     where = channel,
   ) {
     const posted = createPostedMessages(
-      {
-        // eslint-disable-next-line typescript/require-await -- pages in memory
-        async *messagesAfter() {
-          yield* messages;
-        },
-      },
+      { messagesAfter: () => Promise.resolve(messages) },
       { key: `slack:T1:${where}:100.0`, channel: where, thread: "100.0", user: "U1", since: 100_000 },
       {
         botUserId: "UBOT",
