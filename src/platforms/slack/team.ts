@@ -7,11 +7,10 @@ import { isDirectMessages, type SlackAddress } from "./address.ts";
 import { createAppHome } from "./press/app-home.ts";
 import type { Bolt } from "./transport/bolt.ts";
 import { createCallIntake, createCommandCalls } from "./intake/commands.ts";
-import { createDeliveryCalls, createScheduledApi, limitOfLane } from "./transport/delivery-calls.ts";
+import { limitOfLane } from "./transport/limits.ts";
 import { withoutLookupTime } from "./errors.ts";
 import { createFiles } from "./intake/files.ts";
 import { createIncoming } from "./intake/incoming.ts";
-import { createApiAccess, type TeamToken } from "./install/installations.ts";
 import { createReplacedMessages } from "./intake/message-changes.ts";
 import type { TeamHandlers } from "./transport/listeners.ts";
 import { createCallerNotices, createRefusalNotices, createWelcome } from "./press/notices.ts";
@@ -21,7 +20,7 @@ import { toPlainSection } from "./reply/message-blocks.ts";
 import { createReplies, type ReplyMemory } from "./reply/replies.ts";
 import { createMessageReader } from "./intake/read-message.ts";
 import { createRoomReader, toMessageLink } from "./intake/read-room.ts";
-import { createSlackApi, type Identity } from "./transport/web-api.ts";
+import { createCall, createSlackApi, type Identity, type TeamToken } from "./transport/web-api.ts";
 
 export interface TeamSurroundings extends OriginOptions {
   readonly bolt: Bolt;
@@ -82,10 +81,8 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
     clock,
     ...(meter === undefined ? {} : { meter }),
   });
-  const direct = createSlackApi(createApiAccess(bolt, token), log, clock);
-  const api = createScheduledApi(direct, delivery, clock);
-  const shownCalls = createDeliveryCalls(direct, delivery, clock);
-  const replaced = createReplacedMessages(shownCalls, log, clock);
+  const api = createSlackApi(createCall(bolt, token, log), delivery, clock);
+  const replaced = createReplacedMessages(api, log, clock);
   const people = createPeople({ lookUp: (id) => api.userInfo(id), log, maxPeople: around.maxPeople, clock });
   const read = createMessageReader({ api, identity, names: people, log });
   const readRoom = createRoomReader({ api, identity, names: people, read, clock });
@@ -95,7 +92,6 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   const replies = createReplies({
     ...around,
     api,
-    calls: shownCalls,
     scheduler: delivery,
     replaced,
     identity,

@@ -1,12 +1,10 @@
 import type { Installation, InstallationQuery, InstallationStore } from "@slack/bolt";
-import type { WebClient } from "@slack/web-api";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import type { Json } from "../../../core/events.ts";
 import type { Records } from "../../../core/storage.ts";
 import { systemClock } from "../../../support/clock.ts";
-import type { Bolt } from "../transport/bolt.ts";
-import type { ApiAccess, Identity } from "../transport/web-api.ts";
+import type { Identity } from "../transport/web-api.ts";
 
 /** This is the app in one workspace, or in a whole organisation. */
 export interface StoredInstallation {
@@ -225,31 +223,4 @@ export function createSharedChannels(records: Records): SharedChannels {
 
 function parse(record: unknown): readonly string[] {
   return Array.isArray(record) ? record.filter((id) => typeof id === "string") : [];
-}
-
-/** This is the bot token of one workspace. */
-export interface TeamToken {
-  /** Errors name this source of the token: the name of a setting, or "the installation of the app". */
-  readonly source: string;
-  /**
-   * Returns the current token.
-   * @throws ParleyError `platform-unauthorized` where there is none any more
-   */
-  current(): Promise<string>;
-  /** Notes Slack's error code where it has refused the current token, else `undefined`. */
-  used(refusal: string | undefined): void;
-}
-
-/** Returns access with that token. Each change of the token makes a new client. */
-export function createApiAccess(bolt: Bolt, token: TeamToken): ApiAccess {
-  let made: { readonly token: string; readonly client: WebClient } | undefined;
-  return {
-    tokenSource: token.source,
-    async client() {
-      const current = await token.current();
-      if (made?.token !== current) made = { token: current, client: bolt.createClient(current) };
-      return made.client;
-    },
-    used: (refusal) => token.used(refusal),
-  };
 }

@@ -14,10 +14,10 @@ import {
   teamsOfPayload,
   type SharedEvent,
   createSharedChannels,
-  type TeamToken,
 } from "./installations.ts";
 import { type AppCredentials, createInstaller } from "./installer.ts";
 import { mentions } from "../intake/read-message.ts";
+import type { TeamToken } from "../transport/web-api.ts";
 import { createTeam, type Team, type TeamSurroundings } from "../team.ts";
 import { warnOfMissingScopes, type Teams } from "./teams.ts";
 import { createUninstaller } from "./uninstall.ts";

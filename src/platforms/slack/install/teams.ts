@@ -1,10 +1,9 @@
 import type { DeliveryState } from "../../../core/platform.ts";
 import { parseAddress, teamOfAddress } from "../address.ts";
 import { botScopes } from "./manifest.ts";
-import { createApiAccess, type TeamToken } from "./installations.ts";
 import { createTeam, type Team, type TeamSurroundings } from "../team.ts";
 import { isEnd } from "./uninstall.ts";
-import { createSlackApi, type Identity } from "../transport/web-api.ts";
+import { createCall, identify, type Identity, type TeamToken } from "../transport/web-api.ts";
 
 /** These are the workspaces that the bot is in. */
 export interface Teams {
@@ -31,7 +30,7 @@ export interface Teams {
  * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
  */
 export async function openSingleTeam(botToken: string, around: TeamSurroundings): Promise<Teams> {
-  const { bolt, clock, log } = around;
+  const { bolt, log } = around;
   let refusal: string | undefined;
   let isReady = false;
   const token: TeamToken = {
@@ -43,7 +42,7 @@ export async function openSingleTeam(botToken: string, around: TeamSurroundings)
       refusal = found;
     },
   };
-  const identity = await createSlackApi(createApiAccess(bolt, token), log, clock).identify();
+  const identity = await identify(createCall(bolt, token, log));
   const team = createTeam(identity, token, around);
   warnOfMissingScopes(identity, around);
   isReady = true;

@@ -16,7 +16,7 @@ import {
 } from "../address.ts";
 import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
 import { withLookupTime } from "../errors.ts";
-import type { DeliveryCalls } from "../transport/delivery-calls.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 /** This is a message in a `message_changed` event. The field `edited` is its author's last edit. */
@@ -243,7 +243,7 @@ export interface ReplacedMessages {
 }
 
 export function createReplacedMessages(
-  calls: Pick<DeliveryCalls, "remove">,
+  api: Pick<SlackApi, "remove">,
   log: Log,
   clock: Clock,
 ): ReplacedMessages {
@@ -254,7 +254,7 @@ export function createReplacedMessages(
   async function removeOne(ref: MessageRef): Promise<void> {
     try {
       await retryPlatformCall(
-        () => calls.remove(ref, { urgency: "final", withinMs, signal }),
+        () => api.remove(ref, { urgency: "final", withinMs, signal }),
         clock.monotonic() + removedWithinMs,
         signal,
         clock,

@@ -15,6 +15,7 @@ import { escapeText } from "../reply/escape-markdown.ts";
 import { toPlainSection, sendInForm } from "../reply/message-blocks.ts";
 import { languageOf, type Origins, type People } from "../people.ts";
 import { toMessages } from "../reply/private-reply.ts";
+import { noticeTiming } from "../transport/limits.ts";
 import type { HandlersOf } from "../transport/listeners.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
 
@@ -170,7 +171,10 @@ export function createRefusalNotices(
       try {
         // A refusal stays readable in direct messages. What passes, like an outage, need not.
         if (isRefusal(error) && isDirectMessages(channel))
-          await api.post(channel, thread ?? ts, content, `refusal/${ts ?? thread}`);
+          await api.post(channel, thread ?? ts, content, {
+            ...noticeTiming,
+            mark: `refusal/${ts ?? thread}`,
+          });
         else await api.postEphemeral(channel, thread, user, content);
       } catch (tellError) {
         log.warn({ err: tellError }, "refusal notice failed");
@@ -226,7 +230,7 @@ export function createWelcome(options: WelcomeOptions): Welcome {
     };
     try {
       await retryPlatformCall(
-        () => api.post(channel, undefined, content, `welcome/${channel}`),
+        () => api.post(channel, undefined, content, { ...noticeTiming, mark: `welcome/${channel}` }),
         clock.monotonic() + postWithinMs,
         undefined,
         clock,

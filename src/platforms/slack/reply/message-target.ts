@@ -8,7 +8,7 @@ import type { DeliveryScheduler, Reservation, Urgency } from "../../delivery/del
 import type { EditTarget, MessageContent } from "../../delivery/message-plan.ts";
 import { isTransient } from "../../delivery/receive-patiently.ts";
 import { parseMessageRef, type SlackAddress, isDirectMessages, type MessageRef } from "../address.ts";
-import { type DeliveryCalls, isLimited, lanes, type CallTiming } from "../transport/delivery-calls.ts";
+import { isLimited, lanes, type CallTiming } from "../transport/limits.ts";
 import { type Feature, isNotMember } from "../errors.ts";
 import { areShared } from "../intake/files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
@@ -32,7 +32,6 @@ const minEditIntervalMs = 1000;
 
 interface MessageTargetOptions {
   readonly api: SlackApi;
-  readonly calls: DeliveryCalls;
   readonly scheduler: DeliveryScheduler;
   readonly streams: Feature;
   readonly replaced: ReplacedMessages;
@@ -233,7 +232,7 @@ interface GrowingMessages {
 
 interface GrowingMessagesOptions extends Pick<
   MessageTargetOptions,
-  "calls" | "scheduler" | "streams" | "address" | "streamLifeMs" | "clock" | "log"
+  "api" | "scheduler" | "streams" | "address" | "streamLifeMs" | "clock" | "log"
 > {
   readonly messages: ReturnType<typeof createReplyMessages>;
 }
@@ -243,7 +242,7 @@ interface GrowingMessagesOptions extends Pick<
  * channel only the person who is answered would see a stream grow, so that messages there are edited.
  */
 function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages {
-  const { calls, scheduler, streams, messages, address, clock, log } = options;
+  const { api, scheduler, streams, messages, address, clock, log } = options;
   const { channel, thread } = address;
   /** The reply shares the room for previews in this lane. */
   let joined: { readonly lane: string; readonly leave: () => void } | undefined;
@@ -294,7 +293,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
     let ref: MessageRef;
     try {
       // The room for its end limits how many there are.
-      ref = await calls.startStream(channel, root, escapeMarkdown(beginning), {
+      ref = await api.startStream(channel, root, escapeMarkdown(beginning), {
         ...timing,
         urgency: "final",
       });
@@ -308,7 +307,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
     const mark = messages.markOf(index);
     const lifeMs = options.streamLifeMs;
     const stream = createNativeStream({
-      calls,
+      api,
       ref,
       started: beginning,
       mark,

@@ -3,12 +3,12 @@ import type { Log } from "../../../core/telemetry.ts";
 import { readFenceLine, type Fence } from "../../../support/markdown-fences.ts";
 import type { Reservation } from "../../delivery/delivery-scheduler.ts";
 import type { MessageContent } from "../../delivery/message-plan.ts";
-import type { CallTiming, DeliveryCalls } from "../transport/delivery-calls.ts";
+import type { CallTiming } from "../transport/limits.ts";
 import type { MessageRef } from "../address.ts";
 import { isContentError, slackErrorCode } from "../errors.ts";
 import { escapeMarkdown } from "./escape-markdown.ts";
 import { toSlackContent } from "./message-blocks.ts";
-import type { StreamEnd } from "../transport/web-api.ts";
+import type { SlackApi, StreamEnd } from "../transport/web-api.ts";
 
 /** Slack ends a stream about five minutes after its start. */
 export const defaultStreamLifeMs = 4 * 60_000;
@@ -34,7 +34,7 @@ interface NativeStream {
 const asItIs: Omit<StreamEnd, "mark"> = { goesOn: true, markdown: "", blocks: [] };
 
 interface NativeStreamOptions {
-  readonly calls: Pick<DeliveryCalls, "appendStream" | "stopStream">;
+  readonly api: Pick<SlackApi, "appendStream" | "stopStream">;
   readonly ref: MessageRef;
   /** The stream was started with this Markdown. */
   readonly started: string;
@@ -55,7 +55,7 @@ export function streamBeginning(markdown: string): string {
 
 /** Returns a stream that was just started. */
 export function createNativeStream(options: NativeStreamOptions): NativeStream {
-  const { calls, ref, mark, reservation, lifeMs, clock, log } = options;
+  const { api, ref, mark, reservation, lifeMs, clock, log } = options;
   let sent = options.started;
   let isOpen = true;
   let last: Promise<unknown> = Promise.resolve();
@@ -82,7 +82,7 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
   }
 
   async function end(content: Omit<StreamEnd, "mark">, timing: CallTiming): Promise<void> {
-    await calls.stopStream(ref, { ...content, mark }, { ...timing, reservation });
+    await api.stopStream(ref, { ...content, mark }, { ...timing, reservation });
     close();
   }
 
@@ -111,7 +111,7 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
         const prefix = committablePrefix(markdown);
         if (!isOpen || prefix.length <= sent.length || !prefix.startsWith(sent)) return;
         try {
-          await calls.appendStream(ref, restOf(prefix), timing);
+          await api.appendStream(ref, restOf(prefix), timing);
           sent = prefix;
         } catch (error) {
           if (!isEnded(error) && !isContentError(error)) throw error;

@@ -5,7 +5,7 @@ import { translate } from "../../../words/translate.ts";
 import { withEnding, type Ending, type MessageContent } from "../../delivery/message-plan.ts";
 import { toMarkdown, splitMarkdown } from "../../delivery/split-markdown.ts";
 import { toReplyAddress, type SlackAddress } from "../address.ts";
-import { isLimited } from "../transport/delivery-calls.ts";
+import { isLimited } from "../transport/limits.ts";
 import { escapedBytes } from "./escape-markdown.ts";
 import { bytesOfSource, sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi } from "../transport/web-api.ts";

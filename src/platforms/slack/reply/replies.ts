@@ -22,7 +22,7 @@ import {
 } from "../address.ts";
 import { createFeature, isNotMember } from "../errors.ts";
 import type { ReplacedMessages } from "../intake/message-changes.ts";
-import { lanes, type DeliveryCalls } from "../transport/delivery-calls.ts";
+import { lanes } from "../transport/limits.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
 import { cutText } from "./escape-markdown.ts";
 import { createMessageTarget } from "./message-target.ts";
@@ -67,7 +67,6 @@ interface Replies {
 
 export function createReplies(options: {
   readonly api: SlackApi;
-  readonly calls: DeliveryCalls;
   readonly scheduler: DeliveryScheduler;
   readonly replaced: ReplacedMessages;
   readonly identity: Identity;
@@ -76,11 +75,11 @@ export function createReplies(options: {
   readonly clock: Clock;
   readonly log: Log;
 }): Replies {
-  const { api, calls, scheduler, identity, clock, log } = options;
+  const { api, scheduler, identity, clock, log } = options;
   const streams = createFeature("streams", log, clock);
   const load = createChannelLoad(maxRepliesInChannel);
   const { roots, replaceUrls, resumed, titles, suspensions } = options.memory;
-  const sessions = createSessions({ calls, scheduler, clock, log });
+  const sessions = createSessions({ api, scheduler, clock, log });
   const startedAt = clock.now();
 
   function targetAt(

@@ -11,7 +11,7 @@ import {
   type SlackMessageInfo,
   type MessageRef,
 } from "../address.ts";
-import { isLimited, type CallTiming, type DeliveryCalls } from "../transport/delivery-calls.ts";
+import { isLimited, type CallTiming } from "../transport/limits.ts";
 import { slackErrorCode } from "../errors.ts";
 import { sendInForm, toSlackContent, type ContentForm } from "./message-blocks.ts";
 import type { createNativeStream } from "./native-stream.ts";
@@ -60,7 +60,7 @@ interface ReplyMessages {
 }
 
 interface ReplyMessagesOptions {
-  readonly calls: DeliveryCalls;
+  readonly api: Pick<SlackApi, "post" | "update" | "stopStream">;
   readonly address: SlackAddress;
   readonly found: PostedMessages;
   /** An earlier process may have posted messages of this reply. */
@@ -70,7 +70,7 @@ interface ReplyMessagesOptions {
 }
 
 export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessages {
-  const { calls, address, found, isResumed, clock, log } = options;
+  const { api, address, found, isResumed, clock, log } = options;
   const { channel, thread } = address;
   const refs = [...(address.refs ?? [])];
   const messages = new Map<string, ReplyMessage>(
@@ -121,7 +121,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
       const mark = found.markOf(index);
       try {
         return await sendInForm(content, async (wanted, form) => {
-          const ref = await calls.post({ channel, thread }, wanted, { ...timing, mark });
+          const ref = await api.post(channel, thread, wanted, { ...timing, mark });
           messages.set(ref.ts, { index, key: toKey(content), form, lastPreviewAt: clock.monotonic() });
           return ref;
         });
@@ -139,13 +139,13 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
         content,
         async (wanted, form) => {
           try {
-            await calls.update(ref, wanted, { ...timing, mark });
+            await api.update(ref, wanted, { ...timing, mark });
           } catch (error) {
             if (slackErrorCode(error) !== "streaming_state_conflict") throw error;
             // An earlier process has started the stream.
             const end = { goesOn: true, markdown: "", blocks: [], mark };
-            await calls.stopStream(ref, end, { ...timing, withinMs: editWithinMs });
-            await calls.update(ref, wanted, { ...timing, mark });
+            await api.stopStream(ref, end, { ...timing, withinMs: editWithinMs });
+            await api.update(ref, wanted, { ...timing, mark });
           }
           its.form = form;
         },

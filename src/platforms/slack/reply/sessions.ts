@@ -2,7 +2,8 @@ import type { CancelTimer, Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-scheduler.ts";
 import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
-import { lanes, type DeliveryCalls } from "../transport/delivery-calls.ts";
+import { lanes } from "../transport/limits.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 import { createFeature } from "../errors.ts";
 
 /** A quick answer needs no session, unless it begins a thread: a stream would leave the session untitled. */
@@ -33,7 +34,7 @@ interface Sessions {
 }
 
 interface SessionsOptions {
-  readonly calls: Pick<DeliveryCalls, "setSessionStatus">;
+  readonly api: Pick<SlackApi, "setSessionStatus">;
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly clock: Clock;
   readonly log: Log;
@@ -59,7 +60,7 @@ interface Thread {
  * the limit has no room for both calls, the session stays as it is.
  * @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus describes the call.
  */
-export function createSessions({ calls, scheduler, clock, log }: SessionsOptions): Sessions {
+export function createSessions({ api, scheduler, clock, log }: SessionsOptions): Sessions {
   const threads = new Map<string, Thread>();
   const feature = createFeature("sessions", log, clock);
 
@@ -98,13 +99,13 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
     if (thread.reservation === undefined) throw noRoom();
     thread.mayBeProcessing = true;
     const timing = { urgency: "preview", withinMs: 1000 } as const;
-    await calls.setSessionStatus(channel, ts, { status: "processing", title }, timing);
+    await api.setSessionStatus(channel, ts, { status: "processing", title }, timing);
   }
 
   async function setActive({ channel, ts, reservation }: Thread): Promise<void> {
     const timing = { urgency: "final", withinMs: endWithinMs, reservation } as const;
     await retryPlatformCall(
-      () => calls.setSessionStatus(channel, ts, { status: "active" }, timing),
+      () => api.setSessionStatus(channel, ts, { status: "active" }, timing),
       clock.monotonic() + endWithinMs,
       undefined,
       clock,
