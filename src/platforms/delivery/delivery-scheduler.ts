@@ -33,29 +33,6 @@ interface LaneState {
   readonly limit?: number;
 }
 
-/** Tracks one limit of the platform. Times such as `at` are milliseconds of one steady clock. */
-interface DeliveryLane {
-  /** Returns when such a call may be sent, after `ahead` others. A time up to `at` means at once. */
-  freeAt(urgency: Urgency, at: number, ahead?: number, hasReservation?: boolean): number;
-  /** Counts a call, from now until a window after its answer. */
-  sent(): void;
-  /** Notes the answer to a call that {@link sent} has counted. */
-  answered(at: number): void;
-  /** Notes that the platform refused a call. Nothing is sent for that long, and less from then on. */
-  limited(retryAfterMs: number, at: number): void;
-  /** Takes in what a response's headers say. `limit` replaces the expected number of calls in a window. */
-  learn(state: LaneState, at: number): void;
-  /** Reserves capacity for one call. Returns false where there is none. */
-  reserve(at: number): boolean;
-  unreserve(): void;
-  /** How many replies are live here. They share what is left for previews. */
-  live: number;
-  /** Returns the time between two previews of one reply. Infinity means that there is no room for them. */
-  previewIntervalMs(at: number): number;
-  /** Whether a new lane would know as much as this one. */
-  isIdle(at: number): boolean;
-}
-
 /** A call of the platform's API that shows something to people. */
 export interface DeliveryCall {
   /** The limits it counts against, the most specific first: `chat.postMessage C1`, `chat.postMessage`. */
@@ -338,7 +315,10 @@ const sameWindowMs = 250;
 /** Previews that would be further apart are left out. */
 const maxPreviewIntervalMs = 15_000;
 
-function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): DeliveryLane {
+type DeliveryLane = ReturnType<typeof createDeliveryLane>;
+
+/** Tracks one limit of the platform. Times such as `at` are milliseconds of one steady clock. */
+function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number) {
   const windowMs = limit?.windowMs ?? 0;
   let most = limit?.perWindow ?? Infinity;
   let capacity = most;
@@ -377,9 +357,11 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
     return Math.max(1, usable - (hasReservation ? 0 : reserved));
   }
 
-  const lane: DeliveryLane = {
+  const lane = {
+    /** How many replies are live here. They share what is left for previews. */
     live: 0,
-    freeAt(urgency, at, ahead = 0, hasReservation = false) {
+    /** Returns when such a call may be sent, after `ahead` others. A time up to `at` means at once. */
+    freeAt(urgency: Urgency, at: number, ahead = 0, hasReservation = false): number {
       let free = closedUntil;
       if (said !== undefined && at < said.resetAt && inFlight + ahead >= said.remaining)
         free = Math.max(free, said.resetAt);
@@ -394,14 +376,17 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
       }
       return free;
     },
-    sent() {
+    /** Counts a call, from now until a window after its answer. */
+    sent(): void {
       inFlight += 1;
     },
-    answered(at) {
+    /** Notes the answer to a call that {@link sent} has counted. */
+    answered(at: number): void {
       inFlight -= 1;
       if (limit !== undefined) times.push(at);
     },
-    limited(retryAfterMs, at) {
+    /** Notes that the platform refused a call. Nothing is sent for that long, and less from then on. */
+    limited(retryAfterMs: number, at: number): void {
       closedUntil = Math.max(closedUntil, at + retryAfterMs);
       refusedAt = at;
       if (limit === undefined || (limit.isShared === true && at - madeAt < windowMs)) return;
@@ -410,7 +395,8 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
       capacity = Math.max(limit.floor, Math.min(capacity, Math.floor(taken * loweredShare)));
       raisedAt = at + retryAfterMs;
     },
-    learn({ remaining, resetMs, limit: perWindow }, at) {
+    /** Takes in what a response's headers say. `limit` replaces the expected number of calls in a window. */
+    learn({ remaining, resetMs, limit: perWindow }: LaneState, at: number): void {
       const resetAt = at + resetMs;
       // Responses overtake each other within a window.
       const isSameWindow = said !== undefined && Math.abs(said.resetAt - resetAt) < sameWindowMs;
@@ -419,22 +405,25 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
       capacity = capacity >= most ? perWindow : Math.min(capacity, perWindow);
       most = perWindow;
     },
-    reserve(at) {
+    /** Reserves capacity for one call. Returns false where there is none. */
+    reserve(at: number): boolean {
       recover(at);
       if (recent(at).length + inFlight + reserved + 1 > Math.max(1, Math.ceil(capacity))) return false;
       reserved += 1;
       return true;
     },
-    unreserve() {
+    unreserve(): void {
       reserved -= 1;
     },
-    previewIntervalMs(at) {
+    /** Returns the time between two previews of one reply. Infinity means that there is no room for them. */
+    previewIntervalMs(at: number): number {
       const room = roomOf("preview", false, at);
       if (room === Infinity) return 0;
       const interval = (lane.live * windowMs) / room;
       return interval > maxPreviewIntervalMs ? Infinity : interval;
     },
-    isIdle(at) {
+    /** Whether a new lane would know as much as this one. */
+    isIdle(at: number): boolean {
       recover(at);
       const isQuiet = inFlight === 0 && reserved === 0 && lane.live === 0 && recent(at).length === 0;
       return isQuiet && capacity >= most && at >= Math.max(closedUntil, said?.resetAt ?? 0);

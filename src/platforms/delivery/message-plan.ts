@@ -250,7 +250,7 @@ export interface WorkSign {
 }
 
 /** The files that a reply has shown, as saved in its address, so that a later run does not repeat them. */
-interface ShownFiles {
+export interface ShownFiles {
   /** Hashes of their bytes, from {@link fileHash}. */
   readonly hashes: readonly string[];
   /** References of the messages that show them, where they are known. */
