@@ -166,6 +166,8 @@ export function toUnixMs(ts: string): number {
   return Math.round(Number(ts) * 1000);
 }
 
+export const publicApiUrl = "https://slack.com/api/";
+
 /** Slack sends events, commands and interactions to this path in HTTP mode. */
 export const eventsPath = "/slack/events";
 

@@ -22,31 +22,14 @@ export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, key
   readonly edited?: { readonly ts: string };
 }
 
-/** Decides who wrote a message, and whether it is for the bot. */
-interface Addressee {
-  readonly isByPerson: (event: SlackMessageInfo & { readonly subtype?: string }) => boolean;
-  /** Returns whether another app posted the message. The bot changes its own messages all the time. */
-  readonly isByApp: (event: SlackMessageInfo) => boolean;
-  /** Whether the message speaks to the bot, whatever is set. */
-  readonly isAddressed: (event: MessageEvent) => boolean;
-  /** @throws ParleyError `store-unavailable` */
-  readonly isForBot: (event: MessageEvent) => Promise<boolean>;
-  /** Whether it is in a thread in which people talk with each other. */
-  readonly isInRoom: (event: MessageEvent) => Promise<boolean>;
-  /** Returns whether the message is answered in the channel itself. Threads and direct messages are not. */
-  readonly isAnsweredInChannel: (event: MessageEvent) => Promise<boolean>;
-  /** Has what is said to others in the bot's thread read with the next question. */
-  readonly hearAside: (event: MessageEvent) => Promise<void>;
-  readonly conversationOf: (event: MessageEvent) => string;
-}
-
 /** Messages that people write have these subtypes. All others are edits, joins and the like. */
 const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
 
+/** Returns what decides who wrote a message, and whether it is for the bot. */
 export function createAddressee(
   identity: Identity,
   receiver: Pick<Receiver, "answersTo" | "heardAside" | "placeSettings">,
-): Addressee {
+) {
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
 
@@ -63,9 +46,11 @@ export function createAddressee(
   const isByApp = ({ bot_id: botId, user }: SlackMessageInfo): boolean =>
     botId !== undefined && botId !== identity.botId && user !== identity.userId;
 
+  /** Returns whether the message speaks to the bot, whatever is set. */
   const isAddressed = (event: MessageEvent) =>
     isDirectMessages(event.channel) || mentions(event.text ?? "", identity.userId);
 
+  /** @throws ParleyError `store-unavailable` */
   async function isForBot(event: MessageEvent): Promise<boolean> {
     const spoken = toSpoken(event.text ?? "", {
       author: isByPerson(event) ? "person" : "app",

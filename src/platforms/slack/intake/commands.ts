@@ -238,22 +238,12 @@ interface CommandCallOptions {
 }
 
 /** These functions convert Slack's payloads to {@link CommandCall}s. */
-export interface CommandCalls {
-  /**
-   * Converts one use to a call.
-   * @throws ParleyError `invalid-option` for wrong input, `attachment-gone` where the subject was deleted
-   */
-  toCall(use: CommandUse): Promise<CommandCall>;
-  /** Notes the message that a command is used on, because a form about it may follow. */
-  toSubject(message: SlackMessageInfo, channel: string): Promise<Subject>;
-  /** Returns the text behind a slash command as a person reads it. */
-  toCommandText(text: string): Promise<string>;
-}
+export type CommandCalls = ReturnType<typeof createCommandCalls>;
 
 const maxUsed = 100;
 
 /** Returns converters for one workspace. */
-export function createCommandCalls(options: CommandCallOptions): CommandCalls {
+export function createCommandCalls(options: CommandCallOptions) {
   const { api, identity, names, origins, read, receiver, clock } = options;
   const { teamId } = identity;
   /** Forms were opened on these messages, by channel and `ts`. */
@@ -281,11 +271,16 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
   }
 
   return {
-    toSubject(message, channel) {
+    /** Notes the message that a command is used on, because a form about it may follow. */
+    toSubject(message: SlackMessageInfo, channel: string): Promise<Subject> {
       used.set(`${channel} ${message.ts}`, message);
       return toSubject(message);
     },
-    async toCall(use) {
+    /**
+     * Converts one use to a call.
+     * @throws ParleyError `invalid-option` for wrong input, `attachment-gone` where the subject was deleted
+     */
+    async toCall(use: CommandUse): Promise<CommandCall> {
       const { command, memory, user, team } = use;
       const subject = use.subject ?? (await fetchSubject(memory));
       const withSubject = subject === undefined ? {} : { subject };
@@ -314,7 +309,8 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
         },
       });
     },
-    async toCommandText(text) {
+    /** Returns the text behind a slash command as a person reads it. */
+    async toCommandText(text: string): Promise<string> {
       const plain = await toPlainText(text, { botUserId: "", nameOf: (id) => names.nameOf(id) });
       // Phones and Macs type curly quotes, which would end an option's value at its first space.
       return plain.replaceAll(/:[“”]([^“”"]*)[“”]/g, ':"$1"');
@@ -351,23 +347,14 @@ const slowAfterMs = 1800;
 /** A call is tried for so long. The notice to the person says two minutes. */
 const acceptForMs = 100_000;
 
-/** Passes commands to the receiver. Slack delivers each once. */
-export interface CallIntake {
-  /**
-   * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is
-   * refused later, `say` gets the words.
-   * @throws ParleyError where it is refused
-   */
-  take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow">;
-  /** Does the same for a form, for these seconds only, since a form can be submitted again. */
-  takeForm(call: CommandCall): Promise<"accepted" | "slow">;
-}
+export type CallIntake = ReturnType<typeof createCallIntake>;
 
+/** Returns what passes commands to the receiver. Slack delivers each once. */
 export function createCallIntake(options: {
   readonly receiver: Pick<Receiver, "receive">;
   readonly clock: Clock;
   readonly log: Log;
-}): CallIntake {
+}) {
   const { receiver, clock, log } = options;
 
   /** `slow` where the store does not respond in time, or cannot be reached. */
@@ -382,7 +369,12 @@ export function createCallIntake(options: {
   }
 
   return {
-    async take(call, say) {
+    /**
+     * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is
+     * refused later, `say` gets the words.
+     * @throws ParleyError where it is refused
+     */
+    async take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow"> {
       const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
       let isSlow = false;
       receiving.catch((error: unknown) => {
@@ -396,6 +388,7 @@ export function createCallIntake(options: {
       isSlow = result === "slow";
       return result;
     },
-    takeForm: (call) => acceptedSoon(receiver.receive(call, { canResend: true })),
+    /** Does the same for a form, for these seconds only, since a form can be submitted again. */
+    takeForm: (call: CommandCall) => acceptedSoon(receiver.receive(call, { canResend: true })),
   };
 }

@@ -7,7 +7,6 @@ import { systemClock, inTime } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/keyed-queue.ts";
 import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import { toTitle } from "../../../support/text.ts";
-import type { Language } from "../../../words/languages.ts";
 import { currentLocale, inLanguage, translate } from "../../../words/translate.ts";
 import {
   type SlackMessageInfo,
@@ -20,7 +19,7 @@ import {
   toUnixMs,
   type MessageRef,
 } from "../address.ts";
-import { reportDeletedMessage, reportEditedMessage, type ReplacedMessages } from "./message-changes.ts";
+import { reportDeletedMessage, reportEditedMessage } from "./message-changes.ts";
 import { inLookupTime, withoutLookupTime } from "../errors.ts";
 import { createAddressee, isThreadRoot, type MessageEvent } from "./addressee.ts";
 import type { Origins, People } from "../people.ts";
@@ -34,28 +33,15 @@ interface IncomingOptions {
   readonly identity: Identity;
   readonly people: People;
   readonly read: MessageReader;
-  /** Resolves to the language that a person is told something in. */
-  readonly languageOf: (userId: string) => Promise<Language>;
   readonly origins: Pick<Origins, "originOf">;
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
-  readonly replaced: Pick<ReplacedMessages, "isOwn">;
+  /** Returns whether the bot has removed a message itself. */
+  readonly isOwnRemoval: (ts: string) => boolean;
   /** Called with the first message of a thread, by its key, before it is accepted. */
   readonly saveTitle: (key: string, title: string) => void;
   readonly clock?: Clock | undefined;
   readonly log: Log;
-}
-
-/** These handle message events. */
-interface Incoming {
-  /**
-   * Resolves when the event is durable, ignored or refused in words. It rejects when Slack must deliver the
-   * event again.
-   * @param redelivery is 0 for the first delivery
-   */
-  onMessage(event: MessageEvent, redelivery: number): Promise<void>;
-  /** Does the same for a mention, where its message has no event of its own in time. */
-  onMention(event: MessageEvent, redelivery: number): Promise<void>;
 }
 
 const maxArrivals = 500;
@@ -75,8 +61,8 @@ type Accepted = "accepted" | "duplicate" | undefined;
 /** A mention that is edited into a message after so many milliseconds is not a question any more. */
 const maxEditedMs = 10 * 60_000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
-export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, people, read, refusals, replaced, receiver, log, clock = systemClock } = options;
+export function createIncoming(options: IncomingOptions) {
+  const { api, identity, people, read, refusals, isOwnRemoval, receiver, log, clock = systemClock } = options;
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
   /** The `message` events of these messages have come, or are waited for. */
@@ -118,7 +104,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     const [{ text, attachments }, name, language, origin] = await Promise.all([
       read(event),
       people.nameOf(user),
-      options.languageOf(user),
+      people.languageOf(user),
       options.origins.originOf({ user, channel: event.channel, team: teamOf(event) }),
     ]);
     const message: IncomingMessage = {
@@ -252,11 +238,16 @@ export function createIncoming(options: IncomingOptions): Incoming {
   }
 
   return {
-    onMessage: (event, redelivery) => {
+    /**
+     * Resolves when the event is durable, ignored or refused in words. It rejects when Slack must deliver the
+     * event again.
+     * @param redelivery is 0 for the first delivery
+     */
+    onMessage(event: MessageEvent, redelivery: number): Promise<void> {
       if (isByPerson(event)) arrivalOf(event).resolve(true);
       return inOrder.run(event.channel, async () => {
         const { teamId } = identity;
-        if (await reportDeletedMessage(event, { teamId, replaced, receiver, retitle })) return;
+        if (await reportDeletedMessage(event, { teamId, isOwnRemoval, receiver, retitle })) return;
         const { channel, channel_type } = event;
         const placed = (message: SlackMessageInfo): MessageEvent => ({
           ...message,
@@ -281,7 +272,8 @@ export function createIncoming(options: IncomingOptions): Incoming {
         else await addressee.hearAside(event);
       });
     },
-    async onMention(event, redelivery) {
+    /** Does the same for a mention, where its message has no event of its own in time. */
+    async onMention(event: MessageEvent, redelivery: number): Promise<void> {
       if (!isByPerson(event) || isLateEdit(event)) return;
       // An edit may have added the mention to a message that has long come.
       const isNew = event.edited === undefined;

@@ -1,8 +1,7 @@
 import type { Clock } from "../../../core/clock.ts";
 import type { Attachment } from "../../../core/events.ts";
 import type { ConversationHistory, Receiver, EditedMessage } from "../../../core/platform.ts";
-import type { Log } from "../../../core/telemetry.ts";
-import { inTime, systemClock } from "../../../support/clock.ts";
+import { systemClock } from "../../../support/clock.ts";
 import {
   isDirectMessages,
   toChannelConversationId,
@@ -14,10 +13,7 @@ import {
   type SlackMessageInfo,
   type MessageRef,
 } from "../address.ts";
-import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
 import { withLookupTime } from "../errors.ts";
-import type { SlackApi } from "../transport/web-api.ts";
-import { createRecent } from "../../../support/recent.ts";
 
 /** This is a message in a `message_changed` event. The field `edited` is its author's last edit. */
 interface ChangedMessage extends SlackMessageInfo {
@@ -146,7 +142,8 @@ export interface DeletionFields {
 
 interface DeletionReport {
   readonly teamId: string;
-  readonly replaced: Pick<ReplacedMessages, "isOwn">;
+  /** Returns whether the bot has removed a message itself. */
+  readonly isOwnRemoval: (ts: string) => boolean;
   readonly receiver: Pick<Receiver, "messagesDeleted" | "knows">;
   /** This is called when the first message of a thread says nothing more. */
   readonly retitle: (message: MessageRef, text: string) => void;
@@ -161,13 +158,13 @@ interface DeletionReport {
  */
 export async function reportDeletedMessage(
   event: DeletionFields,
-  { teamId, replaced, receiver, retitle }: DeletionReport,
+  { teamId, isOwnRemoval, receiver, retitle }: DeletionReport,
 ): Promise<boolean> {
   const isTombstone = event.subtype === "message_changed" && event.message?.subtype === "tombstone";
   if (event.subtype !== "message_deleted" && !isTombstone) return false;
   const deleted = isTombstone ? event.message : event.previous_message;
   const ts = isTombstone ? deleted?.ts : (event.deleted_ts ?? deleted?.ts);
-  if (ts === undefined || replaced.isOwn(ts)) return true;
+  if (ts === undefined || isOwnRemoval(ts)) return true;
   const keys = [toMessageKey(teamId, event.channel, ts)];
   const conversationId = toConversationId(teamId, event.channel, deleted?.thread_ts ?? ts);
   const isRoot = deleted?.thread_ts === undefined || deleted.thread_ts === ts;
@@ -221,55 +218,4 @@ export async function deleteConversations(
       await receiver.conversationDeleted(conversationId);
     }
   }
-}
-
-/** The end of a reply waits so long for the removal of its previews. */
-const withinMs = 5000;
-/** What Slack has not removed by then is left. */
-const removedWithinMs = 5 * 60_000;
-const maxRemoved = 2000;
-
-/** These are messages of this bot in whose place others were posted. */
-export interface ReplacedMessages {
-  /**
-   * Removes messages that no saved address contains any more. It resolves when that is done or has taken five
-   * seconds; what is left then is removed later. It never rejects.
-   */
-  remove(refs: readonly MessageRef[]): Promise<void>;
-  /** Returns whether the bot has removed that message itself, so that no person has deleted an answer. */
-  isOwn(ts: string): boolean;
-  /** Removes nothing more. */
-  close(): void;
-}
-
-export function createReplacedMessages(
-  api: Pick<SlackApi, "remove">,
-  log: Log,
-  clock: Clock,
-): ReplacedMessages {
-  const own = createRecent(maxRemoved);
-  const closing = new AbortController();
-  const { signal } = closing;
-
-  async function removeOne(ref: MessageRef): Promise<void> {
-    try {
-      await retryPlatformCall(
-        () => api.remove(ref, { urgency: "final", withinMs, signal }),
-        clock.monotonic() + removedWithinMs,
-        signal,
-        clock,
-      );
-    } catch (error) {
-      log.debug({ channel: ref.channel, err: error }, "replaced message not removed");
-    }
-  }
-
-  return {
-    async remove(refs) {
-      for (const { ts } of refs) own.set(ts, true);
-      if (refs.length > 0) await inTime(Promise.all(refs.map(removeOne)), withinMs, { clock });
-    },
-    isOwn: (ts) => own.has(ts),
-    close: () => closing.abort(),
-  };
 }

@@ -4,12 +4,10 @@ import { type Command, type Option, freeTextOption } from "../../../core/command
 import type { RawOption } from "../../../core/events.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import { translate } from "../../../words/translate.ts";
-import type { SlackFileInfo } from "../address.ts";
 import { toCallerText } from "../press/notices.ts";
 import { toAttachment } from "./files.ts";
-import { inputAction, noModel, toModelSelect, toPlain } from "../press/form-modal.ts";
-import { escapeText } from "../reply/escape-markdown.ts";
-import { toPlainSection } from "../reply/message-blocks.ts";
+import { inputAction, noModel, readInput, toModelSelect, toOption, toPlain } from "../press/form-modal.ts";
+import { toPlainContent, toPlainSection } from "../reply/message-blocks.ts";
 import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
 
 /** A modal's `private_metadata` keeps this, as at most 3,000 characters of JSON. */
@@ -118,7 +116,7 @@ function toSelect<V extends string>(
   initial: string | undefined,
   labelOf: (value: V) => string,
 ): types.StaticSelect {
-  const options = choices.map((choice) => ({ text: toPlain(labelOf(choice), 75), value: choice }));
+  const options = choices.map((choice) => toOption(choice, labelOf(choice)));
   const chosen = options.find(({ value }) => value === initial);
   return {
     type: "static_select",
@@ -135,11 +133,7 @@ export function parseModal(
 ): Record<string, RawOption> {
   const options: Record<string, RawOption> = {};
   for (const [name, block] of Object.entries(values)) {
-    const state = (Object.values(block)[0] ?? {}) as {
-      value?: string | null;
-      selected_option?: { value?: string } | null;
-      files?: readonly SlackFileInfo[] | null;
-    };
+    const state = readInput(block);
     const file = state.files?.[0];
     const value = state.value ?? state.selected_option?.value;
     if (file !== undefined) options[name] = toAttachment(file, teamId);
@@ -167,7 +161,7 @@ export function registerAskShortcut(app: App, commands: ReadonlyMap<string, Comm
   async function tell(user: string, error: unknown, { api, log }: TeamHandlers): Promise<void> {
     const text = toCallerText(error);
     try {
-      await api.post(user, undefined, { text: escapeText(text), blocks: [toPlainSection(text)] });
+      await api.post(user, undefined, toPlainContent(text));
     } catch (failure) {
       log.warn({ err: failure }, "notice to caller failed");
     }

@@ -92,7 +92,7 @@ export function registerPresses(app: App, of: HandlersOf): void {
     if (told === undefined) return;
     if ("text" in told) {
       // In the Home tab there is no response_url.
-      if (responseUrl === undefined) await home.changed(user.id, told.text);
+      if (responseUrl === undefined) await home.show(user.id, told.text);
       else await notices.send(responseUrl, told.text, thread);
     } else if (told.kind === "files")
       await notices.giveFiles({ user: user.id, channel, thread, responseUrl }, told);
@@ -125,7 +125,7 @@ export function registerPresses(app: App, of: HandlersOf): void {
         case "told":
           await ack();
           await notices.sendMarkdown(place.responseUrl, result, place.thread);
-          return action.kind === "settings" ? await home.changed(user) : undefined;
+          return action.kind === "settings" ? await home.show(user) : undefined;
         case "files":
         case "form":
         case "done":

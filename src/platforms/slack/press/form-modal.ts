@@ -3,6 +3,7 @@ import type { Form, FormField, FormOffer } from "../../../core/forms.ts";
 import type { ModelOperation } from "../../../core/gateway.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import { translate } from "../../../words/translate.ts";
+import type { SlackFileInfo } from "../address.ts";
 import { cutText } from "../reply/escape-markdown.ts";
 
 /** The select of forms below a reply has this `action_id`. */
@@ -27,7 +28,7 @@ export const toPlain = (text: string, maxChars: number): types.PlainTextElement 
   text: cutText(text, maxChars),
 });
 
-const toOption = (value: string, label: string): types.PlainTextOption => ({
+export const toOption = (value: string, label: string): types.PlainTextOption => ({
   text: toPlain(label, selectLimits.textChars),
   value,
 });
@@ -71,17 +72,26 @@ export function toFormModal(form: Form, memory: object): types.ModalView {
   };
 }
 
+/** What a person has typed, chosen or uploaded in one input of a modal. */
+interface InputState {
+  readonly value?: string | null;
+  readonly selected_option?: { readonly value?: string } | null;
+  readonly files?: readonly SlackFileInfo[] | null;
+}
+
+/** Reads one of the `state.values` of a submitted modal, whose block has one input. */
+export function readInput(block: object): InputState {
+  return (Object.values(block)[0] ?? {}) as InputState;
+}
+
 /** Returns what was typed into a modal of {@link toFormModal}, by field, and `""` for the others. */
 export function readFormModal(values: Readonly<Record<string, object>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).map(([name, block]) => {
-      const state = (Object.values(block)[0] ?? {}) as {
-        value?: string | null;
-        selected_option?: { value?: string } | null;
-      };
-      const chosen = state.selected_option?.value;
+      const { value, selected_option: option } = readInput(block);
+      const chosen = option?.value;
       const isUnset = chosen === unset || chosen === noModel;
-      return [name, state.value ?? (isUnset ? "" : (chosen ?? ""))];
+      return [name, value ?? (isUnset ? "" : (chosen ?? ""))];
     }),
   );
 }

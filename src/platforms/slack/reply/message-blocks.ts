@@ -66,6 +66,11 @@ export function toPlainSection(text: string): types.SectionBlock {
   return { type: "section", text: toPlain(text) };
 }
 
+/** Returns a message of plain text. */
+export function toPlainContent(text: string): SlackContent {
+  return { text: escapeText(text), blocks: [toPlainSection(text)] };
+}
+
 /** A message is written in one of these forms. Those that Slack may refuse come first. */
 export type ContentForm = (typeof contentForms)[number];
 /**

@@ -8,12 +8,11 @@ import type { DeliveryScheduler, Reservation, Urgency } from "../../delivery/del
 import type { EditTarget, MessageContent } from "../../delivery/message-plan.ts";
 import { isTransient } from "../../delivery/receive-patiently.ts";
 import { parseMessageRef, type SlackAddress, isDirectMessages, type MessageRef } from "../address.ts";
-import { isLimited, lanes, type CallTiming } from "../transport/limits.ts";
+import { isLimited, lanes, reserveNow, type CallTiming } from "../transport/limits.ts";
 import { type Feature, isNotMember } from "../errors.ts";
 import { areShared } from "../intake/files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
-import { bytesOfSource, toPlainSection } from "./message-blocks.ts";
-import type { ReplacedMessages } from "../intake/message-changes.ts";
+import { bytesOfSource, toPlainContent } from "./message-blocks.ts";
 import { createNativeStream, streamBeginning } from "./native-stream.ts";
 import {
   createPostedMessages,
@@ -22,7 +21,7 @@ import {
   postWithinMs,
   toKey,
 } from "./reply-messages.ts";
-import type { createSessions, ReplySession } from "./sessions.ts";
+import type { createSessions } from "./sessions.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 /** The method `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
@@ -34,15 +33,14 @@ interface MessageTargetOptions {
   readonly api: SlackApi;
   readonly scheduler: DeliveryScheduler;
   readonly streams: Feature;
-  readonly replaced: ReplacedMessages;
+  /** Removes messages that no saved address contains any more. It never rejects. */
+  readonly removeMessages: (refs: readonly MessageRef[]) => Promise<void>;
   readonly identity: Pick<Identity, "userId">;
   readonly address: SlackAddress;
   /** Returns those of these messages that show other open turns of the conversation. */
   readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
-  /** A stream is ended after so long, and its message is edited from then on. */
-  readonly streamLifeMs: number;
   readonly sessions: ReturnType<typeof createSessions>;
   /** The session in the thread gets this title where the reply creates it. */
   readonly title?: string | undefined;
@@ -66,7 +64,7 @@ interface MessageTarget extends EditTarget {
  * posted, and the message with its beginning removed.
  */
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
-  const { api, scheduler, replaced, identity, address, isResumed, onPost, log } = options;
+  const { api, scheduler, removeMessages, identity, address, isResumed, onPost, log } = options;
   const { channel, thread } = address;
   const found = createPostedMessages(api, address, {
     botUserId: identity.userId,
@@ -141,8 +139,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     if (!isNotMember(error)) return;
     if (address.responseUrl === undefined || isInvitationRequested) return;
     isInvitationRequested = true;
-    const text = translate("slack.not-in-channel");
-    await api.respond(address.responseUrl, { text, blocks: [toPlainSection(text)] });
+    await api.respond(address.responseUrl, toPlainContent(translate("slack.not-in-channel")));
   }
 
   return {
@@ -177,7 +174,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       const ref = parseMessageRef(given);
       const index = messages.refs.findIndex(({ ts }) => ts === ref.ts);
       if (index !== -1) messages.refs.splice(index, 1);
-      await replaced.remove([ref]);
+      await removeMessages([ref]);
     },
     async upload(files) {
       // An earlier process may have posted the files. An upload that this process has begun goes on by
@@ -188,7 +185,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       return [];
     },
     roomInMs: (kind) => growing.roomInMs(kind),
-    saved: () => replaced.remove(messages.takeReplaced()),
+    saved: () => removeMessages(messages.takeReplaced()),
     close(isAbandoned) {
       session?.end(isAbandoned);
       growing.close();
@@ -198,12 +195,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
 }
 
 /** Opens the session of the reply's thread. What stands in the channel itself has a placeholder. */
-function openSession({
-  sessions,
-  address,
-  title,
-  isResumed,
-}: MessageTargetOptions): ReplySession | undefined {
+function openSession({ sessions, address, title, isResumed }: MessageTargetOptions) {
   const { channel, thread } = address;
   return thread === undefined ? undefined : sessions.open({ channel, thread, title, isResumed });
 }
@@ -215,24 +207,9 @@ const toJson = ({ channel, ts }: MessageRef): Json => ({ channel, ts });
 /** A preview that has to wait longer is outdated. */
 const previewWithinMs = 1000;
 
-/** This shows texts that are not complete yet. */
-interface GrowingMessages {
-  /**
-   * Posts the first text of a message: as a stream where there can be one, else as a post.
-   * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room now
-   */
-  post(content: MessageContent, signal: AbortSignal): Promise<MessageRef>;
-  /** Shows more text. Without room for its final edit the message stays as it is. */
-  extend(ref: MessageRef, content: MessageContent, timing: Omit<CallTiming, "withinMs">): Promise<void>;
-  /** Returns what {@link EditTarget.roomInMs} says. */
-  roomInMs(kind: "first" | "preview"): number;
-  /** Gives back the room that the messages hold. */
-  close(): void;
-}
-
 interface GrowingMessagesOptions extends Pick<
   MessageTargetOptions,
-  "api" | "scheduler" | "streams" | "address" | "streamLifeMs" | "clock" | "log"
+  "api" | "scheduler" | "streams" | "address" | "clock" | "log"
 > {
   readonly messages: ReturnType<typeof createReplyMessages>;
 }
@@ -241,7 +218,7 @@ interface GrowingMessagesOptions extends Pick<
  * Shows text as native streams, or as posts that are edited and for whose final edit room is kept. In a
  * channel only the person who is answered would see a stream grow, so that messages there are edited.
  */
-function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages {
+function createGrowingMessages(options: GrowingMessagesOptions) {
   const { api, scheduler, streams, messages, address, clock, log } = options;
   const { channel, thread } = address;
   /** The reply shares the room for previews in this lane. */
@@ -257,10 +234,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
   const streamThread = (): string | undefined =>
     isDirectMessages(channel) && streams.isOn() ? thread : undefined;
 
-  /** Reserves room for one more call. A method that is limited now is not counted on. */
-  function reserve(lane: string): Reservation | undefined {
-    return scheduler.waitMs([lane], "final") > 0 ? undefined : scheduler.reserve(lane);
-  }
+  const reserve = (lane: string): Reservation | undefined => reserveNow(scheduler, lane);
 
   function canReserve(lane: string): boolean {
     const reservation = reserve(lane);
@@ -305,14 +279,12 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
     }
     const index = messages.refs.length;
     const mark = messages.markOf(index);
-    const lifeMs = options.streamLifeMs;
     const stream = createNativeStream({
       api,
       ref,
       started: beginning,
       mark,
       reservation,
-      lifeMs,
       clock,
       log,
     });
@@ -322,7 +294,11 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
   }
 
   return {
-    async post(content, signal) {
+    /**
+     * Posts the first text of a message: as a stream where there can be one, else as a post.
+     * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room now
+     */
+    async post(content: MessageContent, signal: AbortSignal): Promise<MessageRef> {
       const timing: CallTiming = { urgency: "preview", withinMs: previewWithinMs, signal };
       const ref = (await startStream(content.text, timing)) ?? (await postEditable(content, timing));
       if (ref !== undefined) return ref;
@@ -332,7 +308,12 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
         retryAfterMs: 1000,
       });
     },
-    async extend(ref, content, given) {
+    /** Shows more text. Without room for its final edit the message stays as it is. */
+    async extend(
+      ref: MessageRef,
+      content: MessageContent,
+      given: Omit<CallTiming, "withinMs">,
+    ): Promise<void> {
       const timing: CallTiming = { ...given, withinMs: previewWithinMs };
       const its = messages.at(ref);
       const { stream } = its;
@@ -349,7 +330,8 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
       its.lastPreviewAt = clock.monotonic();
       await messages.update(ref, content, timing);
     },
-    roomInMs(kind) {
+    /** Returns what {@link EditTarget.roomInMs} says. */
+    roomInMs(kind: "first" | "preview"): number {
       const last = messages.refs.at(-1);
       if (last === undefined) {
         const canStream = streamThread() !== undefined && canReserve(lanes.stopStream);
@@ -365,7 +347,8 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
       const nextInMs = its.lastPreviewAt + intervalMs - clock.monotonic();
       return Math.max(0, nextInMs, scheduler.waitMs([lane], "preview"));
     },
-    close() {
+    /** Gives back the room that the messages hold. */
+    close(): void {
       for (const { stream, reservation } of messages.all()) {
         stream?.close();
         reservation?.release();

@@ -7,7 +7,7 @@ import { toMarkdown, splitMarkdown } from "../../delivery/split-markdown.ts";
 import { toReplyAddress, type SlackAddress } from "../address.ts";
 import { isLimited } from "../transport/limits.ts";
 import { escapedBytes } from "./escape-markdown.ts";
-import { bytesOfSource, sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
+import { bytesOfSource, sendInForm, toPlainContent, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi } from "../transport/web-api.ts";
 
 /** The markdown blocks of a message hold 12,000 characters together. */
@@ -79,8 +79,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     if (address.responseUrl !== undefined)
       return await post({ text: "", state: "waiting", status: translate("delivery.working") });
     try {
-      const elsewhereText = translate("slack.elsewhere");
-      const content = { text: elsewhereText, blocks: [toPlainSection(elsewhereText)] };
+      const content = toPlainContent(translate("slack.elsewhere"));
       await api.postEphemeral(address.channel, address.thread, address.user, content);
     } catch (error) {
       log.debug({ err: error }, "optional Slack call failed");

@@ -37,39 +37,18 @@ interface ReplyMessage {
   lastPreviewAt: number;
 }
 
-/** These are the messages of one reply, also those whose address was not saved. */
-interface ReplyMessages {
-  readonly refs: MessageRef[];
-  at(ref: MessageRef): ReplyMessage;
-  add(ref: MessageRef, message: ReplyMessage): void;
-  all(): Iterable<ReplyMessage>;
-  markOf(index: number): string;
-  /** Posts the next message, or one in place of `replaces`. */
-  post(content: MessageContent, timing: CallTiming, replaces?: MessageRef): Promise<MessageRef>;
-  update(ref: MessageRef, content: MessageContent, timing: CallTiming): Promise<void>;
-  /** Finds what an earlier call, maybe of an earlier process, has posted as the next message. */
-  findNext(): Promise<MessageRef | undefined>;
-  /** Returns the message that counts: this one, or one that was posted in its place. */
-  current(ref: MessageRef): Promise<MessageRef>;
-  /** Notes a failed post, which may have been made where there was no response. */
-  failed(error: unknown): void;
-  /** Notes that `posted` stands in its place from now on. */
-  replace(ref: MessageRef, posted: MessageRef): void;
-  /** Takes the messages that were replaced since the last call. */
-  takeReplaced(): readonly MessageRef[];
-}
-
 interface ReplyMessagesOptions {
   readonly api: Pick<SlackApi, "post" | "update" | "stopStream">;
   readonly address: SlackAddress;
-  readonly found: PostedMessages;
+  readonly found: ReturnType<typeof createPostedMessages>;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessages {
+/** Returns the messages of one reply, also those whose address was not saved. */
+export function createReplyMessages(options: ReplyMessagesOptions) {
   const { api, address, found, isResumed, clock, log } = options;
   const { channel, thread } = address;
   const refs = [...(address.refs ?? [])];
@@ -98,6 +77,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     }
   }
 
+  /** Notes that `posted` stands in its place from now on. */
   function replace(ref: MessageRef, posted: MessageRef): void {
     const { index, stream, reservation } = at(ref);
     stream?.close();
@@ -106,6 +86,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     replaced.push(ref);
   }
 
+  /** Notes a failed post, which may have been made where there was no response. */
   function failed(error: unknown): void {
     mayBePosted ||= isParleyError(error, "platform-unreachable") && !isLimited(error);
   }
@@ -113,10 +94,11 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
   return {
     refs,
     at,
-    add: ({ ts }, message) => void messages.set(ts, message),
-    all: () => messages.values(),
-    markOf: (index) => found.markOf(index),
-    async post(content, timing, replaces) {
+    add: ({ ts }: MessageRef, message: ReplyMessage) => void messages.set(ts, message),
+    all: (): Iterable<ReplyMessage> => messages.values(),
+    markOf: (index: number): string => found.markOf(index),
+    /** Posts the next message, or one in place of `replaces`. */
+    async post(content: MessageContent, timing: CallTiming, replaces?: MessageRef): Promise<MessageRef> {
       const index = replaces === undefined ? refs.length : at(replaces).index;
       const mark = found.markOf(index);
       try {
@@ -131,7 +113,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
         throw error;
       }
     },
-    async update(ref, content, timing) {
+    async update(ref: MessageRef, content: MessageContent, timing: CallTiming): Promise<void> {
       const its = at(ref);
       const mark = found.markOf(its.index);
       its.key = undefined;
@@ -153,7 +135,8 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
       );
       its.key = toKey(content);
     },
-    async findNext() {
+    /** Finds what an earlier call, maybe of an earlier process, has posted as the next message. */
+    async findNext(): Promise<MessageRef | undefined> {
       if (!mayBePosted) return undefined;
       const index = refs.length;
       const [first, ...others] = await find(index);
@@ -163,7 +146,8 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
       replaced.push(...others);
       return first;
     },
-    async current(ref) {
+    /** Returns the message that counts: this one, or one that was posted in its place. */
+    async current(ref: MessageRef): Promise<MessageRef> {
       if (!unchecked.has(ref.ts)) return ref;
       const { index } = at(ref);
       const [newest, ...others] = await find(index);
@@ -177,7 +161,8 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     },
     failed,
     replace,
-    takeReplaced() {
+    /** Takes the messages that were replaced since the last call. */
+    takeReplaced(): readonly MessageRef[] {
       const taken = replaced;
       replaced = [];
       return taken;
@@ -195,17 +180,6 @@ const marginMs = 60_000;
 /** The time of a command comes from the clock of a machine, which may be wrong. */
 const wrongClockMs = 60 * 60_000;
 
-/** This finds what was posted for a reply without a response, by this process or an earlier one. */
-interface PostedMessages {
-  /** Returns the mark of the reply's message number `index`, from 0. */
-  markOf(index: number): string;
-  /**
-   * Finds the messages with that mark, newest first. The first one counts, and was posted in place of the
-   * others. The messages `known` are those of the reply whose address is saved.
-   */
-  find(index: number, known: readonly MessageRef[]): Promise<readonly MessageRef[]>;
-}
-
 interface PostedMessagesOptions {
   readonly botUserId: string;
   /** Returns those of these messages that show other turns. */
@@ -222,7 +196,8 @@ export function createPostedMessages(
   api: Pick<SlackApi, "messagesAfter">,
   { key, channel, thread, since }: SlackAddress,
   { botUserId, otherTurnsShow }: PostedMessagesOptions,
-): PostedMessages {
+) {
+  /** Returns the mark of the reply's message number `index`, from 0. */
   const markOf = (index: number): string => `${key}/${index}`;
 
   function isLostStream({ user, metadata, files = [], ts }: SlackMessageInfo): boolean {
@@ -239,7 +214,11 @@ export function createPostedMessages(
 
   return {
     markOf,
-    async find(index, known) {
+    /**
+     * Finds the messages with that mark, newest first. The first one counts, and was posted in place of the
+     * others. The messages `known` are those of the reply whose address is saved.
+     */
+    async find(index: number, known: readonly MessageRef[]): Promise<readonly MessageRef[]> {
       const sinceMs = since - (isCommandKey(key) ? wrongClockMs : marginMs);
       // What was posted in the place of a known message is newer than it.
       const after = known[index]?.ts ?? (sinceMs / 1000).toFixed(6);

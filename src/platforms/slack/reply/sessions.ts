@@ -2,21 +2,13 @@ import type { CancelTimer, Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-scheduler.ts";
 import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
-import { lanes } from "../transport/limits.ts";
+import { lanes, reserveNow } from "../transport/limits.ts";
 import type { SlackApi } from "../transport/web-api.ts";
 import { createFeature } from "../errors.ts";
 
 /** A quick answer needs no session, unless it begins a thread: a stream would leave the session untitled. */
 const delayMs = 500;
 const endWithinMs = 61_000;
-
-/** This is the part of one reply in the session of its thread. */
-export interface ReplySession {
-  /** Shows the session as at work, with Slack's Stop. A second call does nothing. */
-  begin(): void;
-  /** Ends the work of the reply. An abandoned reply goes on in another process, which sets the status. */
-  end(isAbandoned: boolean): void;
-}
 
 interface ReplySessionOptions {
   readonly channel: string;
@@ -25,12 +17,6 @@ interface ReplySessionOptions {
   readonly title: string | undefined;
   /** An earlier process may have shown the session as at work. */
   readonly isResumed: boolean;
-}
-
-/** The threads of one workspace have these sessions. */
-interface Sessions {
-  /** Opens a reply's part in a session, and returns `undefined` where Slack has no sessions for this app. */
-  open(options: ReplySessionOptions): ReplySession | undefined;
 }
 
 interface SessionsOptions {
@@ -60,7 +46,7 @@ interface Thread {
  * the limit has no room for both calls, the session stays as it is.
  * @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus describes the call.
  */
-export function createSessions({ api, scheduler, clock, log }: SessionsOptions): Sessions {
+export function createSessions({ api, scheduler, clock, log }: SessionsOptions) {
   const threads = new Map<string, Thread>();
   const feature = createFeature("sessions", log, clock);
 
@@ -94,9 +80,8 @@ export function createSessions({ api, scheduler, clock, log }: SessionsOptions):
 
   async function setProcessing(thread: Thread): Promise<void> {
     const { channel, ts, title } = thread;
-    if (thread.reservation === undefined && scheduler.waitMs([lanes.sessions], "final") > 0) throw noRoom();
-    thread.reservation ??= scheduler.reserve(lanes.sessions);
-    if (thread.reservation === undefined) throw noRoom();
+    thread.reservation ??= reserveNow(scheduler, lanes.sessions);
+    if (thread.reservation === undefined) throw new Error("no room under Slack's limits");
     thread.mayBeProcessing = true;
     const timing = { urgency: "preview", withinMs: 1000 } as const;
     await api.setSessionStatus(channel, ts, { status: "processing", title }, timing);
@@ -135,7 +120,8 @@ export function createSessions({ api, scheduler, clock, log }: SessionsOptions):
   }
 
   return {
-    open({ channel, thread: ts, title, isResumed }) {
+    /** Opens a reply's part in a session, and returns `undefined` where Slack has no sessions for this app. */
+    open({ channel, thread: ts, title, isResumed }: ReplySessionOptions) {
       if (!feature.isOn()) return undefined;
       let state: "new" | "waiting" | "begun" | "ended" = "new";
       let cancelTimer: CancelTimer | undefined;
@@ -151,13 +137,15 @@ export function createSessions({ api, scheduler, clock, log }: SessionsOptions):
       }
 
       return {
-        begin() {
+        /** Shows the session as at work, with Slack's Stop. A second call does nothing. */
+        begin(): void {
           if (state !== "new") return;
           state = "waiting";
           if (title !== undefined) start();
           else cancelTimer = clock.after(delayMs, start, { keepsAlive: false });
         },
-        end(isAbandoned) {
+        /** Ends the work of the reply. An abandoned reply goes on in another process, which sets the status. */
+        end(isAbandoned: boolean): void {
           cancelTimer?.();
           const wasBegun = state === "begun";
           if (state === "ended" || (!wasBegun && (!isResumed || isAbandoned))) return;
@@ -172,5 +160,3 @@ export function createSessions({ api, scheduler, clock, log }: SessionsOptions):
     },
   };
 }
-
-const noRoom = (): Error => new Error("no room under Slack's limits");

@@ -33,7 +33,7 @@ interface Open {
  */
 export function createHttpConnection(options: HttpConnectionOptions): HttpConnection {
   const { signingSecret, bolt, clock, log, createApp } = options;
-  const reader = createSignedRequestReader(signingSecret, clock);
+  const readRequest = createSignedRequestReader(signingSecret, clock);
   /** Anybody can send requests that are not Slack's, so that these warnings are rare. */
   const warnRarely = createRareLog(log, () => clock.monotonic());
   let state: PlatformHealth = { state: "connecting" };
@@ -70,7 +70,7 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
     if (request.method !== "POST") return send(response, 405, { Allow: "POST" });
     if (open === undefined) return unavailable(response);
     const { receiver } = open;
-    const read = await reader.read(request);
+    const read = await readRequest(request);
     if (read.kind === "refused") {
       const { status, reason } = read;
       warnRarely(String(status), { status, reason }, "request to /slack/events refused");
@@ -132,11 +132,6 @@ type SignedRequest =
       readonly reason: string;
     };
 
-/** The reader reads requests and checks who signed them. */
-interface SignedRequestReader {
-  read(request: IncomingMessage): Promise<SignedRequest>;
-}
-
 /** Slack's largest payloads, which are pressed buttons with their message in a form, have some 100 KB. */
 const maxBytes = 1024 * 1024;
 /** All unfinished bodies together may have so many bytes, since nobody knows yet that they are Slack's. */
@@ -150,8 +145,11 @@ const readTimeoutMs = 2000;
  */
 const maxAgeMs = 5 * 60_000;
 
-/** Reads requests that are signed with `signingSecret` and at most five minutes old. It never rejects. */
-function createSignedRequestReader(signingSecret: string, clock: Clock): SignedRequestReader {
+/**
+ * Returns what reads requests that are signed with `signingSecret` and at most five minutes old. It never
+ * rejects.
+ */
+function createSignedRequestReader(signingSecret: string, clock: Clock) {
   /** This counts the bytes of each body that have come. */
   const reading = new Map<IncomingMessage, number>();
 
@@ -193,7 +191,7 @@ function createSignedRequestReader(signingSecret: string, clock: Clock): SignedR
     );
   }
 
-  async function read(request: IncomingMessage): Promise<SignedRequest> {
+  return async (request: IncomingMessage): Promise<SignedRequest> => {
     const { "x-slack-signature": signature, "x-slack-request-timestamp": timestamp } = request.headers;
     // A body that announces no length may take all that is allowed.
     const length = Number(request.headers["content-length"] ?? maxBytes);
@@ -216,9 +214,7 @@ function createSignedRequestReader(signingSecret: string, clock: Clock): SignedR
       cancelTimer();
       reading.delete(request);
     }
-  }
-
-  return { read };
+  };
 }
 
 function refuse(

@@ -1,5 +1,10 @@
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
-import type { LaneLimit, Urgency, Reservation } from "../../delivery/delivery-scheduler.ts";
+import type {
+  DeliveryScheduler,
+  LaneLimit,
+  Reservation,
+  Urgency,
+} from "../../delivery/delivery-scheduler.ts";
 
 /** The timing says when a call is sent. */
 export interface CallTiming {
@@ -71,6 +76,14 @@ export function withLane(error: unknown): unknown {
     detail: { ...detail, lane: lanes.post },
     cause,
   });
+}
+
+/** Reserves room for one more call. A method that is limited now is not counted on. */
+export function reserveNow(
+  scheduler: Pick<DeliveryScheduler, "waitMs" | "reserve">,
+  lane: string,
+): Reservation | undefined {
+  return scheduler.waitMs([lane], "final") > 0 ? undefined : scheduler.reserve(lane);
 }
 
 /** Returns whether a call had no effect: there was no room for it, or Slack refused it as too many. */

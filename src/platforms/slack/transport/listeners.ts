@@ -31,7 +31,7 @@ export interface TeamHandlers {
   readonly api: SlackApi;
   readonly receiver: Receiver;
   readonly history: ConversationHistory;
-  readonly people: Pick<People, "find">;
+  readonly people: People;
   readonly origins: Origins;
   readonly incoming: ReturnType<typeof createIncoming>;
   readonly calls: CommandCalls;
@@ -120,7 +120,7 @@ export function registerEvents(app: App, of: HandlersOf): void {
   app.event("member_joined_channel", ({ event, context }) => of(context).welcome.joined(event));
   app.event("app_home_opened", async ({ event, context }) => {
     const { api, home, log } = of(context);
-    if (event.tab === "home") void home.opened(event.user);
+    if (event.tab === "home") void home.show(event.user);
     if (event.tab === "messages") void optional(api.suggestPrompts(event.channel, suggestedPrompts()), log);
   });
   app.event("agent_session_stopped", async ({ event, context }) => {

@@ -16,12 +16,11 @@ let ana: Person;
 let channel: SimulatedChannel;
 let saved: ReplyAddress;
 
-async function begin(streamLifeMs?: number): Promise<void> {
-  harness = await openSlackHarness(streamLifeMs === undefined ? {} : { streamLifeMs });
+beforeEach(async () => {
+  harness = await openSlackHarness();
   ana = harness.slack.person("Ana");
   channel = harness.slack.channel("ideas", [ana]);
-}
-beforeEach(() => begin());
+});
 afterEach(() => harness.close());
 
 const open = (address: ReplyAddress, isResumed = false): Reply =>
@@ -112,10 +111,10 @@ describe("a native stream", () => {
   });
 
   test("is ended before Slack ends it, and edits go on in its message", async () => {
-    await harness.close();
-    await begin(50);
     const reply = await replyIn("direct");
     reply.write({ text: "The first part" });
+    await shows(direct, "The first part");
+    await harness.clock.skip(4 * 60_000);
     await harness.slack.waitFor("its end", () => callsOf("chat.stopStream")[0]);
     expect(direct()).toMatchObject([{ text: "The first part", stream: undefined }]);
     reply.write({ text: "The first part, the second part" });
