@@ -95,7 +95,6 @@ interface DeliverySchedulerOptions {
 interface Waiting {
   readonly call: DeliveryCall;
   readonly lanes: readonly DeliveryLane[];
-  readonly since: number;
   start(): void;
   fail(error: ParleyError): void;
 }
@@ -111,10 +110,9 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   let cancelTimer: CancelTimer | undefined;
   let isPumping = false;
 
-  function laneOf(name: string): DeliveryLane {
+  function laneOf(name: string, time: number): DeliveryLane {
     const known = lanes.get(name);
     if (known !== undefined) return known;
-    const time = now();
     if (lanes.size >= maxLanes) {
       for (const [other, lane] of lanes) if (lane.isIdle(time)) lanes.delete(other);
     }
@@ -177,13 +175,12 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   }
 
   /** Resolves when the call may be sent, and counts it as sent. */
-  function turnOf(call: DeliveryCall, its: readonly DeliveryLane[]): Promise<void> | undefined {
+  function turnOf(call: DeliveryCall, its: readonly DeliveryLane[], time: number): Promise<void> | undefined {
     const count = (): void => {
       call.reservation?.release();
       for (const lane of its) lane.sent();
     };
-    const time = now();
-    const probe: Waiting = { call, lanes: its, since: time, start: count, fail: () => undefined };
+    const probe: Waiting = { call, lanes: its, start: count, fail: () => undefined };
     const free = freeAt(probe, time);
     const isOvertaking = queue.some(
       (other) => isBefore(other.call.urgency, call.urgency) && other.lanes.some((lane) => its.includes(lane)),
@@ -222,9 +219,9 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     async send(call, work) {
       call.signal?.throwIfAborted();
       const { method, urgency } = call;
-      const its = call.lanes.map(laneOf);
       const since = now();
-      const turn = turnOf(call, its);
+      const its = call.lanes.map((name) => laneOf(name, since));
+      const turn = turnOf(call, its, since);
       if (turn !== undefined) {
         await turn;
         meter?.({ kind: "delivered", platform, method, urgency, seconds: (now() - since) / 1000 });
@@ -235,8 +232,8 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
         if (isParleyError(error) && error.retryAfterMs !== undefined) {
           meter?.({ kind: "limited", platform, method });
           const { lane } = error.detail;
-          const limited = typeof lane === "string" && call.lanes.includes(lane) ? laneOf(lane) : its[0];
-          limited?.limited(error.retryAfterMs, now());
+          const named = call.lanes.findIndex((name) => name === lane);
+          its[Math.max(0, named)]?.limited(error.retryAfterMs, now());
         }
         throw error;
       } finally {
@@ -249,7 +246,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       const time = now();
       let free = time;
       for (const name of names) {
-        const lane = laneOf(name);
+        const lane = laneOf(name, time);
         const ahead = queue.filter(
           (other) => isBefore(other.call.urgency, urgency) && other.lanes.includes(lane),
         ).length;
@@ -258,8 +255,9 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       return free - time;
     },
     reserve(name) {
-      const lane = laneOf(name);
-      if (!lane.reserve(now())) return undefined;
+      const time = now();
+      const lane = laneOf(name, time);
+      if (!lane.reserve(time)) return undefined;
       let isKept = true;
       return {
         lane: name,
@@ -272,10 +270,11 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       };
     },
     learn(name, state) {
-      laneOf(name).learn(state, now());
+      const time = now();
+      laneOf(name, time).learn(state, time);
     },
     join(name) {
-      const lane = laneOf(name);
+      const lane = laneOf(name, now());
       lane.live += 1;
       let isLive = true;
       return () => {
@@ -283,7 +282,10 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
         isLive = false;
       };
     },
-    previewIntervalMs: (name) => laneOf(name).previewIntervalMs(now()),
+    previewIntervalMs(name) {
+      const time = now();
+      return laneOf(name, time).previewIntervalMs(time);
+    },
     isFull: () => queue.length >= maxWaiting,
     waiting() {
       const counts = new Map<string, { method: string; urgency: Urgency; count: number }>();

@@ -205,7 +205,7 @@ function toButtons({ retryKey, confirm, actions = [] }: MessageContent): types.B
       ? []
       : [{ ...toButton(confirmAction, cutText(confirm.label, 75), confirm.key), style: "danger" as const }]),
     ...actions
-      .filter(({ kind, key }) => !isRating(kind) && key.length <= maxValueChars)
+      .filter(({ kind, key }) => kind !== "good" && kind !== "bad" && key.length <= maxValueChars)
       .map(({ kind, key }) => toButton(actionPrefix + kind, actionLabel(kind), key)),
   ];
 }
@@ -219,7 +219,7 @@ function toButton(action: string, label: string, value: string): types.Button {
  * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element describes them.
  */
 function toFeedback({ actions = [], state }: MessageContent): types.ContextActionsBlock[] {
-  const key = actions.find(({ kind }) => isRating(kind))?.key;
+  const key = actions.find(({ kind }) => kind === "good")?.key;
   if (state !== "finished" || key === undefined || key.length > maxValueChars - 10) return [];
   const toButton = (rating: Rating): types.FeedbackButtons["positive_button"] => {
     const label = actionLabel(rating);
