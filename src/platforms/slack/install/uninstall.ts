@@ -1,7 +1,7 @@
 import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { toAuthorId, toChannelPlace, toChannelTerm, toTeamTerm } from "../address.ts";
-import { deleteConversations } from "../intake/message-changes.ts";
+import { deleteConversations } from "../intake/deleted-channels.ts";
 import { type createSharedChannels, type Installations, teamsOfPayload } from "./installations.ts";
 
 interface UninstallerOptions {

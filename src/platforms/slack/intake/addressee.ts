@@ -10,16 +10,22 @@ import {
   type SlackMessageInfo,
 } from "../address.ts";
 import type { Identity } from "../transport/web-api.ts";
-import type { DeletionFields, EditFields } from "./message-changes.ts";
 import { mentions, toSpoken } from "./read-message.ts";
 
-/** These are the fields of a `message` or `app_mention` event that Parley reads. */
-export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, keyof EditFields>, EditFields {
-  readonly channel: string;
-  readonly channel_type?: string;
-  readonly subtype?: string;
-  /** The field is present when the event tells of an edit. */
+/** A message in an event that tells of its change. */
+export interface ChangedMessage extends SlackMessageInfo {
+  /** This is the author's last edit, to the second. */
   readonly edited?: { readonly ts: string };
+}
+
+/** These are the fields of a `message` or `app_mention` event that Parley reads. */
+export interface MessageEvent extends ChangedMessage {
+  readonly channel: string;
+  /** The event happened at this time, to the microsecond. */
+  readonly event_ts?: string;
+  readonly message?: Partial<ChangedMessage>;
+  readonly previous_message?: Partial<ChangedMessage>;
+  readonly deleted_ts?: string;
 }
 
 /** Messages that people write have these subtypes. All others are edits, joins and the like. */
@@ -33,7 +39,7 @@ export function createAddressee(
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
 
-  function isByPerson(event: SlackMessageInfo & { readonly subtype?: string }): boolean {
+  function isByPerson(event: SlackMessageInfo): boolean {
     return (
       event.bot_id === undefined &&
       event.user !== undefined &&
@@ -54,7 +60,7 @@ export function createAddressee(
   async function isForBot(event: MessageEvent): Promise<boolean> {
     const spoken = toSpoken(event.text ?? "", {
       author: isByPerson(event) ? "person" : "app",
-      isDirect: event.channel_type === "im" || isDirectMessages(event.channel),
+      isDirect: isDirectMessages(event.channel),
       botUserId: identity.userId,
     });
     // What calls the bot is answered whatever is set.

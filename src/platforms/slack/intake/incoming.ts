@@ -1,7 +1,7 @@
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, isRefusal, type ParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../../core/events.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { EditedMessage, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock, inTime } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/keyed-queue.ts";
@@ -12,6 +12,7 @@ import {
   type SlackMessageInfo,
   teamOf,
   placesAround,
+  isDirectMessages,
   toChannelConversationId,
   toAuthorId,
   toMessageKey,
@@ -19,9 +20,8 @@ import {
   toUnixMs,
   type MessageRef,
 } from "../address.ts";
-import { reportDeletedMessage, reportEditedMessage } from "./message-changes.ts";
-import { inLookupTime, withoutLookupTime } from "../errors.ts";
-import { createAddressee, isThreadRoot, type MessageEvent } from "./addressee.ts";
+import { inLookupTime, withLookupTime, withoutLookupTime } from "../errors.ts";
+import { createAddressee, isThreadRoot, type ChangedMessage, type MessageEvent } from "./addressee.ts";
 import type { Origins, People } from "../people.ts";
 import { mentions, type MessageReader, type ReadMessage } from "./read-message.ts";
 import type { RefusalNotices } from "../press/notices.ts";
@@ -62,7 +62,7 @@ type Accepted = "accepted" | "duplicate" | undefined;
 const maxEditedMs = 10 * 60_000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions) {
-  const { api, identity, people, read, refusals, isOwnRemoval, receiver, log, clock = systemClock } = options;
+  const { api, identity, people, read, refusals, receiver, log, clock = systemClock } = options;
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
   /** The `message` events of these messages have come, or are waited for. */
@@ -71,6 +71,9 @@ export function createIncoming(options: IncomingOptions) {
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
   const addressee = createAddressee(identity, receiver);
   const { isByPerson, conversationOf } = addressee;
+  /** Returns the conversations that a message may be in: that of its thread, and that of the whole channel. */
+  const conversationsOf = (event: MessageEvent) =>
+    [conversationOf(event), toChannelConversationId(identity.teamId, event.channel)] as const;
   const lookUpPolicy = {
     clock,
     delayMs: (error: unknown, attempt: number): number | undefined => {
@@ -167,7 +170,7 @@ export function createIncoming(options: IncomingOptions) {
       key: keyOf(event),
       // Any real edit has a later time.
       editedAt: toUnixMs(event.ts),
-      conversationIds: [conversationOf(event), toChannelConversationId(identity.teamId, event.channel)],
+      conversationIds: conversationsOf(event),
       read: async () => content,
     });
   }
@@ -198,7 +201,7 @@ export function createIncoming(options: IncomingOptions) {
     await accept(event, redelivery);
     // This is done for known messages too: the process that accepted the message first may have died before
     // it looked.
-    if (isLate && event.channel_type !== "im" && mentions(event.text ?? "", identity.userId))
+    if (isLate && !isDirectMessages(event.channel) && mentions(event.text ?? "", identity.userId))
       void withoutLookupTime(() => takeThread(event, redelivery));
   }
 
@@ -237,6 +240,76 @@ export function createIncoming(options: IncomingOptions) {
       .catch((error: unknown) => log.debug({ err: error }, "Slack session not renamed"));
   }
 
+  /**
+   * Reports an edited message of a person or another app, and returns `false` if the event is no change of a
+   * message. A message also changes when Slack adds the preview of a link to it, and when replies to it are
+   * counted; then its words stay the same. Only its content says that an app's message was changed.
+   * @throws ParleyError `store-unavailable`
+   * @see https://docs.slack.dev/reference/events/message/message_changed describes the event.
+   */
+  async function reportEdited(event: MessageEvent): Promise<boolean> {
+    if (event.subtype !== "message_changed") return false;
+    const { channel, message: changed, previous_message: before } = event;
+    if (changed?.ts === undefined) return true;
+    const message: MessageEvent = { ...changed, ts: changed.ts, channel };
+    const isPersons = isByPerson(message);
+    const isReported = isPersons
+      ? isEdited(message, before)
+      : addressee.isByApp(message) && contentOf(message) !== contentOf(before ?? {});
+    if (!isReported) return true;
+    let text: string | undefined;
+    let isAside = false;
+    // The microseconds of this time order edits.
+    const editedAt = Number(event.event_ts ?? message.edited?.ts ?? message.ts) * 1000;
+    const edited: EditedMessage = {
+      key: keyOf(message),
+      editedAt,
+      conversationIds: conversationsOf(message),
+      // The receiver may call this later.
+      async read() {
+        const content = await withLookupTime(clock, () => read(message));
+        ({ text } = content);
+        isAside = isPersons && !(await addressee.isForBot(message));
+        return isAside ? { ...content, isAside } : content;
+      },
+    };
+    let outcome = await receiver.messageEdited(edited);
+    if (outcome === "unknown" && isPersons && (await acceptEdited(message, editedAt)) === "duplicate")
+      outcome = await receiver.messageEdited(edited);
+    if (outcome === "edited" && isAside) await addressee.hearAside(message);
+    if (outcome === "edited" && isPersons && isThreadRoot(message) && text !== undefined)
+      retitle(message, text);
+    return true;
+  }
+
+  /**
+   * Reports a deleted message, and returns `false` if the event is no deletion. Slack does not delete the root
+   * of a thread with replies but changes it into a tombstone. What this process has replaced is not reported;
+   * what another one has is named by nothing that is stored.
+   * @throws ParleyError `store-unavailable`
+   * @see https://docs.slack.dev/reference/events/message/message_deleted describes the event.
+   */
+  async function reportDeleted(event: MessageEvent): Promise<boolean> {
+    const isTombstone = event.subtype === "message_changed" && event.message?.subtype === "tombstone";
+    if (event.subtype !== "message_deleted" && !isTombstone) return false;
+    const { channel } = event;
+    const deleted = isTombstone ? event.message : event.previous_message;
+    const ts = isTombstone ? deleted?.ts : (event.deleted_ts ?? deleted?.ts);
+    if (ts === undefined || options.isOwnRemoval(ts)) return true;
+    const thread = deleted?.thread_ts;
+    const message = { ts, channel, ...(thread === undefined ? {} : { thread_ts: thread }) };
+    const keys = [keyOf(message)];
+    const [conversationId, inChannel] = conversationsOf(message);
+    // A thread without replies is gone, and its title with it.
+    const isTitled = isTombstone && isThreadRoot(message) && (await receiver.knows(conversationId));
+    await receiver.messagesDeleted(conversationId, keys);
+    if (isTitled) retitle(message, "");
+    // The message may have been answered in the channel itself.
+    if (thread === undefined && !isDirectMessages(channel) && (await receiver.knows(inChannel)))
+      await receiver.messagesDeleted(inChannel, keys);
+    return true;
+  }
+
   return {
     /**
      * Resolves when the event is durable, ignored or refused in words. It rejects when Slack must deliver the
@@ -246,27 +319,7 @@ export function createIncoming(options: IncomingOptions) {
     onMessage(event: MessageEvent, redelivery: number): Promise<void> {
       if (isByPerson(event)) arrivalOf(event).resolve(true);
       return inOrder.run(event.channel, async () => {
-        const { teamId } = identity;
-        if (await reportDeletedMessage(event, { teamId, isOwnRemoval, receiver, retitle })) return;
-        const { channel, channel_type } = event;
-        const placed = (message: SlackMessageInfo): MessageEvent => ({
-          ...message,
-          channel,
-          ...(channel_type === undefined ? {} : { channel_type }),
-        });
-        const how = {
-          teamId,
-          isByPerson,
-          isByApp: addressee.isByApp,
-          read,
-          receiver,
-          clock,
-          retitle,
-          onUnknown: (message: SlackMessageInfo, at: number) => acceptEdited(placed(message), at),
-          isToOthers: async (message: SlackMessageInfo) => !(await addressee.isForBot(placed(message))),
-          hearAside: (message: SlackMessageInfo) => addressee.hearAside(placed(message)),
-        };
-        if (await reportEditedMessage(event, how)) return;
+        if ((await reportDeleted(event)) || (await reportEdited(event))) return;
         if (!isByPerson(event) && !addressee.isByApp(event)) return;
         if (await addressee.isForBot(event)) await acceptWithThread(event, redelivery);
         else await addressee.hearAside(event);
@@ -286,4 +339,20 @@ export function createIncoming(options: IncomingOptions) {
 /** Returns whether a mention comes from an edit, which may be long after it was answered. */
 function isLateEdit({ ts, edited }: MessageEvent): boolean {
   return edited !== undefined && toUnixMs(edited.ts) - toUnixMs(ts) > maxEditedMs;
+}
+
+function isEdited(message: ChangedMessage, before: Partial<ChangedMessage> | undefined): boolean {
+  if (message.edited === undefined) return false;
+  if (before === undefined || message.edited.ts !== before.edited?.ts) return true;
+  // The text tells a second edit in the same second.
+  return message.text !== before.text || idsOf(message) !== idsOf(before);
+}
+
+/** Returns what an app's message shows. */
+function contentOf({ text, blocks, attachments, files }: Partial<ChangedMessage>): string {
+  return JSON.stringify([text, blocks, attachments, files?.map(({ id }) => id)]);
+}
+
+function idsOf({ files = [] }: Partial<ChangedMessage>): string {
+  return files.map(({ id }) => id).join(" ");
 }
