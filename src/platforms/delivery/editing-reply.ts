@@ -13,7 +13,6 @@ import {
   type MessageContent,
   type ShownFiles,
   planEnding,
-  planEndingWithoutFile,
   planStreaming,
 } from "./message-plan.ts";
 import { createShownMessages } from "./shown-messages.ts";
@@ -200,7 +199,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       await shown.upload([plan.file], deadline, plan.file);
     } catch (error) {
       log.warn({ err: error }, "answer.md not uploaded: showing the answer in messages");
-      const { contents } = planEndingWithoutFile(text, ending, target);
+      const { contents } = planEnding(text, ending, target, Infinity);
       await shown.putAll(contents, clock.monotonic() + endingMs);
     }
   }

@@ -24,7 +24,6 @@ const addressSchema = z.object({
   isAnnounced: z.boolean().optional(),
   /** This is the time of the event in Unix milliseconds. */
   since: z.number(),
-  /** These are the messages that the reply has posted so far. */
   refs: z.array(messageRefSchema).readonly().optional(),
   /** These are the files that the reply has posted so far, as `ShownFiles`. */
   files: z.custom<Json>().optional(),
@@ -56,7 +55,6 @@ export function parseAddress(address: ReplyAddress): SlackAddress {
   return addressSchema.parse(address);
 }
 
-/** Parses one of `refs` of an address. */
 export function parseMessageRef(ref: Json): MessageRef {
   return messageRefSchema.parse(ref);
 }
@@ -200,7 +198,6 @@ export interface SlackFileInfo {
   readonly shares?: Readonly<Partial<Record<"public" | "private", Readonly<Record<string, unknown>>>>>;
 }
 
-/** This is a message as events and histories describe it. */
 export interface SlackMessageInfo {
   readonly ts: string;
   readonly thread_ts?: string;

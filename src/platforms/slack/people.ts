@@ -25,7 +25,6 @@ interface PeopleOptions {
   readonly maxWaitMs?: number;
 }
 
-/** This is what Slack says of people. */
 export type People = ReturnType<typeof createPeople>;
 
 export type Names = Pick<People, "nameOf">;
@@ -85,7 +84,6 @@ export interface OriginOptions {
   readonly admitsStrangers?: boolean | undefined;
 }
 
-/** Returns the origins for the workspace with this id. */
 export function createOrigins(
   people: Pick<People, "find" | "nameOf">,
   teamId: string,

@@ -38,7 +38,6 @@ interface SlackPlatformOptions {
   readonly installations?: Omit<Parameters<typeof openInstalledTeams>[0], "own"> | undefined;
   /** The store keeps here which channels were welcomed. By default nobody is welcomed. */
   readonly kept?: TeamSurroundings["kept"];
-  /** This is {@link OriginOptions.admitsStrangers}. */
   readonly admitsStrangers?: boolean;
   readonly apiUrl?: string | undefined;
   /** The prefix stands before each command's name. By default there is none. */
@@ -49,13 +48,10 @@ interface SlackPlatformOptions {
   readonly meter?: Meter;
 }
 
-/** This is Slack with its part of the HTTP server. */
 interface SlackPlatform extends Platform {
-  /** The handler handles nothing over Socket Mode. */
   readonly handler: HttpHandler;
 }
 
-/** Returns Slack, over Socket Mode or over HTTP. */
 export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatform {
   const { botToken, appToken, signingSecret, commandPrefix = "", clock = systemClock, log } = options;
   const apiUrl = options.apiUrl ?? publicApiUrl;

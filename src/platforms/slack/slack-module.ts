@@ -43,7 +43,6 @@ const settings = {
   },
 } as const satisfies Settings;
 
-/** This is Slack for the registry. */
 export const slack = definePlatform({
   id: "slack",
   title: "Slack",

@@ -23,7 +23,6 @@ export interface TeamSurroundings extends OriginOptions {
   readonly bolt: Bolt;
   readonly apiUrl: string;
   readonly commands: ReadonlyMap<string, Command>;
-  /** The prefix stands before each command's name. */
   readonly commandPrefix: string;
   readonly receiver: Receiver;
   readonly history: ConversationHistory;

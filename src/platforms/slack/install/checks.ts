@@ -9,18 +9,15 @@ import { botScopes } from "./manifest.ts";
 interface SlackCheckOptions {
   readonly botToken: string | undefined;
   readonly appToken: string | undefined;
-  /** The signing secret is used without an app token. */
   readonly signingSecret?: string | undefined;
   readonly publicUrl?: string | undefined;
   /** The value of ADMIN_CHANNEL, where it names a channel of Slack. */
   readonly adminChannel?: string | undefined;
-  /** An app for any workspace has a client id and a client secret. */
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
   readonly apiUrl?: string | undefined;
 }
 
-/** This calls one method of the Web API. */
 type Call = <T>(
   token: string | undefined,
   variable: string,
@@ -43,40 +40,16 @@ const apps = "https://api.slack.com/apps";
  */
 export function createSlackChecks(options: SlackCheckOptions): Check[] {
   const { botToken, appToken, signingSecret, publicUrl, clientId, clientSecret } = options;
-  return [
-    ...(botToken === undefined
-      ? []
-      : [
-          {
-            subject: "Bot token",
-            run: (context: CheckContext) => checkBotToken(createCall(options, context), botToken, options),
-          },
-        ]),
-    ...(clientId === undefined || clientSecret === undefined
-      ? []
-      : [
-          {
-            subject: "App",
-            run: (context: CheckContext) => checkClient(createCall(options, context), clientId, clientSecret),
-          },
-        ]),
-    ...(appToken === undefined && signingSecret !== undefined
-      ? [
-          {
-            subject: "HTTP mode",
-            run: () => Promise.resolve([checkSigningSecret(signingSecret), checkRequestUrl(publicUrl)]),
-          },
-        ]
-      : []),
-    ...(appToken === undefined
-      ? []
-      : [
-          {
-            subject: "App token",
-            run: (context: CheckContext) => checkAppToken(createCall(options, context), appToken, context),
-          },
-        ]),
-  ];
+  const checks: Check[] = [];
+  const add = (subject: string, run: (call: Call, context: CheckContext) => Promise<Finding[]>): void =>
+    void checks.push({ subject, run: (context) => run(createCall(options, context), context) });
+  if (botToken !== undefined) add("Bot token", (call) => checkBotToken(call, botToken, options));
+  if (clientId !== undefined && clientSecret !== undefined)
+    add("App", (call) => checkClient(call, clientId, clientSecret));
+  if (appToken !== undefined) add("App token", (call, context) => checkAppToken(call, appToken, context));
+  else if (signingSecret !== undefined)
+    add("HTTP mode", () => Promise.resolve([checkSigningSecret(signingSecret), checkRequestUrl(publicUrl)]));
+  return checks;
 }
 
 async function checkBotToken(

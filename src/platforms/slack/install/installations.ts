@@ -6,9 +6,7 @@ import type { Records } from "../../../core/storage.ts";
 import { systemClock } from "../../../support/clock.ts";
 import type { Identity } from "../transport/web-api.ts";
 
-/** This is the app in one workspace, or in a whole organisation. */
 export interface StoredInstallation {
-  /** This is the id of the workspace or of the organisation. */
   readonly id: string;
   readonly installation: Installation;
   /** People installed the app last at this time, in Unix milliseconds. */
@@ -81,7 +79,6 @@ export function createInstallations(records: Records, clock: Clock = systemClock
   };
 
   return {
-    /** Slack's SDK calls this part. */
     store,
     /** Notes that the next `storeInstallation` with this object comes from people, not from a rotation. */
     noteNew: (installation: Installation) => void fresh.add(installation),
@@ -140,11 +137,9 @@ export interface SharedEvent {
   readonly channel: string;
   /** This is the `ts` of the root of the thread, or of the message itself. */
   readonly root: string;
-  /** This is the text of the message. */
   readonly text: string;
 }
 
-/** Returns the shared event of a payload, and `undefined` for other payloads. */
 export function sharedEventOf(body: Fields): SharedEvent | undefined {
   if (body["is_ext_shared_channel"] !== true) return undefined;
   const event = fieldsOf(body["event"]);

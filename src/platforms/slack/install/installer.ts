@@ -174,7 +174,6 @@ function beginPage(url: string): InstallPage {
   };
 }
 
-/** Returns the page after the installation. */
 function installedPage({ team, enterprise }: Installation): InstallPage {
   const name = team?.name ?? enterprise?.name;
   return {
@@ -232,7 +231,6 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "unknown";
 }
 
-/** A page of the installation is plain text and a link. */
 interface InstallPage {
   readonly title: string;
   readonly text: string;
@@ -254,7 +252,6 @@ function setPageHeaders(response: ServerResponse): void {
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }
 
-/** Sends a page. */
 function sendPage(response: ServerResponse, status: number, page: InstallPage): void {
   setPageHeaders(response);
   response.writeHead(status);

@@ -5,9 +5,7 @@ import { createTeam, type Team, type TeamSurroundings } from "../team.ts";
 import { isEnd } from "./uninstall.ts";
 import { createCall, identify, type Identity, type TeamToken } from "../transport/web-api.ts";
 
-/** These are the workspaces that the bot is in. */
 export interface Teams {
-  /** Returns the workspace with that id, where it is in memory. */
   loaded(teamId: string): Team | undefined;
   /** Returns the workspace where a channel was last seen. */
   withChannel(channel: string): Team | undefined;
@@ -69,7 +67,6 @@ function isOfOthers({ authorizations }: Record<string, unknown>, teamId: string)
   );
 }
 
-/** Logs which scopes of the manifest an installation lacks. */
 export function warnOfMissingScopes({ scopes, teamId }: Identity, { log }: TeamSurroundings): void {
   const missing = scopes.length === 0 ? [] : botScopes.filter((scope) => !scopes.includes(scope));
   if (missing.length === 0) return;

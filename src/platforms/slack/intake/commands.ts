@@ -213,12 +213,10 @@ type Subject = NonNullable<CommandCall["subject"]>;
 /** This is one use of a slash command, message shortcut or modal. */
 interface CommandUse {
   readonly command: Command;
-  /** This is the dedupe key of the call. */
   readonly key: string;
   /** The person gave these options, and nothing has checked them. */
   readonly options: Readonly<Record<string, RawOption>>;
   readonly user: string;
-  /** This is the workspace of the user. */
   readonly team: string | undefined;
   readonly memory: ModalMemory;
   /** A shortcut was used on this message. By default it is fetched by {@link ModalMemory.subject}. */

@@ -62,12 +62,10 @@ export function createAppHome(options: AppHomeOptions) {
 
 interface HomeContent {
   readonly commands: ReadonlyMap<string, Command>;
-  /** The prefix stands before each command's name. */
   readonly commandPrefix: string;
   /** The overview is `undefined` where it could not be read; then `notice` says why. */
   readonly overview: PersonOverview | undefined;
   readonly offers: readonly FormOffer[];
-  /** The notice is a sentence above everything else. */
   readonly notice?: string | undefined;
 }
 

@@ -140,7 +140,6 @@ const actionPrefix = "parley_model:";
 /** The option for no model has this value, since a choice cannot be taken back. No model has this name. */
 export const noModel = "parley:none";
 
-/** A select of models shows this at first. */
 interface ModelSelectOptions {
   /** This is the chosen model. It is empty where none is chosen. */
   readonly value: string;

@@ -19,7 +19,6 @@ import { noticeTiming } from "../transport/limits.ts";
 import type { HandlersOf } from "../transport/listeners.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
 
-/** Files for one person. */
 export type GivenFiles = Extract<PressResult, { readonly kind: "files" }>;
 
 /** Markdown for one person, with the sources below it. */
@@ -28,7 +27,6 @@ export type ToldInMarkdown = Extract<PressResult, { readonly kind: "told" }>;
 /** Tells the caller of a command, or the person who pressed a button, why it did not run. */
 export type CallerNotices = ReturnType<typeof createCallerNotices>;
 
-/** Where a person pressed a button. */
 interface PressPlace {
   readonly user: string;
   readonly channel: string;
@@ -36,12 +34,10 @@ interface PressPlace {
   readonly responseUrl: string | undefined;
 }
 
-/** Returns notices through a `response_url`. */
 export function createCallerNotices(
   api: Pick<SlackApi, "respond" | "post" | "postEphemeral" | "upload">,
   log: Log,
 ) {
-  /** Sends something, and never throws. */
   async function tryTo(send: () => Promise<void>): Promise<void> {
     try {
       await send();
@@ -134,9 +130,7 @@ export function speakToCallers(app: App, of: HandlersOf): void {
 
 /** Slack's payloads say here who uses something. */
 interface Payload {
-  /** A slash command has this field. */
   readonly user_id?: string;
-  /** A button, shortcut or form has this field. */
   readonly user?: { readonly id?: string };
   readonly event?: { readonly type?: string; readonly user?: string };
 }
@@ -194,7 +188,6 @@ export function createRefusalNotices(
   };
 }
 
-/** These are the fields of a `member_joined_channel` event that Parley reads. */
 interface JoinEvent {
   readonly user: string;
   readonly channel: string;

@@ -14,13 +14,7 @@ import { areShared } from "../intake/files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
 import { bytesOfSource, toPlainContent } from "./message-blocks.ts";
 import { createNativeStream, streamBeginning } from "./native-stream.ts";
-import {
-  createPostedMessages,
-  createReplyMessages,
-  editWithinMs,
-  postWithinMs,
-  toKey,
-} from "./reply-messages.ts";
+import { createReplyMessages, editWithinMs, postWithinMs, toKey } from "./reply-messages.ts";
 import type { createSessions } from "./sessions.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
 
@@ -66,12 +60,12 @@ interface MessageTarget extends EditTarget {
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
   const { api, scheduler, removeMessages, identity, address, isResumed, onPost, log } = options;
   const { channel, thread } = address;
-  const found = createPostedMessages(api, address, {
-    botUserId: identity.userId,
-    otherTurnsShow: options.otherTurnsShow,
-  });
-  const session = openSession(options);
-  const messages = createReplyMessages({ ...options, found });
+  // What stands in the channel itself has a placeholder.
+  const session =
+    thread === undefined
+      ? undefined
+      : options.sessions.open({ channel, thread, title: options.title, isResumed });
+  const messages = createReplyMessages(options);
   const growing = createGrowingMessages({ ...options, messages });
   let isInvitationRequested = false;
   const begun = new WeakSet<readonly ReplyFile[]>();
@@ -192,12 +186,6 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       options.onClose();
     },
   };
-}
-
-/** Opens the session of the reply's thread. What stands in the channel itself has a placeholder. */
-function openSession({ sessions, address, title, isResumed }: MessageTargetOptions) {
-  const { channel, thread } = address;
-  return thread === undefined ? undefined : sessions.open({ channel, thread, title, isResumed });
 }
 
 const isEnd = ({ state }: MessageContent): boolean => state === "finished" || state === "failed";

@@ -15,7 +15,7 @@ import { isLimited, type CallTiming } from "../transport/limits.ts";
 import { slackErrorCode } from "../errors.ts";
 import { sendInForm, toSlackContent, type ContentForm } from "./message-blocks.ts";
 import type { createNativeStream } from "./native-stream.ts";
-import type { SlackApi } from "../transport/web-api.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 /** An edit that people wait for may wait so long for room. */
 export const editWithinMs = 2000;
@@ -37,10 +37,9 @@ interface ReplyMessage {
   lastPreviewAt: number;
 }
 
-interface ReplyMessagesOptions {
-  readonly api: Pick<SlackApi, "post" | "update" | "stopStream">;
+interface ReplyMessagesOptions extends PostedMessagesOptions {
+  readonly api: Pick<SlackApi, "post" | "update" | "stopStream" | "messagesAfter">;
   readonly address: SlackAddress;
-  readonly found: ReturnType<typeof createPostedMessages>;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
   readonly clock: Clock;
@@ -49,7 +48,8 @@ interface ReplyMessagesOptions {
 
 /** Returns the messages of one reply, also those whose address was not saved. */
 export function createReplyMessages(options: ReplyMessagesOptions) {
-  const { api, address, found, isResumed, clock, log } = options;
+  const { api, address, isResumed, clock, log } = options;
+  const posted = createPostedMessages(api, address, options);
   const { channel, thread } = address;
   const refs = [...(address.refs ?? [])];
   const messages = new Map<string, ReplyMessage>(
@@ -69,7 +69,7 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
   /** Finds messages. The history may be closed to the bot, and then nothing is found. */
   async function find(index: number): Promise<readonly MessageRef[]> {
     try {
-      return await found.find(index, refs);
+      return await posted.find(index, refs);
     } catch (error) {
       if (!isParleyError(error, "platform-rejected") || isTransient(error)) throw error;
       log.info({ err: error }, "messages of a reply not looked up");
@@ -77,12 +77,12 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
     }
   }
 
-  /** Notes that `posted` stands in its place from now on. */
-  function replace(ref: MessageRef, posted: MessageRef): void {
+  /** Notes that the other one stands in its place from now on. */
+  function replace(ref: MessageRef, other: MessageRef): void {
     const { index, stream, reservation } = at(ref);
     stream?.close();
     reservation?.release();
-    refs[index] = posted;
+    refs[index] = other;
     replaced.push(ref);
   }
 
@@ -96,11 +96,11 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
     at,
     add: ({ ts }: MessageRef, message: ReplyMessage) => void messages.set(ts, message),
     all: (): Iterable<ReplyMessage> => messages.values(),
-    markOf: (index: number): string => found.markOf(index),
+    markOf: (index: number): string => posted.markOf(index),
     /** Posts the next message, or one in place of `replaces`. */
     async post(content: MessageContent, timing: CallTiming, replaces?: MessageRef): Promise<MessageRef> {
       const index = replaces === undefined ? refs.length : at(replaces).index;
-      const mark = found.markOf(index);
+      const mark = posted.markOf(index);
       try {
         return await sendInForm(content, async (wanted, form) => {
           const ref = await api.post(channel, thread, wanted, { ...timing, mark });
@@ -115,7 +115,7 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
     },
     async update(ref: MessageRef, content: MessageContent, timing: CallTiming): Promise<void> {
       const its = at(ref);
-      const mark = found.markOf(its.index);
+      const mark = posted.markOf(its.index);
       its.key = undefined;
       await sendInForm(
         content,
@@ -181,7 +181,7 @@ const marginMs = 60_000;
 const wrongClockMs = 60 * 60_000;
 
 interface PostedMessagesOptions {
-  readonly botUserId: string;
+  readonly identity: Pick<Identity, "userId">;
   /** Returns those of these messages that show other turns. */
   readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
 }
@@ -195,13 +195,14 @@ interface PostedMessagesOptions {
 export function createPostedMessages(
   api: Pick<SlackApi, "messagesAfter">,
   { key, channel, thread, since }: SlackAddress,
-  { botUserId, otherTurnsShow }: PostedMessagesOptions,
+  { identity, otherTurnsShow }: PostedMessagesOptions,
 ) {
   /** Returns the mark of the reply's message number `index`, from 0. */
   const markOf = (index: number): string => `${key}/${index}`;
 
   function isLostStream({ user, metadata, files = [], ts }: SlackMessageInfo): boolean {
-    const isOwn = user === botUserId && isDirectMessages(channel) && thread !== undefined && ts !== thread;
+    const isOwn =
+      user === identity.userId && isDirectMessages(channel) && thread !== undefined && ts !== thread;
     return isOwn && metadata === undefined && files.length === 0 && Number(ts) * 1000 > since;
   }
 

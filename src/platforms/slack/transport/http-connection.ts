@@ -15,17 +15,11 @@ interface HttpConnectionOptions extends ConnectionOptions {
 
 /** Slack opens this connection: its requests come to the HTTP server of the process. */
 export interface HttpConnection extends Connection {
-  /** This handles the requests of {@link eventsPath}. */
   readonly handler: HttpHandler;
 }
 
 /** Slack gives up after three seconds. */
 const responseMs = 2800;
-
-interface Open {
-  readonly receiver: HTTPReceiver;
-  readonly app: DurableApp;
-}
 
 /**
  * Takes what Slack sends to `POST /slack/events`. It responds 200 when an event is durable, 503 when Slack is
@@ -37,7 +31,7 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
   /** Anybody can send requests that are not Slack's, so that these warnings are rare. */
   const warnRarely = createRareLog(log, () => clock.monotonic());
   let state: PlatformHealth = { state: "connecting" };
-  let open: Open | undefined;
+  let open: { readonly receiver: HTTPReceiver; readonly app: DurableApp } | undefined;
   let isClosing = false;
   let closed: Promise<void> | undefined;
 
@@ -150,7 +144,6 @@ const maxAgeMs = 5 * 60_000;
  * rejects.
  */
 function createSignedRequestReader(signingSecret: string, clock: Clock) {
-  /** This counts the bytes of each body that have come. */
   const reading = new Map<IncomingMessage, number>();
 
   /**

@@ -6,7 +6,6 @@ import type {
   Urgency,
 } from "../../delivery/delivery-scheduler.ts";
 
-/** The timing says when a call is sent. */
 export interface CallTiming {
   readonly urgency: Urgency;
   /** The call fails rather than wait longer than this for room. */

@@ -11,7 +11,6 @@ import type { DurableApp } from "./durable-app.ts";
 import { toParleyError } from "../errors.ts";
 
 interface SocketConnectionOptions extends ConnectionOptions {
-  /** This is the app-level token, `xapp-…`. */
   readonly appToken: string;
 }
 
@@ -25,9 +24,7 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
   let state: PlatformHealth = { state: "connecting" };
   const closing = new AbortController();
   const sockets = new Set<Socket>();
-  /** Slack will close these sockets. */
   const ending = new WeakSet<Socket>();
-  /** This is the newest open socket. */
   let current: Socket | undefined;
   let replacing: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
@@ -165,7 +162,6 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
   };
 }
 
-/** This is one connection of Socket Mode. */
 interface Socket {
   close(): Promise<void>;
 }
@@ -175,7 +171,6 @@ interface SocketEvents {
   ending(): void;
   /** The socket's pings are not answered, and it is being closed. */
   silent(): void;
-  /** The socket was closed, whoever closed it. */
   ended(): void;
 }
 
@@ -306,11 +301,9 @@ function watchForWebSocket(client: SocketModeClient): () => WebSocket | undefine
   };
 }
 
-/** This is the time between two pings, in milliseconds. */
 const intervalMs = 1667;
 /** After so many unanswered pings, which is 5 to 7 seconds, nothing is expected any more. */
 const maxUnanswered = 3;
-/** The package publishes each pong here. */
 const pongChannel = "undici:websocket:pong";
 
 /**

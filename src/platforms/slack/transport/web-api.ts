@@ -9,7 +9,6 @@ import type { Bolt } from "./bolt.ts";
 import { lanes, noticeTiming, withLane, type CallTiming } from "./limits.ts";
 import { createFileUpload, type ResponseOptions, respondAt, type UploadFile } from "./url-requests.ts";
 
-/** This is the bot, as `auth.test` describes it. */
 export interface Identity {
   readonly teamId: string;
   readonly userId: string;
@@ -22,15 +21,12 @@ export interface Identity {
 
 export interface SlackUserInfo {
   readonly name: string;
-  /** This is the workspace that the person belongs to. */
   readonly teamId: string | undefined;
   /** In an organisation of several workspaces these are all that the person is in. */
   readonly teams: readonly string[];
-  /** The person is an admin or an owner of the workspace. */
   readonly isAdmin: boolean;
   /** The person is from another workspace, and in no channel that the app sees. */
   readonly isStranger: boolean;
-  /** This is the locale of the person's client, such as `de-DE`. */
   readonly locale?: string;
 }
 
@@ -55,7 +51,6 @@ interface ShowOptions extends CallTiming {
   readonly mark?: string | undefined;
 }
 
-/** This is the state of the agent's session in a thread. */
 interface SessionState {
   readonly status: "active" | "processing";
   /** The title counts where the session is created, and has at most 200 characters. */
@@ -65,7 +60,6 @@ interface SessionState {
 const pageSize = 100;
 const maxPages = 10;
 
-/** This is the bot token of one workspace. */
 export interface TeamToken {
   /** Errors name this source of the token: the name of a setting, or "the installation of the app". */
   readonly source: string;
@@ -100,7 +94,6 @@ export function createCall(bolt: Bolt, token: TeamToken, log: Log) {
   };
 }
 
-/** Asks Slack who the bot is. */
 export async function identify(call: Call): Promise<Identity> {
   const response = await call("auth.test", (client) => client.auth.test());
   return {
@@ -204,7 +197,6 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
         client.chat.update({ channel, ts, text, blocks, ...toMetadata(mark) }),
       );
     },
-    /** Deletes a message of the bot's own. */
     async remove({ channel, ts }: MessageRef, timing: CallTiming): Promise<void> {
       await show(lanes.remove, timing, (client) => client.chat.delete({ channel, ts }));
     },
@@ -245,7 +237,6 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
     /** Posts through a command's or button's `response_url`, at most five times within 30 minutes. */
     respond: (responseUrl: string, content: SlackContent, options?: ResponseOptions): Promise<void> =>
       respondAt(responseUrl, content, clock, options),
-    /** Returns the message with that `ts`, if it exists. */
     async message(
       channel: string,
       thread: string | undefined,
@@ -255,7 +246,6 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
       const { messages } = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
       return messages.find((message) => message.ts === ts);
     },
-    /** Reads one page of a channel's or thread's messages. */
     page: (
       channel: string,
       thread: string | undefined,
@@ -356,7 +346,6 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
       );
       return String(channel?.id);
     },
-    /** Replaces a person's Home tab. */
     async publishHome(userId: string, view: types.HomeView): Promise<void> {
       await call("views.publish", (client) => client.views.publish({ user_id: userId, view }));
     },

@@ -166,7 +166,7 @@ describe("posted messages", () => {
       { messagesAfter: () => Promise.resolve(messages) },
       { key: `slack:T1:${where}:100.0`, channel: where, thread: "100.0", user: "U1", since: 100_000 },
       {
-        botUserId: "UBOT",
+        identity: { userId: "UBOT" },
         otherTurnsShow: (refs) => Promise.resolve(refs.filter(({ ts }) => others.includes(ts))),
       },
     );
