@@ -18,7 +18,6 @@ import type { Bolt } from "./transport/bolt.ts";
 import type { Connection, ConnectionOptions } from "./transport/connection.ts";
 import { toParleyError } from "./errors.ts";
 import { teamOfFile } from "./intake/files.ts";
-import type { HttpConnection } from "./transport/http-connection.ts";
 import { authorizeTeam, registerListeners } from "./transport/listeners.ts";
 import { createLateReply } from "./reply/private-reply.ts";
 import type { openInstalledTeams } from "./install/installed-teams.ts";
@@ -57,8 +56,6 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
   const apiUrl = options.apiUrl ?? publicApiUrl;
   let connection: Connection | undefined;
   let isClosed = false;
-  /** HTTP mode has this connection, also before and after it is open. */
-  let http: HttpConnection | undefined;
   let teams: Teams | undefined;
   let installHandler: HttpHandler | undefined;
   const memory = createReplyMemory(clock);
@@ -92,15 +89,10 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     }
     if (signingSecret !== undefined) {
       const { createHttpConnection } = await import("./transport/http-connection.ts");
-      return (http = createHttpConnection({ ...common, signingSecret }));
+      return createHttpConnection({ ...common, signingSecret });
     }
-    throw new ParleyError(
-      "config",
-      "Slack needs SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)",
-      {
-        detail: { variable: "SLACK_APP_TOKEN" },
-      },
-    );
+    const needed = "Slack needs SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)";
+    throw new ParleyError("config", needed, { detail: { variable: "SLACK_APP_TOKEN" } });
   }
 
   return {
@@ -223,7 +215,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
         : { state: "failed", detail: `Slack refuses SLACK_BOT_TOKEN (${refusal})` };
     },
     async handler(request, response, target) {
-      if ((await http?.handler(request, response, target)) === true) return true;
+      if ((await connection?.handler?.(request, response, target)) === true) return true;
       return (await installHandler?.(request, response, target)) === true;
     },
     async pause() {

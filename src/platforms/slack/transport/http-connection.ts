@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { HTTPReceiver, isValidSlackRequest } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
-import type { HttpHandler } from "../../../core/platform-module.ts";
 import { announcesMoreThan, readRequestBody } from "../../../support/http/body.ts";
 import { eventsPath } from "../address.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";
@@ -13,11 +12,6 @@ interface HttpConnectionOptions extends ConnectionOptions {
   readonly signingSecret: string;
 }
 
-/** Slack opens this connection: its requests come to the HTTP server of the process. */
-export interface HttpConnection extends Connection {
-  readonly handler: HttpHandler;
-}
-
 /** Slack gives up after three seconds. */
 const responseMs = 2800;
 
@@ -25,7 +19,7 @@ const responseMs = 2800;
  * Takes what Slack sends to `POST /slack/events`. It responds 200 when an event is durable, 503 when Slack is
  * to send it again, and 401 to what Slack has not signed within five minutes.
  */
-export function createHttpConnection(options: HttpConnectionOptions): HttpConnection {
+export function createHttpConnection(options: HttpConnectionOptions): Connection {
   const { signingSecret, bolt, clock, log, createApp } = options;
   const readRequest = createSignedRequestReader(signingSecret, clock);
   /** Anybody can send requests that are not Slack's, so that these warnings are rare. */
