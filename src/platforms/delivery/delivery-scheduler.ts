@@ -283,14 +283,11 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     },
     isFull: () => queue.length >= maxWaiting,
     waiting() {
-      const counts = new Map<string, { method: string; urgency: Urgency; count: number }>();
-      for (const { call } of queue) {
-        const key = `${call.method} ${call.urgency}`;
-        const entry = counts.get(key) ?? { method: call.method, urgency: call.urgency, count: 0 };
-        entry.count += 1;
-        counts.set(key, entry);
-      }
-      return [...counts.values()];
+      const alike = Map.groupBy(queue, ({ call }) => `${call.method} ${call.urgency}`);
+      return Array.from(alike.values(), (waiting) => {
+        const { method, urgency } = waiting[0]!.call;
+        return { method, urgency, count: waiting.length };
+      });
     },
   };
 }

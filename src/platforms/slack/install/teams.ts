@@ -84,23 +84,18 @@ export function deliveryOf(teams: () => readonly Team[]): DeliveryState {
       const team = all.find(({ id }) => id === teamOfAddress(parseAddress(address)));
       if (team?.isCrowded(parseAddress(address).channel) === true) return true;
       if (all.length === 1) return all[0]?.delivery.isFull() === true;
-      return all.reduce((sum, { delivery }) => sum + countOf(delivery), 0) >= maxWaitingInAll;
+      return sumOf(all.flatMap(({ delivery }) => delivery.waiting())) >= maxWaitingInAll;
     },
     waiting() {
-      const sums = new Map<string, { method: string; urgency: string; count: number }>();
-      for (const { method, urgency, count } of teams().flatMap(({ delivery }) => delivery.waiting())) {
-        const key = `${method} ${urgency}`;
-        const known = sums.get(key);
-        if (known === undefined) sums.set(key, { method, urgency, count });
-        else known.count += count;
-      }
-      return [...sums.values()];
+      const all = teams().flatMap(({ delivery }) => delivery.waiting());
+      const alike = Map.groupBy(all, ({ method, urgency }) => `${method} ${urgency}`);
+      return Array.from(alike.values(), (counted) => ({ ...counted[0]!, count: sumOf(counted) }));
     },
   };
 }
 
 const maxWaitingInAll = 2000;
 
-function countOf(delivery: DeliveryState): number {
-  return delivery.waiting().reduce((sum, { count }) => sum + count, 0);
+function sumOf(counted: readonly { readonly count: number }[]): number {
+  return counted.reduce((sum, { count }) => sum + count, 0);
 }
