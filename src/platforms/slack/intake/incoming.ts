@@ -138,7 +138,8 @@ export function createIncoming(options: IncomingOptions) {
       if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
       outcome = await inLanguage(language, () => receiver.receive(message));
       // The mention of the same message may have been accepted without its files.
-      if (outcome === "duplicate" && attachments.length > 0) await addFiles(event, { text, attachments });
+      const mayLackFiles = outcome === "duplicate" && event.edited === undefined;
+      if (mayLackFiles && attachments.length > 0) await addFiles(event, { text, attachments });
     } catch (error) {
       const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
       if (!isLast && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
