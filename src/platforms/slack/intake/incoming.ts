@@ -9,7 +9,6 @@ import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import { toTitle } from "../../../support/text.ts";
 import { currentLocale, inLanguage, translate } from "../../../words/translate.ts";
 import {
-  type SlackMessageInfo,
   teamOf,
   placesAround,
   isDirectMessages,
