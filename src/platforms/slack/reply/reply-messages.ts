@@ -13,7 +13,7 @@ import {
 } from "../address.ts";
 import { isLimited, type CallTiming } from "../transport/limits.ts";
 import { slackErrorCode } from "../errors.ts";
-import { sendInForm, toSlackContent, type ContentForm } from "./message-blocks.ts";
+import { sendInForm, type ContentForm } from "./message-blocks.ts";
 import type { createNativeStream } from "./native-stream.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
 
@@ -170,9 +170,23 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
   };
 }
 
-/** Returns a key that is equal for contents that look the same. */
-export function toKey(content: MessageContent): string {
-  return JSON.stringify(toSlackContent(content));
+/** Returns a key that is equal for contents that look the same, as the last preview and the end often do. */
+export function toKey({ state, text, status, ...below }: MessageContent): string {
+  const { sources = [], notices = [], failure, retryKey, confirm, actions = [], forms = [] } = below;
+  // Whether more text comes is seen where there is none yet.
+  const isWaiting = text.trim() === "" && (state === "waiting" || state === "streaming");
+  return JSON.stringify([
+    isWaiting,
+    text,
+    status,
+    sources,
+    notices,
+    failure,
+    retryKey,
+    confirm,
+    actions,
+    forms,
+  ]);
 }
 
 /** The time of a message comes from Slack. */

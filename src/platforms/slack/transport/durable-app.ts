@@ -1,7 +1,7 @@
 import { App, type AuthorizeResult, type Receiver, type ReceiverEvent } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
-import { sleepUnlessAborted, systemClock } from "../../../support/clock.ts";
+import { inTime, systemClock } from "../../../support/clock.ts";
 import type { Bolt } from "./bolt.ts";
 import { withLookupTime } from "../errors.ts";
 
@@ -110,13 +110,10 @@ export function createEventIntake(
 
 /** Resolves when nothing is left, after 2.5 seconds at the latest. */
 async function untilEmpty(inFlight: ReadonlySet<Promise<unknown>>, clock: Clock): Promise<void> {
-  const handled = new AbortController();
   const wait = async (): Promise<void> => {
     while (inFlight.size > 0) await Promise.all(inFlight);
-    handled.abort();
   };
-  void wait();
-  await sleepUnlessAborted(maxHandlingMs, handled.signal, clock);
+  await inTime(wait(), maxHandlingMs, { clock });
 }
 
 const isEvent = (body: Readonly<Record<string, unknown>>): boolean => body["type"] === "event_callback";
