@@ -21,7 +21,6 @@ import {
   toCallKey,
 } from "../address.ts";
 import { inLookupTime } from "../errors.ts";
-import { escapeText } from "../reply/escape-markdown.ts";
 import {
   type ModalMemory,
   commandOfModal,
@@ -30,7 +29,7 @@ import {
   parseModal,
   toModal,
 } from "./modal.ts";
-import { toCallerText, type CallerNotices } from "../press/notices.ts";
+import { toCallerText, toEphemeral, type CallerNotices } from "../press/notices.ts";
 import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
 import type { Origins, Names } from "../people.ts";
 import { toPlainText, type MessageReader } from "./read-message.ts";
@@ -81,19 +80,13 @@ export function registerCommands(
         };
         const call = await calls.toCall(use);
         const result = await intake.take(call, (text) => notices.send(memory.responseUrl, text));
-        if (result === "slow") await ack({ response_type: "ephemeral", text: escapeText(acceptingNotice()) });
-        else
-          await ack(
-            call.isPrivate
-              ? {
-                  response_type: "ephemeral",
-                  text: translate("delivery.status", { status: translate("delivery.working") }),
-                }
-              : undefined,
-          );
+        if (result === "slow") await ack(toEphemeral(acceptingNotice()));
+        else if (call.isPrivate)
+          await ack(toEphemeral(translate("delivery.status", { status: translate("delivery.working") })));
+        else await ack();
       } catch (error) {
         notices.logFailure(error, `/${command.name}`);
-        await ack({ response_type: "ephemeral", text: escapeText(toCallerText(error)) });
+        await ack(toEphemeral(toCallerText(error)));
       }
     });
   }

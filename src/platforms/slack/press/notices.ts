@@ -109,6 +109,11 @@ export function createCallerNotices(
   };
 }
 
+/** Returns what the acknowledgement of a command shows to its caller alone. */
+export function toEphemeral(text: string): { readonly response_type: "ephemeral"; readonly text: string } {
+  return { response_type: "ephemeral", text: escapeText(text) };
+}
+
 /** Returns the text of an error for the caller of a command, unescaped. */
 export function toCallerText(error: unknown): string {
   const slackError = isParleyError(error) ? error.detail["slackError"] : undefined;
