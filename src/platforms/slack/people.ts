@@ -34,12 +34,19 @@ const maxPeople = 1000;
 /** Somebody who is no admin any more counts as one for so long. */
 const ttlMs = 15 * 60_000;
 
+/** So many lookups may be in flight, since messages can mention thousands who do not exist. */
+const maxLookUps = 100;
+
 /** Looks people up and caches them for 15 minutes. Nothing here throws. */
 export function createPeople({ lookUp, log, maxWaitMs = 800, clock = systemClock }: PeopleOptions) {
+  let inFlight = 0;
   const cache = new LRUCache<string, SlackUserInfo>({
     max: maxPeople,
     ttl: ttlMs,
-    fetchMethod: lookUp,
+    async fetchMethod(userId) {
+      inFlight += 1;
+      return await lookUp(userId).finally(() => (inFlight -= 1));
+    },
     ...expiringBy(clock),
   });
 
@@ -54,7 +61,9 @@ export function createPeople({ lookUp, log, maxWaitMs = 800, clock = systemClock
 
   /** @param maxMs how long the lookup is waited for, in milliseconds. Default: as long as an event may wait */
   async function find(userId: string, maxMs = maxWaitMs): Promise<SlackUserInfo | undefined> {
-    return cache.get(userId) ?? (await inLookupTime(cached(userId), maxMs, clock));
+    const known = cache.get(userId);
+    if (known !== undefined || inFlight >= maxLookUps) return known;
+    return await inLookupTime(cached(userId), maxMs, clock);
   }
 
   return {

@@ -169,6 +169,20 @@ describe("people", () => {
     resolve(info("Ana"));
     expect(await people.nameOf("U1")).toBe("Ana");
   });
+
+  test("a flood of unknown people leaves few lookups in flight, and is over when they are", async () => {
+    const pending: (() => void)[] = [];
+    const lookUp = (id: string) =>
+      new Promise<SlackUserInfo>((settle) => pending.push(() => settle(info(`name of ${id}`))));
+    const people = createPeople({ lookUp, log: silentLog });
+    const found = Promise.all(Array.from({ length: 2000 }, (_, index) => people.nameOf(`U${index}`)));
+    expect(pending.length).toBeLessThanOrEqual(200);
+    for (const settle of pending.splice(0)) settle();
+    expect((await found).filter((name) => name.startsWith("name of")).length).toBeGreaterThan(50);
+    const next = people.nameOf("U1999");
+    for (const settle of pending) settle();
+    expect(await next).toBe("name of U1999");
+  });
 });
 
 describe("late replies", () => {
