@@ -23,8 +23,6 @@ export interface SlackHarness {
 
 /** The options of {@link openSlackHarness}. */
 export interface SlackHarnessOptions {
-  /** The default is that of the platform. */
-  readonly streamLifeMs?: number;
   /** The default is none. */
   readonly commandPrefix?: string;
   /** The default is all commands of `commands/`. */
@@ -33,7 +31,7 @@ export interface SlackHarnessOptions {
 
 /** Starts a simulator with the app of the generated manifest, and the platform. */
 export async function openSlackHarness(options: SlackHarnessOptions = {}): Promise<SlackHarness> {
-  const { commandPrefix = "", commands = allCommands, streamLifeMs } = options;
+  const { commandPrefix = "", commands = allCommands } = options;
   const clock = createFlowingClock((ms) => slack.clock.advance(ms));
   const slack: SlackSimulator = await createSlackSimulator({
     botTime: clock,
@@ -49,7 +47,6 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
         apiUrl: slack.apiUrl,
         commands: declared,
         commandPrefix,
-        ...(streamLifeMs === undefined ? {} : { streamLifeMs }),
         log: silentLog,
         clock,
       }),

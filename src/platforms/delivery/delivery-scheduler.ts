@@ -19,11 +19,6 @@ export interface LaneLimit {
    * previews and reserved capacity are limited. Default false.
    */
   readonly isMinimum?: boolean;
-  /**
-   * Whether other processes count against it too, even one that has just ended. Until this one has counted
-   * for a window, a refusal does not say how many calls the platform takes. Default false.
-   */
-  readonly isShared?: boolean;
 }
 
 /** What the headers of a response say about a lane. */
@@ -31,29 +26,6 @@ interface LaneState {
   readonly remaining: number;
   readonly resetMs: number;
   readonly limit?: number;
-}
-
-/** Tracks one limit of the platform. Times such as `at` are milliseconds of one steady clock. */
-interface DeliveryLane {
-  /** Returns when such a call may be sent, after `ahead` others. A time up to `at` means at once. */
-  freeAt(urgency: Urgency, at: number, ahead?: number, hasReservation?: boolean): number;
-  /** Counts a call, from now until a window after its answer. */
-  sent(): void;
-  /** Notes the answer to a call that {@link sent} has counted. */
-  answered(at: number): void;
-  /** Notes that the platform refused a call. Nothing is sent for that long, and less from then on. */
-  limited(retryAfterMs: number, at: number): void;
-  /** Takes in what a response's headers say. `limit` replaces the expected number of calls in a window. */
-  learn(state: LaneState, at: number): void;
-  /** Reserves capacity for one call. Returns false where there is none. */
-  reserve(at: number): boolean;
-  unreserve(): void;
-  /** How many replies are live here. They share what is left for previews. */
-  live: number;
-  /** Returns the time between two previews of one reply. Infinity means that there is no room for them. */
-  previewIntervalMs(at: number): number;
-  /** Whether a new lane would know as much as this one. */
-  isIdle(at: number): boolean;
 }
 
 /** A call of the platform's API that shows something to people. */
@@ -118,7 +90,6 @@ interface DeliverySchedulerOptions {
 interface Waiting {
   readonly call: DeliveryCall;
   readonly lanes: readonly DeliveryLane[];
-  readonly since: number;
   start(): void;
   fail(error: ParleyError): void;
 }
@@ -134,10 +105,9 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   let cancelTimer: CancelTimer | undefined;
   let isPumping = false;
 
-  function laneOf(name: string): DeliveryLane {
+  function laneOf(name: string, time: number): DeliveryLane {
     const known = lanes.get(name);
     if (known !== undefined) return known;
-    const time = now();
     if (lanes.size >= maxLanes) {
       for (const [other, lane] of lanes) if (lane.isIdle(time)) lanes.delete(other);
     }
@@ -200,13 +170,12 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   }
 
   /** Resolves when the call may be sent, and counts it as sent. */
-  function turnOf(call: DeliveryCall, its: readonly DeliveryLane[]): Promise<void> | undefined {
+  function turnOf(call: DeliveryCall, its: readonly DeliveryLane[], time: number): Promise<void> | undefined {
     const count = (): void => {
       call.reservation?.release();
       for (const lane of its) lane.sent();
     };
-    const time = now();
-    const probe: Waiting = { call, lanes: its, since: time, start: count, fail: () => undefined };
+    const probe: Waiting = { call, lanes: its, start: count, fail: () => undefined };
     const free = freeAt(probe, time);
     const isOvertaking = queue.some(
       (other) => isBefore(other.call.urgency, call.urgency) && other.lanes.some((lane) => its.includes(lane)),
@@ -245,9 +214,9 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     async send(call, work) {
       call.signal?.throwIfAborted();
       const { method, urgency } = call;
-      const its = call.lanes.map(laneOf);
       const since = now();
-      const turn = turnOf(call, its);
+      const its = call.lanes.map((name) => laneOf(name, since));
+      const turn = turnOf(call, its, since);
       if (turn !== undefined) {
         await turn;
         meter?.({ kind: "delivered", platform, method, urgency, seconds: (now() - since) / 1000 });
@@ -258,8 +227,8 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
         if (isParleyError(error) && error.retryAfterMs !== undefined) {
           meter?.({ kind: "limited", platform, method });
           const { lane } = error.detail;
-          const limited = typeof lane === "string" && call.lanes.includes(lane) ? laneOf(lane) : its[0];
-          limited?.limited(error.retryAfterMs, now());
+          const named = call.lanes.findIndex((name) => name === lane);
+          its[Math.max(0, named)]?.limited(error.retryAfterMs, now());
         }
         throw error;
       } finally {
@@ -272,7 +241,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       const time = now();
       let free = time;
       for (const name of names) {
-        const lane = laneOf(name);
+        const lane = laneOf(name, time);
         const ahead = queue.filter(
           (other) => isBefore(other.call.urgency, urgency) && other.lanes.includes(lane),
         ).length;
@@ -281,8 +250,9 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       return free - time;
     },
     reserve(name) {
-      const lane = laneOf(name);
-      if (!lane.reserve(now())) return undefined;
+      const time = now();
+      const lane = laneOf(name, time);
+      if (!lane.reserve(time)) return undefined;
       let isKept = true;
       return {
         lane: name,
@@ -295,10 +265,11 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       };
     },
     learn(name, state) {
-      laneOf(name).learn(state, now());
+      const time = now();
+      laneOf(name, time).learn(state, time);
     },
     join(name) {
-      const lane = laneOf(name);
+      const lane = laneOf(name, now());
       lane.live += 1;
       let isLive = true;
       return () => {
@@ -306,17 +277,17 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
         isLive = false;
       };
     },
-    previewIntervalMs: (name) => laneOf(name).previewIntervalMs(now()),
+    previewIntervalMs(name) {
+      const time = now();
+      return laneOf(name, time).previewIntervalMs(time);
+    },
     isFull: () => queue.length >= maxWaiting,
     waiting() {
-      const counts = new Map<string, { method: string; urgency: Urgency; count: number }>();
-      for (const { call } of queue) {
-        const key = `${call.method} ${call.urgency}`;
-        const entry = counts.get(key) ?? { method: call.method, urgency: call.urgency, count: 0 };
-        entry.count += 1;
-        counts.set(key, entry);
-      }
-      return [...counts.values()];
+      const alike = Map.groupBy(queue, ({ call }) => `${call.method} ${call.urgency}`);
+      return Array.from(alike.values(), (waiting) => {
+        const { method, urgency } = waiting[0]!.call;
+        return { method, urgency, count: waiting.length };
+      });
     },
   };
 }
@@ -338,7 +309,10 @@ const sameWindowMs = 250;
 /** Previews that would be further apart are left out. */
 const maxPreviewIntervalMs = 15_000;
 
-function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): DeliveryLane {
+type DeliveryLane = ReturnType<typeof createDeliveryLane>;
+
+/** Tracks one limit of the platform. Times such as `at` are milliseconds of one steady clock. */
+function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number) {
   const windowMs = limit?.windowMs ?? 0;
   let most = limit?.perWindow ?? Infinity;
   let capacity = most;
@@ -377,9 +351,11 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
     return Math.max(1, usable - (hasReservation ? 0 : reserved));
   }
 
-  const lane: DeliveryLane = {
+  const lane = {
+    /** How many replies are live here. They share what is left for previews. */
     live: 0,
-    freeAt(urgency, at, ahead = 0, hasReservation = false) {
+    /** Returns when such a call may be sent, after `ahead` others. A time up to `at` means at once. */
+    freeAt(urgency: Urgency, at: number, ahead = 0, hasReservation = false): number {
       let free = closedUntil;
       if (said !== undefined && at < said.resetAt && inFlight + ahead >= said.remaining)
         free = Math.max(free, said.resetAt);
@@ -394,23 +370,27 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
       }
       return free;
     },
-    sent() {
+    /** Counts a call, from now until a window after its answer. */
+    sent(): void {
       inFlight += 1;
     },
-    answered(at) {
+    /** Notes the answer to a call that {@link sent} has counted. */
+    answered(at: number): void {
       inFlight -= 1;
       if (limit !== undefined) times.push(at);
     },
-    limited(retryAfterMs, at) {
+    /** Notes that the platform refused a call. Nothing is sent for that long, and less from then on. */
+    limited(retryAfterMs: number, at: number): void {
       closedUntil = Math.max(closedUntil, at + retryAfterMs);
       refusedAt = at;
-      if (limit === undefined || (limit.isShared === true && at - madeAt < windowMs)) return;
+      if (limit === undefined) return;
       // The refused call, which is still in flight, does not count.
       const taken = Math.max(0, recent(at).length + inFlight - 1);
       capacity = Math.max(limit.floor, Math.min(capacity, Math.floor(taken * loweredShare)));
       raisedAt = at + retryAfterMs;
     },
-    learn({ remaining, resetMs, limit: perWindow }, at) {
+    /** Takes in what a response's headers say. `limit` replaces the expected number of calls in a window. */
+    learn({ remaining, resetMs, limit: perWindow }: LaneState, at: number): void {
       const resetAt = at + resetMs;
       // Responses overtake each other within a window.
       const isSameWindow = said !== undefined && Math.abs(said.resetAt - resetAt) < sameWindowMs;
@@ -419,22 +399,25 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number): Deliv
       capacity = capacity >= most ? perWindow : Math.min(capacity, perWindow);
       most = perWindow;
     },
-    reserve(at) {
+    /** Reserves capacity for one call. Returns false where there is none. */
+    reserve(at: number): boolean {
       recover(at);
       if (recent(at).length + inFlight + reserved + 1 > Math.max(1, Math.ceil(capacity))) return false;
       reserved += 1;
       return true;
     },
-    unreserve() {
+    unreserve(): void {
       reserved -= 1;
     },
-    previewIntervalMs(at) {
+    /** Returns the time between two previews of one reply. Infinity means that there is no room for them. */
+    previewIntervalMs(at: number): number {
       const room = roomOf("preview", false, at);
       if (room === Infinity) return 0;
       const interval = (lane.live * windowMs) / room;
       return interval > maxPreviewIntervalMs ? Infinity : interval;
     },
-    isIdle(at) {
+    /** Whether a new lane would know as much as this one. */
+    isIdle(at: number): boolean {
       recover(at);
       const isQuiet = inFlight === 0 && reserved === 0 && lane.live === 0 && recent(at).length === 0;
       return isQuiet && capacity >= most && at >= Math.max(closedUntil, said?.resetAt ?? 0);

@@ -11,15 +11,12 @@ import {
   type Ending,
   isBare,
   type MessageContent,
-  type parseShownFiles,
+  type ShownFiles,
   planEnding,
-  planEndingWithoutFile,
   planStreaming,
 } from "./message-plan.ts";
 import { createShownMessages } from "./shown-messages.ts";
 import { toMarkdown } from "./split-markdown.ts";
-
-type ShownFiles = NonNullable<ReturnType<typeof parseShownFiles>>;
 
 /** The options of {@link createEditingReply}. */
 interface EditingReplyOptions {
@@ -202,7 +199,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       await shown.upload([plan.file], deadline, plan.file);
     } catch (error) {
       log.warn({ err: error }, "answer.md not uploaded: showing the answer in messages");
-      const { contents } = planEndingWithoutFile(text, ending, target);
+      const { contents } = planEnding(text, ending, target, Infinity);
       await shown.putAll(contents, clock.monotonic() + endingMs);
     }
   }
@@ -304,16 +301,6 @@ function createPace(target: EditTarget, suspendedMs: () => number, clock: Clock)
   };
 }
 
-/** Uploads the files of a reply. */
-interface FileQueue {
-  /** Resolves when the platform has the file. It rejects with the error of the upload. */
-  add(file: ReplyFile): Promise<void>;
-  /** Resolves when no upload is in flight, successful or not. */
-  idle(): Promise<void>;
-  /** Returns the number of uploaded files. */
-  count(): number;
-}
-
 interface Waiting {
   readonly file: ReplyFile;
   resolve(): void;
@@ -321,7 +308,7 @@ interface Waiting {
 }
 
 /** Uploads files in order. Files added in one tick or during an upload are uploaded together. */
-function createFileQueue(upload: (files: readonly ReplyFile[]) => Promise<void>): FileQueue {
+function createFileQueue(upload: (files: readonly ReplyFile[]) => Promise<void>) {
   let waiting: Waiting[] = [];
   let running: Promise<void> | undefined;
   let count = 0;
@@ -344,14 +331,17 @@ function createFileQueue(upload: (files: readonly ReplyFile[]) => Promise<void>)
   }
 
   return {
-    add: (file) =>
+    /** Resolves when the platform has the file. It rejects with the error of the upload. */
+    add: (file: ReplyFile): Promise<void> =>
       new Promise((resolve, reject) => {
         waiting.push({ file, resolve, reject });
         running ??= drain();
       }),
-    async idle() {
+    /** Resolves when no upload is in flight, successful or not. */
+    async idle(): Promise<void> {
       for (let current = running; current !== undefined; current = running) await current;
     },
-    count: () => count,
+    /** Returns the number of uploaded files. */
+    count: (): number => count,
   };
 }

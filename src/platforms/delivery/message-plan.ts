@@ -45,7 +45,7 @@ export function planStreaming(
   { status, actions = [] }: GrowingExtras,
   target: StreamMeasures,
 ): MessageContent[] {
-  const all = splitUpTo(withoutHalfRow(text), target);
+  const all = splitUpTo(withoutHalfRow(text), target, target.maxMessages);
   const pieces = all.slice(0, target.maxMessages);
   const shownStatus = all.length > pieces.length ? translate("delivery.continues-in-file") : status;
   const extras = {
@@ -63,16 +63,22 @@ export function planStreaming(
 /**
  * The messages of an ended reply; the last one shows notices, failure and Retry. Sources follow the text, in
  * messages of their own where they have no room below it. Always at least one.
+ * @param maxMessages is Infinity where no file can be uploaded
  */
-export function planEnding(text: string, ending: Ending, target: Measures): EndingPlan {
+export function planEnding(
+  text: string,
+  ending: Ending,
+  target: Measures,
+  maxMessages = target.maxMessages,
+): EndingPlan {
   const { maxBareLength = 0 } = target;
   const isOne = isBare(ending) && target.lengthOf(text) <= maxBareLength;
-  const pieces = isOne ? [text] : splitUpTo(text, target);
-  if (pieces.length <= target.maxMessages) return { contents: withEnding(pieces, ending, target) };
+  const pieces = isOne ? [text] : splitUpTo(text, target, maxMessages);
+  if (pieces.length <= maxMessages) return { contents: withEnding(pieces, ending, target) };
   const notice = translate("delivery.in-file");
   const notices = [...(ending.notices ?? []), notice];
   return {
-    contents: withEnding(pieces.slice(0, target.maxMessages), { ...ending, notices }, target),
+    contents: withEnding(pieces.slice(0, maxMessages), { ...ending, notices }, target),
     file: {
       name: "answer.md",
       mediaType: "text/markdown",
@@ -83,22 +89,10 @@ export function planEnding(text: string, ending: Ending, target: Measures): Endi
 }
 
 /** The pieces that can be shown, and one more where there is more text: a reply grows many times a second. */
-function splitUpTo(text: string, target: StreamMeasures): string[] {
-  const { maxLength, maxMessages } = target;
+function splitUpTo(text: string, target: StreamMeasures, maxMessages: number): string[] {
+  const { maxLength } = target;
   const lengthOf = (markdown: string) => target.lengthOf(markdown);
   return splitMarkdown(text, { maxLength, lengthOf, maxPieces: maxMessages + 1 });
-}
-
-/** Returns the messages of an ended reply without limiting their number, for when no file can be uploaded. */
-export function planEndingWithoutFile(text: string, ending: Ending, target: Measures): EndingPlan {
-  const lengthOf = (markdown: string) => target.lengthOf(markdown);
-  const lengthOfSource = (source: ShownSource) => target.lengthOfSource(source);
-  return planEnding(text, ending, {
-    maxLength: target.maxLength,
-    lengthOf,
-    lengthOfSource,
-    maxMessages: Infinity,
-  });
 }
 
 /** The pieces of a text as messages, with what comes below the last one. */
@@ -250,7 +244,7 @@ export interface WorkSign {
 }
 
 /** The files that a reply has shown, as saved in its address, so that a later run does not repeat them. */
-interface ShownFiles {
+export interface ShownFiles {
   /** Hashes of their bytes, from {@link fileHash}. */
   readonly hashes: readonly string[];
   /** References of the messages that show them, where they are known. */

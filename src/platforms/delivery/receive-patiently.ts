@@ -49,23 +49,11 @@ const maxEntries = 5000;
 /** Over a limit, a person is told again when it is free again, within these bounds. */
 const limitMs = { min: 30_000, max: 10 * 60_000 };
 
-/** Decides when people who are refused again and again are told so again. */
-interface RefusalSchedule {
-  /**
-   * Whether to tell it now. If so, it notes that it is told. Each reason counts separately.
-   * @param who the person and the place
-   * @param accessIntervalMs how long a refusal by the access rules is not repeated
-   */
-  isDue(error: ParleyError, who: string, accessIntervalMs: number): boolean;
-  /** Notes that it could not be told, so that it is due again. */
-  untold(error: ParleyError, who: string): void;
-}
-
 /**
- * Remembers the last 5,000 refusals.
+ * Decides when people who are refused again and again are told so again. It remembers the last 5,000 refusals.
  * @param now milliseconds on a steady clock
  */
-export function createRefusalSchedule(now: () => number): RefusalSchedule {
+export function createRefusalSchedule(now: () => number) {
   const nextAt = createRecent<number>(maxEntries);
 
   function intervalMs({ code, retryAfterMs = limitMs.min }: ParleyError, accessIntervalMs: number): number {
@@ -76,14 +64,20 @@ export function createRefusalSchedule(now: () => number): RefusalSchedule {
   const keyOf = ({ code }: ParleyError, who: string): string => `${code} ${who}`;
 
   return {
-    isDue(error, who, accessIntervalMs) {
+    /**
+     * Whether to tell it now. If so, it notes that it is told. Each reason counts separately.
+     * @param who the person and the place
+     * @param accessIntervalMs how long a refusal by the access rules is not repeated
+     */
+    isDue(error: ParleyError, who: string, accessIntervalMs: number): boolean {
       const key = keyOf(error, who);
       const time = now();
       if (time < (nextAt.get(key) ?? 0)) return false;
       nextAt.set(key, time + intervalMs(error, accessIntervalMs));
       return true;
     },
-    untold(error, who) {
+    /** Notes that it could not be told, so that it is due again. */
+    untold(error: ParleyError, who: string): void {
       nextAt.delete(keyOf(error, who));
     },
   };

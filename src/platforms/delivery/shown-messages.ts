@@ -5,10 +5,8 @@ import type { ReplyFile } from "../../core/platform.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
 import type { Urgency } from "./delivery-scheduler.ts";
-import { type EditTarget, fileHash, type MessageContent, type parseShownFiles } from "./message-plan.ts";
+import { type EditTarget, fileHash, type MessageContent, type ShownFiles } from "./message-plan.ts";
 import { isTransient, retryPlatformCall } from "./receive-patiently.ts";
-
-type ShownFiles = NonNullable<ReturnType<typeof parseShownFiles>>;
 
 interface ShownMessage {
   ref: Json;
@@ -23,31 +21,10 @@ interface CallHow {
   readonly urgency: Urgency;
 }
 
-/** What a reply has shown so far. Contract: the caller lets no two calls overlap. */
-interface ShownMessages {
-  /** Returns the number of messages. */
-  count(): number;
-  /** Posts or edits one message, unless it shows the content already. */
-  put(index: number, content: MessageContent, urgency: Urgency): Promise<void>;
-  /** Calls {@link put} with retries. A message that it is too late to edit is posted again. */
-  putWithRetry(index: number, content: MessageContent, how: CallHow): Promise<void>;
-  /** Shows the final messages, and removes those of an earlier, longer answer or split of the text. */
-  putAll(contents: readonly MessageContent[], deadline: number): Promise<void>;
-  /**
-   * Posts files, with retries, except those that an earlier process has posted.
-   * @param answer the one file, where it is the text of the answer
-   */
-  upload(files: readonly ReplyFile[], deadline: number, answer?: ReplyFile): Promise<void>;
-  /** Removes the `answer.md` of another answer than `file`. */
-  removeOldFile(file: ReplyFile | undefined): Promise<void>;
-  /**
-   * Saves the references where that failed, or where nothing was shown or saved before. Returns `undefined`
-   * where nothing is to be saved.
-   */
-  saveIfNeeded(): Promise<void> | undefined;
-}
-
-/** Returns the messages and files of a reply. Their references are saved after each post. */
+/**
+ * Returns what a reply has shown so far: its messages and files. Their references are saved after each post.
+ * Contract: the caller lets no two calls overlap.
+ */
 export function createShownMessages(options: {
   readonly target: EditTarget;
   readonly savedRefs: readonly Json[];
@@ -62,7 +39,7 @@ export function createShownMessages(options: {
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly log: Log;
-}): ShownMessages {
+}) {
   const { target, savedFiles, whenOwned, signal, clock, log } = options;
   const { sign } = target;
   const messages: ShownMessage[] = options.savedRefs.map((ref) => ({ ref, content: undefined }));
@@ -99,6 +76,7 @@ export function createShownMessages(options: {
     await savePosted();
   }
 
+  /** Posts or edits one message, unless it shows the content already. */
   async function put(index: number, content: MessageContent, urgency: Urgency): Promise<void> {
     const wanted = JSON.stringify(content);
     const message = messages[index];
@@ -120,6 +98,7 @@ export function createShownMessages(options: {
     await savePosted();
   }
 
+  /** Calls {@link put} with retries. A message that it is too late to edit is posted again. */
   async function putWithRetry(
     index: number,
     content: MessageContent,
@@ -168,16 +147,22 @@ export function createShownMessages(options: {
   }
 
   return {
-    count: () => messages.length,
+    /** Returns the number of messages. */
+    count: (): number => messages.length,
     put,
     putWithRetry,
-    async putAll(contents, deadline) {
+    /** Shows the final messages, and removes those of an earlier, longer answer or split of the text. */
+    async putAll(contents: readonly MessageContent[], deadline: number): Promise<void> {
       signal.throwIfAborted();
       for (const [index, content] of contents.entries())
         await putWithRetry(index, content, { deadline, urgency: "final" });
       await removeSurplus(contents.length);
     },
-    async upload(all, deadline, answer) {
+    /**
+     * Posts files, with retries, except those that an earlier process has posted.
+     * @param answer the one file, where it is the text of the answer
+     */
+    async upload(all: readonly ReplyFile[], deadline: number, answer?: ReplyFile): Promise<void> {
       const batch = all.filter((file) => savedFiles?.hashes.includes(fileHash(file)) !== true);
       if (batch.length === 0) return;
       const refs = await retryPlatformCall(() => uploadOnce(batch), deadline, signal, clock);
@@ -190,7 +175,8 @@ export function createShownMessages(options: {
       };
       await savePosted();
     },
-    async removeOldFile(file) {
+    /** Removes the `answer.md` of another answer than `file`. */
+    async removeOldFile(file: ReplyFile | undefined): Promise<void> {
       const { answer: old, hashes = [], refs = [] } = files ?? {};
       if (old === undefined || (file !== undefined && fileHash(file) === old.hash)) return;
       files = {
@@ -206,6 +192,10 @@ export function createShownMessages(options: {
         log.warn({ err: error }, "answer.md of an earlier answer not deleted");
       }
     },
-    saveIfNeeded: () => (areRefsSaved ? undefined : save()),
+    /**
+     * Saves the references where that failed, or where nothing was shown or saved before. Returns `undefined`
+     * where nothing is to be saved.
+     */
+    saveIfNeeded: (): Promise<void> | undefined => (areRefsSaved ? undefined : save()),
   };
 }

@@ -377,27 +377,29 @@ function unbreakableSpans(line: string): Span[] {
     start: match.index,
     end: match.index + match[0].length,
   }));
+  // The halves of a run without a closing one could open a span.
   return [...spans, ...codeSpans(line)].sort((a, b) => a.start - b.start);
 }
 
-/** Returns code spans, each from a run of backticks to the next run of the same length. */
-function codeSpans(line: string): Span[] {
+/**
+ * Returns code spans, each from a run of backticks to the next run of the same length, in order. A run without
+ * a closing run is one by itself, which is not closed. The time is linear in the length of the line.
+ */
+export function codeSpans(line: string): (Span & { readonly isClosed: boolean })[] {
   const runs = [...line.matchAll(/`+/g)].map((match) => ({ at: match.index, length: match[0].length }));
-  const closerOf = new Map<number, number>();
+  const closers: (number | undefined)[] = [];
   const nextOfLength = new Map<number, number>();
-  for (const [index, run] of [...runs.entries()].toReversed()) {
-    const next = nextOfLength.get(run.length);
-    if (next !== undefined) closerOf.set(index, next);
-    nextOfLength.set(run.length, index);
+  for (const [index, { length }] of [...runs.entries()].toReversed()) {
+    closers[index] = nextOfLength.get(length);
+    nextOfLength.set(length, index);
   }
-  const spans: Span[] = [];
+  const spans: (Span & { readonly isClosed: boolean })[] = [];
   for (let index = 0; index < runs.length; index += 1) {
-    const run = runs[index];
-    const closer = runs[closerOf.get(index) ?? -1];
-    if (run === undefined) continue;
-    // A run without a closing run is not split either, because its halves could open a span.
-    spans.push({ start: run.at, end: (closer ?? run).at + run.length });
-    if (closer !== undefined) index = closerOf.get(index) ?? index;
+    const closer = closers[index];
+    const { at: start } = runs[index]!;
+    const { at, length } = runs[closer ?? index]!;
+    spans.push({ start, end: at + length, isClosed: closer !== undefined });
+    index = closer ?? index;
   }
   return spans;
 }

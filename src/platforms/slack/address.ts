@@ -1,44 +1,48 @@
+import { z } from "zod";
 import type { Json, ReplyAddress } from "../../core/events.ts";
-import type { MessageRef } from "./transport/web-api.ts";
 
-/** A `SlackAddress` says where a reply on Slack is shown. */
-export interface SlackAddress {
+const messageRefSchema = z.object({ channel: z.string(), ts: z.string() });
+
+export type MessageRef = Readonly<z.infer<typeof messageRefSchema>>;
+
+const addressSchema = z.object({
   /** This is the key of the event that the reply answers. It is the same for all addresses of one reply. */
-  readonly key: string;
-  readonly channel: string;
-  readonly user: string;
+  key: z.string(),
+  channel: z.string(),
+  user: z.string(),
   /** This is the `ts` of the thread's root message. It is absent at the top level of the channel. */
-  readonly thread?: string;
+  thread: z.string().optional(),
   /** Only `user` sees the reply in this thread, which has replies: Slack shows such messages in no other. */
-  readonly privateThread?: string;
+  privateThread: z.string().optional(),
   /** Posts to this URL reach the caller of a command, for 30 minutes. */
-  readonly responseUrl?: string;
+  responseUrl: z.string().optional(),
   /** Only `user` sees the reply. */
-  readonly isPrivate?: boolean;
-  /** The bot is not in the channel: the reply is posted through {@link responseUrl}, for all to see. */
-  readonly isOutside?: boolean;
+  isPrivate: z.boolean().optional(),
+  /** The bot is not in the channel: the reply is posted through `responseUrl`, for all to see. */
+  isOutside: z.boolean().optional(),
   /** The person has already been shown that the reply is in progress. */
-  readonly isAnnounced?: boolean;
+  isAnnounced: z.boolean().optional(),
   /** This is the time of the event in Unix milliseconds. */
-  readonly since: number;
-  /** These are the messages that the reply has posted so far. */
-  readonly refs?: readonly Json[];
+  since: z.number(),
+  refs: z.array(messageRefSchema).readonly().optional(),
   /** These are the files that the reply has posted so far, as `ShownFiles`. */
-  readonly files?: Json;
-  /** A private reply has this mark, because its posts can be neither edited nor found. */
-  readonly posting?: PostingMark;
-}
+  files: z.custom<Json>().optional(),
+  /**
+   * A private reply's posts can be neither edited nor found: so many pieces of its text were tried, and so
+   * many shown. Where more were tried than shown, one of them may have been shown.
+   */
+  posting: z
+    .object({
+      tried: z.number(),
+      shown: z.number(),
+      /** The reply ended as failed, so that the next run, by Retry, begins anew. */
+      isFailed: z.boolean(),
+    })
+    .optional(),
+});
 
-/**
- * The mark counts how many pieces of a private reply's text were tried and shown. Where more were tried than
- * shown, one of them may have been shown.
- */
-export interface PostingMark {
-  readonly tried: number;
-  readonly shown: number;
-  /** The reply ended as failed, so that the next run, by Retry, begins anew. */
-  readonly isFailed: boolean;
-}
+/** Where a reply on Slack is shown. */
+export type SlackAddress = Readonly<z.infer<typeof addressSchema>>;
 
 /** Returns the address as JSON, without absent fields. */
 export function toReplyAddress(address: SlackAddress): ReplyAddress {
@@ -48,44 +52,11 @@ export function toReplyAddress(address: SlackAddress): ReplyAddress {
 
 /** Parses the JSON of {@link toReplyAddress}, which may come from an earlier process. */
 export function parseAddress(address: ReplyAddress): SlackAddress {
-  const text = (name: string) => {
-    const value = address[name];
-    return typeof value === "string" ? value : undefined;
-  };
-  const refs = address["refs"];
-  const posting = parsePosting(address["posting"]);
-  const files = address["files"];
-  const since = address["since"];
-  const thread = text("thread");
-  const privateThread = text("privateThread");
-  const responseUrl = text("responseUrl");
-  return {
-    key: text("key") ?? "",
-    channel: text("channel") ?? "",
-    user: text("user") ?? "",
-    ...(thread === undefined ? {} : { thread }),
-    ...(privateThread === undefined ? {} : { privateThread }),
-    ...(responseUrl === undefined ? {} : { responseUrl }),
-    isPrivate: address["isPrivate"] === true,
-    ...(address["isOutside"] === true ? { isOutside: true } : {}),
-    isAnnounced: address["isAnnounced"] === true,
-    since: typeof since === "number" ? since : 0,
-    ...(Array.isArray(refs) ? { refs: refs as readonly Json[] } : {}),
-    ...(files === undefined ? {} : { files }),
-    ...(posting === undefined ? {} : { posting }),
-  };
+  return addressSchema.parse(address);
 }
 
-function parsePosting(value: Json | undefined): PostingMark | undefined {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-  const { tried, shown, isFailed } = value as Partial<PostingMark>;
-  return { tried: tried ?? 0, shown: shown ?? 0, isFailed: isFailed === true };
-}
-
-/** Parses one of {@link SlackAddress.refs}. */
 export function parseMessageRef(ref: Json): MessageRef {
-  const { channel, ts } = ref as { channel?: unknown; ts?: unknown };
-  return { channel: String(channel), ts: String(ts) };
+  return messageRefSchema.parse(ref);
 }
 
 /**
@@ -113,12 +84,8 @@ export function teamOfAddress({ key }: Pick<SlackAddress, "key">): string {
 
 /** Returns the event keys of the messages that the reply has posted. */
 export function shownMessageKeys(address: SlackAddress): string[] {
-  const { refs = [] } = address;
   const teamId = teamOfAddress(address);
-  return refs.map((ref) => {
-    const { channel, ts } = parseMessageRef(ref);
-    return toMessageKey(teamId, channel, ts);
-  });
+  return (address.refs ?? []).map(({ channel, ts }) => toMessageKey(teamId, channel, ts));
 }
 
 /** Returns the id of a thread's conversation. Direct messages and channels have ids of the same form. */
@@ -197,6 +164,8 @@ export function toUnixMs(ts: string): number {
   return Math.round(Number(ts) * 1000);
 }
 
+export const publicApiUrl = "https://slack.com/api/";
+
 /** Slack sends events, commands and interactions to this path in HTTP mode. */
 export const eventsPath = "/slack/events";
 
@@ -229,7 +198,6 @@ export interface SlackFileInfo {
   readonly shares?: Readonly<Partial<Record<"public" | "private", Readonly<Record<string, unknown>>>>>;
 }
 
-/** This is a message as events and histories describe it. */
 export interface SlackMessageInfo {
   readonly ts: string;
   readonly thread_ts?: string;
@@ -251,7 +219,7 @@ export interface SlackMessageInfo {
   readonly blocks?: readonly unknown[];
   /** Attachments are forwarded messages, previews of links, and the content of older apps. */
   readonly attachments?: readonly unknown[];
-  readonly metadata?: { readonly event_payload?: { readonly mark?: string; readonly replaces?: string } };
+  readonly metadata?: { readonly event_payload?: { readonly mark?: string } };
 }
 
 /** The window says which messages of a channel or thread are read. */

@@ -23,52 +23,30 @@ interface PeopleOptions {
   readonly clock?: Clock | undefined;
   /** An event may wait so many milliseconds for a lookup. The default is 800. */
   readonly maxWaitMs?: number;
-  /** So many people are remembered. The default is 5,000. */
-  readonly maxPeople?: number | undefined;
 }
 
-export interface Names {
-  /** Resolves to the person's display name, or in time to their id. It never throws. */
-  nameOf(userId: string): Promise<string>;
-}
+export type People = ReturnType<typeof createPeople>;
 
-/** This is what Slack says of people. */
-export interface People extends Names {
-  /**
-   * `undefined`: Slack does not return it in time. Never throws.
-   * @param maxMs how long the lookup is waited for, in milliseconds. Default: as long as an event may wait
-   */
-  find(userId: string, maxMs?: number): Promise<SlackUserInfo | undefined>;
-}
+export type Names = Pick<People, "nameOf">;
 
-const defaultMaxPeople = 5000;
+/** So many people of each workspace are remembered. */
+const maxPeople = 1000;
 /** Somebody who is no admin any more counts as one for so long. */
 const ttlMs = 15 * 60_000;
 
-/** So many lookups may be in flight, since a message can mention thousands who do not exist. */
+/** So many lookups may be in flight, since messages can mention thousands who do not exist. */
 const maxLookUps = 100;
 
-/** Looks people up and caches them for 15 minutes. */
-export function createPeople({
-  lookUp,
-  log,
-  maxWaitMs = 800,
-  maxPeople = defaultMaxPeople,
-  clock = systemClock,
-}: PeopleOptions): People {
+/** Looks people up and caches them for 15 minutes. Nothing here throws. */
+export function createPeople({ lookUp, log, maxWaitMs = 800, clock = systemClock }: PeopleOptions) {
   let inFlight = 0;
-  const fetchMethod = async (userId: string): Promise<SlackUserInfo> => {
-    inFlight += 1;
-    try {
-      return await lookUp(userId);
-    } finally {
-      inFlight -= 1;
-    }
-  };
   const cache = new LRUCache<string, SlackUserInfo>({
     max: maxPeople,
     ttl: ttlMs,
-    fetchMethod,
+    async fetchMethod(userId) {
+      inFlight += 1;
+      return await lookUp(userId).finally(() => (inFlight -= 1));
+    },
     ...expiringBy(clock),
   });
 
@@ -81,26 +59,21 @@ export function createPeople({
     }
   }
 
+  /** @param maxMs how long the lookup is waited for, in milliseconds. Default: as long as an event may wait */
   async function find(userId: string, maxMs = maxWaitMs): Promise<SlackUserInfo | undefined> {
     const known = cache.get(userId);
-    if (known !== undefined) return known;
-    if (inFlight >= maxLookUps) return undefined;
+    if (known !== undefined || inFlight >= maxLookUps) return known;
     return await inLookupTime(cached(userId), maxMs, clock);
   }
 
-  return { find, nameOf: async (userId) => (await find(userId))?.name ?? userId };
-}
-
-/**
- * The language to speak to a person in: English where Slack does not return their locale in time. Never
- * throws.
- */
-export async function languageOf(
-  people: Pick<People, "find">,
-  userId: string,
-  maxMs?: number,
-): Promise<Language> {
-  return toLanguage((await people.find(userId, maxMs))?.locale);
+  return {
+    find,
+    /** Resolves to the person's display name, or in time to their id. */
+    nameOf: async (userId: string): Promise<string> => (await find(userId))?.name ?? userId,
+    /** The language to speak to a person in: English where Slack does not return their locale in time. */
+    languageOf: async (userId: string, maxMs?: number): Promise<Language> =>
+      toLanguage((await find(userId, maxMs))?.locale),
+  };
 }
 
 /** This is who did something, as Slack's payload names them. */
@@ -113,28 +86,23 @@ interface SlackActor {
 }
 
 /** This says who asks and from where, in the terms of the access rules. */
-export interface Origins {
-  /**
-   * Resolves to the origin of a person. Somebody of another workspace, in a shared channel, is a stranger;
-   * guests are members. Where Slack does not describe the user in time, the payload decides, and a person
-   * without a workspace there is a stranger. It never throws.
-   */
-  originOf(actor: SlackActor): Promise<Origin>;
-  /** Resolves to the same with the name, for buttons. It never throws. */
-  actorOf(actor: SlackActor): Promise<Actor>;
-}
+export type Origins = ReturnType<typeof createOrigins>;
 
 export interface OriginOptions {
   /** In channels, strangers count as members, though not of the workspace. The default is false. */
   readonly admitsStrangers?: boolean | undefined;
 }
 
-/** Returns the origins for the workspace with this id. */
 export function createOrigins(
-  people: People,
+  people: Pick<People, "find" | "nameOf">,
   teamId: string,
   { admitsStrangers = false }: OriginOptions = {},
-): Origins {
+) {
+  /**
+   * Resolves to the origin of a person. Somebody of another workspace, in a shared channel, is a stranger;
+   * guests are members. Where Slack does not describe the user in time, the payload decides, and a person
+   * without a workspace there is a stranger. It never throws.
+   */
   async function originOf({ user, channel, team }: SlackActor): Promise<Origin> {
     const info = await people.find(user);
     const isMember = info === undefined ? team === teamId : isInTeam(info, teamId);
@@ -154,7 +122,8 @@ export function createOrigins(
 
   return {
     originOf,
-    async actorOf(actor) {
+    /** Resolves to the same with the name, for buttons. It never throws. */
+    async actorOf(actor: SlackActor): Promise<Actor> {
       const [origin, name] = await Promise.all([originOf(actor), people.nameOf(actor.user)]);
       return {
         platform: "slack",

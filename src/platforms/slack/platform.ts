@@ -6,6 +6,7 @@ import type { HttpHandler } from "../../core/platform-module.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import {
   parseAddress,
+  publicApiUrl,
   shownMessageKeys,
   teamOfAddress,
   toMessageKey,
@@ -17,7 +18,6 @@ import type { Bolt } from "./transport/bolt.ts";
 import type { Connection, ConnectionOptions } from "./transport/connection.ts";
 import { toParleyError } from "./errors.ts";
 import { teamOfFile } from "./intake/files.ts";
-import type { HttpConnection } from "./transport/http-connection.ts";
 import { authorizeTeam, registerListeners } from "./transport/listeners.ts";
 import { createLateReply } from "./reply/private-reply.ts";
 import type { openInstalledTeams } from "./install/installed-teams.ts";
@@ -28,43 +28,34 @@ import { translate } from "../../words/translate.ts";
 
 interface SlackPlatformOptions {
   /** This is the bot token, `xoxb-…`, of one workspace. */
-  readonly botToken?: string;
+  readonly botToken?: string | undefined;
   /** This is the app-level token, `xapp-…`, for Socket Mode. */
-  readonly appToken?: string;
+  readonly appToken?: string | undefined;
   /** HTTP mode needs the signing secret, and is on without an app token. */
-  readonly signingSecret?: string;
+  readonly signingSecret?: string | undefined;
   /** Any workspace may install the app, in HTTP mode. */
-  readonly installations?: Omit<Parameters<typeof openInstalledTeams>[0], "own">;
+  readonly installations?: Omit<Parameters<typeof openInstalledTeams>[0], "own"> | undefined;
   /** The store keeps here which channels were welcomed. By default nobody is welcomed. */
   readonly kept?: TeamSurroundings["kept"];
-  /** This is {@link OriginOptions.admitsStrangers}. */
   readonly admitsStrangers?: boolean;
-  /** The default is `https://slack.com/api/`. */
-  readonly apiUrl?: string;
+  readonly apiUrl?: string | undefined;
   /** The prefix stands before each command's name. By default there is none. */
   readonly commandPrefix?: string;
   readonly commands: ReadonlyMap<string, Command>;
   readonly log: Log;
   readonly clock?: Clock | undefined;
   readonly meter?: Meter;
-  /** A native stream may live so long. The default is four minutes; Slack ends it after five. */
-  readonly streamLifeMs?: number;
 }
 
-/** This is Slack with its part of the HTTP server. */
 interface SlackPlatform extends Platform {
-  /** The handler handles nothing over Socket Mode. */
   readonly handler: HttpHandler;
 }
 
-/** Returns Slack, over Socket Mode or over HTTP. */
 export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatform {
   const { botToken, appToken, signingSecret, commandPrefix = "", clock = systemClock, log } = options;
-  const apiUrl = options.apiUrl ?? "https://slack.com/api/";
+  const apiUrl = options.apiUrl ?? publicApiUrl;
   let connection: Connection | undefined;
   let isClosed = false;
-  /** HTTP mode has this connection, also before and after it is open. */
-  let http: HttpConnection | undefined;
   let teams: Teams | undefined;
   let installHandler: HttpHandler | undefined;
   const memory = createReplyMemory(clock);
@@ -78,21 +69,9 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     bolt: Bolt,
     around: Pick<TeamSurroundings, "receiver" | "history">,
   ): Promise<Teams> {
-    const { commands, meter, streamLifeMs, admitsStrangers, installations } = options;
-    const shared = {
-      ...around,
-      bolt,
-      apiUrl,
-      commands,
-      commandPrefix,
-      log,
-      meter,
-      streamLifeMs,
-      admitsStrangers,
-      memory,
-      kept: options.kept,
-      clock,
-    };
+    const { commands, meter, admitsStrangers, kept, installations } = options;
+    const given = { commands, commandPrefix, meter, admitsStrangers, kept };
+    const shared = { ...around, ...given, bolt, apiUrl, memory, clock, log };
     const own = botToken === undefined ? undefined : await openSingleTeam(botToken, shared);
     if (installations !== undefined) {
       const { openInstalledTeams } = await import("./install/installed-teams.ts");
@@ -110,15 +89,10 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     }
     if (signingSecret !== undefined) {
       const { createHttpConnection } = await import("./transport/http-connection.ts");
-      return (http = createHttpConnection({ ...common, signingSecret }));
+      return createHttpConnection({ ...common, signingSecret });
     }
-    throw new ParleyError(
-      "config",
-      "Slack needs SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)",
-      {
-        detail: { variable: "SLACK_APP_TOKEN" },
-      },
-    );
+    const needed = "Slack needs SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)";
+    throw new ParleyError("config", needed, { detail: { variable: "SLACK_APP_TOKEN" } });
   }
 
   return {
@@ -169,7 +143,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     toPrivateAddress: (address) => toReplyAddress(toPrivateAddress(parseAddress(address))),
     async tellAlone(saved, _authorId, text) {
       const address = parseAddress(saved);
-      await (await requireTeams().find(teamOfAddress(address))).tellAlone(address, text);
+      const team = await requireTeams().find(teamOfAddress(address));
+      await team.handlers.notices.tellAlone(address, text);
     },
     channelAddress(named, name) {
       const [, teamId = "", channel = ""] = named.split(":");
@@ -183,7 +158,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     },
     async download(attachment, downloadOptions) {
       const team = await requireTeams().find(teamOfFile(attachment) ?? "");
-      return await team.download(attachment, downloadOptions);
+      return await team.files.download(attachment, downloadOptions);
     },
     async readRoom(address, query) {
       try {
@@ -211,7 +186,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       const [, teamId = "", user] = /^slack:(\w+):(\w+)$/.exec(id) ?? [];
       try {
         if (channel !== undefined) {
-          const name = await teams?.withChannel(channel)?.channelName(channel);
+          const name = await teams?.withChannel(channel)?.handlers.api.channelName(channel);
           return name === undefined ? undefined : `#${name}`;
         }
         return user === undefined ? undefined : await (await teams?.find(teamId))?.userName(user);
@@ -240,7 +215,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
         : { state: "failed", detail: `Slack refuses SLACK_BOT_TOKEN (${refusal})` };
     },
     async handler(request, response, target) {
-      if ((await http?.handler(request, response, target)) === true) return true;
+      if ((await connection?.handler?.(request, response, target)) === true) return true;
       return (await installHandler?.(request, response, target)) === true;
     },
     async pause() {

@@ -43,7 +43,6 @@ const settings = {
   },
 } as const satisfies Settings;
 
-/** This is Slack for the registry. */
 export const slack = definePlatform({
   id: "slack",
   title: "Slack",
@@ -87,41 +86,28 @@ export const slack = definePlatform({
       ...(isForAnyWorkspace(values)
         ? { clientId: values.SLACK_CLIENT_ID, clientSecret: values.SLACK_CLIENT_SECRET }
         : {}),
-      ...(values.SLACK_API_URL === undefined ? {} : { apiUrl: values.SLACK_API_URL }),
+      apiUrl: values.SLACK_API_URL,
     });
   },
   async load() {
     const { createSlackPlatform } = await import("./platform.ts");
     return {
       create(values, { commands, log, meter, records, claims, clock }) {
-        const { SLACK_PUBLIC_URL: publicUrl } = values;
+        const { SLACK_PUBLIC_URL: publicUrl, SLACK_CLIENT_ID: clientId = "" } = values;
+        const app = { clientId, clientSecret: values.SLACK_CLIENT_SECRET ?? "", publicUrl };
         const platform = createSlackPlatform({
-          ...(values.SLACK_BOT_TOKEN === undefined ? {} : { botToken: values.SLACK_BOT_TOKEN }),
-          ...(isForAnyWorkspace(values)
-            ? {
-                installations: {
-                  app: {
-                    clientId: values.SLACK_CLIENT_ID ?? "",
-                    clientSecret: values.SLACK_CLIENT_SECRET ?? "",
-                    publicUrl,
-                  },
-                  records,
-                  claims,
-                },
-              }
-            : {}),
+          botToken: values.SLACK_BOT_TOKEN,
+          appToken: values.SLACK_APP_TOKEN,
+          signingSecret: values.SLACK_SIGNING_SECRET,
+          installations: isForAnyWorkspace(values) ? { app, records, claims } : undefined,
           kept: { records, claims },
+          apiUrl: values.SLACK_API_URL,
           commandPrefix: values.SLACK_COMMAND_PREFIX,
           admitsStrangers: values.SLACK_EXTERNAL_PEOPLE === "answered",
           commands,
           clock,
           log,
           meter,
-          ...(values.SLACK_APP_TOKEN === undefined ? {} : { appToken: values.SLACK_APP_TOKEN }),
-          ...(values.SLACK_SIGNING_SECRET === undefined
-            ? {}
-            : { signingSecret: values.SLACK_SIGNING_SECRET }),
-          ...(values.SLACK_API_URL === undefined ? {} : { apiUrl: values.SLACK_API_URL }),
         });
         if (!isHttpMode(values)) return { platform };
         return {

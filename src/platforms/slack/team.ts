@@ -1,42 +1,33 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
-import type { ConversationHistory, Platform, Receiver } from "../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../core/platform.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
-import { createDeliveryScheduler, type DeliveryScheduler } from "../delivery/delivery-scheduler.ts";
-import { isDirectMessages, type SlackAddress } from "./address.ts";
+import { createDeliveryScheduler } from "../delivery/delivery-scheduler.ts";
+import type { SlackAddress } from "./address.ts";
 import { createAppHome } from "./press/app-home.ts";
 import type { Bolt } from "./transport/bolt.ts";
 import { createCallIntake, createCommandCalls } from "./intake/commands.ts";
-import { createDeliveryCalls, createScheduledApi, limitOfLane } from "./transport/delivery-calls.ts";
+import { limitOfLane } from "./transport/limits.ts";
 import { withoutLookupTime } from "./errors.ts";
 import { createFiles } from "./intake/files.ts";
 import { createIncoming } from "./intake/incoming.ts";
-import { createApiAccess, type TeamToken } from "./install/installations.ts";
-import { createReplacedMessages } from "./intake/message-changes.ts";
 import type { TeamHandlers } from "./transport/listeners.ts";
 import { createCallerNotices, createRefusalNotices, createWelcome } from "./press/notices.ts";
-import { createOrigins, type OriginOptions, createPeople, languageOf } from "./people.ts";
-import { escapeText } from "./reply/escape-markdown.ts";
-import { toPlainSection } from "./reply/message-blocks.ts";
+import { createOrigins, type OriginOptions, createPeople } from "./people.ts";
 import { createReplies, type ReplyMemory } from "./reply/replies.ts";
 import { createMessageReader } from "./intake/read-message.ts";
 import { createRoomReader, toMessageLink } from "./intake/read-room.ts";
-import { createSlackApi, type Identity } from "./transport/web-api.ts";
+import { createCall, createSlackApi, type Identity, type TeamToken } from "./transport/web-api.ts";
 
 export interface TeamSurroundings extends OriginOptions {
   readonly bolt: Bolt;
   readonly apiUrl: string;
   readonly commands: ReadonlyMap<string, Command>;
-  /** The prefix stands before each command's name. */
   readonly commandPrefix: string;
   readonly receiver: Receiver;
   readonly history: ConversationHistory;
   readonly log: Log;
   readonly meter?: Meter | undefined;
-  /** A native stream may live so long. The default is four minutes; Slack ends it after five. */
-  readonly streamLifeMs?: number | undefined;
-  /** So many people are remembered for each workspace. The default is 5,000. */
-  readonly maxPeople?: number | undefined;
   readonly memory: ReplyMemory;
   readonly clock: Clock;
   /** This must outlast the process. */
@@ -44,35 +35,12 @@ export interface TeamSurroundings extends OriginOptions {
 }
 
 /** This is the bot in one workspace: its identity, its token, its limits, and what it shows there. */
-export interface Team extends ReturnType<typeof createReplies> {
-  readonly id: string;
-  readonly botUserId: string;
-  /** The bot posts its messages under this id. */
-  readonly botId: string;
-  /** These handle what Slack delivers about this workspace. */
-  readonly handlers: TeamHandlers;
-  /** Calls wait here for room under the limits of this workspace. */
-  readonly delivery: DeliveryScheduler;
-  readonly download: ReturnType<typeof createFiles>["download"];
-  readonly readRoom: NonNullable<Platform["readRoom"]>;
-  /** The address of a message in the channel or thread, unless the workspace's is not known. */
-  linkTo(at: SlackAddress, key: string): string | undefined;
-  /** Resolves to the name of a channel, and to `undefined` for direct messages. */
-  channelName(channel: string): Promise<string | undefined>;
-  /** The same as {@link Platform.tellAlone}. */
-  tellAlone(address: SlackAddress, text: string): Promise<void>;
-  /** Resolves to the name of a user. It never throws. */
-  userName(user: string): Promise<string | undefined>;
-  /** Removes no messages any more. */
-  stop(): void;
-  /** Aborts downloads. */
-  close(): Promise<void>;
-}
+export type Team = ReturnType<typeof createTeam>;
 
 /** Slack waits three seconds for the acknowledgement of an invitation. */
 const welcomeLookupMs = 2000;
 /** Returns the bot in the workspace of `identity`. It makes no call. */
-export function createTeam(identity: Identity, token: TeamToken, around: TeamSurroundings): Team {
+export function createTeam(identity: Identity, token: TeamToken, around: TeamSurroundings) {
   const { bolt, apiUrl, commands, commandPrefix, receiver, history, memory, clock, log, meter } = around;
   const { teamId } = identity;
   const delivery = createDeliveryScheduler({
@@ -82,27 +50,14 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
     clock,
     ...(meter === undefined ? {} : { meter }),
   });
-  const direct = createSlackApi(createApiAccess(bolt, token), log, clock);
-  const api = createScheduledApi(direct, delivery, clock);
-  const shownCalls = createDeliveryCalls(direct, delivery, clock);
-  const replaced = createReplacedMessages(shownCalls, log, clock);
-  const people = createPeople({ lookUp: (id) => api.userInfo(id), log, maxPeople: around.maxPeople, clock });
+  const api = createSlackApi(createCall(bolt, token, log), delivery, clock);
+  const people = createPeople({ lookUp: (id) => api.userInfo(id), log, clock });
   const read = createMessageReader({ api, identity, names: people, log });
   const readRoom = createRoomReader({ api, identity, names: people, read, clock });
   const files = createFiles({ api, token: () => token.current(), apiUrl });
-
-  const { replaceUrls, titles } = memory;
-  const replies = createReplies({
-    ...around,
-    api,
-    calls: shownCalls,
-    scheduler: delivery,
-    replaced,
-    identity,
-  });
+  const replies = createReplies({ ...around, api, scheduler: delivery, identity });
   const origins = createOrigins(people, teamId, around);
   const refusals = createRefusalNotices(api, log, clock);
-  const languageOfUser = (userId: string) => languageOf(people, userId);
   const handlers: TeamHandlers = {
     api,
     teamId,
@@ -118,11 +73,10 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
       identity,
       people,
       read,
-      languageOf: languageOfUser,
       origins,
       refusals,
-      replaced,
-      saveTitle: (key, title) => void titles.set(key, title),
+      isOwnRemoval: (ts) => replies.replaced.isOwn(ts),
+      saveTitle: (key, title) => void memory.titles.set(key, title),
       receiver,
       clock,
       log,
@@ -137,39 +91,33 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
       origins,
       receiver,
       // A welcome is worth the wait: nobody has asked for it.
-      languageOf: (id) => withoutLookupTime(() => languageOf(people, id, welcomeLookupMs)),
+      languageOf: (id) => withoutLookupTime(() => people.languageOf(id, welcomeLookupMs)),
       kept: around.kept,
       commandPrefix,
       clock,
       log,
     }),
-    searchesModels: () => receiver.suggestModels("", { max: 1 }).length > 0,
-    saveReplaceUrl: (key, responseUrl) => void replaceUrls.set(key, responseUrl),
+    replaceUrls: memory.replaceUrls,
   };
   return {
+    ...replies,
     id: teamId,
     botUserId: identity.userId,
+    /** The bot posts its messages under this id. */
     botId: identity.botId,
+    /** These handle what Slack delivers about this workspace. */
     handlers,
+    /** Calls wait here for room under the limits of this workspace. */
     delivery,
-    download: (attachment, options) => files.download(attachment, options),
-    linkTo: (at, key) => toMessageLink(identity, at, key),
-    readRoom: (address, query) => withoutLookupTime(() => readRoom(address, query)),
-    ...replies,
-    async tellAlone({ channel, thread, user }, text) {
-      const content = { text: escapeText(text), blocks: [toPlainSection(text)] };
-      if (isDirectMessages(channel)) return void (await api.post(channel, thread, content));
-      try {
-        await api.postEphemeral(channel, thread, user, content);
-      } catch (error) {
-        // The bot is not in the channel where a command was used.
-        log.debug({ err: error }, "told in direct messages");
-        await api.post(user, undefined, content);
-      }
-    },
-    channelName: (channel) => api.channelName(channel),
-    userName: async (user) => (await withoutLookupTime(() => people.find(user)))?.name,
-    stop: () => replaced.close(),
+    files,
+    /** The address of a message in the channel or thread, unless the workspace's is not known. */
+    linkTo: (at: SlackAddress, key: string) => toMessageLink(identity, at, key),
+    readRoom: (...asked: Parameters<typeof readRoom>) => withoutLookupTime(() => readRoom(...asked)),
+    /** Resolves to the name of a user. It never throws. */
+    userName: async (user: string) => (await withoutLookupTime(() => people.find(user)))?.name,
+    /** Removes no messages any more. */
+    stop: () => replies.replaced.close(),
+    /** Aborts downloads. */
     close: () => files.close(),
   };
 }

@@ -1,29 +1,23 @@
-import { connect as connectTcp } from "node:net";
-import { connect as connectTls } from "node:tls";
 import { type AuthTestResponse, WebClient, type WebClientOptions } from "@slack/web-api";
 import { right, wrong, type CheckContext, type Finding, warning, type Check } from "../../../core/checks.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import { isLoopback } from "../../../support/http/client-address.ts";
-import { eventsPath } from "../address.ts";
+import { eventsPath, publicApiUrl } from "../address.ts";
 import { slackErrorCode, toParleyError } from "../errors.ts";
 import { botScopes } from "./manifest.ts";
 
 interface SlackCheckOptions {
   readonly botToken: string | undefined;
   readonly appToken: string | undefined;
-  /** The signing secret is used without an app token. */
   readonly signingSecret?: string | undefined;
   readonly publicUrl?: string | undefined;
   /** The value of ADMIN_CHANNEL, where it names a channel of Slack. */
   readonly adminChannel?: string | undefined;
-  /** An app for any workspace has a client id and a client secret. */
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
-  /** The default is `https://slack.com/api/`. */
-  readonly apiUrl?: string;
+  readonly apiUrl?: string | undefined;
 }
 
-/** This calls one method of the Web API. */
 type Call = <T>(
   token: string | undefined,
   variable: string,
@@ -46,40 +40,16 @@ const apps = "https://api.slack.com/apps";
  */
 export function createSlackChecks(options: SlackCheckOptions): Check[] {
   const { botToken, appToken, signingSecret, publicUrl, clientId, clientSecret } = options;
-  return [
-    ...(botToken === undefined
-      ? []
-      : [
-          {
-            subject: "Bot token",
-            run: (context: CheckContext) => checkBotToken(createCall(options, context), botToken, options),
-          },
-        ]),
-    ...(clientId === undefined || clientSecret === undefined
-      ? []
-      : [
-          {
-            subject: "App",
-            run: (context: CheckContext) => checkClient(createCall(options, context), clientId, clientSecret),
-          },
-        ]),
-    ...(appToken === undefined && signingSecret !== undefined
-      ? [
-          {
-            subject: "HTTP mode",
-            run: () => Promise.resolve([checkSigningSecret(signingSecret), checkRequestUrl(publicUrl)]),
-          },
-        ]
-      : []),
-    ...(appToken === undefined
-      ? []
-      : [
-          {
-            subject: "App token",
-            run: (context: CheckContext) => checkAppToken(createCall(options, context), appToken, context),
-          },
-        ]),
-  ];
+  const checks: Check[] = [];
+  const add = (subject: string, run: (call: Call, context: CheckContext) => Promise<Finding[]>): void =>
+    void checks.push({ subject, run: (context) => run(createCall(options, context), context) });
+  if (botToken !== undefined) add("Bot token", (call) => checkBotToken(call, botToken, options));
+  if (clientId !== undefined && clientSecret !== undefined)
+    add("App", (call) => checkClient(call, clientId, clientSecret));
+  if (appToken !== undefined) add("App token", (call, context) => checkAppToken(call, appToken, context));
+  else if (signingSecret !== undefined)
+    add("HTTP mode", () => Promise.resolve([checkSigningSecret(signingSecret), checkRequestUrl(publicUrl)]));
+  return checks;
 }
 
 async function checkBotToken(
@@ -215,7 +185,7 @@ function toFailure(subject: string, error: unknown, remedy: string): Finding {
     : wrong(subject, error.message.replace(/\. Check \w+$/, ""), remedy);
 }
 
-function createCall({ apiUrl = "https://slack.com/api/" }: SlackCheckOptions, context: CheckContext): Call {
+function createCall({ apiUrl = publicApiUrl }: SlackCheckOptions, context: CheckContext): Call {
   const { noteDate, signal } = context;
   const request: NonNullable<WebClientOptions["fetch"]> = async (url, init) => {
     const response = await fetch(url, { ...(init as RequestInit), signal });
@@ -288,39 +258,25 @@ function checkRequestUrl(publicUrl: string | undefined): Finding {
  * socket is opened until Slack's hello.
  */
 export async function checkSocket(url: string, { signal, isLive }: CheckContext): Promise<Finding> {
-  const { hostname, port, protocol } = new URL(url);
+  const { host, hostname, port, protocol } = new URL(url);
   const isSecure = protocol === "wss:";
   try {
     if (isLive) {
       await waitForHello(url, signal);
       return right("Socket", `opened at ${hostname}`);
     }
-    await reach(hostname, port === "" ? (isSecure ? 443 : 80) : Number(port), isSecure, signal);
+    // Whatever it answers, it can be reached.
+    await fetch(`${isSecure ? "https" : "http"}://${host}`, { signal, redirect: "manual" });
     return right("Socket", `${hostname} can be reached`);
   } catch (error) {
-    const reason = error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.name) : "closed";
+    const { code, name } = (error instanceof TypeError ? error.cause : error) as NodeJS.ErrnoException;
+    const reason = code ?? name;
     return wrong(
       "Socket",
       `no connection to ${hostname} (${reason})`,
       `let this machine connect to ${hostname}:${isSecure ? 443 : port}, WebSocket included, in the firewall or proxy`,
     );
   }
-}
-
-function reach(host: string, port: number, isSecure: boolean, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const socket = isSecure ? connectTls({ host, port, servername: host }) : connectTcp({ host, port });
-    const abort = (): void => {
-      socket.destroy(new Error("timeout"));
-    };
-    signal.addEventListener("abort", abort, { once: true });
-    socket.once(isSecure ? "secureConnect" : "connect", () => {
-      socket.destroy();
-      resolve();
-    });
-    socket.once("error", reject);
-    socket.once("close", () => signal.removeEventListener("abort", abort));
-  });
 }
 
 function waitForHello(url: string, signal: AbortSignal): Promise<void> {

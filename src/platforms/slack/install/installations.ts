@@ -1,16 +1,12 @@
 import type { Installation, InstallationQuery, InstallationStore } from "@slack/bolt";
-import type { WebClient } from "@slack/web-api";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import type { Json } from "../../../core/events.ts";
 import type { Records } from "../../../core/storage.ts";
 import { systemClock } from "../../../support/clock.ts";
-import type { Bolt } from "../transport/bolt.ts";
-import type { ApiAccess, Identity } from "../transport/web-api.ts";
+import type { Identity } from "../transport/web-api.ts";
 
-/** This is the app in one workspace, or in a whole organisation. */
 export interface StoredInstallation {
-  /** This is the id of the workspace or of the organisation. */
   readonly id: string;
   readonly installation: Installation;
   /** People installed the app last at this time, in Unix milliseconds. */
@@ -19,27 +15,17 @@ export interface StoredInstallation {
   readonly teams: readonly string[];
 }
 
-/** The app is installed in these workspaces and organisations. Failures throw `store-unavailable`. */
-export interface Installations {
-  /** Slack's SDK calls this part. */
-  readonly store: InstallationStore;
-  /** Notes that the next `storeInstallation` with this object comes from people, not from a rotation. */
-  noteNew(installation: Installation): void;
-  /** Finds the installation that covers a workspace, by its organisation where a payload names it. */
-  find(teamId: string, enterpriseId?: string): Promise<StoredInstallation | undefined>;
-  /** Reads the installation with exactly that id. */
-  read(id: string): Promise<StoredInstallation | undefined>;
-  delete(id: string): Promise<void>;
-}
-
 const recordKey = (id: string): string => `slack installation ${id}`;
 /** The record with this key says which organisation's installation covers a workspace. */
 const pointerKey = (teamId: string): string => `slack organisation ${teamId}`;
 
-/** Keeps installations in the store, which encrypts them. */
-export function createInstallations(records: Records, clock: Clock = systemClock): Installations {
+export type Installations = ReturnType<typeof createInstallations>;
+
+/** Keeps installations in the store, which encrypts them. Failures throw `store-unavailable`. */
+export function createInstallations(records: Records, clock: Clock = systemClock) {
   const fresh = new WeakSet<Installation>();
 
+  /** Reads the installation with exactly that id. */
   async function read(id: string): Promise<StoredInstallation | undefined> {
     const record = await records.get(recordKey(id));
     return record === undefined ? undefined : (record as unknown as StoredInstallation);
@@ -50,6 +36,7 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     await records.set(recordKey(stored.id), JSON.parse(JSON.stringify(stored)) as Json);
   }
 
+  /** Finds the installation that covers a workspace, by its organisation where a payload names it. */
   async function find(teamId: string, enterpriseId?: string): Promise<StoredInstallation | undefined> {
     const own = await read(teamId);
     if (own !== undefined) return own;
@@ -81,20 +68,23 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     });
   }
 
-  return {
-    store: {
-      storeInstallation: (installation) => save(installation),
-      async fetchInstallation(query) {
-        const stored = await read(idOf(query));
-        if (stored === undefined) throw new ParleyError("platform-unauthorized", "the app is not installed");
-        return stored.installation;
-      },
-      deleteInstallation: (query) => records.delete(recordKey(idOf(query))),
+  const store: InstallationStore = {
+    storeInstallation: (installation) => save(installation),
+    async fetchInstallation(query) {
+      const stored = await read(idOf(query));
+      if (stored === undefined) throw new ParleyError("platform-unauthorized", "the app is not installed");
+      return stored.installation;
     },
-    noteNew: (installation) => void fresh.add(installation),
+    deleteInstallation: (query) => records.delete(recordKey(idOf(query))),
+  };
+
+  return {
+    store,
+    /** Notes that the next `storeInstallation` with this object comes from people, not from a rotation. */
+    noteNew: (installation: Installation) => void fresh.add(installation),
     find,
     read,
-    async delete(id) {
+    async delete(id: string): Promise<void> {
       const stored = await read(id);
       for (const teamId of stored?.teams ?? []) await records.delete(pointerKey(teamId));
       await records.delete(recordKey(id));
@@ -147,11 +137,9 @@ export interface SharedEvent {
   readonly channel: string;
   /** This is the `ts` of the root of the thread, or of the message itself. */
   readonly root: string;
-  /** This is the text of the message. */
   readonly text: string;
 }
 
-/** Returns the shared event of a payload, and `undefined` for other payloads. */
 export function sharedEventOf(body: Fields): SharedEvent | undefined {
   if (body["is_ext_shared_channel"] !== true) return undefined;
   const event = fieldsOf(body["event"]);
@@ -174,29 +162,14 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** This says which workspaces with the app are in channels that several organisations share. */
-interface SharedChannels {
-  /**
-   * Notes that an event of a shared channel came for this workspace.
-   * @throws ParleyError `store-unavailable`
-   */
-  note(channel: string, teamId: string): Promise<void>;
-  /**
-   * Returns the workspaces that events came for.
-   * @throws ParleyError `store-unavailable`
-   */
-  teamsIn(channel: string): Promise<readonly string[]>;
-  /**
-   * Notes that the app is no longer in the workspace.
-   * @throws ParleyError `store-unavailable`
-   */
-  leave(channel: string, teamId: string): Promise<void>;
-}
-
 const sharedRecordKey = (channel: string): string => `slack sharing ${channel}`;
 
-/** Keeps ids in the store, with a write for each workspace of a channel. */
-export function createSharedChannels(records: Records): SharedChannels {
+/**
+ * Keeps in the store which workspaces with the app are in channels that several organisations share, with a write
+ * for each workspace of a channel. Failures throw `store-unavailable`.
+ */
+export function createSharedChannels(records: Records) {
+  /** Returns the workspaces that events came for. */
   async function teamsIn(channel: string): Promise<readonly string[]> {
     return parse(await records.get(sharedRecordKey(channel)));
   }
@@ -208,11 +181,13 @@ export function createSharedChannels(records: Records): SharedChannels {
 
   return {
     teamsIn,
-    async note(channel, teamId) {
+    /** Notes that an event of a shared channel came for this workspace. */
+    async note(channel: string, teamId: string): Promise<void> {
       const teams = await teamsIn(channel);
       if (!teams.includes(teamId)) await write(channel, [...teams, teamId]);
     },
-    async leave(channel, teamId) {
+    /** Notes that the app is no longer in the workspace. */
+    async leave(channel: string, teamId: string): Promise<void> {
       const teams = await teamsIn(channel);
       if (teams.includes(teamId))
         await write(
@@ -225,31 +200,4 @@ export function createSharedChannels(records: Records): SharedChannels {
 
 function parse(record: unknown): readonly string[] {
   return Array.isArray(record) ? record.filter((id) => typeof id === "string") : [];
-}
-
-/** This is the bot token of one workspace. */
-export interface TeamToken {
-  /** Errors name this source of the token: the name of a setting, or "the installation of the app". */
-  readonly source: string;
-  /**
-   * Returns the current token.
-   * @throws ParleyError `platform-unauthorized` where there is none any more
-   */
-  current(): Promise<string>;
-  /** Notes Slack's error code where it has refused the current token, else `undefined`. */
-  used(refusal: string | undefined): void;
-}
-
-/** Returns access with that token. Each change of the token makes a new client. */
-export function createApiAccess(bolt: Bolt, token: TeamToken): ApiAccess {
-  let made: { readonly token: string; readonly client: WebClient } | undefined;
-  return {
-    tokenSource: token.source,
-    async client() {
-      const current = await token.current();
-      if (made?.token !== current) made = { token: current, client: bolt.createClient(current) };
-      return made.client;
-    },
-    used: (refusal) => token.used(refusal),
-  };
 }

@@ -14,10 +14,10 @@ import {
   teamsOfPayload,
   type SharedEvent,
   createSharedChannels,
-  type TeamToken,
 } from "./installations.ts";
 import { type AppCredentials, createInstaller } from "./installer.ts";
 import { mentions } from "../intake/read-message.ts";
+import type { TeamToken } from "../transport/web-api.ts";
 import { createTeam, type Team, type TeamSurroundings } from "../team.ts";
 import { warnOfMissingScopes, type Teams } from "./teams.ts";
 import { createUninstaller } from "./uninstall.ts";
@@ -31,22 +31,16 @@ interface InstalledTeamsOptions {
   readonly own: Teams | undefined;
 }
 
-/** These are all workspaces where people have installed the app. */
-interface InstalledTeams extends Teams {
-  readonly handler: ReturnType<typeof createInstaller>["handler"];
-}
-
 /** So many workspaces are in memory. Those that were quiet for longest are read from the store again. */
 const maxTeams = 200;
-const maxPeople = 500;
 /** The workspaces of so many channels are known, for the channels' names. */
 const maxChannels = 5000;
 
+/** Returns all workspaces where people have installed the app, and where they install it. */
 export function openInstalledTeams(
   { app, records, claims, own }: InstalledTeamsOptions,
-  surroundings: TeamSurroundings,
-): InstalledTeams {
-  const around = { ...surroundings, maxPeople };
+  around: TeamSurroundings,
+): Teams & Pick<ReturnType<typeof createInstaller>, "handler"> {
   const { bolt, apiUrl, receiver, history, clock, log } = around;
   const installations = createInstallations(records, clock);
   const loaded = new LRUCache<string, Team>({ max: maxTeams });

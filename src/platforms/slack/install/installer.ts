@@ -42,16 +42,11 @@ interface InstallerOptions extends AppCredentials {
   readonly log: Log;
 }
 
-/** The installer installs the app in workspaces, and keeps their tokens fresh. */
-interface Installer {
-  /** This handles the requests of {@link installPath} and {@link redirectPath}. */
-  readonly handler: HttpHandler;
-  /** Exchanges the refresh token and stores the new tokens. Slack's SDK logs a failure. */
-  rotate(stored: StoredInstallation): Promise<void>;
-}
-
-/** Returns Slack's own installer over Parley's store, with Parley's words and states for one use. */
-export function createInstaller(options: InstallerOptions): Installer {
+/**
+ * Returns what installs the app in workspaces, and keeps their tokens fresh: Slack's own installer over Parley's
+ * store, with Parley's words and states for one use.
+ */
+export function createInstaller(options: InstallerOptions) {
   const { bolt, apiUrl, clientId, clientSecret, publicUrl, installations, onInstalled, log } = options;
   const warnRarely = createRareLog(log, () => options.clock.monotonic());
   const redirectUri =
@@ -89,23 +84,27 @@ export function createInstaller(options: InstallerOptions): Installer {
     },
   };
 
-  return {
-    async handler(request, response, { path }) {
-      if (path !== installPath && path !== redirectPath) return false;
-      if (request.method !== "GET") {
-        response.writeHead(405, { Allow: "GET" });
-        response.end();
-        return true;
-      }
-      setPageHeaders(response);
-      await inLanguage(negotiateLanguage(request.headers["accept-language"]), () =>
-        path === installPath
-          ? provider.handleInstallPath(request, response, {}, urlOptions)
-          : provider.handleCallback(request, response, callbackOptions),
-      );
+  /** This handles the requests of {@link installPath} and {@link redirectPath}. */
+  const handler: HttpHandler = async (request, response, { path }) => {
+    if (path !== installPath && path !== redirectPath) return false;
+    if (request.method !== "GET") {
+      response.writeHead(405, { Allow: "GET" });
+      response.end();
       return true;
-    },
-    async rotate({ id, installation: { isEnterpriseInstall = false } }) {
+    }
+    setPageHeaders(response);
+    await inLanguage(negotiateLanguage(request.headers["accept-language"]), () =>
+      path === installPath
+        ? provider.handleInstallPath(request, response, {}, urlOptions)
+        : provider.handleCallback(request, response, callbackOptions),
+    );
+    return true;
+  };
+
+  return {
+    handler,
+    /** Exchanges the refresh token and stores the new tokens. Slack's SDK logs a failure. */
+    async rotate({ id, installation: { isEnterpriseInstall = false } }: StoredInstallation): Promise<void> {
       await provider.authorize(
         isEnterpriseInstall
           ? { isEnterpriseInstall: true, enterpriseId: id, teamId: undefined }
@@ -175,7 +174,6 @@ function beginPage(url: string): InstallPage {
   };
 }
 
-/** Returns the page after the installation. */
 function installedPage({ team, enterprise }: Installation): InstallPage {
   const name = team?.name ?? enterprise?.name;
   return {
@@ -233,7 +231,6 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "unknown";
 }
 
-/** A page of the installation is plain text and a link. */
 interface InstallPage {
   readonly title: string;
   readonly text: string;
@@ -255,7 +252,6 @@ function setPageHeaders(response: ServerResponse): void {
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }
 
-/** Sends a page. */
 function sendPage(response: ServerResponse, status: number, page: InstallPage): void {
   setPageHeaders(response);
   response.writeHead(status);

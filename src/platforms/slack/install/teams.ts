@@ -1,14 +1,11 @@
 import type { DeliveryState } from "../../../core/platform.ts";
 import { parseAddress, teamOfAddress } from "../address.ts";
 import { botScopes } from "./manifest.ts";
-import { createApiAccess, type TeamToken } from "./installations.ts";
 import { createTeam, type Team, type TeamSurroundings } from "../team.ts";
 import { isEnd } from "./uninstall.ts";
-import { createSlackApi, type Identity } from "../transport/web-api.ts";
+import { createCall, identify, type Identity, type TeamToken } from "../transport/web-api.ts";
 
-/** These are the workspaces that the bot is in. */
 export interface Teams {
-  /** Returns the workspace with that id, where it is in memory. */
   loaded(teamId: string): Team | undefined;
   /** Returns the workspace where a channel was last seen. */
   withChannel(channel: string): Team | undefined;
@@ -31,7 +28,7 @@ export interface Teams {
  * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
  */
 export async function openSingleTeam(botToken: string, around: TeamSurroundings): Promise<Teams> {
-  const { bolt, clock, log } = around;
+  const { bolt, log } = around;
   let refusal: string | undefined;
   let isReady = false;
   const token: TeamToken = {
@@ -43,7 +40,7 @@ export async function openSingleTeam(botToken: string, around: TeamSurroundings)
       refusal = found;
     },
   };
-  const identity = await createSlackApi(createApiAccess(bolt, token), log, clock).identify();
+  const identity = await identify(createCall(bolt, token, log));
   const team = createTeam(identity, token, around);
   warnOfMissingScopes(identity, around);
   isReady = true;
@@ -70,7 +67,6 @@ function isOfOthers({ authorizations }: Record<string, unknown>, teamId: string)
   );
 }
 
-/** Logs which scopes of the manifest an installation lacks. */
 export function warnOfMissingScopes({ scopes, teamId }: Identity, { log }: TeamSurroundings): void {
   const missing = scopes.length === 0 ? [] : botScopes.filter((scope) => !scopes.includes(scope));
   if (missing.length === 0) return;
@@ -88,23 +84,18 @@ export function deliveryOf(teams: () => readonly Team[]): DeliveryState {
       const team = all.find(({ id }) => id === teamOfAddress(parseAddress(address)));
       if (team?.isCrowded(parseAddress(address).channel) === true) return true;
       if (all.length === 1) return all[0]?.delivery.isFull() === true;
-      return all.reduce((sum, { delivery }) => sum + countOf(delivery), 0) >= maxWaitingInAll;
+      return sumOf(all.flatMap(({ delivery }) => delivery.waiting())) >= maxWaitingInAll;
     },
     waiting() {
-      const sums = new Map<string, { method: string; urgency: string; count: number }>();
-      for (const { method, urgency, count } of teams().flatMap(({ delivery }) => delivery.waiting())) {
-        const key = `${method} ${urgency}`;
-        const known = sums.get(key);
-        if (known === undefined) sums.set(key, { method, urgency, count });
-        else known.count += count;
-      }
-      return [...sums.values()];
+      const all = teams().flatMap(({ delivery }) => delivery.waiting());
+      const alike = Map.groupBy(all, ({ method, urgency }) => `${method} ${urgency}`);
+      return Array.from(alike.values(), (counted) => ({ ...counted[0]!, count: sumOf(counted) }));
     },
   };
 }
 
 const maxWaitingInAll = 2000;
 
-function countOf(delivery: DeliveryState): number {
-  return delivery.waiting().reduce((sum, { count }) => sum + count, 0);
+function sumOf(counted: readonly { readonly count: number }[]): number {
+  return counted.reduce((sum, { count }) => sum + count, 0);
 }

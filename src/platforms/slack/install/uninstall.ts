@@ -1,7 +1,7 @@
 import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { toAuthorId, toChannelPlace, toChannelTerm, toTeamTerm } from "../address.ts";
-import { deleteConversations } from "../intake/message-changes.ts";
+import { deleteConversations } from "../intake/deleted-channels.ts";
 import { type createSharedChannels, type Installations, teamsOfPayload } from "./installations.ts";
 
 interface UninstallerOptions {
@@ -14,19 +14,11 @@ interface UninstallerOptions {
   readonly log: Log;
 }
 
-interface Uninstaller {
-  /**
-   * Returns the work that a payload's end of an installation leads to, and `undefined` for other payloads.
-   * The work may be repeated, and rejects where the store fails.
-   */
-  ending(body: Readonly<Record<string, unknown>>): (() => Promise<void>) | undefined;
-}
-
 /** People whose settings are looked for are found in so many messages of one conversation. */
 const maxMessagesRead = 1000;
 
 /** Takes everything of a workspace out when people remove the app there, or revoke its token. */
-export function createUninstaller(options: UninstallerOptions): Uninstaller {
+export function createUninstaller(options: UninstallerOptions) {
   const { installations, receiver, history, shared, forget, log } = options;
   const running = new Map<string, Promise<void>>();
 
@@ -67,7 +59,11 @@ export function createUninstaller(options: UninstallerOptions): Uninstaller {
   }
 
   return {
-    ending(body) {
+    /**
+     * Returns the work that a payload's end of an installation leads to, and `undefined` for other payloads.
+     * The work may be repeated, and rejects where the store fails.
+     */
+    ending(body: Readonly<Record<string, unknown>>): (() => Promise<void>) | undefined {
       if (!isEnd(body["event"])) return undefined;
       const [team] = teamsOfPayload(body);
       if (team === undefined) return undefined;

@@ -10,47 +10,36 @@ import {
   type SlackMessageInfo,
 } from "../address.ts";
 import type { Identity } from "../transport/web-api.ts";
-import type { DeletionFields, EditFields } from "./message-changes.ts";
 import { mentions, toSpoken } from "./read-message.ts";
 
-/** These are the fields of a `message` or `app_mention` event that Parley reads. */
-export interface MessageEvent extends SlackMessageInfo, Omit<DeletionFields, keyof EditFields>, EditFields {
-  readonly channel: string;
-  readonly channel_type?: string;
-  readonly subtype?: string;
-  /** The field is present when the event tells of an edit. */
+/** A message in an event that tells of its change. */
+export interface ChangedMessage extends SlackMessageInfo {
+  /** This is the author's last edit, to the second. */
   readonly edited?: { readonly ts: string };
 }
 
-/** Decides who wrote a message, and whether it is for the bot. */
-interface Addressee {
-  readonly isByPerson: (event: SlackMessageInfo & { readonly subtype?: string }) => boolean;
-  /** Returns whether another app posted the message. The bot changes its own messages all the time. */
-  readonly isByApp: (event: SlackMessageInfo) => boolean;
-  /** Whether the message speaks to the bot, whatever is set. */
-  readonly isAddressed: (event: MessageEvent) => boolean;
-  /** @throws ParleyError `store-unavailable` */
-  readonly isForBot: (event: MessageEvent) => Promise<boolean>;
-  /** Whether it is in a thread in which people talk with each other. */
-  readonly isInRoom: (event: MessageEvent) => Promise<boolean>;
-  /** Returns whether the message is answered in the channel itself. Threads and direct messages are not. */
-  readonly isAnsweredInChannel: (event: MessageEvent) => Promise<boolean>;
-  /** Has what is said to others in the bot's thread read with the next question. */
-  readonly hearAside: (event: MessageEvent) => Promise<void>;
-  readonly conversationOf: (event: MessageEvent) => string;
+/** These are the fields of a `message` or `app_mention` event that Parley reads. */
+export interface MessageEvent extends ChangedMessage {
+  readonly channel: string;
+  /** The event happened at this time, to the microsecond. */
+  readonly event_ts?: string;
+  readonly message?: Partial<ChangedMessage>;
+  readonly previous_message?: Partial<ChangedMessage>;
+  readonly deleted_ts?: string;
 }
 
 /** Messages that people write have these subtypes. All others are edits, joins and the like. */
 const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
 
+/** Returns what decides who wrote a message, and whether it is for the bot. */
 export function createAddressee(
   identity: Identity,
   receiver: Pick<Receiver, "answersTo" | "heardAside" | "placeSettings">,
-): Addressee {
+) {
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
 
-  function isByPerson(event: SlackMessageInfo & { readonly subtype?: string }): boolean {
+  function isByPerson(event: SlackMessageInfo): boolean {
     return (
       event.bot_id === undefined &&
       event.user !== undefined &&
@@ -63,13 +52,15 @@ export function createAddressee(
   const isByApp = ({ bot_id: botId, user }: SlackMessageInfo): boolean =>
     botId !== undefined && botId !== identity.botId && user !== identity.userId;
 
+  /** Returns whether the message speaks to the bot, whatever is set. */
   const isAddressed = (event: MessageEvent) =>
     isDirectMessages(event.channel) || mentions(event.text ?? "", identity.userId);
 
+  /** @throws ParleyError `store-unavailable` */
   async function isForBot(event: MessageEvent): Promise<boolean> {
     const spoken = toSpoken(event.text ?? "", {
       author: isByPerson(event) ? "person" : "app",
-      isDirect: event.channel_type === "im" || isDirectMessages(event.channel),
+      isDirect: isDirectMessages(event.channel),
       botUserId: identity.userId,
     });
     // What calls the bot is answered whatever is set.

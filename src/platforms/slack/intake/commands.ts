@@ -1,4 +1,4 @@
-import type { App, Context, MessageShortcut } from "@slack/bolt";
+import type { App, MessageShortcut } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { resolveInput, collectOptions, missingOptions, parseOptions } from "../../../core/command-input.ts";
 import type { Command } from "../../../core/command.ts";
@@ -16,11 +16,11 @@ import {
   toAuthorId,
   toConversationId,
   toReplyAddress,
+  type SlackAddress,
   type SlackMessageInfo,
   toCallKey,
 } from "../address.ts";
 import { inLookupTime } from "../errors.ts";
-import { escapeText } from "../reply/escape-markdown.ts";
 import {
   type ModalMemory,
   commandOfModal,
@@ -29,7 +29,8 @@ import {
   parseModal,
   toModal,
 } from "./modal.ts";
-import { toCallerText, type CallerNotices } from "../press/notices.ts";
+import { toCallerText, toEphemeral, type CallerNotices } from "../press/notices.ts";
+import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
 import type { Origins, Names } from "../people.ts";
 import { toPlainText, type MessageReader } from "./read-message.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
@@ -37,16 +38,6 @@ import { createRecent } from "../../../support/recent.ts";
 
 /** The `callback_id` of a message shortcut in the manifest is this prefix and the command's name. */
 export const shortcutPrefix = "parley_shortcut:";
-
-export interface CommandHandlers {
-  readonly teamId: string;
-  readonly api: Pick<SlackApi, "openModal">;
-  readonly calls: CommandCalls;
-  readonly intake: CallIntake;
-  readonly notices: CallerNotices;
-  /** Returns whether models are known, so that a form can search them. */
-  readonly searchesModels: () => boolean;
-}
 
 /**
  * Registers slash commands, message shortcuts and their modals. Slack delivers each of them once: it is
@@ -58,18 +49,18 @@ export function registerCommands(
     commands,
     commandPrefix,
   }: { readonly commands: ReadonlyMap<string, Command>; readonly commandPrefix: string },
-  of: (context: Context) => CommandHandlers,
+  of: HandlersOf,
 ): void {
   for (const command of commands.values()) {
     app.command(`/${commandPrefix}${command.name}`, async ({ body, context, ack }) => {
-      const { teamId, api, calls, intake, notices, searchesModels } = of(context);
+      const { teamId, api, calls, intake, notices, receiver } = of(context);
       const memory = { channel: body.channel_id, responseUrl: body.response_url };
       try {
         const given = collectOptions(command, { text: await calls.toCommandText(body.text) });
         if (missingOptions(command, given).length > 0) {
           const opened = api.openModal(
             body.trigger_id,
-            toModal(command, memory, { initial: given, searchesModels: searchesModels() }),
+            toModal(command, memory, { initial: given, receiver }),
           );
           // A form that opens later needs no acknowledgement.
           const late = inLookupTime(opened.then(() => "opened"));
@@ -89,19 +80,13 @@ export function registerCommands(
         };
         const call = await calls.toCall(use);
         const result = await intake.take(call, (text) => notices.send(memory.responseUrl, text));
-        if (result === "slow") await ack({ response_type: "ephemeral", text: escapeText(acceptingNotice()) });
-        else
-          await ack(
-            call.isPrivate
-              ? {
-                  response_type: "ephemeral",
-                  text: translate("delivery.status", { status: translate("delivery.working") }),
-                }
-              : undefined,
-          );
+        if (result === "slow") await ack(toEphemeral(acceptingNotice()));
+        else if (call.isPrivate)
+          await ack(toEphemeral(translate("delivery.status", { status: translate("delivery.working") })));
+        else await ack();
       } catch (error) {
         notices.logFailure(error, `/${command.name}`);
-        await ack({ response_type: "ephemeral", text: escapeText(toCallerText(error)) });
+        await ack(toEphemeral(toCallerText(error)));
       }
     });
   }
@@ -163,7 +148,7 @@ export function registerCommands(
   async function runShortcut(
     command: Command,
     shortcut: MessageShortcut,
-    { teamId, api, calls, intake, notices, searchesModels }: CommandHandlers,
+    { teamId, api, calls, intake, notices, receiver }: TeamHandlers,
   ): Promise<void> {
     const { ts } = shortcut.message;
     const thread = threadOf(shortcut.message);
@@ -175,10 +160,7 @@ export function registerCommands(
     const subject = await calls.toSubject(shortcut.message, memory.channel);
     if ((command.messageCommand?.asks ?? []).length > 0) {
       checkFilledOptions(command, subject);
-      return await api.openModal(
-        shortcut.trigger_id,
-        toModal(command, memory, { searchesModels: searchesModels() }),
-      );
+      return await api.openModal(shortcut.trigger_id, toModal(command, memory, { receiver }));
     }
     const key = toCallKey(teamId, "shortcut", shortcut.trigger_id);
     const user = shortcut.user.id;
@@ -224,12 +206,10 @@ type Subject = NonNullable<CommandCall["subject"]>;
 /** This is one use of a slash command, message shortcut or modal. */
 interface CommandUse {
   readonly command: Command;
-  /** This is the dedupe key of the call. */
   readonly key: string;
   /** The person gave these options, and nothing has checked them. */
   readonly options: Readonly<Record<string, RawOption>>;
   readonly user: string;
-  /** This is the workspace of the user. */
   readonly team: string | undefined;
   readonly memory: ModalMemory;
   /** A shortcut was used on this message. By default it is fetched by {@link ModalMemory.subject}. */
@@ -249,22 +229,12 @@ interface CommandCallOptions {
 }
 
 /** These functions convert Slack's payloads to {@link CommandCall}s. */
-interface CommandCalls {
-  /**
-   * Converts one use to a call.
-   * @throws ParleyError `invalid-option` for wrong input, `attachment-gone` where the subject was deleted
-   */
-  toCall(use: CommandUse): Promise<CommandCall>;
-  /** Notes the message that a command is used on, because a form about it may follow. */
-  toSubject(message: SlackMessageInfo, channel: string): Promise<Subject>;
-  /** Returns the text behind a slash command as a person reads it. */
-  toCommandText(text: string): Promise<string>;
-}
+export type CommandCalls = ReturnType<typeof createCommandCalls>;
 
 const maxUsed = 100;
 
 /** Returns converters for one workspace. */
-export function createCommandCalls(options: CommandCallOptions): CommandCalls {
+export function createCommandCalls(options: CommandCallOptions) {
   const { api, identity, names, origins, read, receiver, clock } = options;
   const { teamId } = identity;
   /** Forms were opened on these messages, by channel and `ts`. */
@@ -292,53 +262,74 @@ export function createCommandCalls(options: CommandCallOptions): CommandCalls {
   }
 
   return {
-    toSubject(message, channel) {
+    /** Notes the message that a command is used on, because a form about it may follow. */
+    toSubject(message: SlackMessageInfo, channel: string): Promise<Subject> {
       used.set(`${channel} ${message.ts}`, message);
       return toSubject(message);
     },
-    async toCall(use) {
+    /**
+     * Converts one use to a call.
+     * @throws ParleyError `invalid-option` for wrong input, `attachment-gone` where the subject was deleted
+     */
+    async toCall(use: CommandUse): Promise<CommandCall> {
       const { command, memory, user, team } = use;
       const subject = use.subject ?? (await fetchSubject(memory));
       const withSubject = subject === undefined ? {} : { subject };
       const resolved = resolveInput(command, { options: use.options, ...withSubject });
       const root = memory.subject?.thread ?? memory.subject?.ts;
       const conversationId = toConversationId(teamId, memory.channel, root ?? use.key);
-      const privateThread = resolved.isPrivate ? memory.subject?.thread : undefined;
-      return {
-        kind: "call",
-        name: command.name,
+      const { isPrivate } = resolved;
+      return toCommandCall(teamId, clock, {
         key: use.key,
-        platform: "slack",
-        conversationId,
-        author: { id: toAuthorId(teamId, user), name: await names.nameOf(user), ...currentLocale() },
-        sentAt: clock.now(),
-        ...placesAround(teamId, memory.channel),
-        origin: await origins.originOf({ user, channel: memory.channel, team }),
-        address: toReplyAddress({
-          key: use.key,
-          channel: memory.channel,
-          user,
-          ...(root === undefined ? {} : { thread: root }),
-          ...(privateThread === undefined ? {} : { privateThread }),
-          ...(memory.responseUrl === undefined ? {} : { responseUrl: memory.responseUrl }),
-          isPrivate: resolved.isPrivate,
-          isAnnounced: use.isAnnounced,
-          // Messages are searched from this time on. A time that is too early only makes the search slower.
-          since: Math.min(clock.now(), steadyClock.earliest()),
-        }),
+        name: command.name,
         options: resolved.options,
+        author: { id: toAuthorId(teamId, user), name: await names.nameOf(user), ...currentLocale() },
+        origin: await origins.originOf({ user, channel: memory.channel, team }),
+        conversationId,
         // A message command does not start a conversation in a thread where the bot takes no part.
         inConversation: root !== undefined && (await receiver.knows(conversationId)),
-        isPrivate: resolved.isPrivate,
-        ...(resolved.isPrivate || isDirectMessages(memory.channel) ? {} : { isCallerHidden: true }),
+        isPrivate,
         ...withSubject,
-      };
+        place: {
+          channel: memory.channel,
+          user,
+          thread: root,
+          privateThread: isPrivate ? memory.subject?.thread : undefined,
+          responseUrl: memory.responseUrl,
+          isAnnounced: use.isAnnounced,
+        },
+      });
     },
-    async toCommandText(text) {
+    /** Returns the text behind a slash command as a person reads it. */
+    async toCommandText(text: string): Promise<string> {
       const plain = await toPlainText(text, { botUserId: "", nameOf: (id) => names.nameOf(id) });
       // Phones and Macs type curly quotes, which would end an option's value at its first space.
       return plain.replaceAll(/:[“”]([^“”"]*)[“”]/g, ':"$1"');
     },
+  };
+}
+
+/** What the call of a command or of a button says itself, and where its reply is shown. */
+interface CallParts extends Omit<CommandCall, "kind" | "platform" | "sentAt" | "within" | "address"> {
+  readonly isPrivate: boolean;
+  readonly place: Omit<SlackAddress, "key" | "since" | "isPrivate">;
+}
+
+/** Returns the call with what all calls on Slack have in common. */
+export function toCommandCall(teamId: string, clock: Clock, { place, ...call }: CallParts): CommandCall {
+  const { key, isPrivate } = call;
+  const { channel } = place;
+  const sentAt = clock.now();
+  // Messages are searched from this time on. A time that is too early only makes the search slower.
+  const since = Math.min(sentAt, steadyClock.earliest());
+  return {
+    kind: "call",
+    platform: "slack",
+    sentAt,
+    ...placesAround(teamId, channel),
+    ...call,
+    ...(isPrivate || isDirectMessages(channel) ? {} : { isCallerHidden: true }),
+    address: toReplyAddress({ ...place, key, isPrivate, since }),
   };
 }
 
@@ -347,23 +338,14 @@ const slowAfterMs = 1800;
 /** A call is tried for so long. The notice to the person says two minutes. */
 const acceptForMs = 100_000;
 
-/** Passes commands to the receiver. Slack delivers each once. */
-export interface CallIntake {
-  /**
-   * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is
-   * refused later, `say` gets the words.
-   * @throws ParleyError where it is refused
-   */
-  take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow">;
-  /** Does the same for a form, for these seconds only, since a form can be submitted again. */
-  takeForm(call: CommandCall): Promise<"accepted" | "slow">;
-}
+export type CallIntake = ReturnType<typeof createCallIntake>;
 
+/** Returns what passes commands to the receiver. Slack delivers each once. */
 export function createCallIntake(options: {
   readonly receiver: Pick<Receiver, "receive">;
   readonly clock: Clock;
   readonly log: Log;
-}): CallIntake {
+}) {
   const { receiver, clock, log } = options;
 
   /** `slow` where the store does not respond in time, or cannot be reached. */
@@ -378,7 +360,12 @@ export function createCallIntake(options: {
   }
 
   return {
-    async take(call, say) {
+    /**
+     * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is
+     * refused later, `say` gets the words.
+     * @throws ParleyError where it is refused
+     */
+    async take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow"> {
       const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
       let isSlow = false;
       receiving.catch((error: unknown) => {
@@ -392,6 +379,7 @@ export function createCallIntake(options: {
       isSlow = result === "slow";
       return result;
     },
-    takeForm: (call) => acceptedSoon(receiver.receive(call, { canResend: true })),
+    /** Does the same for a form, for these seconds only, since a form can be submitted again. */
+    takeForm: (call: CommandCall) => acceptedSoon(receiver.receive(call, { canResend: true })),
   };
 }

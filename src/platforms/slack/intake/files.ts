@@ -58,15 +58,8 @@ interface FilesOptions {
   readonly apiUrl: string;
 }
 
-/** This downloads people's files. */
-interface Files {
-  /** Downloads as {@link Platform.download} says. */
-  download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
-  close(): Promise<void>;
-}
-
 /** Downloads from Slack's hosts and the configured API host. The token is sent to no other host. */
-export function createFiles({ api, token, apiUrl }: FilesOptions): Files {
+export function createFiles({ api, token, apiUrl }: FilesOptions) {
   let current: { readonly authorization: string; readonly downloader: Downloader } | undefined;
 
   /** Returns the downloader of the current token. Downloads with an older token go on. */
@@ -102,7 +95,8 @@ export function createFiles({ api, token, apiUrl }: FilesOptions): Files {
   }
 
   return {
-    async download(attachment, { maxBytes, signal }) {
+    /** Downloads as {@link Platform.download} says. */
+    async download(attachment: Attachment, { maxBytes, signal }: DownloadOptions): Promise<Uint8Array> {
       if (parseSource(attachment.source).document !== undefined) throw toDocumentError(attachment.name);
       const url = await urlOf(attachment);
       const downloader = await downloaderNow();
@@ -119,7 +113,7 @@ export function createFiles({ api, token, apiUrl }: FilesOptions): Files {
       }
       return bytes;
     },
-    close: async () => await current?.downloader.close(),
+    close: async (): Promise<void> => await current?.downloader.close(),
   };
 }
 
@@ -168,9 +162,8 @@ export async function areShared(
 ): Promise<boolean> {
   const wanted = toKey(files.map(({ name, bytes }) => ({ name, size: bytes.length })));
   const after = ((since - marginMs) / 1000).toFixed(6);
-  for await (const message of api.messagesAfter(channel, thread, after))
-    if (message.user === botUserId && toKey(message.files ?? []) === wanted) return true;
-  return false;
+  const messages = await api.messagesAfter(channel, thread, after);
+  return messages.some((message) => message.user === botUserId && toKey(message.files ?? []) === wanted);
 }
 
 function toKey(files: readonly { readonly name?: string | null; readonly size?: number }[]): string {

@@ -1,31 +1,30 @@
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, isRefusal, type ParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../../core/events.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { EditedMessage, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock, inTime } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/keyed-queue.ts";
+import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import { toTitle } from "../../../support/text.ts";
-import type { Language } from "../../../words/languages.ts";
 import { currentLocale, inLanguage, translate } from "../../../words/translate.ts";
 import {
-  type SlackMessageInfo,
   teamOf,
   placesAround,
+  isDirectMessages,
   toChannelConversationId,
   toAuthorId,
   toMessageKey,
   toReplyAddress,
   toUnixMs,
+  type MessageRef,
 } from "../address.ts";
-import { reportDeletedMessage, reportEditedMessage, type ReplacedMessages } from "./message-changes.ts";
-import { inLookupTime } from "../errors.ts";
-import { createAddressee, isThreadRoot, type MessageEvent } from "./addressee.ts";
-import { createLateThreads } from "./late-threads.ts";
+import { inLookupTime, withLookupTime, withoutLookupTime } from "../errors.ts";
+import { createAddressee, isThreadRoot, type ChangedMessage, type MessageEvent } from "./addressee.ts";
 import type { Origins, People } from "../people.ts";
 import { mentions, type MessageReader, type ReadMessage } from "./read-message.ts";
 import type { RefusalNotices } from "../press/notices.ts";
-import type { SlackApi, Identity, MessageRef } from "../transport/web-api.ts";
+import type { SlackApi, Identity } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 interface IncomingOptions {
@@ -33,32 +32,22 @@ interface IncomingOptions {
   readonly identity: Identity;
   readonly people: People;
   readonly read: MessageReader;
-  /** Resolves to the language that a person is told something in. */
-  readonly languageOf: (userId: string) => Promise<Language>;
   readonly origins: Pick<Origins, "originOf">;
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
-  readonly replaced: Pick<ReplacedMessages, "isOwn">;
+  /** Returns whether the bot has removed a message itself. */
+  readonly isOwnRemoval: (ts: string) => boolean;
   /** Called with the first message of a thread, by its key, before it is accepted. */
   readonly saveTitle: (key: string, title: string) => void;
   readonly clock?: Clock | undefined;
   readonly log: Log;
 }
 
-/** These handle message events. */
-interface Incoming {
-  /**
-   * Resolves when the event is durable, ignored or refused in words. It rejects when Slack must deliver the
-   * event again.
-   * @param redelivery is 0 for the first delivery
-   */
-  onMessage(event: MessageEvent, redelivery: number): Promise<void>;
-  /** Does the same for a mention. Files that it lacks come with the message's `message` event. */
-  onMention(event: MessageEvent, redelivery: number): Promise<void>;
-}
-
-const maxAcceptedKeys = 500;
-/** A mention waits so long for the `message` event of the same message. */
+const maxArrivals = 500;
+/**
+ * A mention waits so long for the `message` event of the same message, which has its files. Where the mention
+ * is what brings the bot into the channel, there is none.
+ */
 const messageEventMs = 500;
 /**
  * Slack gives up after this redelivery.
@@ -71,18 +60,26 @@ type Accepted = "accepted" | "duplicate" | undefined;
 /** A mention that is edited into a message after so many milliseconds is not a question any more. */
 const maxEditedMs = 10 * 60_000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
-export function createIncoming(options: IncomingOptions): Incoming {
-  const { api, identity, people, read, refusals, replaced, receiver, log, clock = systemClock } = options;
-  const acceptedKeys = createRecent<"whole" | "without files">(maxAcceptedKeys);
+export function createIncoming(options: IncomingOptions) {
+  const { api, identity, people, read, refusals, receiver, log, clock = systemClock } = options;
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
-  const arrivals = createArrivals<MessageEvent["files"]>(maxAcceptedKeys, clock);
+  /** The `message` events of these messages have come, or are waited for. */
+  const arrivals = createRecent<PromiseWithResolvers<true>>(maxArrivals);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
   const addressee = createAddressee(identity, receiver);
   const { isByPerson, conversationOf } = addressee;
-  const takeThread = createLateThreads({ api, people, isByPerson, inOrder, clock, log });
-  const isKnown = (event: MessageEvent) => acceptedKeys.has(keyOf(event));
+  /** Returns the conversations that a message may be in: that of its thread, and that of the whole channel. */
+  const conversationsOf = (event: MessageEvent) =>
+    [conversationOf(event), toChannelConversationId(identity.teamId, event.channel)] as const;
+  const lookUpPolicy = {
+    clock,
+    delayMs: (error: unknown, attempt: number): number | undefined => {
+      const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
+      return attempt < 6 ? Math.max(askedMs, backoffMs(attempt, backoffs.shared)) : undefined;
+    },
+  };
 
   /**
    * Accepts a message in its edited form. Slack delivers again what nobody has acknowledged, as it was
@@ -97,11 +94,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
   /** Accepts a message. The result is `undefined` where it is refused. */
   async function accept(event: MessageEvent, redelivery: number, edit?: MessageEdit): Promise<Accepted> {
     const key = keyOf(event);
-    if (redelivery > 0 && !acceptedKeys.has(key) && (await isDeleted(event))) {
+    if (redelivery > 0 && (await isDeleted(event))) {
       log.info({ key }, "deleted message not taken in");
       return undefined;
     }
-    const hasFiles = (event.files ?? []).length > 0;
     const user = event.user ?? "";
     const [isInChannel, inRoom] = await Promise.all([
       addressee.isAnsweredInChannel(event),
@@ -110,7 +106,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
     const [{ text, attachments }, name, language, origin] = await Promise.all([
       read(event),
       people.nameOf(user),
-      options.languageOf(user),
+      people.languageOf(user),
       options.origins.originOf({ user, channel: event.channel, team: teamOf(event) }),
     ]);
     const message: IncomingMessage = {
@@ -141,15 +137,14 @@ export function createIncoming(options: IncomingOptions): Incoming {
       if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
       outcome = await inLanguage(language, () => receiver.receive(message));
       // The mention of the same message may have been accepted without its files.
-      if (outcome === "duplicate" && hasFiles && acceptedKeys.get(key) !== "whole")
-        await addFiles(event, { text, attachments });
+      const mayLackFiles = outcome === "duplicate" && event.edited === undefined;
+      if (mayLackFiles && attachments.length > 0) await addFiles(event, { text, attachments });
     } catch (error) {
       const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
       if (!isLast && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
       await inLanguage(language, () => tell(event, error));
       return undefined;
     }
-    acceptedKeys.set(key, hasFiles ? "whole" : "without files");
     return outcome;
   }
 
@@ -175,7 +170,7 @@ export function createIncoming(options: IncomingOptions): Incoming {
       key: keyOf(event),
       // Any real edit has a later time.
       editedAt: toUnixMs(event.ts),
-      conversationIds: [conversationOf(event), toChannelConversationId(identity.teamId, event.channel)],
+      conversationIds: conversationsOf(event),
       read: async () => content,
     });
   }
@@ -191,15 +186,10 @@ export function createIncoming(options: IncomingOptions): Incoming {
       await refusals.tell({ channel, user, ts, thread }, error);
   }
 
-  /**
-   * Adds files and blocks that Slack leaves out of some `app_mention` events. They are taken from the
-   * `message` event where that arrives in time; a later one adds them itself. Histories are not read for
-   * them, since that takes too long.
-   */
-  async function withFiles(event: MessageEvent): Promise<MessageEvent> {
-    if (event.files !== undefined || event.blocks !== undefined || isKnown(event)) return event;
-    const files = await arrivals.within(keyOf(event), messageEventMs);
-    return files === undefined ? event : { ...event, files };
+  function arrivalOf(event: MessageEvent): PromiseWithResolvers<true> {
+    const arrival = arrivals.get(keyOf(event)) ?? Promise.withResolvers<true>();
+    arrivals.set(keyOf(event), arrival);
+    return arrival;
   }
 
   /**
@@ -211,8 +201,29 @@ export function createIncoming(options: IncomingOptions): Incoming {
     await accept(event, redelivery);
     // This is done for known messages too: the process that accepted the message first may have died before
     // it looked.
-    if (isLate && event.channel_type !== "im" && mentions(event.text ?? "", identity.userId))
-      takeThread(event, (missed) => takeMissed(missed, redelivery));
+    if (isLate && !isDirectMessages(event.channel) && mentions(event.text ?? "", identity.userId))
+      void withoutLookupTime(() => takeThread(event, redelivery));
+  }
+
+  /**
+   * Takes in what people wrote in the thread of a mention after it, oldest first. Nobody awaits that, because
+   * Slack wants its acknowledgement first, and does not deliver again what was acknowledged.
+   */
+  async function takeThread(mention: MessageEvent, redelivery: number): Promise<void> {
+    const { channel, ts, thread_ts: thread = ts } = mention;
+    try {
+      const messages = await retry(() => api.messagesAfter(channel, thread, ts), lookUpPolicy);
+      const missed = messages
+        .map((message) => ({ ...message, channel, thread_ts: thread }))
+        .filter((message) => Number(message.ts) > Number(ts) && isByPerson(message));
+      // A history need not name the workspace of a person, who is refused as a stranger then.
+      await Promise.all(missed.map(({ user = "" }) => people.find(user)));
+      await inOrder.run(channel, async () => {
+        for (const message of missed) await retry(() => takeMissed(message, redelivery), lookUpPolicy);
+      });
+    } catch (error) {
+      log.error({ channel, ts, err: error }, "thread of a late mention not read");
+    }
   }
 
   async function takeMissed(missed: MessageEvent, redelivery: number): Promise<void> {
@@ -229,41 +240,98 @@ export function createIncoming(options: IncomingOptions): Incoming {
       .catch((error: unknown) => log.debug({ err: error }, "Slack session not renamed"));
   }
 
+  /**
+   * Reports an edited message of a person or another app, and returns `false` if the event is no change of a
+   * message. A message also changes when Slack adds the preview of a link to it, and when replies to it are
+   * counted; then its words stay the same. Only its content says that an app's message was changed.
+   * @throws ParleyError `store-unavailable`
+   * @see https://docs.slack.dev/reference/events/message/message_changed describes the event.
+   */
+  async function reportEdited(event: MessageEvent): Promise<boolean> {
+    if (event.subtype !== "message_changed") return false;
+    const { channel, message: changed, previous_message: before } = event;
+    if (changed?.ts === undefined) return true;
+    const message: MessageEvent = { ...changed, ts: changed.ts, channel };
+    const isPersons = isByPerson(message);
+    const isReported = isPersons
+      ? isEdited(message, before)
+      : addressee.isByApp(message) && contentOf(message) !== contentOf(before ?? {});
+    if (!isReported) return true;
+    let text: string | undefined;
+    let isAside = false;
+    // The microseconds of this time order edits.
+    const editedAt = Number(event.event_ts ?? message.edited?.ts ?? message.ts) * 1000;
+    const edited: EditedMessage = {
+      key: keyOf(message),
+      editedAt,
+      conversationIds: conversationsOf(message),
+      // The receiver may call this later.
+      async read() {
+        const content = await withLookupTime(clock, () => read(message));
+        ({ text } = content);
+        isAside = isPersons && !(await addressee.isForBot(message));
+        return isAside ? { ...content, isAside } : content;
+      },
+    };
+    let outcome = await receiver.messageEdited(edited);
+    if (outcome === "unknown" && isPersons && (await acceptEdited(message, editedAt)) === "duplicate")
+      outcome = await receiver.messageEdited(edited);
+    if (outcome === "edited" && isAside) await addressee.hearAside(message);
+    if (outcome === "edited" && isPersons && isThreadRoot(message) && text !== undefined)
+      retitle(message, text);
+    return true;
+  }
+
+  /**
+   * Reports a deleted message, and returns `false` if the event is no deletion. Slack does not delete the root
+   * of a thread with replies but changes it into a tombstone. What this process has replaced is not reported;
+   * what another one has is named by nothing that is stored.
+   * @throws ParleyError `store-unavailable`
+   * @see https://docs.slack.dev/reference/events/message/message_deleted describes the event.
+   */
+  async function reportDeleted(event: MessageEvent): Promise<boolean> {
+    const isTombstone = event.subtype === "message_changed" && event.message?.subtype === "tombstone";
+    if (event.subtype !== "message_deleted" && !isTombstone) return false;
+    const { channel } = event;
+    const deleted = isTombstone ? event.message : event.previous_message;
+    const ts = isTombstone ? deleted?.ts : (event.deleted_ts ?? deleted?.ts);
+    if (ts === undefined || options.isOwnRemoval(ts)) return true;
+    const thread = deleted?.thread_ts;
+    const message = { ts, channel, ...(thread === undefined ? {} : { thread_ts: thread }) };
+    const keys = [keyOf(message)];
+    const [conversationId, inChannel] = conversationsOf(message);
+    // A thread without replies is gone, and its title with it.
+    const isTitled = isTombstone && isThreadRoot(message) && (await receiver.knows(conversationId));
+    await receiver.messagesDeleted(conversationId, keys);
+    if (isTitled) retitle(message, "");
+    // The message may have been answered in the channel itself.
+    if (thread === undefined && !isDirectMessages(channel) && (await receiver.knows(inChannel)))
+      await receiver.messagesDeleted(inChannel, keys);
+    return true;
+  }
+
   return {
-    onMessage: (event, redelivery) => {
-      if (isByPerson(event)) arrivals.note(keyOf(event), event.files);
+    /**
+     * Resolves when the event is durable, ignored or refused in words. It rejects when Slack must deliver the
+     * event again.
+     * @param redelivery is 0 for the first delivery
+     */
+    onMessage(event: MessageEvent, redelivery: number): Promise<void> {
+      if (isByPerson(event)) arrivalOf(event).resolve(true);
       return inOrder.run(event.channel, async () => {
-        if (await reportDeletedMessage(event, { identity, api, replaced, receiver, retitle })) return;
-        const { teamId } = identity;
-        const { channel, channel_type } = event;
-        const placed = (message: SlackMessageInfo): MessageEvent => ({
-          ...message,
-          channel,
-          ...(channel_type === undefined ? {} : { channel_type }),
-        });
-        const how = {
-          teamId,
-          isByPerson,
-          isByApp: addressee.isByApp,
-          read,
-          receiver,
-          clock,
-          retitle,
-          onUnknown: (message: SlackMessageInfo, at: number) => acceptEdited(placed(message), at),
-          isToOthers: async (message: SlackMessageInfo) => !(await addressee.isForBot(placed(message))),
-          hearAside: (message: SlackMessageInfo) => addressee.hearAside(placed(message)),
-        };
-        if (await reportEditedMessage(event, how)) return;
+        if ((await reportDeleted(event)) || (await reportEdited(event))) return;
         if (!isByPerson(event) && !addressee.isByApp(event)) return;
         if (await addressee.isForBot(event)) await acceptWithThread(event, redelivery);
         else await addressee.hearAside(event);
       });
     },
-    async onMention(event, redelivery) {
+    /** Does the same for a mention, where its message has no event of its own in time. */
+    async onMention(event: MessageEvent, redelivery: number): Promise<void> {
       if (!isByPerson(event) || isLateEdit(event)) return;
-      // This runs outside of the queue, because the `message` event is accepted meanwhile.
-      const complete = await withFiles(event);
-      await inOrder.run(event.channel, () => acceptWithThread(complete, redelivery));
+      // An edit may have added the mention to a message that has long come.
+      const isNew = event.edited === undefined;
+      if (isNew && (await inTime(arrivalOf(event).promise, messageEventMs, { clock })) === true) return;
+      await inOrder.run(event.channel, () => acceptWithThread(event, redelivery));
     },
   };
 }
@@ -273,23 +341,18 @@ function isLateEdit({ ts, edited }: MessageEvent): boolean {
   return edited !== undefined && toUnixMs(edited.ts) - toUnixMs(ts) > maxEditedMs;
 }
 
-/** What has arrived under a key, for those who wait for it. */
-interface Arrivals<T> {
-  note(key: string, value: T): void;
-  /** Resolves to what has arrived or does so within `ms`, and otherwise to `undefined`. */
-  within(key: string, ms: number): Promise<T | undefined>;
+function isEdited(message: ChangedMessage, before: Partial<ChangedMessage> | undefined): boolean {
+  if (message.edited === undefined) return false;
+  if (before === undefined || message.edited.ts !== before.edited?.ts) return true;
+  // The text tells a second edit in the same second.
+  return message.text !== before.text || idsOf(message) !== idsOf(before);
 }
 
-/** Returns arrivals of which the last `max` keys are kept. */
-function createArrivals<T>(max: number, clock: Clock): Arrivals<T> {
-  const arrivals = createRecent<PromiseWithResolvers<T>>(max);
-  const memo = (key: string): PromiseWithResolvers<T> => {
-    const arrival = arrivals.get(key) ?? Promise.withResolvers<T>();
-    arrivals.set(key, arrival);
-    return arrival;
-  };
-  return {
-    note: (key, value) => memo(key).resolve(value),
-    within: (key, ms) => inTime(memo(key).promise, ms, { clock }),
-  };
+/** Returns what an app's message shows. */
+function contentOf({ text, blocks, attachments, files }: Partial<ChangedMessage>): string {
+  return JSON.stringify([text, blocks, attachments, files?.map(({ id }) => id)]);
+}
+
+function idsOf({ files = [] }: Partial<ChangedMessage>): string {
+  return files.map(({ id }) => id).join(" ");
 }

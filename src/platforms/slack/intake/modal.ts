@@ -1,17 +1,14 @@
-import type { App, Context, types } from "@slack/bolt";
+import type { App, types } from "@slack/bolt";
 import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../../core/command-input.ts";
 import { type Command, type Option, freeTextOption } from "../../../core/command.ts";
 import type { RawOption } from "../../../core/events.ts";
-import type { Log } from "../../../core/telemetry.ts";
+import type { Receiver } from "../../../core/platform.ts";
 import { translate } from "../../../words/translate.ts";
-import type { SlackFileInfo } from "../address.ts";
 import { toCallerText } from "../press/notices.ts";
 import { toAttachment } from "./files.ts";
-import { inputAction, noModel, toModelSelect, toPlain } from "../press/form-modal.ts";
-import { escapeText } from "../reply/escape-markdown.ts";
-import { toPlainSection } from "../reply/message-blocks.ts";
-import type { SlackApi } from "../transport/web-api.ts";
-import { createRecent } from "../../../support/recent.ts";
+import { inputAction, noModel, readInput, toModelSelect, toOption, toPlain } from "../press/form-modal.ts";
+import { toPlainContent, toPlainSection } from "../reply/message-blocks.ts";
+import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
 
 /** A modal's `private_metadata` keeps this, as at most 3,000 characters of JSON. */
 export interface ModalMemory {
@@ -31,12 +28,12 @@ const maxInputChars = 3000;
 interface ModalContent {
   /** These values prefill inputs, by option. */
   readonly initial?: Readonly<Record<string, RawOption>>;
-  /** Models are known, and can be searched. By default their names are typed. */
-  readonly searchesModels?: boolean;
+  /** Models are searched where it knows some. Otherwise their names are typed. */
+  readonly receiver: Pick<Receiver, "suggestModels">;
 }
 
 /** Returns the modal of a command, with an input for each option, or for those that a shortcut asks for. */
-export function toModal(command: Command, memory: ModalMemory, content: ModalContent = {}): types.ModalView {
+export function toModal(command: Command, memory: ModalMemory, content: ModalContent): types.ModalView {
   const asks = memory.subject === undefined ? undefined : command.messageCommand?.asks;
   const options = Object.entries(command.options).filter(([name]) => asks?.includes(name) !== false);
   return {
@@ -78,14 +75,14 @@ function toElement(
   command: Command,
   name: string,
   option: Option,
-  { initial = {}, searchesModels = false }: ModalContent,
+  { initial = {}, receiver }: ModalContent,
 ): types.InputBlockElement {
   const raw = initial[name];
   const given = typeof raw === "object" ? raw.linkUrl : raw?.toString();
   switch (option.kind) {
     case "string": {
       if (option.choices !== undefined) return toSelect(option.choices, given, choiceLabel);
-      if (option.completes === "models" && searchesModels) {
+      if (option.completes === "models" && receiver.suggestModels("", { max: 1 }).length > 0) {
         const select = toModelSelect(option.operation, { value: given ?? "" });
         if (select !== undefined) return select;
       }
@@ -119,7 +116,7 @@ function toSelect<V extends string>(
   initial: string | undefined,
   labelOf: (value: V) => string,
 ): types.StaticSelect {
-  const options = choices.map((choice) => ({ text: toPlain(labelOf(choice), 75), value: choice }));
+  const options = choices.map((choice) => toOption(choice, labelOf(choice)));
   const chosen = options.find(({ value }) => value === initial);
   return {
     type: "static_select",
@@ -136,11 +133,7 @@ export function parseModal(
 ): Record<string, RawOption> {
   const options: Record<string, RawOption> = {};
   for (const [name, block] of Object.entries(values)) {
-    const state = (Object.values(block)[0] ?? {}) as {
-      value?: string | null;
-      selected_option?: { value?: string } | null;
-      files?: readonly SlackFileInfo[] | null;
-    };
+    const state = readInput(block);
     const file = state.files?.[0];
     const value = state.value ?? state.selected_option?.value;
     if (file !== undefined) options[name] = toAttachment(file, teamId);
@@ -157,42 +150,18 @@ function titleOf(name: string): string {
 /** People use this global shortcut from everywhere in Slack. Its name has at most 24 characters. */
 export const askShortcut = { callbackId: "parley_ask", name: "Ask Parley", command: "ask" } as const;
 
-export interface AskShortcutHandlers {
-  readonly teamId: string;
-  readonly api: Pick<SlackApi, "openModal" | "openDirectMessages" | "post">;
-  /** Returns whether models are known, so that a form can search them. */
-  readonly searchesModels: () => boolean;
-  readonly log: Log;
-}
-
-/** The direct messages of so many people who have used the shortcut are remembered. */
-const maxKnown = 2000;
-
 /**
  * Registers the global shortcut: the form of `/ask`, answered in the person's direct messages with the bot,
  * as if the command was used there.
  */
-export function registerAskShortcut(
-  app: App,
-  commands: ReadonlyMap<string, Command>,
-  of: (context: Context) => AskShortcutHandlers,
-): void {
+export function registerAskShortcut(app: App, commands: ReadonlyMap<string, Command>, of: HandlersOf): void {
   const command = commands.get(askShortcut.command);
   if (command === undefined) return;
-  const known = createRecent<string>(maxKnown);
-
-  async function directMessagesOf(user: string, { api, teamId }: AskShortcutHandlers): Promise<string> {
-    const key = `${teamId} ${user}`;
-    const channel = known.get(key) ?? (await api.openDirectMessages(user));
-    known.set(key, channel);
-    return channel;
-  }
-
   /** Tells the person in direct messages, since the shortcut has no place of its own to answer in. */
-  async function tell(user: string, error: unknown, { api, log }: AskShortcutHandlers): Promise<void> {
+  async function tell(user: string, error: unknown, { api, log }: TeamHandlers): Promise<void> {
     const text = toCallerText(error);
     try {
-      await api.post(user, undefined, { text: escapeText(text), blocks: [toPlainSection(text)] });
+      await api.post(user, undefined, toPlainContent(text));
     } catch (failure) {
       log.warn({ err: failure }, "notice to caller failed");
     }
@@ -201,11 +170,11 @@ export function registerAskShortcut(
   app.shortcut(askShortcut.callbackId, async ({ shortcut, context, ack }) => {
     await ack();
     const handlers = of(context);
-    const { api, searchesModels, log } = handlers;
+    const { api, receiver, log } = handlers;
     const { id: user } = shortcut.user;
     try {
-      const channel = await directMessagesOf(user, handlers);
-      const modal = toModal(command, { channel }, { searchesModels: searchesModels() });
+      const channel = await api.openDirectMessages(user);
+      const modal = toModal(command, { channel }, { receiver });
       const blocks = [toPlainSection(translate("slack.shortcut.where")), ...modal.blocks];
       await api.openModal(shortcut.trigger_id, { ...modal, blocks });
     } catch (error) {

@@ -5,6 +5,7 @@ import { cutText } from "../../../support/text.ts";
 import type { SlackFileInfo, SlackMessageInfo } from "../address.ts";
 import { inLookupTime } from "../errors.ts";
 import { isUnresolved, toAttachment } from "./files.ts";
+import { escapeText } from "../reply/escape-markdown.ts";
 import { sourcesBlock } from "../reply/message-blocks.ts";
 import type { Names } from "../people.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
@@ -205,9 +206,9 @@ function isForwarded(attachment: Node): boolean {
 }
 
 function labelOf(attachment: Node): string {
-  const author = escape(oneLine(field(attachment, "author_name") || field(attachment, "author_subname")));
+  const author = escapeText(oneLine(field(attachment, "author_name") || field(attachment, "author_subname")));
   if (isForwarded(attachment)) return author === "" ? "Forwarded message" : `Forwarded message of ${author}`;
-  const url = escape(oneLine(field(attachment, "from_url") || field(attachment, "original_url")));
+  const url = escapeText(oneLine(field(attachment, "from_url") || field(attachment, "original_url")));
   return url === "" ? "Attachment" : `Preview of ${url}`;
 }
 
@@ -270,7 +271,7 @@ function toBlockText(block: Node): string {
 function toTextField(value: unknown): string {
   if (typeof value === "string") return value;
   if (!isNode(value)) return "";
-  return value["type"] === "plain_text" ? escape(field(value, "text")) : field(value, "text");
+  return value["type"] === "plain_text" ? escapeText(field(value, "text")) : field(value, "text");
 }
 
 function toElementText(element: Node): string {
@@ -289,7 +290,7 @@ function toElementText(element: Node): string {
 }
 
 function pictureText(element: Node): string {
-  const alt = escape(field(element, "alt_text")) || toTextField(element["title"]);
+  const alt = escapeText(field(element, "alt_text")) || toTextField(element["title"]);
   return alt === "" ? "" : `[picture: ${alt}]`;
 }
 
@@ -321,9 +322,11 @@ function inlineText(elements: unknown, separator: string, depth: number): string
         case "rich_text_preformatted":
           return `\`\`\`\n${inlineText(element["elements"], "", depth + 1)}\n\`\`\``;
         case "text":
-          return isCode(element) ? `\`${escape(field(element, "text"))}\`` : escape(field(element, "text"));
+          return isCode(element)
+            ? `\`${escapeText(field(element, "text"))}\``
+            : escapeText(field(element, "text"));
         case "date":
-          return escape(field(element, "fallback")) || toDate(element["timestamp"]);
+          return escapeText(field(element, "fallback")) || toDate(element["timestamp"]);
         case "link":
           return linkText(element);
         case "user":
@@ -368,11 +371,7 @@ function toDate(seconds: unknown): string {
 }
 
 function linkText(element: Node): string {
-  const url = escape(field(element, "url"));
-  const label = escape(field(element, "text"));
+  const url = escapeText(field(element, "url"));
+  const label = escapeText(field(element, "text"));
   return label === "" || label === url ? url : `${label} (${url})`;
-}
-
-function escape(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

@@ -2,7 +2,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../../core/errors.ts";
 import type { Platform } from "../../../core/platform.ts";
 import type { RoomMessage, RoomQuery, RoomResult } from "../../../core/room.ts";
-import { sleepUnlessAborted } from "../../../support/clock.ts";
+import { retry } from "../../../support/retry.ts";
 import {
   isDirectMessages,
   parseAddress,
@@ -11,6 +11,7 @@ import {
   toMessageKey,
   toUnixMs,
   type SlackAddress,
+  type MessagePage,
   type MessageWindow,
   type SlackMessageInfo,
 } from "../address.ts";
@@ -52,18 +53,16 @@ interface Collected {
 export function createRoomReader(options: RoomReaderOptions): Platform["readRoom"] {
   const { api, identity, names } = options;
 
-  async function nextPage(at: SlackAddress, window: MessageWindow, signal: AbortSignal) {
-    for (let attempt = 1; ; attempt += 1) {
-      signal.throwIfAborted();
-      try {
-        return await api.page(at.channel, threadOf(at), window);
-      } catch (error) {
+  /** Reads a page, up to three times where Slack limits how fast. */
+  const nextPage = (at: SlackAddress, window: MessageWindow, signal: AbortSignal): Promise<MessagePage> =>
+    retry(() => api.page(at.channel, threadOf(at), window), {
+      delayMs(error, attempt) {
         const waitMs = isParleyError(error) ? error.retryAfterMs : undefined;
-        if (waitMs === undefined || waitMs > maxWaitMs || attempt > 2) throw error;
-        await sleepUnlessAborted(waitMs, signal, options.clock);
-      }
-    }
-  }
+        return waitMs === undefined || waitMs > maxWaitMs || attempt > 2 ? undefined : waitMs;
+      },
+      signal,
+      clock: options.clock,
+    });
 
   function isWanted(message: SlackMessageInfo, at: SlackAddress, query: RoomQuery): boolean {
     if (!contentSubtypes.has(message.subtype)) return false;

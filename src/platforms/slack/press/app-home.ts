@@ -14,7 +14,6 @@ import { toFormSelect } from "./form-modal.ts";
 import { cutText, escapeText } from "../reply/escape-markdown.ts";
 import type { Origins } from "../people.ts";
 import type { SlackApi } from "../transport/web-api.ts";
-import { createRecent } from "../../../support/recent.ts";
 
 interface AppHomeOptions {
   readonly api: Pick<SlackApi, "publishHome">;
@@ -25,22 +24,13 @@ interface AppHomeOptions {
   readonly log: Log;
 }
 
-/** This publishes the Home tabs of the people of one workspace. */
-export interface AppHome {
-  /** Publishes the tab for a person who opens it. It never rejects. */
-  opened(user: string): Promise<void>;
-  /** Publishes the tab again where the person has seen it. The `notice` is a sentence for the person. */
-  changed(user: string, notice?: string): Promise<void>;
-}
+export type AppHome = ReturnType<typeof createAppHome>;
 
-/** So many people may still have their Home tab in front of them. */
-const maxSeen = 2000;
-
-export function createAppHome(options: AppHomeOptions): AppHome {
+/** Returns what publishes the Home tabs of the people of one workspace. */
+export function createAppHome(options: AppHomeOptions) {
   const { api, origins, receiver, commands, commandPrefix, log } = options;
   /** Where two tabs are made at once, the later one stays. */
   const inOrder = createKeyedQueue();
-  const seen = createRecent(maxSeen);
 
   async function publish(user: string, notice: string | undefined): Promise<void> {
     const by = await origins.actorOf({ user, channel: "", team: undefined });
@@ -58,33 +48,24 @@ export function createAppHome(options: AppHomeOptions): AppHome {
     }
   }
 
-  async function show(user: string, notice?: string): Promise<void> {
-    try {
-      await inOrder.run(user, () => publish(user, notice));
-    } catch (error) {
-      log.warn({ err: error }, "Slack's Home tab not published");
-    }
-  }
-
   return {
-    async opened(user) {
-      seen.set(user, true);
-      await show(user);
-    },
-    async changed(user, notice) {
-      if (seen.has(user)) await show(user, notice);
+    /** Makes a person's tab anew, with a sentence above it for a `notice`. It never rejects. */
+    async show(user: string, notice?: string): Promise<void> {
+      try {
+        await inOrder.run(user, () => publish(user, notice));
+      } catch (error) {
+        log.info({ err: error }, "Slack's Home tab not published");
+      }
     },
   };
 }
 
 interface HomeContent {
   readonly commands: ReadonlyMap<string, Command>;
-  /** The prefix stands before each command's name. */
   readonly commandPrefix: string;
   /** The overview is `undefined` where it could not be read; then `notice` says why. */
   readonly overview: PersonOverview | undefined;
   readonly offers: readonly FormOffer[];
-  /** The notice is a sentence above everything else. */
   readonly notice?: string | undefined;
 }
 

@@ -3,6 +3,7 @@ import type { Form, FormField, FormOffer } from "../../../core/forms.ts";
 import type { ModelOperation } from "../../../core/gateway.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import { translate } from "../../../words/translate.ts";
+import type { SlackFileInfo } from "../address.ts";
 import { cutText } from "../reply/escape-markdown.ts";
 
 /** The select of forms below a reply has this `action_id`. */
@@ -21,22 +22,13 @@ export const inputAction = "value";
 /** The option for nothing has this value: Slack takes no empty one, and a choice cannot be taken back. */
 const unset = "default";
 
-/** A form's modal keeps this until it is submitted. */
-export interface FormMemory {
-  readonly key: string;
-  /** The form was opened in this channel. */
-  readonly channel: string;
-  /** The answer to the person alone goes through this URL. */
-  readonly responseUrl: string | undefined;
-}
-
 /** Returns a text without markup, cut at the limit of its place. */
 export const toPlain = (text: string, maxChars: number): types.PlainTextElement => ({
   type: "plain_text",
   text: cutText(text, maxChars),
 });
 
-const toOption = (value: string, label: string): types.PlainTextOption => ({
+export const toOption = (value: string, label: string): types.PlainTextOption => ({
   text: toPlain(label, selectLimits.textChars),
   value,
 });
@@ -58,10 +50,10 @@ export function toFormSelect(offers: readonly FormOffer[]): types.ActionsBlock[]
  * Returns a form as a modal, with selects where the values fit into one, and text inputs otherwise. The
  * `memory` may have 3,000 characters of JSON at most.
  */
-export function toFormModal(form: Form, memory: object, callbackId = formCallback): types.ModalView {
+export function toFormModal(form: Form, memory: object): types.ModalView {
   return {
     type: "modal",
-    callback_id: callbackId,
+    callback_id: formCallback,
     private_metadata: JSON.stringify(memory),
     title: toPlain(form.title, 24),
     submit: toPlain(form.submitLabel ?? translate("button.save"), 24),
@@ -80,22 +72,26 @@ export function toFormModal(form: Form, memory: object, callbackId = formCallbac
   };
 }
 
-/** Parses the `private_metadata` of {@link toFormModal}. */
-export function parseFormMemory(metadata: string): FormMemory {
-  return JSON.parse(metadata) as FormMemory;
+/** What a person has typed, chosen or uploaded in one input of a modal. */
+interface InputState {
+  readonly value?: string | null;
+  readonly selected_option?: { readonly value?: string } | null;
+  readonly files?: readonly SlackFileInfo[] | null;
+}
+
+/** Reads one of the `state.values` of a submitted modal, whose block has one input. */
+export function readInput(block: object): InputState {
+  return (Object.values(block)[0] ?? {}) as InputState;
 }
 
 /** Returns what was typed into a modal of {@link toFormModal}, by field, and `""` for the others. */
 export function readFormModal(values: Readonly<Record<string, object>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).map(([name, block]) => {
-      const state = (Object.values(block)[0] ?? {}) as {
-        value?: string | null;
-        selected_option?: { value?: string } | null;
-      };
-      const chosen = state.selected_option?.value;
+      const { value, selected_option: option } = readInput(block);
+      const chosen = option?.value;
       const isUnset = chosen === unset || chosen === noModel;
-      return [name, state.value ?? (isUnset ? "" : (chosen ?? ""))];
+      return [name, value ?? (isUnset ? "" : (chosen ?? ""))];
     }),
   );
 }
@@ -144,7 +140,6 @@ const actionPrefix = "parley_model:";
 /** The option for no model has this value, since a choice cannot be taken back. No model has this name. */
 export const noModel = "parley:none";
 
-/** A select of models shows this at first. */
 interface ModelSelectOptions {
   /** This is the chosen model. It is empty where none is chosen. */
   readonly value: string;

@@ -1,4 +1,4 @@
-import type { App, Context } from "@slack/bolt";
+import type { App } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isRefusal, type ParleyError, isParleyError } from "../../../core/errors.ts";
@@ -10,38 +10,23 @@ import type { Language } from "../../../words/languages.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";
 import { createRefusalSchedule, retryPlatformCall } from "../../delivery/receive-patiently.ts";
-import { isDirectMessages, toChannelPlace } from "../address.ts";
+import { isDirectMessages, toChannelPlace, type SlackAddress } from "../address.ts";
 import { escapeText } from "../reply/escape-markdown.ts";
-import { toPlainSection, sendInForm } from "../reply/message-blocks.ts";
-import { languageOf, type Origins, type People } from "../people.ts";
+import { sendInForm, toPlainContent } from "../reply/message-blocks.ts";
+import type { Origins } from "../people.ts";
 import { toMessages } from "../reply/private-reply.ts";
+import { noticeTiming } from "../transport/limits.ts";
+import type { HandlersOf } from "../transport/listeners.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
 
-/** Files for one person. */
 export type GivenFiles = Extract<PressResult, { readonly kind: "files" }>;
 
 /** Markdown for one person, with the sources below it. */
 export type ToldInMarkdown = Extract<PressResult, { readonly kind: "told" }>;
 
 /** Tells the caller of a command, or the person who pressed a button, why it did not run. */
-export interface CallerNotices {
-  /** Sends an ephemeral text, in a thread where one is given, if there is a URL. It never throws. */
-  send(responseUrl: string | undefined, text: string, thread?: string): Promise<void>;
-  /** The same for Markdown. */
-  sendMarkdown(responseUrl: string | undefined, told: ToldInMarkdown, thread?: string): Promise<void>;
-  /**
-   * Gives files to a person who pressed a button. They cannot be private in a channel, so they go into the
-   * direct messages with the bot, and the person is told so. It never throws.
-   */
-  giveFiles(to: PressPlace, files: GivenFiles): Promise<void>;
-  /**
-   * Logs the error of a call that was not accepted: as `debug` where the person's input is wrong, `info`
-   * where they are refused.
-   */
-  logFailure(error: unknown, source: string): void;
-}
+export type CallerNotices = ReturnType<typeof createCallerNotices>;
 
-/** Where a person pressed a button. */
 interface PressPlace {
   readonly user: string;
   readonly channel: string;
@@ -49,12 +34,10 @@ interface PressPlace {
   readonly responseUrl: string | undefined;
 }
 
-/** Returns notices through a `response_url`. */
 export function createCallerNotices(
-  api: Pick<SlackApi, "respond" | "post" | "upload">,
+  api: Pick<SlackApi, "respond" | "post" | "postEphemeral" | "upload">,
   log: Log,
-): CallerNotices {
-  /** Sends something, and never throws. */
+) {
   async function tryTo(send: () => Promise<void>): Promise<void> {
     try {
       await send();
@@ -63,17 +46,24 @@ export function createCallerNotices(
     }
   }
 
+  /** Sends an ephemeral text, in a thread where one is given, if there is a URL. It never throws. */
   async function send(responseUrl: string | undefined, text: string, thread?: string): Promise<void> {
     if (responseUrl === undefined) return;
-    const content = { text: escapeText(text), blocks: [toPlainSection(text)] };
-    await tryTo(() => api.respond(responseUrl, content, thread === undefined ? {} : { thread }));
+    await tryTo(() => api.respond(responseUrl, toPlainContent(text), thread === undefined ? {} : { thread }));
   }
 
   return {
     send,
-    async giveFiles({ user, channel, thread, responseUrl }, { markdown, files }) {
+    /**
+     * Gives files to a person who pressed a button. They cannot be private in a channel, so they go into the
+     * direct messages with the bot, and the person is told so. It never throws.
+     */
+    async giveFiles(
+      { user, channel, thread, responseUrl }: PressPlace,
+      { markdown, files }: GivenFiles,
+    ): Promise<void> {
       const isDirect = isDirectMessages(channel);
-      const content = { text: escapeText(markdown), blocks: [toPlainSection(markdown)] };
+      const content = toPlainContent(markdown);
       try {
         const posted = await api.post(isDirect ? channel : user, isDirect ? thread : undefined, content);
         await api.upload(posted.channel, isDirect ? (thread ?? posted.ts) : posted.ts, files);
@@ -83,7 +73,12 @@ export function createCallerNotices(
         await send(responseUrl, toCallerText(error), thread);
       }
     },
-    async sendMarkdown(responseUrl, { markdown, sources = [] }, thread) {
+    /** Does the same as `send` for Markdown. */
+    async sendMarkdown(
+      responseUrl: string | undefined,
+      { markdown, sources = [] }: ToldInMarkdown,
+      thread?: string,
+    ): Promise<void> {
       if (responseUrl === undefined) return;
       const options = thread === undefined ? {} : { thread };
       await tryTo(async () => {
@@ -91,11 +86,32 @@ export function createCallerNotices(
           await sendInForm(content, (wanted) => api.respond(responseUrl, wanted, options));
       });
     },
-    logFailure(error, source) {
+    /** The same as {@link Platform.tellAlone}. */
+    async tellAlone({ channel, thread, user }: SlackAddress, text: string): Promise<void> {
+      const content = toPlainContent(text);
+      if (isDirectMessages(channel)) return void (await api.post(channel, thread, content));
+      try {
+        await api.postEphemeral(channel, thread, user, content);
+      } catch (error) {
+        // The bot is not in the channel where a command was used.
+        log.debug({ err: error }, "told in direct messages");
+        await api.post(user, undefined, content);
+      }
+    },
+    /**
+     * Logs the error of a call that was not accepted: as `debug` where the person's input is wrong, `info`
+     * where they are refused.
+     */
+    logFailure(error: unknown, source: string): void {
       const level = isParleyError(error, "invalid-option") ? "debug" : isRefusal(error) ? "info" : "warn";
       log[level]({ err: error, source }, "command not accepted");
     },
   };
+}
+
+/** Returns what the acknowledgement of a command shows to its caller alone. */
+export function toEphemeral(text: string): { readonly response_type: "ephemeral"; readonly text: string } {
+  return { response_type: "ephemeral", text: escapeText(text) };
 }
 
 /** Returns the text of an error for the caller of a command, unescaped. */
@@ -109,22 +125,17 @@ export function toCallerText(error: unknown): string {
  * Makes commands, buttons, shortcuts and forms speak the language of the person who uses them. Messages are
  * not among them: most are for nobody, and Slack must not be asked about each of their authors.
  */
-export function speakToCallers(
-  app: App,
-  of: (context: Context) => { readonly people: Pick<People, "find"> },
-): void {
+export function speakToCallers(app: App, of: HandlersOf): void {
   app.use(async ({ body, context, next }) => {
     const user = callerOf(body as unknown as Payload);
     if (user === undefined) await next();
-    else await inLanguage(await languageOf(of(context).people, user), next);
+    else await inLanguage(await of(context).people.languageOf(user), next);
   });
 }
 
 /** Slack's payloads say here who uses something. */
 interface Payload {
-  /** A slash command has this field. */
   readonly user_id?: string;
-  /** A button, shortcut or form has this field. */
   readonly user?: { readonly id?: string };
   readonly event?: { readonly type?: string; readonly user?: string };
 }
@@ -150,29 +161,30 @@ interface Refused {
   readonly thread: string | undefined;
 }
 
-export interface RefusalNotices {
-  /** Shows the refusal to the person alone, and not again for a while. It never throws. */
-  tell(refused: Refused, error: ParleyError): Promise<void>;
-}
+export type RefusalNotices = ReturnType<typeof createRefusalNotices>;
 
 export function createRefusalNotices(
   api: Pick<SlackApi, "post" | "postEphemeral">,
   log: Log,
   clock: Clock = systemClock,
-): RefusalNotices {
+) {
   const schedule = createRefusalSchedule(() => clock.monotonic());
 
   return {
-    async tell({ channel, thread, ts, user }, error) {
+    /** Shows the refusal to the person alone, and not again for a while. It never throws. */
+    async tell({ channel, thread, ts, user }: Refused, error: ParleyError): Promise<void> {
       // Each message with another error is told, because other messages of the same person are answered.
       if (isRefusal(error) && !schedule.isDue(error, `${channel} ${user}`, accessMs)) return;
       const isUnknown = isParleyError(error, "store-unavailable");
       const notice = isUnknown ? acceptingNotice() : toNotice(error);
-      const content = { text: escapeText(notice), blocks: [toPlainSection(notice)] };
+      const content = toPlainContent(notice);
       try {
         // A refusal stays readable in direct messages. What passes, like an outage, need not.
         if (isRefusal(error) && isDirectMessages(channel))
-          await api.post(channel, thread ?? ts, content, { mark: `refusal/${ts ?? thread}` });
+          await api.post(channel, thread ?? ts, content, {
+            ...noticeTiming,
+            mark: `refusal/${ts ?? thread}`,
+          });
         else await api.postEphemeral(channel, thread, user, content);
       } catch (tellError) {
         log.warn({ err: tellError }, "refusal notice failed");
@@ -181,7 +193,6 @@ export function createRefusalNotices(
   };
 }
 
-/** These are the fields of a `member_joined_channel` event that Parley reads. */
 interface JoinEvent {
   readonly user: string;
   readonly channel: string;
@@ -202,21 +213,12 @@ interface WelcomeOptions {
   readonly log: Log;
 }
 
-/** The welcome introduces the bot in channels that it is invited to. */
-interface Welcome {
-  /**
-   * Posts one short message, in a channel once a month at most, and nothing where the rules refuse whoever
-   * invited the bot. It resolves when that is stored; the post follows.
-   * @throws ParleyError `store-unavailable`
-   */
-  joined(event: JoinEvent): Promise<void>;
-}
-
 const keptMs = 30 * 24 * 60 * 60_000;
 const claimMs = 60_000;
 const postWithinMs = 60_000;
 
-export function createWelcome(options: WelcomeOptions): Welcome {
+/** Returns the welcome, which introduces the bot in channels that it is invited to. */
+export function createWelcome(options: WelcomeOptions) {
   const { api, identity, origins, receiver, kept, commandPrefix, clock = systemClock, log } = options;
 
   async function post(channel: string): Promise<void> {
@@ -228,7 +230,7 @@ export function createWelcome(options: WelcomeOptions): Welcome {
     };
     try {
       await retryPlatformCall(
-        () => api.post(channel, undefined, content, { mark: `welcome/${channel}` }),
+        () => api.post(channel, undefined, content, { ...noticeTiming, mark: `welcome/${channel}` }),
         clock.monotonic() + postWithinMs,
         undefined,
         clock,
@@ -239,7 +241,12 @@ export function createWelcome(options: WelcomeOptions): Welcome {
   }
 
   return {
-    async joined({ user, channel, inviter }) {
+    /**
+     * Posts one short message, in a channel once a month at most, and nothing where the rules refuse whoever
+     * invited the bot. It resolves when that is stored; the post follows.
+     * @throws ParleyError `store-unavailable`
+     */
+    async joined({ user, channel, inviter }: JoinEvent): Promise<void> {
       if (user !== identity.userId || kept === undefined) return;
       const who = { user: inviter ?? user, channel, team: identity.teamId };
       const by = await inLanguage(await options.languageOf(who.user), () => origins.actorOf(who));

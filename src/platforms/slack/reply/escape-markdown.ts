@@ -1,10 +1,5 @@
 import { readFenceLine, type Fence } from "../../../support/markdown-fences.ts";
-
-/** A span is a part of a line. The destination of a link is escaped in another way than the rest. */
-interface Span {
-  readonly from: number;
-  readonly to: number;
-}
+import { codeSpans } from "../../delivery/split-markdown.ts";
 
 /**
  * Escapes a model's Markdown, so that `<!here>`, `<@U…>` and `<url|label>`, which also work inside of
@@ -31,7 +26,7 @@ function escapeLine(line: string): string {
   if (!line.includes("](")) return escapeText(line);
   let escaped = "";
   let end = 0;
-  for (const { from, to } of destinationsIn(line)) {
+  for (const [from, to] of destinationsIn(line)) {
     escaped += escapeText(line.slice(end, from));
     escaped += line.slice(from, to).replaceAll("<", "%3C").replaceAll(">", "%3E");
     end = to;
@@ -40,19 +35,19 @@ function escapeLine(line: string): string {
 }
 
 /** Finds the destinations of inline links outside of code. The time is linear in the length of the line. */
-function destinationsIn(line: string): Span[] {
-  const found: Span[] = [];
-  const codes = codeSpansIn(line);
+function destinationsIn(line: string): (readonly [from: number, to: number])[] {
+  const found: (readonly [from: number, to: number])[] = [];
+  const codes = codeSpans(line).filter(({ isClosed }) => isClosed);
   let code = 0;
   let at = line.indexOf("](");
   while (at !== -1) {
-    while ((codes[code]?.to ?? Infinity) <= at) code += 1;
+    while ((codes[code]?.end ?? Infinity) <= at) code += 1;
     const inside = codes[code];
     let next = at + 2;
-    if (inside !== undefined && inside.from <= at) next = inside.to;
+    if (inside !== undefined && inside.start <= at) next = inside.end;
     else {
       const to = endOfDestination(line, at + 2);
-      if (to.isClosed) found.push({ from: at + 2, to: to.at });
+      if (to.isClosed) found.push([at + 2, to.at]);
       next = Math.max(next, to.at);
     }
     at = line.indexOf("](", next);
@@ -71,26 +66,6 @@ function endOfDestination(line: string, from: number): { at: number; isClosed: b
     if (char === ")") depth -= 1;
   }
   return { at: line.length, isClosed: false };
-}
-
-/** Finds code spans: each runs from a run of backticks to the next run of the same length. */
-function codeSpansIn(line: string): Span[] {
-  const runs = [...line.matchAll(/`+/g)].map((run) => ({ at: run.index, length: run[0].length }));
-  const closers: (number | undefined)[] = [];
-  const nextOfLength = new Map<number, number>();
-  for (let index = runs.length - 1; index >= 0; index -= 1) {
-    const { length } = runs[index]!;
-    closers[index] = nextOfLength.get(length);
-    nextOfLength.set(length, index);
-  }
-  const spans: Span[] = [];
-  for (let index = 0; index < runs.length; index += 1) {
-    const closer = closers[index];
-    if (closer === undefined) continue;
-    spans.push({ from: runs[index]!.at, to: runs[closer]!.at + runs[closer]!.length });
-    index = closer;
-  }
-  return spans;
 }
 
 /** Replaces Slack's three control characters by entities. */

@@ -8,18 +8,22 @@ import { translate } from "../../../words/translate.ts";
 import type { MessageContent } from "../../delivery/message-plan.ts";
 import { isContentError } from "../errors.ts";
 import { escapeMarkdown, cutText, escapeText } from "./escape-markdown.ts";
-import { toFormSelect } from "../press/form-modal.ts";
+import { formAction, toFormSelect } from "../press/form-modal.ts";
 import type { SlackContent } from "../transport/web-api.ts";
 
 /** The Retry button has this `action_id`. */
 export const retryAction = "parley_retry";
 /** A button that confirms a command has this `action_id`. */
 export const confirmAction = "parley_confirm";
-
+/** The feedback buttons have this `action_id`. */
+const feedbackAction = "parley_feedback";
 /** The `action_id` of a button below an answer is this prefix and the action's kind. */
 const actionPrefix = "parley_act:";
-/** This matches the `action_id` of every button below an answer. */
-export const answerActions = new RegExp(`^${actionPrefix}`);
+/** This matches the `action_id` of everything that {@link parsePress} knows. */
+export const pressActions = new RegExp(
+  `^(?:${[retryAction, confirmAction, feedbackAction, formAction].join("|")}|${actionPrefix}.*)$`,
+);
+
 /** The method `chat.update` takes 4,000 bytes. */
 const maxTextBytes = 3900;
 const maxSectionChars = 3000;
@@ -30,6 +34,22 @@ const maxValueChars = 2000;
 export function parseActionId(actionId: string): ReplyActionKind | undefined {
   const kind = actionId.slice(actionPrefix.length);
   return actionId.startsWith(actionPrefix) && isReplyActionKind(kind) ? kind : undefined;
+}
+
+/**
+ * Returns what a person pressed or chose, and `undefined` for the buttons of another version.
+ * @param value of the button, or of the chosen option
+ */
+export function parsePress(actionId: string, value: string): Press | undefined {
+  if (actionId === retryAction) return { kind: "retry", key: value };
+  if (actionId === confirmAction) return { kind: "confirm", key: value };
+  if (actionId === formAction) return { kind: "settings", key: value };
+  if (actionId === feedbackAction) {
+    const [, rating = "", key = ""] = /^(\w+) (.+)$/s.exec(value) ?? [];
+    return isRating(rating) ? { kind: rating, key } : undefined;
+  }
+  const kind = parseActionId(actionId);
+  return kind === undefined ? undefined : { kind, key: value };
 }
 
 /** In `plain_text` mentions, links and emphasis have no effect. */
@@ -44,6 +64,11 @@ const toSmallPrint = (text: string): types.ContextBlock => ({ type: "context", e
 /** Returns a paragraph of plain text, of which at most 3,000 characters are shown. */
 export function toPlainSection(text: string): types.SectionBlock {
   return { type: "section", text: toPlain(text) };
+}
+
+/** Returns a message of plain text. */
+export function toPlainContent(text: string): SlackContent {
+  return { text: escapeText(text), blocks: [toPlainSection(text)] };
 }
 
 /** A message is written in one of these forms. Those that Slack may refuse come first. */
@@ -180,7 +205,7 @@ function toButtons({ retryKey, confirm, actions = [] }: MessageContent): types.B
       ? []
       : [{ ...toButton(confirmAction, cutText(confirm.label, 75), confirm.key), style: "danger" as const }]),
     ...actions
-      .filter(({ kind, key }) => !isRating(kind) && key.length <= maxValueChars)
+      .filter(({ kind, key }) => kind !== "good" && kind !== "bad" && key.length <= maxValueChars)
       .map(({ kind, key }) => toButton(actionPrefix + kind, actionLabel(kind), key)),
   ];
 }
@@ -189,15 +214,12 @@ function toButton(action: string, label: string, value: string): types.Button {
   return { type: "button", action_id: action, text: { type: "plain_text", text: label }, value };
 }
 
-/** The feedback buttons have this `action_id`. */
-export const feedbackAction = "parley_feedback";
-
 /**
  * Returns Slack's feedback buttons for a finished answer that is stored, and nothing for others.
  * @see https://docs.slack.dev/reference/block-kit/block-elements/feedback-buttons-element describes them.
  */
 function toFeedback({ actions = [], state }: MessageContent): types.ContextActionsBlock[] {
-  const key = actions.find(({ kind }) => isRating(kind))?.key;
+  const key = actions.find(({ kind }) => kind === "good")?.key;
   if (state !== "finished" || key === undefined || key.length > maxValueChars - 10) return [];
   const toButton = (rating: Rating): types.FeedbackButtons["positive_button"] => {
     const label = actionLabel(rating);
@@ -214,10 +236,4 @@ function toFeedback({ actions = [], state }: MessageContent): types.ContextActio
     negative_button: toButton("bad"),
   };
   return [{ type: "context_actions", elements: [element] }];
-}
-
-/** Returns the press of a feedback button, and `undefined` for a button of another version. */
-export function parseFeedback(value: string): Press | undefined {
-  const [, rating = "", key = ""] = /^(\w+) (.+)$/s.exec(value) ?? [];
-  return isRating(rating) ? { kind: rating, key } : undefined;
 }

@@ -7,23 +7,16 @@ import { translate } from "../../../words/translate.ts";
 import type { DeliveryScheduler, Reservation, Urgency } from "../../delivery/delivery-scheduler.ts";
 import type { EditTarget, MessageContent } from "../../delivery/message-plan.ts";
 import { isTransient } from "../../delivery/receive-patiently.ts";
-import { parseMessageRef, type SlackAddress, isDirectMessages } from "../address.ts";
-import { type DeliveryCalls, isLimited, lanes, type CallTiming } from "../transport/delivery-calls.ts";
+import { parseMessageRef, type SlackAddress, isDirectMessages, type MessageRef } from "../address.ts";
+import { isLimited, lanes, reserveNow, type CallTiming } from "../transport/limits.ts";
 import { type Feature, isNotMember } from "../errors.ts";
 import { areShared } from "../intake/files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
-import { bytesOfSource, toPlainSection } from "./message-blocks.ts";
-import type { ReplacedMessages } from "../intake/message-changes.ts";
+import { bytesOfSource, toPlainContent } from "./message-blocks.ts";
 import { createNativeStream, streamBeginning } from "./native-stream.ts";
-import {
-  createPostedMessages,
-  createReplyMessages,
-  editWithinMs,
-  postWithinMs,
-  toKey,
-} from "./reply-messages.ts";
-import type { createSessions, ReplySession } from "./sessions.ts";
-import type { Identity, MessageRef, SlackApi } from "../transport/web-api.ts";
+import { createReplyMessages, editWithinMs, postWithinMs, toKey } from "./reply-messages.ts";
+import type { createSessions } from "./sessions.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 /** The method `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
 const maxMessageBytes = 3900;
@@ -32,18 +25,16 @@ const minEditIntervalMs = 1000;
 
 interface MessageTargetOptions {
   readonly api: SlackApi;
-  readonly calls: DeliveryCalls;
   readonly scheduler: DeliveryScheduler;
   readonly streams: Feature;
-  readonly replaced: ReplacedMessages;
+  /** Removes messages that no saved address contains any more. It never rejects. */
+  readonly removeMessages: (refs: readonly MessageRef[]) => Promise<void>;
   readonly identity: Pick<Identity, "userId">;
   readonly address: SlackAddress;
   /** Returns those of these messages that show other open turns of the conversation. */
   readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
-  /** A stream is ended after so long, and its message is edited from then on. */
-  readonly streamLifeMs: number;
   readonly sessions: ReturnType<typeof createSessions>;
   /** The session in the thread gets this title where the reply creates it. */
   readonly title?: string | undefined;
@@ -67,14 +58,14 @@ interface MessageTarget extends EditTarget {
  * posted, and the message with its beginning removed.
  */
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
-  const { api, scheduler, replaced, identity, address, isResumed, onPost, log } = options;
+  const { api, scheduler, removeMessages, identity, address, isResumed, onPost, log } = options;
   const { channel, thread } = address;
-  const found = createPostedMessages(api, address, {
-    botUserId: identity.userId,
-    otherTurnsShow: options.otherTurnsShow,
-  });
-  const session = openSession(options);
-  const messages = createReplyMessages({ ...options, found });
+  // What stands in the channel itself has a placeholder.
+  const session =
+    thread === undefined
+      ? undefined
+      : options.sessions.open({ channel, thread, title: options.title, isResumed });
+  const messages = createReplyMessages(options);
   const growing = createGrowingMessages({ ...options, messages });
   let isInvitationRequested = false;
   const begun = new WeakSet<readonly ReplyFile[]>();
@@ -142,8 +133,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     if (!isNotMember(error)) return;
     if (address.responseUrl === undefined || isInvitationRequested) return;
     isInvitationRequested = true;
-    const text = translate("slack.not-in-channel");
-    await api.respond(address.responseUrl, { text, blocks: [toPlainSection(text)] });
+    await api.respond(address.responseUrl, toPlainContent(translate("slack.not-in-channel")));
   }
 
   return {
@@ -178,7 +168,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       const ref = parseMessageRef(given);
       const index = messages.refs.findIndex(({ ts }) => ts === ref.ts);
       if (index !== -1) messages.refs.splice(index, 1);
-      await replaced.remove([ref]);
+      await removeMessages([ref]);
     },
     async upload(files) {
       // An earlier process may have posted the files. An upload that this process has begun goes on by
@@ -189,24 +179,13 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       return [];
     },
     roomInMs: (kind) => growing.roomInMs(kind),
-    saved: () => replaced.remove(messages.takeReplaced()),
+    saved: () => removeMessages(messages.takeReplaced()),
     close(isAbandoned) {
       session?.end(isAbandoned);
       growing.close();
       options.onClose();
     },
   };
-}
-
-/** Opens the session of the reply's thread. What stands in the channel itself has a placeholder. */
-function openSession({
-  sessions,
-  address,
-  title,
-  isResumed,
-}: MessageTargetOptions): ReplySession | undefined {
-  const { channel, thread } = address;
-  return thread === undefined ? undefined : sessions.open({ channel, thread, title, isResumed });
 }
 
 const isEnd = ({ state }: MessageContent): boolean => state === "finished" || state === "failed";
@@ -216,24 +195,9 @@ const toJson = ({ channel, ts }: MessageRef): Json => ({ channel, ts });
 /** A preview that has to wait longer is outdated. */
 const previewWithinMs = 1000;
 
-/** This shows texts that are not complete yet. */
-interface GrowingMessages {
-  /**
-   * Posts the first text of a message: as a stream where there can be one, else as a post.
-   * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room now
-   */
-  post(content: MessageContent, signal: AbortSignal): Promise<MessageRef>;
-  /** Shows more text. Without room for its final edit the message stays as it is. */
-  extend(ref: MessageRef, content: MessageContent, timing: Omit<CallTiming, "withinMs">): Promise<void>;
-  /** Returns what {@link EditTarget.roomInMs} says. */
-  roomInMs(kind: "first" | "preview"): number;
-  /** Gives back the room that the messages hold. */
-  close(): void;
-}
-
 interface GrowingMessagesOptions extends Pick<
   MessageTargetOptions,
-  "calls" | "scheduler" | "streams" | "address" | "streamLifeMs" | "clock" | "log"
+  "api" | "scheduler" | "streams" | "address" | "clock" | "log"
 > {
   readonly messages: ReturnType<typeof createReplyMessages>;
 }
@@ -242,8 +206,8 @@ interface GrowingMessagesOptions extends Pick<
  * Shows text as native streams, or as posts that are edited and for whose final edit room is kept. In a
  * channel only the person who is answered would see a stream grow, so that messages there are edited.
  */
-function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages {
-  const { calls, scheduler, streams, messages, address, clock, log } = options;
+function createGrowingMessages(options: GrowingMessagesOptions) {
+  const { api, scheduler, streams, messages, address, clock, log } = options;
   const { channel, thread } = address;
   /** The reply shares the room for previews in this lane. */
   let joined: { readonly lane: string; readonly leave: () => void } | undefined;
@@ -258,10 +222,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
   const streamThread = (): string | undefined =>
     isDirectMessages(channel) && streams.isOn() ? thread : undefined;
 
-  /** Reserves room for one more call. A method that is limited now is not counted on. */
-  function reserve(lane: string): Reservation | undefined {
-    return scheduler.waitMs([lane], "final") > 0 ? undefined : scheduler.reserve(lane);
-  }
+  const reserve = (lane: string): Reservation | undefined => reserveNow(scheduler, lane);
 
   function canReserve(lane: string): boolean {
     const reservation = reserve(lane);
@@ -294,7 +255,7 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
     let ref: MessageRef;
     try {
       // The room for its end limits how many there are.
-      ref = await calls.startStream(channel, root, escapeMarkdown(beginning), {
+      ref = await api.startStream(channel, root, escapeMarkdown(beginning), {
         ...timing,
         urgency: "final",
       });
@@ -305,15 +266,13 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
       throw error;
     }
     const index = messages.refs.length;
-    const mark = { mark: messages.markOf(index) };
-    const lifeMs = options.streamLifeMs;
+    const mark = messages.markOf(index);
     const stream = createNativeStream({
-      calls,
+      api,
       ref,
       started: beginning,
       mark,
       reservation,
-      lifeMs,
       clock,
       log,
     });
@@ -323,7 +282,11 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
   }
 
   return {
-    async post(content, signal) {
+    /**
+     * Posts the first text of a message: as a stream where there can be one, else as a post.
+     * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room now
+     */
+    async post(content: MessageContent, signal: AbortSignal): Promise<MessageRef> {
       const timing: CallTiming = { urgency: "preview", withinMs: previewWithinMs, signal };
       const ref = (await startStream(content.text, timing)) ?? (await postEditable(content, timing));
       if (ref !== undefined) return ref;
@@ -333,7 +296,12 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
         retryAfterMs: 1000,
       });
     },
-    async extend(ref, content, given) {
+    /** Shows more text. Without room for its final edit the message stays as it is. */
+    async extend(
+      ref: MessageRef,
+      content: MessageContent,
+      given: Omit<CallTiming, "withinMs">,
+    ): Promise<void> {
       const timing: CallTiming = { ...given, withinMs: previewWithinMs };
       const its = messages.at(ref);
       const { stream } = its;
@@ -350,7 +318,8 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
       its.lastPreviewAt = clock.monotonic();
       await messages.update(ref, content, timing);
     },
-    roomInMs(kind) {
+    /** Returns what {@link EditTarget.roomInMs} says. */
+    roomInMs(kind: "first" | "preview"): number {
       const last = messages.refs.at(-1);
       if (last === undefined) {
         const canStream = streamThread() !== undefined && canReserve(lanes.stopStream);
@@ -366,7 +335,8 @@ function createGrowingMessages(options: GrowingMessagesOptions): GrowingMessages
       const nextInMs = its.lastPreviewAt + intervalMs - clock.monotonic();
       return Math.max(0, nextInMs, scheduler.waitMs([lane], "preview"));
     },
-    close() {
+    /** Gives back the room that the messages hold. */
+    close(): void {
       for (const { stream, reservation } of messages.all()) {
         stream?.close();
         reservation?.release();

@@ -3,45 +3,27 @@ import type { Log } from "../../../core/telemetry.ts";
 import { readFenceLine, type Fence } from "../../../support/markdown-fences.ts";
 import type { Reservation } from "../../delivery/delivery-scheduler.ts";
 import type { MessageContent } from "../../delivery/message-plan.ts";
-import type { CallTiming, DeliveryCalls } from "../transport/delivery-calls.ts";
+import type { CallTiming } from "../transport/limits.ts";
+import type { MessageRef } from "../address.ts";
 import { isContentError, slackErrorCode } from "../errors.ts";
 import { escapeMarkdown } from "./escape-markdown.ts";
 import { toSlackContent } from "./message-blocks.ts";
-import type { MessageMark, MessageRef, StreamEnd } from "../transport/web-api.ts";
+import type { SlackApi, StreamEnd } from "../transport/web-api.ts";
 
-/** Slack ends a stream about five minutes after its start. */
-export const defaultStreamLifeMs = 4 * 60_000;
-
-/** Slack shows this message as growing. Exactly one of `finish` and `stop` ends it, or Slack does. */
-interface NativeStream {
-  readonly ref: MessageRef;
-  /** Returns false where the stream takes no more text, and its message is edited from now on. */
-  isOpen(): boolean;
-  /** Returns whether the text continues what was sent, without a link. */
-  takes(markdown: string): boolean;
-  /** Appends what later text does not change. A stream that Slack has ended is closed without an error. */
-  append(markdown: string, timing: CallTiming): Promise<void>;
-  /** Ends the stream with the rest of the content. The result is false where the message must be edited. */
-  finish(content: MessageContent, timing: CallTiming): Promise<boolean>;
-  /** Ends the stream as it is. A stream that cannot be ended is left to Slack. */
-  stop(timing: CallTiming): Promise<void>;
-  /** Gives back what the stream holds, and sends nothing more. */
-  close(): void;
-}
+/** A stream is ended after so long, since Slack ends it about five minutes after its start. */
+const lifeMs = 4 * 60_000;
 
 /** The message is edited after such an end. */
 const asItIs: Omit<StreamEnd, "mark"> = { goesOn: true, markdown: "", blocks: [] };
 
 interface NativeStreamOptions {
-  readonly calls: Pick<DeliveryCalls, "appendStream" | "stopStream">;
+  readonly api: Pick<SlackApi, "appendStream" | "stopStream">;
   readonly ref: MessageRef;
   /** The stream was started with this Markdown. */
   readonly started: string;
-  readonly mark: MessageMark;
+  readonly mark: string;
   /** This is room for the end of the stream. */
   readonly reservation: Reservation;
-  /** The stream is ended after so long. */
-  readonly lifeMs: number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -52,9 +34,12 @@ export function streamBeginning(markdown: string): string {
   return prefix.trim() === "" ? "" : prefix;
 }
 
-/** Returns a stream that was just started. */
-export function createNativeStream(options: NativeStreamOptions): NativeStream {
-  const { calls, ref, mark, reservation, lifeMs, clock, log } = options;
+/**
+ * Returns a stream that was just started: a message that Slack shows as growing. Exactly one of `finish` and
+ * `stop` ends it, or Slack does.
+ */
+export function createNativeStream(options: NativeStreamOptions) {
+  const { api, ref, mark, reservation, clock, log } = options;
   let sent = options.started;
   let isOpen = true;
   let last: Promise<unknown> = Promise.resolve();
@@ -69,6 +54,7 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     return result;
   }
 
+  /** Gives back what the stream holds, and sends nothing more. */
   function close(): void {
     isOpen = false;
     cancelTimer();
@@ -81,10 +67,11 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
   }
 
   async function end(content: Omit<StreamEnd, "mark">, timing: CallTiming): Promise<void> {
-    await calls.stopStream(ref, { ...content, mark }, { ...timing, reservation });
+    await api.stopStream(ref, { ...content, mark }, { ...timing, reservation });
     close();
   }
 
+  /** Ends the stream as it is. A stream that cannot be ended is left to Slack. */
   function stop(timing: CallTiming): Promise<void> {
     return inTurn(async () => {
       if (!isOpen) return;
@@ -97,20 +84,22 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
     });
   }
 
+  /** Returns whether the text continues what was sent, without a link. */
   function takes(markdown: string): boolean {
     return markdown.startsWith(sent) && !hasLink(markdown);
   }
 
   return {
-    ref,
-    isOpen: () => isOpen,
+    /** Returns false where the stream takes no more text, and its message is edited from now on. */
+    isOpen: (): boolean => isOpen,
     takes,
-    append: (markdown, timing) =>
+    /** Appends what later text does not change. A stream that Slack has ended is closed without an error. */
+    append: (markdown: string, timing: CallTiming): Promise<void> =>
       inTurn(async () => {
         const prefix = committablePrefix(markdown);
         if (!isOpen || prefix.length <= sent.length || !prefix.startsWith(sent)) return;
         try {
-          await calls.appendStream(ref, restOf(prefix), timing);
+          await api.appendStream(ref, restOf(prefix), timing);
           sent = prefix;
         } catch (error) {
           if (!isEnded(error) && !isContentError(error)) throw error;
@@ -119,7 +108,8 @@ export function createNativeStream(options: NativeStreamOptions): NativeStream {
           close();
         }
       }),
-    finish: (content, timing) =>
+    /** Ends the stream with the rest of the content. The result is false where the message must be edited. */
+    finish: (content: MessageContent, timing: CallTiming): Promise<boolean> =>
       inTurn(async () => {
         if (!isOpen) return false;
         // A stream unfurls links.

@@ -4,16 +4,18 @@ import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
 import { withEnding, type Ending, type MessageContent } from "../../delivery/message-plan.ts";
 import { toMarkdown, splitMarkdown } from "../../delivery/split-markdown.ts";
-import { toReplyAddress, type PostingMark, type SlackAddress } from "../address.ts";
-import { isLimited } from "../transport/delivery-calls.ts";
+import { toReplyAddress, type SlackAddress } from "../address.ts";
+import { isLimited } from "../transport/limits.ts";
 import { escapedBytes } from "./escape-markdown.ts";
-import { bytesOfSource, sendInForm, toPlainSection, toSlackContent } from "./message-blocks.ts";
+import { bytesOfSource, sendInForm, toPlainContent, toSlackContent } from "./message-blocks.ts";
 import type { SlackApi } from "../transport/web-api.ts";
 
 /** The markdown blocks of a message hold 12,000 characters together. */
 const maxPostBytes = 11_000;
 /** A `response_url` accepts five posts, of which one is reserved for "Working on it". */
 const maxPosts = 4;
+type PostingMark = NonNullable<SlackAddress["posting"]>;
+
 const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
 interface PrivateReplyOptions {
@@ -77,8 +79,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     if (address.responseUrl !== undefined)
       return await post({ text: "", state: "waiting", status: translate("delivery.working") });
     try {
-      const elsewhereText = translate("slack.elsewhere");
-      const content = { text: elsewhereText, blocks: [toPlainSection(elsewhereText)] };
+      const content = toPlainContent(translate("slack.elsewhere"));
       await api.postEphemeral(address.channel, address.thread, address.user, content);
     } catch (error) {
       log.debug({ err: error }, "optional Slack call failed");

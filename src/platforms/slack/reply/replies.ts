@@ -3,6 +3,7 @@ import type { Json } from "../../../core/events.ts";
 import type { OpenedThread, Reply, ReplyHooks } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { createRecent, type Recent } from "../../../support/recent.ts";
+import { inTime } from "../../../support/clock.ts";
 import { toTitle } from "../../../support/text.ts";
 import {
   createSuspensionWatch,
@@ -11,6 +12,7 @@ import {
 } from "../../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../../delivery/editing-reply.ts";
 import { parseShownFiles } from "../../delivery/message-plan.ts";
+import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
 import {
   parseMessageRef,
   toConversationId,
@@ -18,20 +20,19 @@ import {
   toReplyAddress,
   toThreadAddress,
   type SlackAddress,
+  type MessageRef,
 } from "../address.ts";
 import { createFeature, isNotMember } from "../errors.ts";
-import type { ReplacedMessages } from "../intake/message-changes.ts";
-import { lanes, type DeliveryCalls } from "../transport/delivery-calls.ts";
-import type { Identity, MessageRef, SlackApi } from "../transport/web-api.ts";
+import { lanes } from "../transport/limits.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
 import { cutText } from "./escape-markdown.ts";
 import { createMessageTarget } from "./message-target.ts";
-import { defaultStreamLifeMs } from "./native-stream.ts";
 import { createFallbackReply, createPrivateReply } from "./private-reply.ts";
 import { createSessions } from "./sessions.ts";
 
 /** What the replies in all workspaces share: what is known of them by their event keys, and the watch. */
 export interface ReplyMemory {
-  readonly roots: ThreadRoots;
+  readonly roots: ReturnType<typeof createThreadRoots>;
   /** These are the `response_url`s of the last pressed confirm buttons. */
   readonly replaceUrls: Recent<string>;
   /** Another process may have begun the replies with these keys. */
@@ -56,38 +57,30 @@ const maxReplaceUrls = 500;
 const maxRepliesInChannel = 80;
 const maxResumed = 2000;
 
-/** Opens replies and threads in one workspace. */
-interface Replies {
-  openReply(address: SlackAddress, hooks: ReplyHooks): Reply;
-  openThread(address: SlackAddress, title: string): Promise<OpenedThread>;
-  /** Whether a further answer in the channel could not be posted in time. */
-  isCrowded(channel: string): boolean;
-}
-
+/** Returns what opens replies and threads in one workspace. */
 export function createReplies(options: {
   readonly api: SlackApi;
-  readonly calls: DeliveryCalls;
   readonly scheduler: DeliveryScheduler;
-  readonly replaced: ReplacedMessages;
   readonly identity: Identity;
   readonly memory: ReplyMemory;
-  readonly streamLifeMs?: number | undefined;
   readonly clock: Clock;
   readonly log: Log;
-}): Replies {
-  const { api, calls, scheduler, identity, clock, log } = options;
+}) {
+  const { api, scheduler, identity, clock, log } = options;
   const streams = createFeature("streams", log, clock);
   const load = createChannelLoad(maxRepliesInChannel);
   const { roots, replaceUrls, resumed, titles, suspensions } = options.memory;
-  const sessions = createSessions({ calls, scheduler, clock, log });
+  const replaced = createReplacedMessages(api, log, clock);
+  const sessions = createSessions({ api, scheduler, clock, log });
   const startedAt = clock.now();
 
   function targetAt(
     address: SlackAddress,
     { isResumed = false, otherTurnsShow }: Pick<ReplyHooks, "isResumed" | "otherTurnsShow">,
-  ): ReturnType<typeof createMessageTarget> {
+  ) {
     return createMessageTarget({
       ...options,
+      removeMessages: (refs) => replaced.remove(refs),
       streams,
       address,
       isResumed: isResumed || address.since < startedAt,
@@ -98,7 +91,6 @@ export function createReplies(options: {
       },
       sessions,
       title: titles.get(address.key),
-      streamLifeMs: options.streamLifeMs ?? defaultStreamLifeMs,
       onClose: load.enter(address.channel),
       onPost: (ref) => {
         roots.remember(address.key, ref.ts);
@@ -107,12 +99,13 @@ export function createReplies(options: {
   }
 
   return {
-    openReply(address, hooks) {
+    replaced,
+    openReply(address: SlackAddress, hooks: ReplyHooks): Reply {
       if (hooks.isResumed === true) resumed.set(address.key, true);
       if (address.isPrivate === true || address.isOutside === true)
         return createPrivateReply({ api, address, replaceUrl: replaceUrls.get(address.key), hooks, log });
       const [first] = address.refs ?? [];
-      if (first !== undefined) roots.remember(address.key, parseMessageRef(first).ts);
+      if (first !== undefined) roots.remember(address.key, first.ts);
       const { responseUrl, ...withoutUrl } = address;
       const hasShown = (address.refs ?? []).length > 0;
       const isFromCommand = responseUrl !== undefined && !hasShown;
@@ -126,7 +119,7 @@ export function createReplies(options: {
         savedFiles: parseShownFiles(address.files),
         async saveRefs(refs: readonly Json[], files) {
           const shown = files === undefined ? {} : { files: { ...files } };
-          await hooks.saveAddress(toReplyAddress({ ...address, refs, ...shown }));
+          await hooks.saveAddress(toReplyAddress({ ...address, refs: refs.map(parseMessageRef), ...shown }));
           await target.saved();
         },
         suspensions,
@@ -143,7 +136,7 @@ export function createReplies(options: {
         },
       });
     },
-    async openThread(address, title) {
+    async openThread(address: SlackAddress, title: string): Promise<OpenedThread> {
       const post = async (): Promise<string> => {
         const content = { text: `**${cutText(title, 200)}**`, state: "finished" } as const;
         const target = targetAt(address, { isResumed: resumed.has(address.key) });
@@ -163,19 +156,10 @@ export function createReplies(options: {
         ...(isPeoples ? { isPeoples } : {}),
       };
     },
-    isCrowded: (channel) => load.isFull(channel) && scheduler.waitMs(lanes.posts(channel), "final") > 0,
+    /** Returns whether a further answer in the channel could not be posted in time. */
+    isCrowded: (channel: string): boolean =>
+      load.isFull(channel) && scheduler.waitMs(lanes.posts(channel), "final") > 0,
   };
-}
-
-/** These are the root messages of the threads that commands open. */
-interface ThreadRoots {
-  /** Records that the reply with this key has its first message at `ts`. Later calls change nothing. */
-  remember(key: string, ts: string): void;
-  /**
-   * Returns the root for `key`: the reply's first message, otherwise the one that `post` creates. Concurrent
-   * calls share one `post`, and a failed one is called again next time.
-   */
-  open(key: string, post: () => Promise<string>): Promise<string>;
 }
 
 const maxRoots = 2000;
@@ -184,13 +168,18 @@ const maxRoots = 2000;
  * Keeps the roots of the last 2,000 replies, so that the same command never opens two threads. A reply that
  * is resumed after a restart calls `remember` again with its saved address.
  */
-function createThreadRoots(): ThreadRoots {
+function createThreadRoots() {
   const roots = createRecent<Promise<string>>(maxRoots);
   return {
-    remember(key, ts) {
+    /** Records that the reply with this key has its first message at `ts`. Later calls change nothing. */
+    remember(key: string, ts: string): void {
       if (!roots.has(key)) roots.set(key, Promise.resolve(ts));
     },
-    async open(key, post) {
+    /**
+     * Returns the root for `key`: the reply's first message, otherwise the one that `post` creates. Concurrent
+     * calls share one `post`, and a failed one is called again next time.
+     */
+    async open(key: string, post: () => Promise<string>): Promise<string> {
       const known = roots.get(key);
       if (known !== undefined) return await known;
       const posted = post();
@@ -205,22 +194,15 @@ function createThreadRoots(): ThreadRoots {
   };
 }
 
-/** This counts how many replies are being shown in each channel. */
-interface ChannelLoad {
-  /** Counts a reply, and returns a function that ends its part. Further calls of that have no effect. */
-  enter(channel: string): () => void;
-  /** Returns whether a post a second in a channel is too little for all their final texts. */
-  isFull(channel: string): boolean;
-}
-
 /**
- * Counts replies.
+ * Counts how many replies are being shown in each channel.
  * @param most is the number of replies at the same time in one channel
  */
-function createChannelLoad(most: number): ChannelLoad {
+function createChannelLoad(most: number) {
   const counts = new Map<string, number>();
   return {
-    enter(channel) {
+    /** Counts a reply, and returns a function that ends its part. Further calls of that have no effect. */
+    enter(channel: string): () => void {
       counts.set(channel, (counts.get(channel) ?? 0) + 1);
       let isIn = true;
       return () => {
@@ -231,6 +213,48 @@ function createChannelLoad(most: number): ChannelLoad {
         else counts.set(channel, left);
       };
     },
-    isFull: (channel) => (counts.get(channel) ?? 0) >= most,
+    /** Returns whether a post a second in a channel is too little for all their final texts. */
+    isFull: (channel: string): boolean => (counts.get(channel) ?? 0) >= most,
+  };
+}
+
+/** The end of a reply waits so long for the removal of its previews. */
+const removalWithinMs = 5000;
+/** What Slack has not removed by then is left. */
+const removedWithinMs = 5 * 60_000;
+const maxRemoved = 2000;
+
+/** Returns what removes messages of this bot in whose place others were posted. */
+function createReplacedMessages(api: Pick<SlackApi, "remove">, log: Log, clock: Clock) {
+  const own = createRecent(maxRemoved);
+  const closing = new AbortController();
+  const { signal } = closing;
+
+  async function removeOne(ref: MessageRef): Promise<void> {
+    try {
+      await retryPlatformCall(
+        () => api.remove(ref, { urgency: "final", withinMs: removalWithinMs, signal }),
+        clock.monotonic() + removedWithinMs,
+        signal,
+        clock,
+      );
+    } catch (error) {
+      log.debug({ channel: ref.channel, err: error }, "replaced message not removed");
+    }
+  }
+
+  return {
+    /**
+     * Removes messages that no saved address contains any more. It resolves when that is done or has taken five
+     * seconds; what is left then is removed later. It never rejects.
+     */
+    async remove(refs: readonly MessageRef[]): Promise<void> {
+      for (const { ts } of refs) own.set(ts, true);
+      if (refs.length > 0) await inTime(Promise.all(refs.map(removeOne)), removalWithinMs, { clock });
+    },
+    /** Returns whether the bot has removed that message itself, so that no person has deleted an answer. */
+    isOwn: (ts: string): boolean => own.has(ts),
+    /** Removes nothing more. */
+    close: () => closing.abort(),
   };
 }

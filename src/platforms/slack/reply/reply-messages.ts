@@ -9,13 +9,13 @@ import {
   isDirectMessages,
   type SlackAddress,
   type SlackMessageInfo,
-  parseMessageRef,
+  type MessageRef,
 } from "../address.ts";
-import { isLimited, type CallTiming, type DeliveryCalls } from "../transport/delivery-calls.ts";
+import { isLimited, type CallTiming } from "../transport/limits.ts";
 import { slackErrorCode } from "../errors.ts";
-import { sendInForm, toSlackContent, type ContentForm } from "./message-blocks.ts";
+import { sendInForm, type ContentForm } from "./message-blocks.ts";
 import type { createNativeStream } from "./native-stream.ts";
-import type { MessageRef, SlackApi } from "../transport/web-api.ts";
+import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 /** An edit that people wait for may wait so long for room. */
 export const editWithinMs = 2000;
@@ -37,42 +37,21 @@ interface ReplyMessage {
   lastPreviewAt: number;
 }
 
-/** These are the messages of one reply, also those whose address was not saved. */
-interface ReplyMessages {
-  readonly refs: MessageRef[];
-  at(ref: MessageRef): ReplyMessage;
-  add(ref: MessageRef, message: ReplyMessage): void;
-  all(): Iterable<ReplyMessage>;
-  markOf(index: number): string;
-  /** Posts the next message, or one in place of `replaces`. */
-  post(content: MessageContent, timing: CallTiming, replaces?: MessageRef): Promise<MessageRef>;
-  update(ref: MessageRef, content: MessageContent, timing: CallTiming): Promise<void>;
-  /** Finds what an earlier call, maybe of an earlier process, has posted as the next message. */
-  findNext(): Promise<MessageRef | undefined>;
-  /** Returns the message that counts: this one, or one that was posted in its place. */
-  current(ref: MessageRef): Promise<MessageRef>;
-  /** Notes a failed post, which may have been made where there was no response. */
-  failed(error: unknown): void;
-  /** Notes that `posted` stands in its place from now on. */
-  replace(ref: MessageRef, posted: MessageRef): void;
-  /** Takes the messages that were replaced since the last call. */
-  takeReplaced(): readonly MessageRef[];
-}
-
-interface ReplyMessagesOptions {
-  readonly calls: DeliveryCalls;
+interface ReplyMessagesOptions extends PostedMessagesOptions {
+  readonly api: Pick<SlackApi, "post" | "update" | "stopStream" | "messagesAfter">;
   readonly address: SlackAddress;
-  readonly found: PostedMessages;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessages {
-  const { calls, address, found, isResumed, clock, log } = options;
+/** Returns the messages of one reply, also those whose address was not saved. */
+export function createReplyMessages(options: ReplyMessagesOptions) {
+  const { api, address, isResumed, clock, log } = options;
+  const posted = createPostedMessages(api, address, options);
   const { channel, thread } = address;
-  const refs = (address.refs ?? []).map(parseMessageRef);
+  const refs = [...(address.refs ?? [])];
   const messages = new Map<string, ReplyMessage>(
     refs.map(({ ts }, index) => [ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY }]),
   );
@@ -90,7 +69,7 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
   /** Finds messages. The history may be closed to the bot, and then nothing is found. */
   async function find(index: number): Promise<readonly MessageRef[]> {
     try {
-      return await found.find(index, refs);
+      return await posted.find(index, refs);
     } catch (error) {
       if (!isParleyError(error, "platform-rejected") || isTransient(error)) throw error;
       log.info({ err: error }, "messages of a reply not looked up");
@@ -98,14 +77,16 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     }
   }
 
-  function replace(ref: MessageRef, posted: MessageRef): void {
+  /** Notes that the other one stands in its place from now on. */
+  function replace(ref: MessageRef, other: MessageRef): void {
     const { index, stream, reservation } = at(ref);
     stream?.close();
     reservation?.release();
-    refs[index] = posted;
+    refs[index] = other;
     replaced.push(ref);
   }
 
+  /** Notes a failed post, which may have been made where there was no response. */
   function failed(error: unknown): void {
     mayBePosted ||= isParleyError(error, "platform-unreachable") && !isLimited(error);
   }
@@ -113,18 +94,16 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
   return {
     refs,
     at,
-    add: ({ ts }, message) => void messages.set(ts, message),
-    all: () => messages.values(),
-    markOf: (index) => found.markOf(index),
-    async post(content, timing, replaces) {
+    add: ({ ts }: MessageRef, message: ReplyMessage) => void messages.set(ts, message),
+    all: (): Iterable<ReplyMessage> => messages.values(),
+    markOf: (index: number): string => posted.markOf(index),
+    /** Posts the next message, or one in place of `replaces`. */
+    async post(content: MessageContent, timing: CallTiming, replaces?: MessageRef): Promise<MessageRef> {
       const index = replaces === undefined ? refs.length : at(replaces).index;
-      const mark = {
-        mark: found.markOf(index),
-        ...(replaces === undefined ? {} : { replaces: replaces.ts }),
-      };
+      const mark = posted.markOf(index);
       try {
         return await sendInForm(content, async (wanted, form) => {
-          const ref = await calls.post({ channel, thread }, wanted, { ...timing, mark });
+          const ref = await api.post(channel, thread, wanted, { ...timing, mark });
           messages.set(ref.ts, { index, key: toKey(content), form, lastPreviewAt: clock.monotonic() });
           return ref;
         });
@@ -134,21 +113,21 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
         throw error;
       }
     },
-    async update(ref, content, timing) {
+    async update(ref: MessageRef, content: MessageContent, timing: CallTiming): Promise<void> {
       const its = at(ref);
-      const mark = { mark: found.markOf(its.index) };
+      const mark = posted.markOf(its.index);
       its.key = undefined;
       await sendInForm(
         content,
         async (wanted, form) => {
           try {
-            await calls.update(ref, wanted, { ...timing, mark });
+            await api.update(ref, wanted, { ...timing, mark });
           } catch (error) {
             if (slackErrorCode(error) !== "streaming_state_conflict") throw error;
             // An earlier process has started the stream.
             const end = { goesOn: true, markdown: "", blocks: [], mark };
-            await calls.stopStream(ref, end, { ...timing, withinMs: editWithinMs });
-            await calls.update(ref, wanted, { ...timing, mark });
+            await api.stopStream(ref, end, { ...timing, withinMs: editWithinMs });
+            await api.update(ref, wanted, { ...timing, mark });
           }
           its.form = form;
         },
@@ -156,7 +135,8 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
       );
       its.key = toKey(content);
     },
-    async findNext() {
+    /** Finds what an earlier call, maybe of an earlier process, has posted as the next message. */
+    async findNext(): Promise<MessageRef | undefined> {
       if (!mayBePosted) return undefined;
       const index = refs.length;
       const [first, ...others] = await find(index);
@@ -166,7 +146,8 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
       replaced.push(...others);
       return first;
     },
-    async current(ref) {
+    /** Returns the message that counts: this one, or one that was posted in its place. */
+    async current(ref: MessageRef): Promise<MessageRef> {
       if (!unchecked.has(ref.ts)) return ref;
       const { index } = at(ref);
       const [newest, ...others] = await find(index);
@@ -180,7 +161,8 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
     },
     failed,
     replace,
-    takeReplaced() {
+    /** Takes the messages that were replaced since the last call. */
+    takeReplaced(): readonly MessageRef[] {
       const taken = replaced;
       replaced = [];
       return taken;
@@ -188,9 +170,23 @@ export function createReplyMessages(options: ReplyMessagesOptions): ReplyMessage
   };
 }
 
-/** Returns a key that is equal for contents that look the same. */
-export function toKey(content: MessageContent): string {
-  return JSON.stringify(toSlackContent(content));
+/** Returns a key that is equal for contents that look the same, as the last preview and the end often do. */
+export function toKey({ state, text, status, ...below }: MessageContent): string {
+  const { sources = [], notices = [], failure, retryKey, confirm, actions = [], forms = [] } = below;
+  // Whether more text comes is seen where there is none yet.
+  const isWaiting = text.trim() === "" && (state === "waiting" || state === "streaming");
+  return JSON.stringify([
+    isWaiting,
+    text,
+    status,
+    sources,
+    notices,
+    failure,
+    retryKey,
+    confirm,
+    actions,
+    forms,
+  ]);
 }
 
 /** The time of a message comes from Slack. */
@@ -198,19 +194,8 @@ const marginMs = 60_000;
 /** The time of a command comes from the clock of a machine, which may be wrong. */
 const wrongClockMs = 60 * 60_000;
 
-/** This finds what was posted for a reply without a response, by this process or an earlier one. */
-interface PostedMessages {
-  /** Returns the mark of the reply's message number `index`, from 0. */
-  markOf(index: number): string;
-  /**
-   * Finds the messages with that mark, newest first. The first one counts, and was posted in place of the
-   * others. The messages `known` are those of the reply whose address is saved.
-   */
-  find(index: number, known: readonly MessageRef[]): Promise<readonly MessageRef[]>;
-}
-
 interface PostedMessagesOptions {
-  readonly botUserId: string;
+  readonly identity: Pick<Identity, "userId">;
   /** Returns those of these messages that show other turns. */
   readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
 }
@@ -224,12 +209,14 @@ interface PostedMessagesOptions {
 export function createPostedMessages(
   api: Pick<SlackApi, "messagesAfter">,
   { key, channel, thread, since }: SlackAddress,
-  { botUserId, otherTurnsShow }: PostedMessagesOptions,
-): PostedMessages {
+  { identity, otherTurnsShow }: PostedMessagesOptions,
+) {
+  /** Returns the mark of the reply's message number `index`, from 0. */
   const markOf = (index: number): string => `${key}/${index}`;
 
   function isLostStream({ user, metadata, files = [], ts }: SlackMessageInfo): boolean {
-    const isOwn = user === botUserId && isDirectMessages(channel) && thread !== undefined && ts !== thread;
+    const isOwn =
+      user === identity.userId && isDirectMessages(channel) && thread !== undefined && ts !== thread;
     return isOwn && metadata === undefined && files.length === 0 && Number(ts) * 1000 > since;
   }
 
@@ -242,13 +229,16 @@ export function createPostedMessages(
 
   return {
     markOf,
-    async find(index, known) {
+    /**
+     * Finds the messages with that mark, newest first. The first one counts, and was posted in place of the
+     * others. The messages `known` are those of the reply whose address is saved.
+     */
+    async find(index: number, known: readonly MessageRef[]): Promise<readonly MessageRef[]> {
       const sinceMs = since - (isCommandKey(key) ? wrongClockMs : marginMs);
       // What was posted in the place of a known message is newer than it.
       const after = known[index]?.ts ?? (sinceMs / 1000).toFixed(6);
-      const recent: SlackMessageInfo[] = [];
-      for await (const message of api.messagesAfter(channel, thread, after)) recent.push(message);
-      recent.sort((a, b) => Number(b.ts) - Number(a.ts));
+      const found = await api.messagesAfter(channel, thread, after);
+      const recent = found.toSorted((a, b) => Number(b.ts) - Number(a.ts));
       const isMarked = ({ metadata }: SlackMessageInfo) => metadata?.event_payload?.mark === markOf(index);
       const isUnknown = ({ ts }: SlackMessageInfo) => known.every((ref) => ref.ts !== ts);
       const marked = recent.filter(isMarked);

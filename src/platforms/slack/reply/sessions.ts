@@ -2,20 +2,13 @@ import type { CancelTimer, Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-scheduler.ts";
 import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
-import { lanes, type DeliveryCalls } from "../transport/delivery-calls.ts";
+import { lanes, reserveNow } from "../transport/limits.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 import { createFeature } from "../errors.ts";
 
 /** A quick answer needs no session, unless it begins a thread: a stream would leave the session untitled. */
 const delayMs = 500;
 const endWithinMs = 61_000;
-
-/** This is the part of one reply in the session of its thread. */
-export interface ReplySession {
-  /** Shows the session as at work, with Slack's Stop. A second call does nothing. */
-  begin(): void;
-  /** Ends the work of the reply. An abandoned reply goes on in another process, which sets the status. */
-  end(isAbandoned: boolean): void;
-}
 
 interface ReplySessionOptions {
   readonly channel: string;
@@ -26,14 +19,8 @@ interface ReplySessionOptions {
   readonly isResumed: boolean;
 }
 
-/** The threads of one workspace have these sessions. */
-interface Sessions {
-  /** Opens a reply's part in a session, and returns `undefined` where Slack has no sessions for this app. */
-  open(options: ReplySessionOptions): ReplySession | undefined;
-}
-
 interface SessionsOptions {
-  readonly calls: Pick<DeliveryCalls, "setSessionStatus">;
+  readonly api: Pick<SlackApi, "setSessionStatus">;
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly clock: Clock;
   readonly log: Log;
@@ -59,7 +46,7 @@ interface Thread {
  * the limit has no room for both calls, the session stays as it is.
  * @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus describes the call.
  */
-export function createSessions({ calls, scheduler, clock, log }: SessionsOptions): Sessions {
+export function createSessions({ api, scheduler, clock, log }: SessionsOptions) {
   const threads = new Map<string, Thread>();
   const feature = createFeature("sessions", log, clock);
 
@@ -93,18 +80,17 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
 
   async function setProcessing(thread: Thread): Promise<void> {
     const { channel, ts, title } = thread;
-    if (thread.reservation === undefined && scheduler.waitMs([lanes.sessions], "final") > 0) throw noRoom();
-    thread.reservation ??= scheduler.reserve(lanes.sessions);
-    if (thread.reservation === undefined) throw noRoom();
+    thread.reservation ??= reserveNow(scheduler, lanes.sessions);
+    if (thread.reservation === undefined) throw new Error("no room under Slack's limits");
     thread.mayBeProcessing = true;
     const timing = { urgency: "preview", withinMs: 1000 } as const;
-    await calls.setSessionStatus(channel, ts, { status: "processing", title }, timing);
+    await api.setSessionStatus(channel, ts, { status: "processing", title }, timing);
   }
 
   async function setActive({ channel, ts, reservation }: Thread): Promise<void> {
     const timing = { urgency: "final", withinMs: endWithinMs, reservation } as const;
     await retryPlatformCall(
-      () => calls.setSessionStatus(channel, ts, { status: "active" }, timing),
+      () => api.setSessionStatus(channel, ts, { status: "active" }, timing),
       clock.monotonic() + endWithinMs,
       undefined,
       clock,
@@ -134,7 +120,8 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
   }
 
   return {
-    open({ channel, thread: ts, title, isResumed }) {
+    /** Opens a reply's part in a session, and returns `undefined` where Slack has no sessions for this app. */
+    open({ channel, thread: ts, title, isResumed }: ReplySessionOptions) {
       if (!feature.isOn()) return undefined;
       let state: "new" | "waiting" | "begun" | "ended" = "new";
       let cancelTimer: CancelTimer | undefined;
@@ -150,13 +137,15 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
       }
 
       return {
-        begin() {
+        /** Shows the session as at work, with Slack's Stop. A second call does nothing. */
+        begin(): void {
           if (state !== "new") return;
           state = "waiting";
           if (title !== undefined) start();
           else cancelTimer = clock.after(delayMs, start, { keepsAlive: false });
         },
-        end(isAbandoned) {
+        /** Ends the work of the reply. An abandoned reply goes on in another process, which sets the status. */
+        end(isAbandoned: boolean): void {
           cancelTimer?.();
           const wasBegun = state === "begun";
           if (state === "ended" || (!wasBegun && (!isResumed || isAbandoned))) return;
@@ -171,5 +160,3 @@ export function createSessions({ calls, scheduler, clock, log }: SessionsOptions
     },
   };
 }
-
-const noRoom = (): Error => new Error("no room under Slack's limits");

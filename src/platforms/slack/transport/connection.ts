@@ -2,6 +2,7 @@ import type { Receiver } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { codeOf } from "../../../core/errors.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
+import type { HttpHandler } from "../../../core/platform-module.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import type { Bolt } from "./bolt.ts";
 import type { DurableApp } from "./durable-app.ts";
@@ -30,6 +31,8 @@ export interface Connection {
    * events again, to another connection where there is one. Calls of the Web API are still possible.
    */
   close(): Promise<void>;
+  /** This handles the requests of {@link eventsPath}, in HTTP mode alone, also before it is open. */
+  readonly handler?: HttpHandler;
 }
 
 /** Returns the health of a connection that could not be opened. */

@@ -1,7 +1,7 @@
 import { App, type AuthorizeResult, type Receiver, type ReceiverEvent } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
-import { sleepUnlessAborted, systemClock } from "../../../support/clock.ts";
+import { inTime, systemClock } from "../../../support/clock.ts";
 import type { Bolt } from "./bolt.ts";
 import { withLookupTime } from "../errors.ts";
 
@@ -19,7 +19,7 @@ interface DurableAppOptions {
  */
 export class DurableApp extends App {
   readonly #closing = new AbortController();
-  readonly #intake: EventIntake;
+  readonly #intake: ReturnType<typeof createEventIntake>;
 
   constructor({ bolt, receiver, authorize, clock }: DurableAppOptions) {
     super({
@@ -56,14 +56,6 @@ export class DurableApp extends App {
   }
 }
 
-/** The intake takes what comes from Slack, over whichever connection. */
-interface EventIntake {
-  /** Resolves when the event is handled, and rejects where Slack must deliver it again. */
-  processEvent(event: ReceiverEvent): Promise<void>;
-  whenHandled(): Promise<void>;
-  whenCallsHandled(): Promise<void>;
-}
-
 /** Slack's deadline for acknowledgements is three seconds. */
 const maxHandlingMs = 2500;
 
@@ -76,7 +68,7 @@ export function createEventIntake(
   handle: (event: ReceiverEvent) => Promise<void>,
   closing: AbortSignal,
   clock: Clock = systemClock,
-): EventIntake {
+) {
   const inFlight = new Set<Promise<unknown>>();
   const callsInFlight = new Set<Promise<unknown>>();
 
@@ -100,7 +92,8 @@ export function createEventIntake(
   }
 
   return {
-    processEvent(event) {
+    /** Resolves when the event is handled, and rejects where Slack must deliver it again. */
+    processEvent(event: ReceiverEvent): Promise<void> {
       const work = withLookupTime(clock, () => process(event));
       const settled = Promise.allSettled([work]);
       const sets = isEvent(event.body) ? [inFlight] : [inFlight, callsInFlight];
@@ -110,20 +103,17 @@ export function createEventIntake(
       });
       return work;
     },
-    whenHandled: () => untilEmpty(inFlight, clock),
-    whenCallsHandled: () => untilEmpty(callsInFlight, clock),
+    whenHandled: (): Promise<void> => untilEmpty(inFlight, clock),
+    whenCallsHandled: (): Promise<void> => untilEmpty(callsInFlight, clock),
   };
 }
 
 /** Resolves when nothing is left, after 2.5 seconds at the latest. */
 async function untilEmpty(inFlight: ReadonlySet<Promise<unknown>>, clock: Clock): Promise<void> {
-  const handled = new AbortController();
   const wait = async (): Promise<void> => {
     while (inFlight.size > 0) await Promise.all(inFlight);
-    handled.abort();
   };
-  void wait();
-  await sleepUnlessAborted(maxHandlingMs, handled.signal, clock);
+  await inTime(wait(), maxHandlingMs, { clock });
 }
 
 const isEvent = (body: Readonly<Record<string, unknown>>): boolean => body["type"] === "event_callback";

@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { HTTPReceiver, isValidSlackRequest } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
-import type { HttpHandler } from "../../../core/platform-module.ts";
 import { announcesMoreThan, readRequestBody } from "../../../support/http/body.ts";
 import { eventsPath } from "../address.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";
@@ -13,31 +12,20 @@ interface HttpConnectionOptions extends ConnectionOptions {
   readonly signingSecret: string;
 }
 
-/** Slack opens this connection: its requests come to the HTTP server of the process. */
-export interface HttpConnection extends Connection {
-  /** This handles the requests of {@link eventsPath}. */
-  readonly handler: HttpHandler;
-}
-
 /** Slack gives up after three seconds. */
 const responseMs = 2800;
-
-interface Open {
-  readonly receiver: HTTPReceiver;
-  readonly app: DurableApp;
-}
 
 /**
  * Takes what Slack sends to `POST /slack/events`. It responds 200 when an event is durable, 503 when Slack is
  * to send it again, and 401 to what Slack has not signed within five minutes.
  */
-export function createHttpConnection(options: HttpConnectionOptions): HttpConnection {
+export function createHttpConnection(options: HttpConnectionOptions): Connection {
   const { signingSecret, bolt, clock, log, createApp } = options;
-  const reader = createSignedRequestReader(signingSecret, clock);
+  const readRequest = createSignedRequestReader(signingSecret, clock);
   /** Anybody can send requests that are not Slack's, so that these warnings are rare. */
   const warnRarely = createRareLog(log, () => clock.monotonic());
   let state: PlatformHealth = { state: "connecting" };
-  let open: Open | undefined;
+  let open: { readonly receiver: HTTPReceiver; readonly app: DurableApp } | undefined;
   let isClosing = false;
   let closed: Promise<void> | undefined;
 
@@ -70,7 +58,7 @@ export function createHttpConnection(options: HttpConnectionOptions): HttpConnec
     if (request.method !== "POST") return send(response, 405, { Allow: "POST" });
     if (open === undefined) return unavailable(response);
     const { receiver } = open;
-    const read = await reader.read(request);
+    const read = await readRequest(request);
     if (read.kind === "refused") {
       const { status, reason } = read;
       warnRarely(String(status), { status, reason }, "request to /slack/events refused");
@@ -132,11 +120,6 @@ type SignedRequest =
       readonly reason: string;
     };
 
-/** The reader reads requests and checks who signed them. */
-interface SignedRequestReader {
-  read(request: IncomingMessage): Promise<SignedRequest>;
-}
-
 /** Slack's largest payloads, which are pressed buttons with their message in a form, have some 100 KB. */
 const maxBytes = 1024 * 1024;
 /** All unfinished bodies together may have so many bytes, since nobody knows yet that they are Slack's. */
@@ -150,9 +133,11 @@ const readTimeoutMs = 2000;
  */
 const maxAgeMs = 5 * 60_000;
 
-/** Reads requests that are signed with `signingSecret` and at most five minutes old. It never rejects. */
-function createSignedRequestReader(signingSecret: string, clock: Clock): SignedRequestReader {
-  /** This counts the bytes of each body that have come. */
+/**
+ * Returns what reads requests that are signed with `signingSecret` and at most five minutes old. It never
+ * rejects.
+ */
+function createSignedRequestReader(signingSecret: string, clock: Clock) {
   const reading = new Map<IncomingMessage, number>();
 
   /**
@@ -193,7 +178,7 @@ function createSignedRequestReader(signingSecret: string, clock: Clock): SignedR
     );
   }
 
-  async function read(request: IncomingMessage): Promise<SignedRequest> {
+  return async (request: IncomingMessage): Promise<SignedRequest> => {
     const { "x-slack-signature": signature, "x-slack-request-timestamp": timestamp } = request.headers;
     // A body that announces no length may take all that is allowed.
     const length = Number(request.headers["content-length"] ?? maxBytes);
@@ -216,9 +201,7 @@ function createSignedRequestReader(signingSecret: string, clock: Clock): SignedR
       cancelTimer();
       reading.delete(request);
     }
-  }
-
-  return { read };
+  };
 }
 
 function refuse(

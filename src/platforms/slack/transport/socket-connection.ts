@@ -11,7 +11,6 @@ import type { DurableApp } from "./durable-app.ts";
 import { toParleyError } from "../errors.ts";
 
 interface SocketConnectionOptions extends ConnectionOptions {
-  /** This is the app-level token, `xapp-…`. */
   readonly appToken: string;
 }
 
@@ -25,9 +24,7 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
   let state: PlatformHealth = { state: "connecting" };
   const closing = new AbortController();
   const sockets = new Set<Socket>();
-  /** Slack will close these sockets. */
   const ending = new WeakSet<Socket>();
-  /** This is the newest open socket. */
   let current: Socket | undefined;
   let replacing: Promise<void> | undefined;
   let closed: Promise<void> | undefined;
@@ -66,7 +63,7 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
   }
 
   async function openSocket(): Promise<void> {
-    const socket: Socket = createSocket(
+    const socket: Socket = await connect(
       createClient(),
       {
         ending() {
@@ -84,7 +81,6 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
       },
       clock,
     );
-    await socket.open();
     sockets.add(socket);
     if (closing.signal.aborted) await socket.close();
     closing.signal.throwIfAborted();
@@ -166,13 +162,7 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
   };
 }
 
-/** This is one connection of Socket Mode. */
 interface Socket {
-  /**
-   * Resolves when Slack has greeted the socket.
-   * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
-   */
-  open(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -181,7 +171,6 @@ interface SocketEvents {
   ending(): void;
   /** The socket's pings are not answered, and it is being closed. */
   silent(): void;
-  /** The socket was closed, whoever closed it. */
   ended(): void;
 }
 
@@ -215,8 +204,11 @@ const helloTimeoutMs = 20_000;
 /** Slack leaves TCP open for seconds after the close handshake, and the client waits for its end. */
 const closeHandshakeMs = 100;
 
-/** Returns a socket that is used once, since a new one replaces it. */
-function createSocket(client: ReplaceableClient, events: SocketEvents, clock: Clock): Socket {
+/**
+ * Opens a socket that is used once, since a new one replaces it. It resolves when Slack has greeted it.
+ * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
+ */
+async function connect(client: ReplaceableClient, events: SocketEvents, clock: Clock): Promise<Socket> {
   let isOpen = false;
   let closed: Promise<void> | undefined;
   let endWatch: (() => void) | undefined;
@@ -233,45 +225,39 @@ function createSocket(client: ReplaceableClient, events: SocketEvents, clock: Cl
     }
   }
 
-  return {
-    async open() {
-      client.on("ending", () => {
-        if (isOpen) events.ending();
-        else void disconnect();
-      });
-      const findWebSocket = watchForWebSocket(client);
-      // The client waits for `hello` without a timeout.
-      const cancelTimer = clock.after(helloTimeoutMs, () => void disconnect());
-      try {
-        await client.start();
-        isOpen = true;
-      } catch (error) {
-        // A connection that ends before `hello` rejects with `undefined`.
-        const reason = error ?? new Error("closed before hello");
-        throw toParleyError(reason, "apps.connections.open", "SLACK_APP_TOKEN");
-      } finally {
-        cancelTimer();
-      }
-      const webSocket = findWebSocket();
-      if (webSocket !== undefined)
-        endWatch = watchPings(
-          webSocket,
-          () => {
-            events.silent();
-            void disconnect();
-          },
-          clock,
-        );
-      client.once("disconnected", () => {
-        endWatch?.();
-        events.ended();
-      });
-    },
-    close() {
-      closed ??= disconnect();
-      return closed;
-    },
-  };
+  client.on("ending", () => {
+    if (isOpen) events.ending();
+    else void disconnect();
+  });
+  const findWebSocket = watchForWebSocket(client);
+  // The client waits for `hello` without a timeout.
+  const cancelTimer = clock.after(helloTimeoutMs, () => void disconnect());
+  let webSocket: WebSocket | undefined;
+  try {
+    await client.start();
+    isOpen = true;
+  } catch (error) {
+    // A connection that ends before `hello` rejects with `undefined`.
+    const reason = error ?? new Error("closed before hello");
+    throw toParleyError(reason, "apps.connections.open", "SLACK_APP_TOKEN");
+  } finally {
+    cancelTimer();
+    webSocket = findWebSocket();
+  }
+  if (webSocket !== undefined)
+    endWatch = watchPings(
+      webSocket,
+      () => {
+        events.silent();
+        void disconnect();
+      },
+      clock,
+    );
+  client.once("disconnected", () => {
+    endWatch?.();
+    events.ended();
+  });
+  return { close: () => (closed ??= disconnect()) };
 }
 
 /** Returns whether this is a message in which Slack announces the end of the connection. */
@@ -315,11 +301,9 @@ function watchForWebSocket(client: SocketModeClient): () => WebSocket | undefine
   };
 }
 
-/** This is the time between two pings, in milliseconds. */
 const intervalMs = 1667;
 /** After so many unanswered pings, which is 5 to 7 seconds, nothing is expected any more. */
 const maxUnanswered = 3;
-/** The package publishes each pong here. */
 const pongChannel = "undici:websocket:pong";
 
 /**

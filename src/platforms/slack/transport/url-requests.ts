@@ -45,17 +45,14 @@ function parseErrorBody(body: string): { data: { error: string } } | undefined {
   }
 }
 
-/** These options say how a message is posted through a `response_url`. */
 export interface ResponseOptions {
   /** The message replaces the one that has the button. */
   readonly isReplacing?: true;
-  /** The message is posted into this thread. */
   readonly thread?: string;
   /** Everybody in the channel sees the message, also where the bot is not a member. */
   readonly isPublic?: boolean;
 }
 
-/** Posts through a `response_url`. */
 export async function respondAt(
   url: string,
   { text, blocks }: SlackContent,

@@ -2,11 +2,13 @@ import type { types } from "@slack/bolt";
 import type { ChatPostMessageArguments, WebClient } from "@slack/web-api";
 import type { Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import type { MessagePage, MessageWindow, SlackFileInfo, SlackMessageInfo } from "../address.ts";
+import type { DeliveryScheduler } from "../../delivery/delivery-scheduler.ts";
+import type { MessagePage, MessageRef, MessageWindow, SlackFileInfo, SlackMessageInfo } from "../address.ts";
 import { isTokenRefusal, slackErrorCode, toParleyError } from "../errors.ts";
+import type { Bolt } from "./bolt.ts";
+import { lanes, noticeTiming, withLane, type CallTiming } from "./limits.ts";
 import { createFileUpload, type ResponseOptions, respondAt, type UploadFile } from "./url-requests.ts";
 
-/** This is the bot, as `auth.test` describes it. */
 export interface Identity {
   readonly teamId: string;
   readonly userId: string;
@@ -19,29 +21,13 @@ export interface Identity {
 
 export interface SlackUserInfo {
   readonly name: string;
-  /** This is the workspace that the person belongs to. */
   readonly teamId: string | undefined;
   /** In an organisation of several workspaces these are all that the person is in. */
   readonly teams: readonly string[];
-  /** The person is an admin or an owner of the workspace. */
   readonly isAdmin: boolean;
   /** The person is from another workspace, and in no channel that the app sees. */
   readonly isStranger: boolean;
-  /** This is the locale of the person's client, such as `de-DE`. */
   readonly locale?: string;
-}
-
-/** A message of the bot has this hidden metadata, by which it is found. */
-export interface MessageMark {
-  /** The mark names the reply and the message's place in it. */
-  readonly mark: string;
-  /** The message was posted in place of the one with this `ts`. */
-  readonly replaces?: string;
-}
-
-export interface MessageRef {
-  readonly channel: string;
-  readonly ts: string;
 }
 
 export interface SlackContent {
@@ -57,65 +43,15 @@ export interface StreamEnd {
   /** The Markdown is empty where there is no more text. */
   readonly markdown: string;
   readonly blocks: types.KnownBlock[];
-  readonly mark: MessageMark;
+  readonly mark: string;
 }
 
-/** Parley uses this part of Slack's Web API. Failures are ParleyErrors, and no call is retried. */
-export interface SlackApi {
-  identify(): Promise<Identity>;
-  /** Posts a message. A user id as `channel` means that person's direct messages. */
-  post(
-    channel: string,
-    thread: string | undefined,
-    content: SlackContent,
-    mark?: MessageMark,
-  ): Promise<MessageRef>;
-  /** Replaces a message's content, and its metadata where a `mark` is given. */
-  update(ref: MessageRef, content: SlackContent, mark?: MessageMark): Promise<void>;
-  /** Deletes a message of the bot's own. */
-  remove(ref: MessageRef): Promise<void>;
-  /** Posts a message that grows, in direct messages. It takes no metadata, and its links are unfurled. */
-  startStream(channel: string, thread: string, markdown: string): Promise<MessageRef>;
-  appendStream(ref: MessageRef, markdown: string): Promise<void>;
-  /** Ends a stream with the rest of its text. The blocks stand below it. */
-  stopStream(ref: MessageRef, end: StreamEnd): Promise<void>;
-  /** Posts a message that only `user` sees, in a channel or in a thread with replies. */
-  postEphemeral(
-    channel: string,
-    thread: string | undefined,
-    user: string,
-    content: SlackContent,
-  ): Promise<void>;
-  /** Posts through a command's or button's `response_url`, at most five times within 30 minutes. */
-  respond(responseUrl: string, content: SlackContent, options?: ResponseOptions): Promise<void>;
-  /** Returns the message with that `ts`, if it exists. */
-  message(channel: string, thread: string | undefined, ts: string): Promise<SlackMessageInfo | undefined>;
-  /** Reads one page of a channel's or thread's messages. */
-  page(channel: string, thread: string | undefined, window: MessageWindow): Promise<MessagePage>;
-  /**
-   * Yields the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
-   * earliest, oldest first. They are read page by page, as they are used.
-   */
-  messagesAfter(channel: string, thread: string | undefined, ts: string): AsyncIterable<SlackMessageInfo>;
-  userInfo(userId: string): Promise<SlackUserInfo>;
-  /** Resolves to the name of a channel, and to `undefined` for direct messages. */
-  channelName(channel: string): Promise<string | undefined>;
-  fileInfo(fileId: string): Promise<SlackFileInfo>;
-  /** Posts files in one message. Called again with the same array, it goes on where it failed. */
-  upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void>;
-  openModal(triggerId: string, view: types.ModalView): Promise<void>;
-  /** Sets the status of a session, and creates the session where there is none. */
-  setSessionStatus(channel: string, thread: string, session: SessionState): Promise<void>;
-  renameSession(channel: string, thread: string, title: string): Promise<void>;
-  suggestPrompts(channel: string, prompts: { title: string; message: string }[]): Promise<void>;
-  /** Resolves to the channel of a person's direct messages with the bot. */
-  openDirectMessages(userId: string): Promise<string>;
-  /** Replaces a person's Home tab. */
-  publishHome(userId: string, view: types.HomeView): Promise<void>;
+/** When a message is sent, by default like a notice, and the mark by which it is found; nobody sees that. */
+interface ShowOptions extends CallTiming {
+  readonly mark?: string | undefined;
 }
 
-/** This is the state of the agent's session in a thread. */
-export interface SessionState {
+interface SessionState {
   readonly status: "active" | "processing";
   /** The title counts where the session is created, and has at most 200 characters. */
   readonly title?: string | undefined;
@@ -124,33 +60,73 @@ export interface SessionState {
 const pageSize = 100;
 const maxPages = 10;
 
-export interface ApiAccess {
-  /** This is to be checked where Slack refuses the token. */
-  readonly tokenSource: string;
+export interface TeamToken {
+  /** Errors name this source of the token: the name of a setting, or "the installation of the app". */
+  readonly source: string;
   /**
-   * Returns the client with the current token.
+   * Returns the current token.
    * @throws ParleyError `platform-unauthorized` where there is none any more
    */
-  client(): Promise<WebClient>;
-  /** This is called with Slack's error code, or with `undefined` where Slack accepts the token. */
+  current(): Promise<string>;
+  /** Notes Slack's error code where it has refused the current token, else `undefined`. */
   used(refusal: string | undefined): void;
 }
 
-/** Returns Slack's Web API over the official client. */
-export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): SlackApi {
-  async function call<T>(method: string, send: (client: WebClient) => Promise<T>): Promise<T> {
-    const client = await access.client();
+type Call = ReturnType<typeof createCall>;
+
+/** Returns what calls the Web API with the current token. Failures are ParleyErrors; nothing is retried. */
+export function createCall(bolt: Bolt, token: TeamToken, log: Log) {
+  let made: { readonly token: string; readonly client: WebClient } | undefined;
+  return async <T>(method: string, send: (client: WebClient) => Promise<T>): Promise<T> => {
+    const current = await token.current();
+    if (made?.token !== current) made = { token: current, client: bolt.createClient(current) };
     try {
-      const response = await send(client);
-      access.used(undefined);
+      const response = await send(made.client);
+      token.used(undefined);
       return response;
     } catch (error) {
-      const failure = toParleyError(error, method, access.tokenSource);
+      const failure = toParleyError(error, method, token.source);
       const code = slackErrorCode(failure);
-      if (code !== undefined && isTokenRefusal(code)) access.used(code);
+      if (code !== undefined && isTokenRefusal(code)) token.used(code);
       log.debug({ method, code: failure.code, ...failure.detail }, "Slack call failed");
       throw failure;
     }
+  };
+}
+
+export async function identify(call: Call): Promise<Identity> {
+  const response = await call("auth.test", (client) => client.auth.test());
+  return {
+    teamId: String(response.team_id),
+    userId: String(response.user_id),
+    botId: String(response.bot_id),
+    ...(response.url === undefined ? {} : { url: response.url }),
+    scopes: response.response_metadata?.scopes ?? [],
+  };
+}
+
+export type SlackApi = ReturnType<typeof createSlackApi>;
+
+/**
+ * Returns the part of the Web API that Parley uses. What shows something waits for room under the limits of its
+ * method.
+ */
+export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: Clock) {
+  /** Makes a call that shows something, when its limits have room. */
+  function show<T>(
+    method: string,
+    { urgency, withinMs, signal, reservation }: CallTiming,
+    send: (client: WebClient) => Promise<T>,
+    its: readonly string[] = [method],
+  ): Promise<T> {
+    const deadline = clock.monotonic() + withinMs;
+    return scheduler.send({ lanes: its, urgency, method, deadline, signal, reservation }, async () => {
+      try {
+        return await call(method, send);
+      } catch (error) {
+        throw its.length > 1 ? withLane(error) : error;
+      }
+    });
   }
 
   async function read(
@@ -172,19 +148,16 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
 
   const fileInfo = async (fileId: string): Promise<SlackFileInfo> =>
     (await call("files.info", (client) => client.files.info({ file: fileId }))).file as SlackFileInfo;
+  const uploadFiles = createFileUpload({ call, info: fileInfo, clock });
 
   return {
-    async identify() {
-      const response = await call("auth.test", (client) => client.auth.test());
-      return {
-        teamId: String(response.team_id),
-        userId: String(response.user_id),
-        botId: String(response.bot_id),
-        ...(response.url === undefined ? {} : { url: response.url }),
-        scopes: response.response_metadata?.scopes ?? [],
-      };
-    },
-    async post(channel, thread, { text, blocks }, mark) {
+    /** Posts a message. A user id as `channel` means that person's direct messages. */
+    async post(
+      channel: string,
+      thread: string | undefined,
+      { text, blocks }: SlackContent,
+      { mark, ...timing }: ShowOptions = noticeTiming,
+    ): Promise<MessageRef> {
       const message: ChatPostMessageArguments = {
         channel,
         text,
@@ -194,36 +167,63 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
         unfurl_links: false,
         unfurl_media: false,
       };
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- it is no window's
-      const response = await call("chat.postMessage", (client) => client.chat.postMessage(message));
+      const response = await show(
+        lanes.post,
+        timing,
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- it is no window's
+        (client) => client.chat.postMessage(message),
+        lanes.posts(channel),
+      );
       return { channel: String(response.channel), ts: String(response.ts) };
     },
-    async postEphemeral(channel, thread, user, { text, blocks }) {
-      await call("chat.postEphemeral", (client) =>
+    /** Posts a message that only `user` sees, in a channel or in a thread with replies. */
+    async postEphemeral(
+      channel: string,
+      thread: string | undefined,
+      user: string,
+      { text, blocks }: SlackContent,
+    ): Promise<void> {
+      await show(lanes.ephemeral, noticeTiming, (client) =>
         client.chat.postEphemeral({ channel, user, text, blocks, ...inThread(thread) }),
       );
     },
-    async update({ channel, ts }, { text, blocks }, mark) {
-      await call("chat.update", (client) =>
+    /** Replaces a message's content, and its mark where one is given. */
+    async update(
+      { channel, ts }: MessageRef,
+      { text, blocks }: SlackContent,
+      { mark, ...timing }: ShowOptions,
+    ): Promise<void> {
+      await show(lanes.update, timing, (client) =>
         client.chat.update({ channel, ts, text, blocks, ...toMetadata(mark) }),
       );
     },
-    async remove({ channel, ts }) {
-      await call("chat.delete", (client) => client.chat.delete({ channel, ts }));
+    async remove({ channel, ts }: MessageRef, timing: CallTiming): Promise<void> {
+      await show(lanes.remove, timing, (client) => client.chat.delete({ channel, ts }));
     },
-    async startStream(channel, thread, markdown) {
-      const response = await call("chat.startStream", (client) =>
+    /** Posts a message that grows, in direct messages. It takes no metadata, and its links are unfurled. */
+    async startStream(
+      channel: string,
+      thread: string,
+      markdown: string,
+      timing: CallTiming,
+    ): Promise<MessageRef> {
+      const response = await show(lanes.startStream, timing, (client) =>
         client.chat.startStream({ channel, thread_ts: thread, markdown_text: markdown }),
       );
       return { channel: String(response.channel), ts: String(response.ts) };
     },
-    async appendStream({ channel, ts }, markdown) {
-      await call("chat.appendStream", (client) =>
+    async appendStream({ channel, ts }: MessageRef, markdown: string, timing: CallTiming): Promise<void> {
+      await show(lanes.appendStream, timing, (client) =>
         client.chat.appendStream({ channel, ts, markdown_text: markdown }),
       );
     },
-    async stopStream({ channel, ts }, { goesOn, markdown, blocks, mark }) {
-      await call("chat.stopStream", (client) =>
+    /** Ends a stream with the rest of its text. The blocks stand below it. */
+    async stopStream(
+      { channel, ts }: MessageRef,
+      { goesOn, markdown, blocks, mark }: StreamEnd,
+      timing: CallTiming,
+    ): Promise<void> {
+      await show(lanes.stopStream, timing, (client) =>
         client.chat.stopStream({
           channel,
           ts,
@@ -234,20 +234,39 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
         }),
       );
     },
-    respond: (responseUrl, content, options) => respondAt(responseUrl, content, clock, options),
-    async message(channel, thread, ts) {
+    /** Posts through a command's or button's `response_url`, at most five times within 30 minutes. */
+    respond: (responseUrl: string, content: SlackContent, options?: ResponseOptions): Promise<void> =>
+      respondAt(responseUrl, content, clock, options),
+    async message(
+      channel: string,
+      thread: string | undefined,
+      ts: string,
+    ): Promise<SlackMessageInfo | undefined> {
       // The method `conversations.replies` always includes the root.
       const { messages } = await read(channel, thread, { oldest: ts, latest: ts, inclusive: true, limit: 5 });
       return messages.find((message) => message.ts === ts);
     },
-    page: (channel, thread, { oldest, latest, limit, cursor }) =>
+    page: (
+      channel: string,
+      thread: string | undefined,
+      { oldest, latest, limit, cursor }: MessageWindow,
+    ): Promise<MessagePage> =>
       read(channel, thread, {
         limit,
         ...(oldest === undefined ? {} : { oldest }),
         ...(latest === undefined ? {} : { latest }),
         ...(cursor === "" ? {} : { cursor }),
       }),
-    async *messagesAfter(channel, thread, ts) {
+    /**
+     * Returns the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
+     * earliest, oldest first.
+     */
+    async messagesAfter(
+      channel: string,
+      thread: string | undefined,
+      ts: string,
+    ): Promise<readonly SlackMessageInfo[]> {
+      const messages: SlackMessageInfo[] = [];
       let cursor = "";
       for (let page = 0; page < maxPages; page++) {
         const found = await read(channel, thread, {
@@ -256,12 +275,13 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
           include_all_metadata: true,
           ...(cursor === "" ? {} : { cursor }),
         });
-        yield* found.messages;
+        messages.push(...found.messages);
         ({ cursor } = found);
-        if (cursor === "") return;
+        if (cursor === "") break;
       }
+      return messages;
     },
-    async userInfo(userId) {
+    async userInfo(userId: string): Promise<SlackUserInfo> {
       const { user = {} } = await call("users.info", (client) =>
         client.users.info({ user: userId, include_locale: true }),
       );
@@ -275,17 +295,31 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
         ...(user.locale === undefined ? {} : { locale: user.locale }),
       };
     },
-    async channelName(channel) {
+    /** Resolves to the name of a channel, and to `undefined` for direct messages. */
+    async channelName(channel: string): Promise<string | undefined> {
       const info = await call("conversations.info", (client) => client.conversations.info({ channel }));
       return info.channel?.name;
     },
     fileInfo,
-    upload: createFileUpload({ call, info: fileInfo, clock }),
-    async openModal(triggerId, view) {
+    /** Posts files in one message. Called again with the same array, it goes on where it failed. */
+    async upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void> {
+      const deadline = clock.monotonic() + noticeTiming.withinMs;
+      const method = lanes.uploads;
+      await scheduler.send({ lanes: [method], urgency: "final", method, deadline }, () =>
+        uploadFiles(channel, thread, files),
+      );
+    },
+    async openModal(triggerId: string, view: types.ModalView): Promise<void> {
       await call("views.open", (client) => client.views.open({ trigger_id: triggerId, view }));
     },
-    async setSessionStatus(channel, thread, { status, title }) {
-      await call("agents.sessions.setStatus", (client) =>
+    /** Sets the status of a session, and creates the session where there is none. */
+    async setSessionStatus(
+      channel: string,
+      thread: string,
+      { status, title }: SessionState,
+      timing: CallTiming = noticeTiming,
+    ): Promise<void> {
+      await show(lanes.sessions, timing, (client) =>
         client.agents.sessions.setStatus({
           channel_id: channel,
           thread_ts: thread,
@@ -294,24 +328,25 @@ export function createSlackApi(access: ApiAccess, log: Log, clock: Clock): Slack
         }),
       );
     },
-    async renameSession(channel, thread, title) {
-      await call("agents.sessions.rename", (client) =>
+    async renameSession(channel: string, thread: string, title: string): Promise<void> {
+      await show(lanes.renames, noticeTiming, (client) =>
         client.agents.sessions.rename({ channel_id: channel, thread_ts: thread, title }),
       );
     },
-    async suggestPrompts(channel, prompts) {
+    async suggestPrompts(channel: string, prompts: { title: string; message: string }[]): Promise<void> {
       // With a `thread_ts` the call returns ok and does nothing.
       await call("assistant.threads.setSuggestedPrompts", (client) =>
         client.assistant.threads.setSuggestedPrompts({ channel_id: channel, prompts }),
       );
     },
-    async openDirectMessages(userId) {
+    /** Resolves to the channel of a person's direct messages with the bot. */
+    async openDirectMessages(userId: string): Promise<string> {
       const { channel } = await call("conversations.open", (client) =>
         client.conversations.open({ users: userId }),
       );
       return String(channel?.id);
     },
-    async publishHome(userId, view) {
+    async publishHome(userId: string, view: types.HomeView): Promise<void> {
       await call("views.publish", (client) => client.views.publish({ user_id: userId, view }));
     },
   };
@@ -321,6 +356,6 @@ function inThread(thread: string | undefined) {
   return thread === undefined ? {} : { thread_ts: thread };
 }
 
-function toMetadata(mark: MessageMark | undefined) {
-  return mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: { ...mark } } };
+function toMetadata(mark: string | undefined) {
+  return mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: { mark } } };
 }

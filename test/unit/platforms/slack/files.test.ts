@@ -2,9 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
-import type { SlackMessageInfo } from "../../../../src/platforms/slack/address.ts";
+import type { SlackMessageInfo, MessageRef } from "../../../../src/platforms/slack/address.ts";
 import { createPostedMessages } from "../../../../src/platforms/slack/reply/reply-messages.ts";
-import type { MessageRef } from "../../../../src/platforms/slack/transport/web-api.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
 import type { SentFile } from "../../../simulators/slack/sent-message.ts";
@@ -164,15 +163,10 @@ describe("posted messages", () => {
     where = channel,
   ) {
     const posted = createPostedMessages(
-      {
-        // eslint-disable-next-line typescript/require-await -- pages in memory
-        async *messagesAfter() {
-          yield* messages;
-        },
-      },
+      { messagesAfter: () => Promise.resolve(messages) },
       { key: `slack:T1:${where}:100.0`, channel: where, thread: "100.0", user: "U1", since: 100_000 },
       {
-        botUserId: "UBOT",
+        identity: { userId: "UBOT" },
         otherTurnsShow: (refs) => Promise.resolve(refs.filter(({ ts }) => others.includes(ts))),
       },
     );

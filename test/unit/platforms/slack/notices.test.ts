@@ -2,16 +2,12 @@ import { beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import { createDeliveryScheduler } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
-import {
-  createDeliveryCalls,
-  isLimited,
-  lanes,
-  limitOfLane,
-} from "../../../../src/platforms/slack/transport/delivery-calls.ts";
+import { isLimited, lanes, limitOfLane } from "../../../../src/platforms/slack/transport/limits.ts";
 import { createLateReply } from "../../../../src/platforms/slack/reply/private-reply.ts";
 import { createPeople } from "../../../../src/platforms/slack/people.ts";
 import { createRefusalNotices, createWelcome } from "../../../../src/platforms/slack/press/notices.ts";
-import type { SlackApi, SlackUserInfo } from "../../../../src/platforms/slack/transport/web-api.ts";
+import { createSlackApi, type SlackUserInfo } from "../../../../src/platforms/slack/transport/web-api.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 import { emptyOverview } from "../../../support/empty-overview.ts";
 import { createSharedMemory, type SharedMemory } from "../../../support/memory-records.ts";
 import { silentLog } from "../../../support/silent-log.ts";
@@ -247,19 +243,15 @@ describe("late replies", () => {
   });
 });
 
-describe("delivery calls", () => {
+describe("posts", () => {
   const content = { text: "x", blocks: [] };
-  const timing = { urgency: "final", withinMs: 100 } as const;
 
   /** Posts once. Slack answers that this is too many. */
   async function postLimited(retryAfterMs: number) {
     const scheduler = createDeliveryScheduler({ platform: "slack", limitOf: limitOfLane });
     const limited = new ParleyError("platform-rejected", "limited", { retryAfterMs });
-    const api = { post: () => Promise.reject(limited) } as unknown as SlackApi;
-    const calls = createDeliveryCalls(api, scheduler);
-    await expect(calls.post({ channel: "C1", thread: undefined }, content, timing)).rejects.toSatisfy(
-      isLimited,
-    );
+    const api = createSlackApi(() => Promise.reject(limited), scheduler, systemClock);
+    await expect(api.post("C1", undefined, content)).rejects.toSatisfy(isLimited);
     const waitOf = (channel: string) => scheduler.waitMs(lanes.posts(channel), "final");
     return { here: waitOf("C1"), elsewhere: waitOf("C2"), edits: scheduler.waitMs([lanes.update], "final") };
   }

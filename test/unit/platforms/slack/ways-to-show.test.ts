@@ -16,12 +16,11 @@ let ana: Person;
 let channel: SimulatedChannel;
 let saved: ReplyAddress;
 
-async function begin(streamLifeMs?: number): Promise<void> {
-  harness = await openSlackHarness(streamLifeMs === undefined ? {} : { streamLifeMs });
+beforeEach(async () => {
+  harness = await openSlackHarness();
   ana = harness.slack.person("Ana");
   channel = harness.slack.channel("ideas", [ana]);
-}
-beforeEach(() => begin());
+});
 afterEach(() => harness.close());
 
 const open = (address: ReplyAddress, isResumed = false): Reply =>
@@ -112,10 +111,10 @@ describe("a native stream", () => {
   });
 
   test("is ended before Slack ends it, and edits go on in its message", async () => {
-    await harness.close();
-    await begin(50);
     const reply = await replyIn("direct");
     reply.write({ text: "The first part" });
+    await shows(direct, "The first part");
+    await harness.clock.skip(4 * 60_000);
     await harness.slack.waitFor("its end", () => callsOf("chat.stopStream")[0]);
     expect(direct()).toMatchObject([{ text: "The first part", stream: undefined }]);
     reply.write({ text: "The first part, the second part" });
@@ -218,7 +217,7 @@ describe("when edits are short", () => {
     expect(saved["refs"]).toEqual([{ channel: channel.id, ts: message?.ts }]);
   });
 
-  test("the deletion of the preview is not a person's, neither here nor in another process", async () => {
+  test("the deletion of the preview is not a person's, and in another process it names nothing that is saved", async () => {
     const mine = await replyIn("channel");
     mine.write({ text: "The first" });
     await shows(() => channel.saidByBot(), "The first");
@@ -241,19 +240,32 @@ describe("when edits are short", () => {
     await platform.pause();
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     const { address } = await slack.waitFor("the event", () => other.events[0]);
-    const theirs = open(address);
+    const deletedBefore: number[] = [];
+    const theirs = platform.openReply(address, {
+      saveAddress(grown) {
+        saved = grown;
+        deletedBefore.push(callsOf("chat.delete").length);
+        return Promise.resolve();
+      },
+    });
     await theirs.show();
     theirs.write({ text: "The first" });
-    await shows(() => channel.saidByBot(), "The first");
+    const preview = await shows(() => channel.saidByBot(), "The first");
     slack.fail("chat.update", { error: "cant_update_message" });
     theirs.write({ text: "Their last" });
     await theirs.finish();
     const answer = await shows(() => channel.saidByBot(), "Their last");
     expect(callsOf("chat.delete").map(({ outcome }) => outcome)).toEqual(["ok", "ok"]);
-    await slack.waitFor("the look-up of the other one", () => callsOf("conversations.replies")[0]);
+    expect(saved["refs"]).toEqual([{ channel: channel.id, ts: answer.ts }]);
+    // The address was saved without the preview before that was deleted.
+    expect(deletedBefore.at(-1)).toBe(1);
+    await slack.waitFor("the preview's deletion", () => other.deletions[0]);
     channel.deleteMessage(answer.ts);
-    await slack.waitFor("the person's deletion", () => other.deletions[0]);
-    expect(other.deletions).toEqual([expect.stringContaining(answer.ts)]);
+    await slack.waitFor("the person's deletion", () => other.deletions[1]);
+    expect(other.deletions).toEqual([
+      expect.stringContaining(preview.ts),
+      expect.stringContaining(answer.ts),
+    ]);
     expect(receiver.deletions).toEqual([]);
     await second.stop();
   });
