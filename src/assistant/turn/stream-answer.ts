@@ -1,13 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import type {
-  AnswerSource,
-  ChatEvent,
-  FinishReason,
-  GeneratedImage,
-  Usage,
-  ChatRequest,
-  Gateway,
-} from "../../core/gateway.ts";
+import type { ChatEvent, ChatRequest, Gateway, GeneratedImage } from "../../core/gateway.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { Conversations, MessagePart, StoredCall } from "../../core/storage.ts";
 import { currentTurn, inTurn, type Span, type Tracer } from "../../core/telemetry.ts";
@@ -32,14 +24,15 @@ export interface PartialAnswer {
   call?: StoredCall;
 }
 
+/** Whether something of an answer has arrived that people can read or see. */
+export function hasContent({ text, images }: Pick<PartialAnswer, "text" | "images">): boolean {
+  return text !== "" || images.length > 0;
+}
+
+type Finish = Omit<Extract<ChatEvent, { readonly kind: "finish" }>, "kind">;
+
 /** How the model ended its answer. */
-export interface AnswerEnd {
-  readonly reason: FinishReason;
-  readonly model: string;
-  /** The same as in {@link ChatEvent}. */
-  readonly fallback?: string;
-  readonly usage: Usage;
-  readonly sources?: readonly AnswerSource[];
+export interface AnswerEnd extends Finish {
   /** Resolves when the call is counted. The answer is stored meanwhile, in the same transaction. */
   readonly whenSettled: Promise<void>;
 }
@@ -174,15 +167,10 @@ export function imageFileName(number: number, mediaType: string): string {
 }
 
 /** A whole chat answer. */
-export interface CollectedAnswer {
+export interface CollectedAnswer extends Finish {
   readonly text: string;
   readonly images: readonly GeneratedImage[];
   readonly notices: readonly string[];
-  readonly reason: FinishReason;
-  readonly model: string;
-  /** The same as in {@link ChatEvent}. */
-  readonly fallback?: string;
-  readonly usage: Usage;
 }
 
 /** Collects an answer that is not streamed to anybody. @throws what the stream throws */

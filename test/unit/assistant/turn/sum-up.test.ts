@@ -219,7 +219,7 @@ describe("where no summary is made", () => {
       throw new ParleyError("gateway-error", "no");
     },
     "because it is empty": async function* empty(request) {
-      yield { kind: "text", text: "<think>nothing to say</think>" };
+      yield { kind: "reasoning", text: "nothing to say" };
       yield ended(request);
     },
     "because it is too long": async function* long(request) {
