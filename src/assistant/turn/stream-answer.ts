@@ -198,7 +198,7 @@ export function createTracedReply(reply: Reply, tracer: Tracer, parent: Span): R
   let hasText = false;
   const begin = (): Span => (span ??= tracer.start("reply", { parent, kind: "client" }));
 
-  async function step(name: string, work: () => Promise<void>): Promise<void> {
+  async function step(name: string, work: () => Promise<void>, isLast = false): Promise<void> {
     const current = begin();
     try {
       await work();
@@ -206,20 +206,14 @@ export function createTracedReply(reply: Reply, tracer: Tracer, parent: Span): R
     } catch (error) {
       current.fail(error);
       throw error;
-    }
-  }
-
-  async function last(name: string, work: () => Promise<void>): Promise<void> {
-    try {
-      await step(name, work);
     } finally {
-      span?.end();
+      if (isLast) current.end();
     }
   }
 
   return {
+    ...reply,
     show: () => step("shown", () => reply.show()),
-    status: (text, options) => reply.status(text, options),
     write(content) {
       if (!hasText && content.text !== "") {
         hasText = true;
@@ -228,8 +222,8 @@ export function createTracedReply(reply: Reply, tracer: Tracer, parent: Span): R
       reply.write(content);
     },
     attach: (file) => step("file shown", () => reply.attach(file)),
-    finish: (ending) => last("finished", () => reply.finish(ending)),
-    fail: (failure) => last("failed", () => reply.fail(failure)),
+    finish: (ending) => step("finished", () => reply.finish(ending), true),
+    fail: (failure) => step("failed", () => reply.fail(failure), true),
     abandon() {
       reply.abandon();
       span?.note("abandoned");
