@@ -160,10 +160,8 @@ export function createAssistant(options: AssistantOptions): Assistant {
     access,
     gateway,
     models,
-    isModelAllowed: (id) => allowedModels.isAllowed(id),
     accessProblems: options.accessProblems,
     chat: options.chat,
-    now,
   });
   const overBudget = createSpentCheck({
     budgets,
@@ -241,7 +239,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     archive,
     queue,
     scheduler,
-    settings,
+    settings: options.settings,
     spending: ledger,
     log,
   });

@@ -243,7 +243,6 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     },
     saveSettings: (conversationId, settings) => mergeSettings(conversationId, settings),
     noteSettings: (conversationId, settings) => mergeSettings(conversationId, settings, "soon"),
-    savePlaces: (conversationId, within) => mergeSettings(conversationId, { within }, "soon"),
     list: (prefix, query) => listConversations({ store, slots, log }, prefix, query),
     search: (prefix, search) => searchConversations(store, prefix, search, clock),
     listWithin: (place) => readMembers(store, indexes.conversationsWithin(place)),

@@ -62,58 +62,44 @@ export type LayeredSetting = Kind & {
   readonly needsRoles?: true;
 };
 
-const everywhere = layers;
+/** What the settings of a group have in common. */
+const model = { kind: "model", group: "models", layers, combines: "override" } as const;
+const answers = { group: "answers", layers, combines: "override" } as const;
 const places = ["server", "channel"] as const;
-const onOff = [
-  { value: "on", label: "On" },
-  { value: "off", label: "Off" },
-] as const;
+const budget = {
+  kind: "usd",
+  max: 1_000_000,
+  group: "budgets",
+  layers: places,
+  combines: "limit",
+} as const;
 
 /**
  * Every setting that `/settings` shows and changes. Forms, texts, completion and help derive from this table.
  * @see docs/settings.md
  */
 export const layeredSettings = {
-  "chat-model": {
-    kind: "model",
-    operation: "chat",
-    description: "The model that answers",
-    group: "models",
-    layers: everywhere,
-    combines: "override",
-  },
-  "image-model": {
-    kind: "model",
-    operation: "image",
-    description: "The model that draws",
-    group: "models",
-    layers: everywhere,
-    combines: "override",
-  },
+  "chat-model": { ...model, operation: "chat", description: "The model that answers" },
+  "image-model": { ...model, operation: "image", description: "The model that draws" },
   "transcription-model": {
-    kind: "model",
+    ...model,
     operation: "transcription",
     description: "The model that turns recordings into text",
-    group: "models",
-    layers: everywhere,
-    combines: "override",
   },
   "system-prompt": {
+    ...answers,
+    combines: "add",
     kind: "text",
     maxChars: 3000,
     description: "Instructions to the model; the operator's own stay in front of them",
-    group: "answers",
-    layers: everywhere,
-    combines: "add",
   },
   language: {
+    ...answers,
     kind: "language",
     description: "The language of answers; automatic: the one of the question",
-    group: "answers",
-    layers: everywhere,
-    combines: "override",
   },
   "answer-length": {
+    ...answers,
     kind: "choice",
     choices: [
       { value: "short", label: "Short: a few sentences" },
@@ -121,26 +107,22 @@ export const layeredSettings = {
       { value: "long", label: "Long: in detail" },
     ],
     description: "How long answers are",
-    group: "answers",
-    layers: everywhere,
-    combines: "override",
   },
   temperature: {
+    ...answers,
     kind: "number",
     min: 0,
     max: 2,
     description: "How varied answers are: 0 is the most predictable",
-    group: "answers",
-    layers: everywhere,
-    combines: "override",
   },
   calm: {
+    ...answers,
     kind: "choice",
-    choices: onOff,
+    choices: [
+      { value: "on", label: "On" },
+      { value: "off", label: "Off" },
+    ],
     description: "On: an answer appears once, when it is complete, instead of growing while it is written",
-    group: "answers",
-    layers: everywhere,
-    combines: "override",
   },
   "answer-to": {
     kind: "choice",
@@ -178,47 +160,26 @@ export const layeredSettings = {
     isShared: true,
   },
   "person-budget": {
-    kind: "usd",
-    max: 1_000_000,
+    ...budget,
     description: "What one person may spend a day, in US dollars; what they spent elsewhere counts",
-    group: "budgets",
-    layers: places,
-    combines: "limit",
     isShared: true,
   },
   "person-budget-month": {
-    kind: "usd",
-    max: 1_000_000,
+    ...budget,
     description: "What one person may spend a calendar month, in US dollars",
-    group: "budgets",
-    layers: places,
-    combines: "limit",
     isShared: true,
   },
-  "place-budget": {
-    kind: "usd",
-    max: 1_000_000,
-    description: "What all people may spend here a day, in US dollars",
-    group: "budgets",
-    layers: places,
-    combines: "limit",
-  },
+  "place-budget": { ...budget, description: "What all people may spend here a day, in US dollars" },
   "place-budget-month": {
-    kind: "usd",
-    max: 1_000_000,
+    ...budget,
     description: "What all people may spend here a calendar month, in US dollars",
-    group: "budgets",
-    layers: places,
-    combines: "limit",
   },
   "role-budgets": {
+    ...budget,
     kind: "role-budgets",
     maxTerms: 20,
-    max: 1_000_000,
     description: "What all people of a role may spend together: such as discord:role:1=5/day, with commas",
-    group: "budgets",
     layers: ["server"],
-    combines: "limit",
     isShared: true,
     needsRoles: true,
   },
@@ -281,10 +242,8 @@ export function resolveLayers(all: LayeredValues): EffectiveValues {
   for (const layer of layers) {
     for (const name of settingNames) {
       const value = all[layer]?.[name];
-      // An earlier version may have stored a value in a layer that must not hold it. It has no effect.
-      if (value === undefined || !mayHold(layer, name) || declarationOf(name).combines !== "override")
-        continue;
-      effective[name] = { value, from: layer };
+      if (value !== undefined && declarationOf(name).combines === "override")
+        effective[name] = { value, from: layer };
     }
   }
   return effective as EffectiveValues;

@@ -11,12 +11,12 @@ import type { BudgetPeriod } from "./spending.ts";
 
 /** A value that was read from what a person typed, or what is wrong with it, as the end of a sentence. */
 type ParsedSetting =
-  | { readonly kind: "value"; readonly value: SettingValue }
-  | { readonly kind: "default" }
-  | { readonly kind: "problem"; readonly problem: string };
+  /** Without a value, the layer's is removed. */
+  | { readonly value: SettingValue | undefined; readonly problem?: undefined }
+  | { readonly problem: string; readonly value?: undefined };
 
-const problem = (text: string): ParsedSetting => ({ kind: "problem", problem: text });
-const value = (parsed: SettingValue): ParsedSetting => ({ kind: "value", value: parsed });
+const problem = (text: string): ParsedSetting => ({ problem: text });
+const value = (parsed: SettingValue): ParsedSetting => ({ value: parsed });
 
 /** The word that removes a value, so that the next layer's applies. */
 const defaultWord = "default";
@@ -27,7 +27,7 @@ const defaultWord = "default";
  */
 export function parseSetting(name: SettingName, typed: string): ParsedSetting {
   const text = typed.trim();
-  if (text === "" || text.toLowerCase() === defaultWord) return { kind: "default" };
+  if (text === "" || text.toLowerCase() === defaultWord) return { value: undefined };
   const setting = declarationOf(name);
   switch (setting.kind) {
     case "model":
@@ -54,9 +54,16 @@ export function parseSetting(name: SettingName, typed: string): ParsedSetting {
     case "language":
       return parseLanguage(text);
     case "access":
-      return parseTerms(text, setting.maxTerms);
+      return parseTerms(text, setting.maxTerms, "setting.problem.term", (term) =>
+        /^[a-z]{1,20}:[a-z]{1,20}:[\w.-]{1,64}$/i.test(term),
+      );
     case "role-budgets":
-      return parseRoleBudgets(text, setting);
+      return parseTerms(
+        text,
+        setting.maxTerms,
+        "setting.problem.role-budget",
+        (term) => (toRoleBudget(term)?.usd ?? Number.POSITIVE_INFINITY) <= setting.max,
+      );
   }
 }
 
@@ -84,33 +91,20 @@ function toNumber(text: string): number | undefined {
   return /^\d{1,12}(?:[.,]\d{1,6})?$/.test(text) ? Number(text.replace(",", ".")) : undefined;
 }
 
-function parseTerms(text: string, maxTerms: number): ParsedSetting {
-  const terms = [...new Set(text.split(/[\s,]+/).filter((term) => term !== ""))];
-  if (terms.length > maxTerms)
-    return problem(translate("setting.problem.too-many", { count: terms.length, max: maxTerms }));
-  // Commas alone would make an empty list, with which nobody could use the bot.
-  const wrong = (terms.length === 0 ? [text] : terms).find(
-    (term) => !/^[a-z]{1,20}:[a-z]{1,20}:[\w.-]{1,64}$/i.test(term),
-  );
-  return wrong === undefined
-    ? value(terms)
-    : problem(translate("setting.problem.term", { entry: JSON.stringify(wrong.slice(0, 100)) }));
-}
-
-/** Reads terms such as `discord:role:1=5/day`. */
-function parseRoleBudgets(
+function parseTerms(
   text: string,
-  { maxTerms, max }: { readonly maxTerms: number; readonly max: number },
+  maxTerms: number,
+  wrongEntry: "setting.problem.term" | "setting.problem.role-budget",
+  isRight: (term: string) => boolean,
 ): ParsedSetting {
   const terms = [...new Set(text.split(/[\s,]+/).filter((term) => term !== ""))];
   if (terms.length > maxTerms)
     return problem(translate("setting.problem.too-many", { count: terms.length, max: maxTerms }));
-  const wrong = (terms.length === 0 ? [text] : terms).find(
-    (term) => (toRoleBudget(term)?.usd ?? Number.POSITIVE_INFINITY) > max,
-  );
+  // Commas alone would make an empty list, with which nobody could use the bot.
+  const wrong = (terms.length === 0 ? [text] : terms).find((term) => !isRight(term));
   return wrong === undefined
     ? value(terms)
-    : problem(translate("setting.problem.role-budget", { entry: JSON.stringify(wrong.slice(0, 100)) }));
+    : problem(translate(wrongEntry, { entry: JSON.stringify(wrong.slice(0, 100)) }));
 }
 
 /** A term of `role-budgets`, or `undefined` for other texts. */
@@ -167,34 +161,30 @@ export function suggestSettingValues(
 ): string[] {
   const setting = declarationOf(name);
   if (setting.kind === "model") return [...suggestModels(typed).slice(0, 24), defaultWord];
-  const wanted = typed.trim().toLowerCase();
   const all =
     setting.kind === "choice"
       ? setting.choices.map((choice) => choice.value)
       : setting.kind === "language"
         ? [automaticLanguage, ...new Set(languageNames().values())]
         : [];
-  const starting = [...all, defaultWord].filter((word) => word.toLowerCase().startsWith(wanted));
-  const containing = all.filter(
-    (word) => !word.toLowerCase().startsWith(wanted) && word.toLowerCase().includes(wanted),
-  );
-  return [...starting, ...containing].slice(0, 25);
+  return bestMatches([...all, defaultWord], typed).slice(0, 25);
+}
+
+/** The words that contain what was typed, those that begin with it first. */
+export function bestMatches(words: readonly string[], typed: string): string[] {
+  const wanted = typed.trim().toLowerCase();
+  const found = words.filter((word) => word.toLowerCase().includes(wanted));
+  const isStart = (word: string): boolean => word.toLowerCase().startsWith(wanted);
+  return [...found.filter(isStart), ...found.filter((word) => !isStart(word))];
 }
 
 /** A value in the form in which a person types it. {@link parseSetting} can read it again. */
 export function formatSetting(name: SettingName, stored: SettingValue): string {
   if (typeof stored === "string") return stored;
   if (typeof stored !== "number") return stored.join(", ");
-  return declarationOf(name).kind === "usd" ? stored.toFixed(Math.max(2, decimalsOf(stored))) : `${stored}`;
-}
-
-function decimalsOf(number: number): number {
-  return (
-    number
-      .toFixed(6)
-      .replace(/(?<!0)0+$/, "")
-      .split(".")[1]?.length ?? 0
-  );
+  if (declarationOf(name).kind !== "usd") return `${stored}`;
+  const decimals = { minimumFractionDigits: 2, maximumFractionDigits: 6 };
+  return stored.toLocaleString("en", { ...decimals, useGrouping: false });
 }
 
 /** The description of a setting in the person's language. */

@@ -39,7 +39,7 @@ export interface PassedShare extends Budget {
 
 /** The budgets of a server, workspace or channel and of roles, which add to the deployment's own. */
 export interface PlaceBudgets {
-  /** Runs before each gateway call, so it should use memory. @throws ParleyError `store-unavailable` */
+  /** Runs before each gateway call. @throws ParleyError `store-unavailable` */
   budgetsFor(caller: Asker & { readonly personId: string }): Promise<readonly Budget[]>;
 }
 

@@ -257,11 +257,6 @@ export interface Conversations {
   /** Like `saveSettings` for what can be found out again. A power failure may lose the last 250 ms. */
   noteSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
   /**
-   * Saves the places of a conversation if none are saved. When it resolves, they survive the end of the
-   * process, and 250 ms later also a power failure. Each turn saves them again.
-   */
-  savePlaces(conversationId: string, within: readonly string[]): Promise<void>;
-  /**
    * Conversations whose id starts with `prefix`, the most recently active first. Pinned ones are included
    * even if `max` others are more recent.
    */

@@ -1,28 +1,23 @@
 import type { CommandServices } from "../../core/command-services.ts";
 import type { CommandCall } from "../../core/events.ts";
-import type { Platform, Receiver, Reply } from "../../core/platform.ts";
+import type { Receiver } from "../../core/platform.ts";
 import type { Inbox } from "../../core/inbox.ts";
-import type { MessagePart, StoredCall, StoredMessage } from "../../core/storage.ts";
+import type { MessagePart, NotedWithMessage, StoredCall, StoredMessage } from "../../core/storage.ts";
 import type { ReceiptDraft } from "../turn/receipt-draft.ts";
-import { keepAnswer, storePlaces, estimatePartsTokens, messageIds } from "../turn/stored-messages.ts";
+import { keepAnswer, estimatePartsTokens, messageIds, toAnswerMessage } from "../turn/stored-messages.ts";
 import { noteLastPicture } from "../turn/stored-pictures.ts";
 import type { Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 
 /** One run of a command, with its call, its place in the store and its reply. */
-export interface CommandRun {
+export interface CommandRun extends Pick<
+  Turn,
+  "attempt" | "platform" | "reply" | "signal" | "redo" | "shownMessageKeys" | "offerSoFar"
+> {
   readonly call: CommandCall;
   /** The call as its person has typed it. */
   readonly written: string;
-  /** The number of the run, from 1. */
-  readonly attempt: number;
-  readonly platform: Platform;
   /** Where it is stored: the conversation of the call, or a separate one for the call. */
   readonly conversationId: string;
-  readonly reply: Reply;
-  readonly signal: AbortSignal;
-  readonly redo: Turn["redo"];
-  readonly shownMessageKeys: Turn["shownMessageKeys"];
-  readonly offerSoFar: Turn["offerSoFar"];
   readonly receive: Receiver["receive"];
   readonly inbox: Pick<Inbox, "lookUp">;
   readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
@@ -37,7 +32,6 @@ export async function storeQuestion(
   parts: readonly MessagePart[],
   { inContext = true, call }: { readonly inContext?: boolean; readonly call?: StoredCall } = {},
 ): Promise<void> {
-  const isOfCall = run.conversationId === run.call.conversationId;
   const message: StoredMessage = {
     id: messageIds.user(run.call.key),
     role: "user",
@@ -49,9 +43,12 @@ export async function storeQuestion(
     estimatedTokens: estimatePartsTokens(parts),
     ...(inContext ? {} : { inContext }),
   };
-  const { within } = run.call;
-  await dependencies.conversations.append(run.conversationId, message, isOfCall ? { within } : {});
-  if (isOfCall) await storePlaces(dependencies, run.conversationId, within);
+  await dependencies.conversations.append(run.conversationId, message, placesOf(run));
+}
+
+/** The places of the call's conversation. A separate one for the call has none. */
+function placesOf({ call, conversationId }: CommandRun): NotedWithMessage {
+  return conversationId === call.conversationId ? { within: call.within } : {};
 }
 
 /** What a command stores as its result. */
@@ -64,23 +61,12 @@ export function toResult(
   result: Result,
   draft?: ReceiptDraft,
 ): StoredMessage {
-  const shownAs = run.shownMessageKeys();
-  const { outcome = "complete" } = result;
-  const { complete, assistant } = messageIds;
   const receipt = draft?.toReceipt();
-  return {
-    id: outcome === "complete" ? complete(run.call.key) : assistant(run.call.key, run.attempt),
-    role: "assistant",
-    turnKey: run.call.key,
-    attempt: run.attempt,
-    createdAt: dependencies.now(),
-    estimatedTokens: estimatePartsTokens(result.parts),
-    outcome,
-    command: run.call.name,
-    ...(shownAs.length === 0 ? {} : { shownAs }),
+  const { key, name: command } = run.call;
+  return toAnswerMessage({ ...run, key, command }, dependencies.now(), {
     ...(receipt === undefined ? {} : { receipt }),
     ...result,
-  };
+  });
 }
 
 /** Stores the command's result as the assistant's message and resolves to it. */
@@ -91,7 +77,7 @@ export async function storeResult(
   draft?: ReceiptDraft,
 ): Promise<StoredMessage> {
   const message = toResult(dependencies, run, result, draft);
-  await keepAnswer(dependencies, run, message);
+  await keepAnswer(dependencies, run, message, placesOf(run));
   await noteLastPicture(dependencies.conversations, run.conversationId, message);
   return message;
 }

@@ -12,7 +12,8 @@ import { defaultLanguage, toLanguage } from "../../words/languages.ts";
 import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";
 import { collectAnswer } from "../turn/stream-answer.ts";
-import { quote, attachTranscripts } from "../turn/transcribe-recording.ts";
+import { toQuotedLines } from "../turn/context-window.ts";
+import { attachTranscripts } from "../turn/transcribe-recording.ts";
 import { toShownTranscript } from "../turn/transcript.ts";
 import { readRoom } from "../turn/read-room.ts";
 import { changeRoomState, voicesIn, withFixedWords, messageIds, toEnding } from "../turn/stored-messages.ts";
@@ -134,7 +135,7 @@ function toMessage(run: CommandRun, text: string, files: IncomingMessage["attach
   const quoted =
     subject === undefined || subject.text === ""
       ? ""
-      : `${translate("ask.wrote", { name: subject.author.name })}\n${quote(subject.text)}\n\n`;
+      : `${translate("ask.wrote", { name: subject.author.name })}\n${toQuotedLines(subject.text)}\n\n`;
   return {
     kind: "message",
     key: call.key,
@@ -156,8 +157,8 @@ function toMessage(run: CommandRun, text: string, files: IncomingMessage["attach
 function toLead(call: CommandCall, text: string): string {
   if (call.isInputVisible === true || text === "") return "";
   return call.isCallerHidden === true
-    ? `${translate("ask.wrote", { name: call.author.name })}\n${quote(text)}`
-    : quote(text);
+    ? `${translate("ask.wrote", { name: call.author.name })}\n${toQuotedLines(text)}`
+    : toQuotedLines(text);
 }
 
 type ConversationServices = Pick<

@@ -10,7 +10,7 @@ import type { Language } from "../../words/languages.ts";
 import { inLanguage } from "../../words/translate.ts";
 import { showStored } from "../turn/continued-answer.ts";
 import { type AnswerSoFar, type TurnDependencies, type TurnOutcome } from "../turn/turn.ts";
-import { markPeoplesThread, storePlaces, messageIds } from "../turn/stored-messages.ts";
+import { markPeoplesThread, messageIds } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
 import { findShownLead } from "../turn/transcribe-recording.ts";
 import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
@@ -149,9 +149,6 @@ export function createBatchAnswer(options: BatchAnswerOptions) {
     const lead = await findShownLead(conversations, run.conversationId, run.batch.flatMap(eventsOf));
     await run.reply.show();
     await showStored(dependencies, { ...run, lead }, stored);
-    // The earlier run may have ended before it stored the places.
-    if (run.conversationId === event.conversationId)
-      await storePlaces(dependencies, run.conversationId, event.within);
     return true;
   }
 

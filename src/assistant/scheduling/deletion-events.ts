@@ -120,7 +120,7 @@ export function createDeletionEvents(options: DeletionOptions): Deletions {
     conversationDeleted,
     async placeDeleted(place) {
       await settings.erase(place);
-      // The places of a conversation are stored only when its first turn has ended.
+      // The places of a conversation are stored with its first message, when its turn has begun.
       const [stored, open] = await Promise.all([conversations.listWithin(place), inbox.listOpen()]);
       const begun = open.flatMap(({ event }) =>
         event.within?.includes(place) === true ? [event.conversationId] : [],

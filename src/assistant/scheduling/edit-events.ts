@@ -6,7 +6,7 @@ import type { EditedMessage, Receiver } from "../../core/platform.ts";
 import type { Conversations, StoredMessage, Archive } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
-import { applyCallEdit, applyEdit, toEditedQuestion } from "../turn/read-messages.ts";
+import { applyEdit, toEditedQuestion } from "../turn/read-messages.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
 import type { Deletions } from "./deletion-events.ts";
 import { storedIn, editsOf, eventsOf, type PendingTurn, toEditedError } from "./pending-turn.ts";
@@ -251,7 +251,7 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
 
   /** Applies an edit that arrived just after the call had run. */
   async function endEditedCall(turn: PendingTurn, call: CommandCall): Promise<undefined> {
-    await applyCallEdit(options, storedIn(call), call);
+    await applyEdit(options, storedIn(call), call);
     if (!(await inbox.close([call.key], { edits: editsOf(turn) }))) options.schedule(turn);
   }
 

@@ -200,7 +200,7 @@ export async function sealReply(
     readonly active: ActiveTurn;
     readonly otherTurnsShow: NonNullable<ReplyHooks["otherTurnsShow"]>;
     readonly inbox: Inbox;
-    readonly conversations: Pick<Conversations, "savePlaces">;
+    readonly conversations: Pick<Conversations, "noteSettings">;
     readonly platform: Platform;
     readonly isAnswered: () => Promise<boolean>;
     readonly log: Log;
@@ -234,7 +234,7 @@ export async function sealReply(
     meter({ kind: "refused", platform: platform.id, code: "too-old" });
     // Messages in its thread are for the bot although nothing of the turn is stored.
     if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
-      await conversations.savePlaces(event.conversationId, event.within);
+      await conversations.noteSettings(event.conversationId, { within: event.within });
     if (await isAnswered()) return;
     throwIfAbandoned(active.signal);
   } catch (error) {

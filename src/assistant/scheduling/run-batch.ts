@@ -5,7 +5,7 @@ import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import { toStopAction } from "../../core/press.ts";
 import { noSpan, type Tracer, currentTurn } from "../../core/telemetry.ts";
 import { currentLanguage, inLanguage } from "../../words/translate.ts";
-import { applyCallEdit } from "../turn/read-messages.ts";
+import { applyEdit } from "../turn/read-messages.ts";
 import { throwIfAbandoned, type TurnOutcome } from "../turn/turn.ts";
 import { giveTitle } from "../turn/make-title.ts";
 import { messageIds } from "../turn/stored-messages.ts";
@@ -229,7 +229,7 @@ async function closeCall({ dependencies, inbox }: Closing, run: BatchRun, call: 
   const { key } = call;
   for (let latest = call; ;) {
     const count = latest.edit?.count ?? 0;
-    if (count > 0) await applyCallEdit(dependencies, run.conversationId, latest);
+    if (count > 0) await applyEdit(dependencies, run.conversationId, latest);
     if (await inbox.close([key], { attempts: run.attempt, edits: new Map([[key, count]]) })) return;
     const [entry] = await inbox.lookUp([key]);
     if (entry?.event.kind !== "call" || (entry.event.edit?.count ?? 0) <= count)

@@ -3,7 +3,7 @@ import type { AnswerRule } from "../../core/addressee.ts";
 import type { CommandServices } from "../../core/command-services.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent } from "../../core/events.ts";
-import type { Gateway } from "../../core/gateway.ts";
+import type { Gateway, ModelOperation } from "../../core/gateway.ts";
 import {
   declarationOf,
   mayHold,
@@ -21,11 +21,10 @@ import {
   describeSetting,
   describeSettings,
   explainSettings,
-  type Defaults,
-  createSettingsChanger,
   createSettingsDesk,
   modelListMs,
   type SettingsForms,
+  type SettingsView,
 } from "./settings-desk.ts";
 import {
   holdersOf,
@@ -53,8 +52,7 @@ interface LayeredSettingsOptions extends SettingsReaderOptions {
   readonly access: Access;
   readonly gateway: Pick<Gateway, "knownModels">;
   readonly models: ModelChoice;
-  readonly isModelAllowed: (model: string) => boolean;
-  readonly accessProblems: Parameters<typeof createSettingsChanger>[0]["accessProblems"];
+  readonly accessProblems: (terms: readonly string[]) => readonly string[];
   readonly chat: DeploymentChat;
 }
 
@@ -81,38 +79,36 @@ export interface LayeredSettings {
   servicesFor(call: CommandCall): SettingServices;
   /** The settings in force for a person outside of conversations, in the person's language. */
   explainTo(by: Actor): Promise<Pick<PersonOverview, "language" | "settings">>;
-  /** Removes what is set for a place or person. */
-  erase(holder: string): Promise<void>;
 }
 
 /** Creates {@link LayeredSettings}. */
 export function createLayeredSettings(options: LayeredSettingsOptions): LayeredSettings {
-  const { access, chat, gateway, models, isModelAllowed } = options;
+  const { access, chat, models } = options;
   const reader = createSettingsReader(options);
-  const changer = createSettingsChanger({ ...options, reader });
   const rules = createPlaceRules(reader, access);
   const answersTo = createThreadRules({ ...options, rules });
-  const forms = createSettingsDesk({ reader, changer, access, gateway, isModelAllowed, defaults });
+  const forms = createSettingsDesk({ ...options, reader, viewOf });
 
   /** Which messages are answered in the thread of a scene. It is `undefined` outside of the bot's threads. */
   const ruleIn = async ({ conversationId, origin }: Scene): Promise<AnswerRule | undefined> =>
     conversationId === undefined || origin === undefined ? undefined : answersTo(conversationId, origin);
 
-  async function defaults(scene: Scene): Promise<Defaults> {
+  async function viewOf(scene: Scene): Promise<SettingsView> {
+    const [all, defaults] = await Promise.all([reader.read(scene), defaultsOf(scene)]);
+    return { all, defaults, asker: scene };
+  }
+
+  async function defaultsOf(scene: Scene): Promise<SettingsView["defaults"]> {
     const signal = AbortSignal.timeout(modelListMs);
     const rule = await ruleIn(scene);
-    const found = await Promise.allSettled(
-      (["chat", "image", "transcription"] as const).map((operation) =>
-        models.choose(operation, undefined, signal),
-      ),
-    );
-    const [chatModel, image, transcription] = found.map((one) =>
-      one.status === "fulfilled" ? `\`${one.value}\`` : translate("settings.no-model"),
-    );
+    const modelFor = async (operation: ModelOperation): Promise<string> => {
+      const [found] = await Promise.allSettled([models.choose(operation, undefined, signal)]);
+      return found.status === "fulfilled" ? `\`${found.value}\`` : translate("settings.no-model");
+    };
     return {
-      ...(chatModel === undefined ? {} : { "chat-model": chatModel }),
-      ...(image === undefined ? {} : { "image-model": image }),
-      ...(transcription === undefined ? {} : { "transcription-model": transcription }),
+      "chat-model": await modelFor("chat"),
+      "image-model": await modelFor("image"),
+      "transcription-model": await modelFor("transcription"),
       "system-prompt": translate("settings.operators-prompt"),
       language: "`automatic`",
       "answer-length": "`normal`",
@@ -134,24 +130,25 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
     const scene = toScene(call);
     return {
       async describeSettings(name) {
-        const [all, known] = await Promise.all([reader.read(scene), defaults(scene)]);
+        const view = await viewOf(scene);
         return {
           markdown:
             name === undefined
-              ? describeSettings(all, known, scene)
-              : `${describeSetting(name, all, known, scene)}${name === "system-prompt" ? asSent(all) : ""}`,
+              ? describeSettings(view)
+              : `${describeSetting(name, view)}${name === "system-prompt" ? asSent(view.all) : ""}`,
           forms: forms.offers(scene, scene.conversationId),
         };
       },
       async explainSettings() {
-        const [all, known, rule] = await Promise.all([reader.read(scene), defaults(scene), ruleIn(scene)]);
+        const [view, rule] = await Promise.all([viewOf(scene), ruleIn(scene)]);
+        const { all } = view;
         const { "answer-to": ofChannel, ...others } = all.channel ?? {};
         // `/dismiss` in a thread counts for more than its channel.
         const isSentAway = ofChannel !== undefined && rule?.answerTo === "mentions";
-        return explainSettings(isSentAway ? { ...all, channel: others } : all, known, scene);
+        return explainSettings(isSentAway ? { ...view, all: { ...all, channel: others } } : view);
       },
       async changeSetting({ name, value, layer = usualLayer(scene, name) }) {
-        const problems = await changer(layer, scene, { [name]: value });
+        const problems = await forms.change(layer, scene, { [name]: value });
         const problem = problems?.[name];
         if (problem !== undefined) {
           throw new ParleyError("invalid-option", `setting ${name} not changed`, {
@@ -162,8 +159,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
             },
           });
         }
-        const [all, known] = await Promise.all([reader.read(scene), defaults(scene)]);
-        const inForce = describeInForce(name, all, known, scene);
+        const inForce = describeInForce(name, await viewOf(scene));
         return translate("settings.saved", { place: wordsOf(layer, scene), name, value: inForce });
       },
     };
@@ -200,12 +196,11 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
     },
     async explainTo({ platform, author, origin }) {
       const scene: Scene = { platform, author, origin };
-      const all = await reader.read(scene);
-      const language = toSpokenLanguage(resolveLayers(all)) ?? toLanguage(author.locale);
-      const explain = async () => explainSettings(all, await defaults(scene), scene);
+      const own = toSpokenLanguage(resolveLayers(await reader.read(scene)));
+      const language = own ?? toLanguage(author.locale);
+      const explain = async () => explainSettings(await viewOf(scene));
       return { language, settings: await inLanguage(language, explain) };
     },
-    erase: (holder) => reader.erase(holder),
   };
 }
 

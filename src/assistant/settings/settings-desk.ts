@@ -7,7 +7,6 @@ import type { Gateway } from "../../core/gateway.ts";
 import {
   declarationOf,
   mayHold,
-  resolveLayers,
   type Layer,
   forWords,
   settingNames,
@@ -41,20 +40,24 @@ import {
   toRoleBudget,
 } from "../../core/setting-values.ts";
 
-/** The values that apply where no layer has one, in words. */
-export type Defaults = Readonly<Partial<Record<SettingName, string>>>;
+/** What somebody sees of the settings, and where. */
+export interface SettingsView {
+  readonly all: LayeredValues;
+  /** The values that apply where no layer has one, in words. */
+  readonly defaults: Readonly<Partial<Record<SettingName, string>>>;
+  readonly asker: Asker;
+}
 
 /** The longest value in a list, in characters, because prompts may have thousands. */
 const maxShownChars = 80;
 
 /** Lists in Markdown the settings in force, with a line and the layer for each. */
-export function describeSettings(all: LayeredValues, defaults: Defaults, asker: Asker): string {
-  const groups = Object.keys(settingGroups) as SettingGroup[];
+export function describeSettings(view: SettingsView): string {
   return groups
     .map((group) => {
       const lines = settingNames
-        .filter((name) => declarationOf(name).group === group && hasLayer(name, all, asker))
-        .map((name) => `- \`${name}\`: ${inForce(name, all, defaults, asker)}`);
+        .filter((name) => declarationOf(name).group === group && hasLayer(name, view))
+        .map((name) => `- \`${name}\`: ${inForce(name, view)}`);
       return lines.length === 0 ? "" : [`**${settingGroupTitle(group)}**`, ...lines].join("\n");
     })
     .filter((part) => part !== "")
@@ -62,22 +65,14 @@ export function describeSettings(all: LayeredValues, defaults: Defaults, asker: 
 }
 
 /** Describes one setting: its meaning, the value in force, the value of each layer, and what can be typed. */
-export function describeSetting(
-  name: SettingName,
-  all: LayeredValues,
-  defaults: Defaults,
-  asker: Asker,
-): string {
-  const setting = declarationOf(name);
-  const held = layers.flatMap((layer) => {
-    const value = all[layer]?.[name];
-    return value === undefined || !setting.layers.includes(layer)
-      ? []
-      : [`- ${wordsOf(layer, asker)}: ${inline(formatSetting(name, value), Number.POSITIVE_INFINITY)}`];
-  });
+export function describeSetting(name: SettingName, view: SettingsView): string {
+  const held = heldIn(name, view).map(
+    ({ layer, value }) =>
+      `- ${wordsOf(layer, view.asker)}: ${inline(formatSetting(name, value), Number.POSITIVE_INFINITY)}`,
+  );
   return [
     translate("settings.one", { name, description: settingDescription(name) }),
-    translate("settings.in-force", { value: inForce(name, all, defaults, asker) }),
+    translate("settings.in-force", { value: inForce(name, view) }),
     held.length === 0 ? translate("settings.nobody") : [translate("settings.set-for"), ...held].join("\n"),
     whereAndWhat(name),
   ].join("\n\n");
@@ -87,7 +82,8 @@ export function describeSetting(
 const longKinds: ReadonlySet<string> = new Set(["text", "access", "role-budgets"]);
 
 /** The facts about settings for `/help`. The page has one person, the operator, and no `person` layer. */
-export function explainSettings(all: LayeredValues, defaults: Defaults, asker: Asker): SettingFacts[] {
+export function explainSettings(view: SettingsView): SettingFacts[] {
+  const { asker } = view;
   const existing = layers.filter((layer) => !isOnePlace(asker) || layer !== "channel");
   const meant = existing.filter((layer) => asker.origin !== undefined || layer !== "person");
   return settingNames
@@ -99,38 +95,36 @@ export function explainSettings(all: LayeredValues, defaults: Defaults, asker: A
         description: settingDescription(name),
         group,
         layers: meant.filter((layer) => holding.includes(layer)),
-        ...(longKinds.has(kind) ? {} : { inForce: inForce(name, all, defaults, asker) }),
+        ...(longKinds.has(kind) ? {} : { inForce: inForce(name, view) }),
       };
     });
 }
 
+/** The values of one setting, the weakest layer first. */
+function heldIn(name: SettingName, { all }: SettingsView) {
+  return layers.flatMap((layer) => {
+    const value: SettingValue | undefined = all[layer]?.[name];
+    return value === undefined ? [] : [{ layer, value }];
+  });
+}
+
 /** A setting in force with its layer, for example "`gpt-4o` (from this channel)". */
-function inForce(name: SettingName, all: LayeredValues, defaults: Defaults, asker: Asker): string {
-  const from = (layer: Layer) => wordsOf(layer, asker, "from");
-  if (declarationOf(name).combines !== "override") {
-    const limits = layers.flatMap((layer) => {
-      const value = all[layer]?.[name];
-      return value === undefined || !declarationOf(name).layers.includes(layer)
-        ? []
-        : [`${shown(name, value)} (${from(layer)})`];
-    });
-    if (limits.length > 0) return limits.join(translate("settings.and"));
-    if (declarationOf(name).combines === "limit") return defaults[name] ?? translate("settings.no-limit");
-  }
-  const effective = resolveLayers(all)[name];
-  return effective === undefined
-    ? byDefault(name, defaults)
-    : `${shown(name, effective.value)} (${from(effective.from)})`;
+function inForce(name: SettingName, view: SettingsView): string {
+  const { combines } = declarationOf(name);
+  const held = heldIn(name, view);
+  const counting = combines === "override" ? held.slice(-1) : held;
+  const words = counting.map(
+    ({ layer, value }) => `${shown(name, value)} (${wordsOf(layer, view.asker, "from")})`,
+  );
+  if (words.length > 0) return words.join(translate("settings.and"));
+  if (combines === "limit") return view.defaults[name] ?? translate("settings.no-limit");
+  const value = view.defaults[name] ?? translate("settings.not-set");
+  return translate("settings.default", { value: `${value}${meaningOf(name, value.replaceAll("`", ""))}` });
 }
 
 /** The same without Markdown, for example "gpt-4o (from this channel)". */
-export function describeInForce(
-  name: SettingName,
-  all: LayeredValues,
-  defaults: Defaults,
-  asker: Asker,
-): string {
-  return inForce(name, all, defaults, asker).replaceAll("`", "");
+export function describeInForce(name: SettingName, view: SettingsView): string {
+  return inForce(name, view).replaceAll("`", "");
 }
 
 function shown(name: SettingName, value: SettingValue): string {
@@ -142,12 +136,6 @@ function meaningOf(name: SettingName, value: SettingValue | undefined): string {
   if (currentLanguage() === "en") return "";
   const label = settingChoices(name).find((choice) => choice.value === value)?.label;
   return label === undefined || label.toLowerCase() === value ? "" : ` = ${label}`;
-}
-
-/** The value that applies if nobody has set one. */
-function byDefault(name: SettingName, defaults: Defaults): string {
-  const value = defaults[name] ?? translate("settings.not-set");
-  return translate("settings.default", { value: `${value}${meaningOf(name, value.replaceAll("`", ""))}` });
 }
 
 /** A value as inline code on one line. */
@@ -165,7 +153,7 @@ function whereAndWhat(name: SettingName): string {
 }
 
 /** Whether a layer exists here that may hold the setting. */
-function hasLayer(name: SettingName, all: LayeredValues, asker: Asker): boolean {
+function hasLayer(name: SettingName, { all, asker }: SettingsView): boolean {
   return isApplicable(name, asker) && declarationOf(name).layers.some((layer) => all[layer] !== undefined);
 }
 
@@ -177,19 +165,22 @@ export const modelListMs = 1500;
 
 interface SettingsDeskOptions {
   readonly reader: SettingsReader;
-  readonly changer: SettingsChanger;
   readonly access: Pick<Access, "isAdmin" | "expectAllowed">;
   readonly gateway: Pick<Gateway, "knownModels">;
-  readonly isModelAllowed: (model: string) => boolean;
-  readonly defaults: (scene: Scene) => Promise<Defaults>;
+  readonly models: Pick<ModelChoice, "allowed" | "choose">;
+  /** Says in one sentence each what is wrong with access terms. */
+  readonly accessProblems: (terms: readonly string[]) => readonly string[];
+  readonly viewOf: (scene: Scene) => Promise<SettingsView>;
 }
 
 /** The layers are in the order in which people want them. */
 const offered: readonly Layer[] = ["person", "conversation", "channel", "server"];
 const groups = Object.keys(settingGroups) as SettingGroup[];
-const maxKeyChars = 100;
 const maxPlaceholderChars = 100;
 const keyPrefix = "settings";
+
+/** What is wrong with values, as the ends of sentences that begin with the setting's name. */
+type SettingProblems = { readonly [N in SettingName]?: string };
 
 /** The forms of `/settings`, one for each layer and group. Rights are checked at each step. */
 export interface SettingsForms {
@@ -204,23 +195,18 @@ export interface SettingsForms {
   submit(key: string, caller: Actor, values: Readonly<Record<string, string>>): Promise<PressResult>;
 }
 
-/** Creates {@link SettingsForms}. */
-export function createSettingsDesk(options: SettingsDeskOptions): SettingsForms {
-  const { reader, changer, access } = options;
+/** Creates the {@link SettingsForms} and what changes a layer without a form. */
+export function createSettingsDesk(options: SettingsDeskOptions) {
+  const { reader, access, models, viewOf } = options;
 
-  function toScene(caller: Actor, conversationId: string | undefined): Scene {
-    const { platform, author, origin } = caller;
-    return { platform, author, origin, conversationId };
-  }
-
-  function fieldsOf(target: Target, all: LayeredValues, defaults: Defaults, scene: Scene): FormField[] {
-    const { layer, group } = target;
+  function fieldsOf({ layer, group }: Target, view: SettingsView, scene: Scene): FormField[] {
+    const { all } = view;
     return namesIn(layer, group, scene).map((name) => {
       const setting = declarationOf(name);
       const stored = all[layer]?.[name];
       const value = stored === undefined ? "" : formatSetting(name, stored);
       const { [name]: _, ...others } = all[layer] ?? {};
-      const otherwise = describeInForce(name, { ...all, [layer]: others }, defaults, scene);
+      const otherwise = describeInForce(name, { ...view, all: { ...all, [layer]: others } });
       const choices = optionsOf(name, value);
       return {
         name,
@@ -240,17 +226,77 @@ export function createSettingsDesk(options: SettingsDeskOptions): SettingsForms 
     const setting = declarationOf(name);
     if (setting.kind === "choice") return settingChoices(name);
     if (setting.kind !== "model") return undefined;
-    const ids = options.gateway
-      .knownModels()
-      .filter((model) => options.isModelAllowed(model.id) && canDo(model, setting.operation))
+    const ids = models
+      .allowed(options.gateway.knownModels())
+      .filter((model) => canDo(model, setting.operation))
       .map(({ id }) => id);
     const all = current === "" || ids.includes(current) ? ids : [current, ...ids];
     return all.length === 0 ? undefined : all.map((id) => ({ value: id, label: id }));
   }
 
-  return {
+  /** The value that a text stands for, `undefined` for none, or what is wrong with it. */
+  async function parse(
+    layer: Layer,
+    scene: Scene,
+    name: SettingName,
+    text: string,
+  ): Promise<ReturnType<typeof parseSetting>> {
+    const setting = declarationOf(name);
+    if (!mayHold(layer, name)) {
+      const where = setting.layers.map((one) => forWords[one]);
+      return {
+        problem: translate("setting.problem.layer", { layers: where.join(translate("settings.or")) }),
+      };
+    }
+    if (!isApplicable(name, scene))
+      return { problem: translate(isOnePlace(scene) ? "setting.problem.page" : "setting.problem.no-roles") };
+    const parsed = parseSetting(name, text);
+    const { value } = parsed;
+    if (typeof value === "object") {
+      const [problem] = options.accessProblems(value.map((term) => toRoleBudget(term)?.role ?? term));
+      if (problem !== undefined) return { problem };
+    }
+    if (setting.kind === "model" && typeof value === "string") {
+      try {
+        await models.choose(setting.operation, value, AbortSignal.timeout(modelListMs));
+      } catch (error) {
+        // A gateway that is down must not block settings. The model is checked when it is used.
+        if (isParleyError(error, "gateway-unknown-model") || isParleyError(error, "model-not-allowed"))
+          return { problem: translate("setting.problem.model-refused", { why: toNotice(error) }) };
+      }
+    }
+    return parsed;
+  }
+
+  /**
+   * Saves what a person typed for a layer, or nothing if a part of it is wrong. It resolves to what is wrong.
+   * @throws ParleyError `not-permitted`, `store-unavailable`
+   */
+  async function change(
+    layer: Layer,
+    scene: Scene,
+    typed: Readonly<Partial<Record<SettingName, string>>>,
+  ): Promise<SettingProblems | undefined> {
+    expectMayChange(layer, scene, access);
+    const problems: Partial<Record<SettingName, string>> = {};
+    const values: Partial<Record<SettingName, SettingValue | undefined>> = {};
+    for (const name of settingNames) {
+      const text = typed[name];
+      if (text === undefined) continue;
+      const { value, problem } = await parse(layer, scene, name, text);
+      if (problem === undefined) values[name] = value;
+      else problems[name] = problem;
+    }
+    if (Object.keys(problems).length > 0) return problems;
+    const before = (await reader.read(scene))[layer];
+    const contradiction = contradictionIn({ ...before, ...values } as LayerValues, values);
+    if (contradiction === undefined) await reader.change(layer, scene, values);
+    return contradiction;
+  }
+
+  const forms: SettingsForms = {
     offers(caller, conversationId) {
-      const scene = toScene(caller, conversationId);
+      const scene = { ...caller, conversationId };
       return (
         offered
           // On the page, whose only person is the operator, "me" and "this page" are the same.
@@ -263,36 +309,33 @@ export function createSettingsDesk(options: SettingsDeskOptions): SettingsForms 
               .map((group) => ({
                 key: [keyPrefix, layer, group, conversationId ?? ""].join("/"),
                 label: translate("settings.form.label", {
-                  place: titleOf(layer, scene),
+                  place: wordsOf(layer, scene, "title"),
                   group: settingGroupTitle(group, "in-label"),
                 }),
-                scope: titleOf(layer, scene),
+                scope: wordsOf(layer, scene, "title"),
                 layer,
                 group,
               })),
           )
-          .filter(({ key }) => key.length <= maxKeyChars)
       );
     },
     async open(key, caller) {
       access.expectAllowed(caller);
       const target = parseKey(key);
-      const scene = toScene(caller, target.conversationId);
+      const scene = { ...caller, conversationId: target.conversationId };
       expectMayChange(target.layer, scene, access);
-      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults(scene)]);
       const form = {
         key,
         title: settingGroupTitle(target.group),
         introduction: translate("settings.form.introduction", { place: wordsOf(target.layer, scene) }),
-        fields: fieldsOf(target, all, defaults, scene),
+        fields: fieldsOf(target, await viewOf(scene), scene),
       };
       return { kind: "form", form };
     },
     async submit(key, caller, values) {
       access.expectAllowed(caller);
       const { layer, group, conversationId } = parseKey(key);
-      const scene = toScene(caller, conversationId);
-      expectMayChange(layer, scene, access);
+      const scene = { ...caller, conversationId };
       const before = (await reader.read(scene))[layer] ?? {};
       // Unchanged fields are not checked, so that a model that is gone does not block the rest.
       const typed = namesIn(layer, group, scene).flatMap((name) => {
@@ -301,14 +344,14 @@ export function createSettingsDesk(options: SettingsDeskOptions): SettingsForms 
         const isSame = text === (stored === undefined ? "" : formatSetting(name, stored));
         return text === undefined || isSame ? [] : [[name, text] as const];
       });
-      const problems = await changer(layer, scene, Object.fromEntries(typed));
+      const problems = await change(layer, scene, Object.fromEntries(typed));
       if (problems !== undefined) return { kind: "problems", problems: toSentences(problems) };
-      const [all, defaults] = await Promise.all([reader.read(scene), options.defaults(scene)]);
+      const view = await viewOf(scene);
       const lines = namesIn(layer, group, scene).map(
         (name) =>
           `- ${translate("settings.form.line", {
             label: settingLabel(name),
-            value: describeInForce(name, all, defaults, scene),
+            value: describeInForce(name, view),
           })}`,
       );
       return {
@@ -317,10 +360,7 @@ export function createSettingsDesk(options: SettingsDeskOptions): SettingsForms 
       };
     },
   };
-
-  function titleOf(layer: Layer, scene: Scene): string {
-    return wordsOf(layer, scene, "title");
-  }
+  return { ...forms, change };
 }
 
 /** What a form changes. */
@@ -333,18 +373,14 @@ interface Target {
 /** Reads a form's key. @throws ParleyError `not-permitted` for a form that this version does not have */
 function parseKey(key: string): Target {
   const [prefix, layer, group, ...rest] = key.split("/");
-  const found = { layer: offered.find((one) => one === layer), group: groups.find((one) => one === group) };
-  if (prefix !== keyPrefix || found.layer === undefined || found.group === undefined) {
+  const foundLayer = offered.find((one) => one === layer);
+  const foundGroup = groups.find((one) => one === group);
+  if (prefix !== keyPrefix || foundLayer === undefined || foundGroup === undefined) {
     throw new ParleyError("not-permitted", "unknown form", {
       detail: { problem: translate("settings.form.unknown") },
     });
   }
-  const conversationId = rest.join("/");
-  return {
-    layer: found.layer,
-    group: found.group,
-    conversationId: conversationId === "" ? undefined : conversationId,
-  };
+  return { layer: foundLayer, group: foundGroup, conversationId: rest.join("/") || undefined };
 }
 
 function namesIn(layer: Layer, group: SettingGroup, scene: Scene): SettingName[] {
@@ -365,80 +401,6 @@ function toSentences(problems: SettingProblems): Record<string, string> {
   );
 }
 
-interface SettingsChangerOptions {
-  readonly reader: SettingsReader;
-  readonly access: Pick<Access, "isAdmin">;
-  readonly models: Pick<ModelChoice, "choose">;
-  /** Says in one sentence each what is wrong with access terms. */
-  readonly accessProblems: (terms: readonly string[]) => readonly string[];
-}
-
-/** What is wrong with values, as the ends of sentences that begin with the setting's name. */
-type SettingProblems = { readonly [N in SettingName]?: string };
-
-/** Saves what a person typed for a layer, or nothing if a part of it is wrong. */
-type SettingsChanger = (
-  layer: Layer,
-  scene: Scene,
-  typed: Readonly<Partial<Record<SettingName, string>>>,
-) => Promise<SettingProblems | undefined>;
-
-/**
- * Returns a function that checks and saves a change. It resolves to what is wrong, or to `undefined` if it
- * was saved. It throws ParleyErrors `not-permitted` and `store-unavailable`.
- */
-export function createSettingsChanger(options: SettingsChangerOptions): SettingsChanger {
-  const { reader, access, models } = options;
-
-  async function parse(
-    { layer, scene }: { readonly layer: Layer; readonly scene: Scene },
-    name: SettingName,
-    text: string,
-  ): Promise<string | SettingValue[]> {
-    if (!mayHold(layer, name)) return notHeld(name);
-    if (!isApplicable(name, scene))
-      return translate(isOnePlace(scene) ? "setting.problem.page" : "setting.problem.no-roles");
-    const parsed = parseSetting(name, text);
-    if (parsed.kind === "problem") return parsed.problem;
-    if (parsed.kind === "default") return [];
-    const { value } = parsed;
-    const setting = declarationOf(name);
-    if (typeof value === "object") {
-      const [problem] = options.accessProblems(value.map((term) => toRoleBudget(term)?.role ?? term));
-      if (problem !== undefined) return problem;
-    }
-    if (setting.kind === "model" && typeof value === "string") {
-      try {
-        await models.choose(setting.operation, value, AbortSignal.timeout(modelListMs));
-      } catch (error) {
-        // A gateway that is down must not block settings. The model is checked when it is used.
-        if (isParleyError(error, "gateway-unknown-model") || isParleyError(error, "model-not-allowed"))
-          return translate("setting.problem.model-refused", { why: toNotice(error) });
-      }
-    }
-    return [value];
-  }
-
-  return async (layer, scene, typed) => {
-    expectMayChange(layer, scene, access);
-    const problems: Partial<Record<SettingName, string>> = {};
-    const change: Partial<Record<SettingName, SettingValue | undefined>> = {};
-    for (const name of settingNames) {
-      const text = typed[name];
-      if (text === undefined) continue;
-      const parsed = await parse({ layer, scene }, name, text);
-      if (typeof parsed === "string") problems[name] = parsed;
-      else change[name] = parsed[0];
-    }
-    if (Object.keys(problems).length > 0) return problems;
-    const before = (await reader.read(scene))[layer];
-    const contradiction = contradictionIn({ ...before, ...change } as LayerValues, change);
-    if (contradiction !== undefined) return contradiction;
-    await reader.change(layer, scene, change);
-    return undefined;
-  };
-}
-
 /** Finds values of one layer that contradict each other, and reports them at the changed one. */
 function contradictionIn(
   values: LayerValues,
@@ -455,9 +417,4 @@ function contradictionIn(
       : { [own]: translate("setting.problem.above-place", { name: shared, amount: String(place) }) };
   }
   return undefined;
-}
-
-function notHeld(name: SettingName): string {
-  const where = declarationOf(name).layers.map((layer) => forWords[layer]);
-  return translate("setting.problem.layer", { layers: where.join(translate("settings.or")) });
 }

@@ -21,72 +21,26 @@ import { toRoleBudget } from "../../core/setting-values.ts";
 import type { Budget, PlaceBudgets } from "../../core/spending.ts";
 import { toBudgets } from "../access/budgets.ts";
 
-/** How many milliseconds a value counts as current. A change in another process shows after that. */
-const freshMs = 2000;
-/** How many servers, channels and persons have their settings remembered. */
-const maxHolders = 5000;
+/** How many places have their settings remembered for the time of an outage. */
+const maxPlaces = 5000;
 
 export interface SettingsReaderOptions {
   readonly store: SettingsStore;
   readonly conversations: Pick<Conversations, "settings" | "saveSettings">;
   readonly access: Pick<Access, "isAdmin">;
-  /** Returns Unix milliseconds. */
-  readonly now: () => number;
 }
+
+export type SettingsReader = ReturnType<typeof createSettingsReader>;
 
 /** Reads and writes the layers. Failures throw `store-unavailable` and never look like missing settings. */
-export interface SettingsReader {
-  /** The values of every layer of a scene. One read of the store gets all that are not remembered. */
-  read(scene: Scene): Promise<LayeredValues>;
-  /**
-   * The values of places. If the store is unavailable, it returns the last known ones, because they decide
-   * whether a message is for the bot at all.
-   */
-  readPlaces(place: Place): Promise<LayeredValues>;
-  /** Changes a layer, which must exist in the scene. */
-  change(layer: Layer, scene: Scene, change: LayerChange): Promise<void>;
-  /** Removes the settings of a deleted place or of a person. */
-  erase(holder: string): Promise<void>;
-}
-
-interface Remembered {
-  readonly values: LayerValues;
-  readonly readAt: number;
-}
-
-/** Creates a {@link SettingsReader}. */
-export function createSettingsReader(options: SettingsReaderOptions): SettingsReader {
-  const { store, conversations, access, now } = options;
-  const remembered = createRecent<Remembered>(maxHolders);
+export function createSettingsReader(options: SettingsReaderOptions) {
+  const { store, conversations, access } = options;
+  const lastKnown = createRecent<LayeredValues>(maxPlaces);
   const writers = createKeyedQueue();
-  /** The number of changes in this process. A read during a change is not remembered. */
-  let changes = 0;
 
-  async function readHolders(holders: readonly string[]): Promise<ReadonlyMap<string, LayerValues>> {
-    const found = new Map<string, LayerValues>();
-    const missing: string[] = [];
-    const readAt = now();
-    for (const holder of holders) {
-      const known = remembered.get(holder);
-      if (known !== undefined && Math.abs(readAt - known.readAt) < freshMs) found.set(holder, known.values);
-      else missing.push(holder);
-    }
-    if (missing.length === 0) return found;
-    const changesBefore = changes;
-    const read = await store.read(missing);
-    for (const [index, holder] of missing.entries()) {
-      const values = read[index] ?? {};
-      if (changes === changesBefore) remembered.set(holder, { values, readAt });
-      found.set(holder, values);
-    }
-    return found;
-  }
-
-  async function readLayers(holders: LayerHolders): Promise<LayeredValues> {
-    const entries = Object.entries(holders).filter(([layer]) => layer !== "conversation");
-    const ids = entries.map(([, holder]) => holder);
-    const found = await readHolders(ids);
-    return Object.fromEntries(entries.map(([layer, holder]) => [layer, found.get(holder) ?? {}]));
+  async function readHolders(holders: LayerHolders): Promise<LayeredValues> {
+    const values = await store.read(Object.values(holders));
+    return Object.fromEntries(Object.keys(holders).map((layer, index) => [layer, values[index] ?? {}]));
   }
 
   async function changeConversation(conversationId: string, change: LayerChange): Promise<void> {
@@ -101,47 +55,38 @@ export function createSettingsReader(options: SettingsReaderOptions): SettingsRe
     });
   }
 
-  function forget(holder: string): void {
-    changes += 1;
-    remembered.delete(holder);
-  }
-
   return {
-    async read(scene) {
-      const holders = holdersOf(scene, access);
+    /** The values of every layer of a scene. */
+    async read(scene: Scene): Promise<LayeredValues> {
+      const { conversation: conversationId, ...holders } = holdersOf(scene, access);
       const [layers, conversation] = await Promise.all([
-        readLayers(holders),
-        holders.conversation === undefined ? undefined : conversations.settings(holders.conversation),
+        readHolders(holders),
+        conversationId === undefined ? undefined : conversations.settings(conversationId),
       ]);
       return conversation === undefined ? layers : { ...layers, conversation: toLayerValues(conversation) };
     },
-    async readPlaces(place) {
-      const { server } = place;
-      const channel = channelHolderOf(place);
-      const places = {
-        ...(server === undefined ? {} : { server }),
-        ...(channel === undefined ? {} : { channel }),
-      };
+    /**
+     * The values of places. If the store is unavailable, it returns the last known ones, because they decide
+     * whether a message is for the bot at all.
+     */
+    async readPlaces(place: Place): Promise<LayeredValues> {
+      const holders = placeHoldersOf(place);
+      const key = JSON.stringify(holders);
       try {
-        return await readLayers(places);
+        const values = await readHolders(holders);
+        lastKnown.set(key, values);
+        return values;
       } catch (error) {
-        const known = Object.entries(places).map(
-          ([layer, id]) => [layer, remembered.get(id)?.values] as const,
-        );
-        if (known.some(([, values]) => values === undefined)) throw error;
-        return Object.fromEntries(known);
+        const known = lastKnown.get(key);
+        if (known === undefined) throw error;
+        return known;
       }
     },
-    async change(layer, scene, change) {
+    /** Changes a layer, which must exist in the scene. */
+    async change(layer: Layer, scene: Scene, change: LayerChange): Promise<void> {
       const holder = holdersOf(scene, access)[layer];
       if (holder === undefined) throw new Error(`a scene without the layer ${layer}`);
-      if (layer === "conversation") return changeConversation(holder, change);
-      await store.change(holder, change);
-      forget(holder);
-    },
-    async erase(holder) {
-      await store.erase(holder);
-      forget(holder);
+      await (layer === "conversation" ? changeConversation(holder, change) : store.change(holder, change));
     },
   };
 }
@@ -164,22 +109,22 @@ type LayerHolders = Readonly<Partial<Record<Layer, string>>>;
 /** @param access tells the operator's own platform, which is one place, from an event of an unknown place */
 export function holdersOf(scene: Scene, access: Pick<Access, "isAdmin">): LayerHolders {
   const { origin, platform, author, conversationId } = scene;
-  const server = origin === undefined ? (access.isAdmin(scene) ? platform : undefined) : origin.server;
-  const channel = origin === undefined ? undefined : channelHolderOf(origin);
   return {
-    ...(server === undefined ? {} : { server }),
-    ...(channel === undefined ? {} : { channel }),
+    ...placeHoldersOf(origin ?? (access.isAdmin(scene) ? { server: platform } : {})),
     person: author.id,
     ...(conversationId === undefined ? {} : { conversation: conversationId }),
   };
 }
 
 /** The part of an origin that matters for settings. */
-export type Place = Pick<Origin, "server" | "channel" | "channelPlace">;
+type Place = Pick<Origin, "server" | "channel" | "channelPlace">;
 
-/** The holder of the settings and budgets of the channel. */
-function channelHolderOf({ channel, channelPlace }: Place): string | undefined {
-  return channelPlace ?? channel;
+/** The holders of the settings and budgets of a place. */
+function placeHoldersOf({ server, channel, channelPlace = channel }: Place): LayerHolders {
+  return {
+    ...(server === undefined ? {} : { server }),
+    ...(channelPlace === undefined ? {} : { channel: channelPlace }),
+  };
 }
 
 /** Whether the whole platform is one place, like the page, without channels or other people. */
@@ -228,27 +173,21 @@ export function expectMayChange(layer: Layer, scene: Scene, access: Pick<Access,
 }
 
 /** The rules that the managers of a server, workspace or channel made with `/settings`. */
-interface PlaceRules extends PlaceBudgets {
-  /** Which messages are for the bot and where it answers. @throws ParleyError `store-unavailable` */
-  settingsOf(place: Place): Promise<PlaceSettings>;
-  /** @throws ParleyError `access-denied` if a `who-may-use` list leaves them out, or `store-unavailable` */
-  expectMayUse(asker: Asker): Promise<void>;
-}
-
-/** Creates {@link PlaceRules}. */
 export function createPlaceRules(
   reader: Pick<SettingsReader, "readPlaces">,
   access: Pick<Access, "isAdmin">,
-): PlaceRules {
+) {
   return {
-    async settingsOf(place) {
+    /** Which messages are for the bot and where it answers. @throws ParleyError `store-unavailable` */
+    async settingsOf(place: Place): Promise<PlaceSettings> {
       const effective = resolveLayers(await reader.readPlaces(place));
       return {
         answerTo: effective["answer-to"]?.value ?? "mentions",
         answerIn: effective["answer-in"]?.value ?? "thread",
       };
     },
-    async expectMayUse(asker) {
+    /** @throws ParleyError `access-denied` if a `who-may-use` list leaves them out, or `store-unavailable` */
+    async expectMayUse(asker: Asker): Promise<void> {
       const { origin } = asker;
       // The list never locks out the people who may change it.
       if (origin === undefined || origin.isManager || access.isAdmin(asker)) return;
@@ -261,11 +200,15 @@ export function createPlaceRules(
         });
       }
     },
-    async budgetsFor({ platform, origin, personId }) {
+    async budgetsFor({
+      platform,
+      origin,
+      personId,
+    }: Parameters<PlaceBudgets["budgetsFor"]>[0]): Promise<readonly Budget[]> {
       // The page, which is the operator's own platform, is its own place.
       const place: Place = origin ?? { server: platform };
       const places = await reader.readPlaces(place);
-      const ids = { server: place.server, channel: channelHolderOf(place) };
+      const ids = placeHoldersOf(place);
       return (["server", "channel"] as const).flatMap((layer): Budget[] => {
         const values = places[layer] ?? {};
         const id = ids[layer];
@@ -298,14 +241,11 @@ function termsOf({ user, server, channel, roles = [] }: Origin): ReadonlySet<str
 const maxLooked = 50;
 const maxLookedChars = 100_000;
 
-/**
- * Creates {@link Receiver.answersTo}. Earlier versions did not mark people's threads, so their conversations
- * have no mark. Those are still answered whole until `/dismiss`.
- */
+/** Creates {@link Receiver.answersTo}. A conversation without the mark of people's threads is the bot's. */
 export function createThreadRules(options: {
   readonly conversations: Pick<Conversations, "settings" | "exists" | "recent">;
   readonly inbox: Pick<Inbox, "listOpenIn">;
-  readonly rules: Pick<PlaceRules, "settingsOf">;
+  readonly rules: Pick<ReturnType<typeof createPlaceRules>, "settingsOf">;
 }): Receiver["answersTo"] {
   const { conversations, inbox, rules } = options;
 

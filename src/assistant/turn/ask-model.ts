@@ -21,7 +21,13 @@ import type { readMessages } from "./read-messages.ts";
 import type { ReceiptDraft } from "./receipt-draft.ts";
 import { requestChange, pictureOf, picturePartsOf, type TakenPicture } from "./stored-pictures.ts";
 import { afterReset, hasPictures, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
-import { keepPicture, type PartialAnswer, streamAnswer, type AnswerEnd } from "./stream-answer.ts";
+import {
+  hasContent,
+  keepPicture,
+  type PartialAnswer,
+  streamAnswer,
+  type AnswerEnd,
+} from "./stream-answer.ts";
 import { summaryTokensFor } from "./sum-up.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
@@ -36,16 +42,9 @@ interface Question {
   readonly lead: string;
   /** Resolves when the reply has begun and its address is saved. */
   readonly shown: Promise<void>;
-  /** The start of the turn on the clock of `performance.now()`. */
-  readonly startedAt: number;
   readonly receipt: ReceiptDraft;
   /** The answer that is to be continued. */
   readonly continued: StoredMessage | undefined;
-}
-
-interface ModelAnswer extends AnswerEnd {
-  /** The conversation's settings at the time when the model was asked. */
-  readonly settings: ConversationSettings;
 }
 
 /**
@@ -58,7 +57,7 @@ export async function askModel(
   turn: Turn,
   question: Question,
   answer: PartialAnswer,
-): Promise<ModelAnswer> {
+): Promise<AnswerEnd> {
   const { conversations } = dependencies;
   const [settings, log] = await Promise.all([
     conversations.settings(turn.conversationId),
@@ -102,9 +101,9 @@ export async function askModel(
   try {
     const end = await attempt({ tolerance: tolerance.of(model), isLean: false });
     if (contents !== undefined) tolerance.took(model, contents.pictures);
-    return { ...end, settings };
+    return end;
   } catch (error) {
-    if (contents === undefined || answer.text !== "" || answer.images.length > 0) throw error;
+    if (contents === undefined || hasContent(answer)) throw error;
     if (!isParleyError(error) || !mayTakeLess(error, contents)) throw error;
     const refused = contents;
     const isStillRefused = (again: unknown) => isParleyError(again) && mayTakeLess(again, refused);
@@ -120,7 +119,7 @@ export async function askModel(
     // Notices of what was left out already explain pictures, and a length that the gateway has named.
     if (cause !== "pictures" && error.code !== "gateway-context-length")
       answer.notices.push(translate(`notice.sent-less.${cause}`));
-    return { ...end, settings };
+    return end;
   }
 }
 
@@ -240,9 +239,7 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
       joiner: attempt.continued === undefined ? undefined : createJoiner(textOfAnswer(attempt.continued)),
       isHeldBack: (text) => meant !== undefined && mayAskForChange(text),
       onFirstText() {
-        receipt.firstText();
-        const seconds = (performance.now() - attempt.startedAt) / 1000;
-        meter({ kind: "first-text", platform: turn.platform.id, seconds });
+        meter({ kind: "first-text", platform: turn.platform.id, seconds: receipt.firstText() / 1000 });
       },
     },
     answer,

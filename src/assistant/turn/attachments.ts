@@ -1,23 +1,17 @@
 import { hash as digest } from "node:crypto";
-import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { type Attachment, isClaimedSound, maxFileBytes, maxRecordingBytes } from "../../core/events.ts";
 import type { TranscriptionRequest } from "../../core/gateway.ts";
-import type { Platform, Reply, DownloadOptions } from "../../core/platform.ts";
+import type { Platform, Reply } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
-import type { Conversations, MessagePart } from "../../core/storage.ts";
+import type { MessagePart } from "../../core/storage.ts";
 import { decodeText, sniff, type Sniffed } from "../../media/sniff.ts";
-import {
-  type DocumentProblem,
-  type Omission,
-  type DocumentFormat,
-  readDocument,
-} from "../../media/documents/read-document.ts";
+import { type Omission, type DocumentFormat, readDocument } from "../../media/documents/read-document.ts";
 import { toModelImage } from "../../media/image.ts";
-import type { Release } from "../../support/fair-semaphore.ts";
 import type { MessageKey } from "../../words/english.ts";
 import { translate } from "../../words/translate.ts";
+import { toReceiptCall } from "./receipt-draft.ts";
 import { transcribe, transcribeRecording } from "./transcribe-recording.ts";
 import { toTimes } from "./transcript.ts";
 import type { TurnDependencies } from "./turn.ts";
@@ -26,26 +20,35 @@ type Transcription = Awaited<ReturnType<typeof transcribe>>;
 
 /** The longest text file that is quoted to the model, in characters. */
 const maxQuotedChars = 100_000;
-/** How many attachments of a message are read, three at a time. */
+/** How many attachments of a message are read. */
 const maxAttachments = 10;
 /** The longest alt text that is kept, in characters. Platforms accept about as much. */
 const maxAltTextChars = 2000;
 const imageLimits = { maxEdgePx: 2048, maxBytes: 5_000_000 };
 
-export interface AttachmentReader {
-  download(attachment: Attachment, options: DownloadOptions): Promise<Uint8Array>;
-  transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<Transcription>;
-  /** Names and terms from the person that guide the recognition. */
-  readonly hint?: string | undefined;
-  readonly clock: Clock;
-  readonly conversations: Pick<Conversations, "putBlob">;
+/** The source and the target of the files of a turn or command. */
+interface AttachmentTarget {
+  readonly platform: Pick<Platform, "download">;
+  /** The key of the event whose files they are. What is heard in them is kept with it. */
+  readonly eventKey?: string;
+  /** The conversation that stores the files. */
   readonly conversationId: string;
-  /** The person whose files they are. People take turns. */
-  readonly personId: string;
-  /** Resolves when so many bytes may be loaded. */
-  admitBytes(bytes: number, signal: AbortSignal): Promise<Release>;
-  /** Called with a few words before a slow step. */
-  status(text: string, options?: { readonly isLong?: boolean }): void;
+  readonly reply: Pick<Reply, "status">;
+  readonly signal: AbortSignal;
+}
+
+/** What a person wants from the transcription. */
+interface TranscriptionChoice extends Pick<TranscriptionRequest, "language" | "hint"> {
+  readonly model?: string | undefined;
+}
+
+/** What each file is read with. */
+interface Reading extends AttachmentTarget {
+  readonly dependencies: Pick<
+    TurnDependencies,
+    "admitBytes" | "clock" | "conversations" | "gateway" | "inbox" | "models" | "personId"
+  >;
+  readonly choice: TranscriptionChoice;
 }
 
 /** A message's files as parts. */
@@ -61,17 +64,16 @@ interface ReadAttachments {
  * transcribed, and the text of documents is quoted. Anything else becomes an `unread` part with its reason.
  * @throws ParleyError `store-unavailable`, or `gateway-…` for a voice note that could not be transcribed
  */
-export async function readAttachments(
+export async function readFiles(
+  dependencies: Reading["dependencies"],
+  target: AttachmentTarget,
   attachments: readonly Attachment[],
-  reader: AttachmentReader,
-  signal: AbortSignal,
+  choice: TranscriptionChoice = {},
 ): Promise<ReadAttachments> {
-  const results: ReadAttachments[] = [];
-  const queue = attachments.slice(0, maxAttachments).entries();
-  const worker = async (): Promise<void> => {
-    for (const [index, attachment] of queue) results[index] = await readOne(attachment, reader, signal);
-  };
-  await Promise.all([worker(), worker(), worker()]);
+  const reading = { ...target, dependencies, choice };
+  const results = await Promise.all(
+    attachments.slice(0, maxAttachments).map((attachment) => readOne(attachment, reading)),
+  );
   const tooMany = attachments.slice(maxAttachments).map(({ name }): MessagePart => ({
     kind: "unread",
     name,
@@ -84,32 +86,29 @@ export async function readAttachments(
   };
 }
 
-async function readOne(
-  attachment: Attachment,
-  reader: AttachmentReader,
-  signal: AbortSignal,
-): Promise<ReadAttachments> {
+async function readOne(attachment: Attachment, reading: Reading): Promise<ReadAttachments> {
+  const { dependencies, platform, signal } = reading;
   if (attachment.linkUrl !== undefined) {
     return { parts: [{ kind: "image-link", url: attachment.linkUrl }], notices: [], calls: [] };
   }
   const { name } = attachment;
   const maxBytes = isClaimedSound(attachment) ? maxRecordingBytes : maxFileBytes;
   const { sizeBytes = maxBytes } = attachment;
-  const release = await reader.admitBytes(Math.min(sizeBytes, maxBytes), signal);
+  const release = await dependencies.admitBytes(Math.min(sizeBytes, maxBytes), signal);
   try {
-    const bytes = await reader.download(attachment, { maxBytes, signal });
+    const bytes = await platform.download(attachment, { maxBytes, signal });
     const sniffed = sniff(bytes);
     switch (sniffed.kind) {
       case "image":
-        return await readImage(attachment, bytes, reader);
+        return await readImage(attachment, bytes, reading);
       case "audio":
-        return await readVoice(attachment, bytes, sniffed, reader, signal);
+        return await readVoice(attachment, bytes, sniffed, reading);
       case "text":
         return readText(name, bytes);
       case "empty":
         return unread(name, translate("file.empty"));
       case "document":
-        return await readDocumentText(name, bytes, sniffed.extension as DocumentFormat, reader, signal);
+        return await readDocumentText(name, bytes, sniffed.extension as DocumentFormat, reading);
       case "other":
         return unread(name, unreadKind(sniffed.mediaType));
     }
@@ -126,7 +125,8 @@ async function readOne(
   }
 }
 
-function toReason(error: unknown): string {
+/** Why a file was not read, for the end of a sentence. */
+export function toReason(error: unknown): string {
   return toNotice(error).replace(/[.。]$/, "");
 }
 
@@ -137,10 +137,10 @@ function unread(name: string, reason: string): ReadAttachments {
 async function readImage(
   { name, altText = "" }: Attachment,
   bytes: Uint8Array,
-  reader: AttachmentReader,
+  { dependencies, conversationId }: Reading,
 ): Promise<ReadAttachments> {
-  const image = await toModelImage(bytes, imageLimits, reader.personId);
-  const blob = await reader.conversations.putBlob(reader.conversationId, image.bytes, image.mediaType);
+  const image = await toModelImage(bytes, imageLimits, dependencies.personId);
+  const blob = await dependencies.conversations.putBlob(conversationId, image.bytes, image.mediaType);
   return {
     parts: [
       {
@@ -159,14 +159,14 @@ async function readVoice(
   attachment: Attachment,
   bytes: Uint8Array,
   sniffed: Extract<Sniffed, { extension: string }>,
-  reader: AttachmentReader,
-  signal: AbortSignal,
+  reading: Reading,
 ): Promise<ReadAttachments> {
   const { name } = attachment;
+  const { dependencies, conversationId, reply, signal } = reading;
   // A larger file does not fit the store, which keeps a file as one value.
   const isKept = bytes.length <= maxFileBytes;
   const blob = isKept
-    ? await reader.conversations.putBlob(reader.conversationId, bytes, sniffed.mediaType)
+    ? await dependencies.conversations.putBlob(conversationId, bytes, sniffed.mediaType)
     : undefined;
   const { text, timed, notices, answers } = await transcribeRecording(
     {
@@ -178,13 +178,13 @@ async function readVoice(
       durationMs: attachment.durationMs,
     },
     {
-      transcribe: (request, ended) => reader.transcribe(request, ended),
+      transcribe: (request) => hear(reading, request),
       status: (words, options) => {
-        reader.status(words, options);
+        reply.status(words, options);
       },
-      hint: reader.hint,
-      clock: reader.clock,
-      key: reader.personId,
+      hint: reading.choice.hint,
+      clock: dependencies.clock,
+      key: dependencies.personId,
     },
     signal,
   );
@@ -200,17 +200,7 @@ async function readVoice(
   return {
     parts: [part],
     notices: [...notices, ...unkept],
-    calls: answers.map(toCall),
-  };
-}
-
-function toCall({ asked, model, fallback, usage }: Transcription): ReceiptCall {
-  return {
-    operation: "transcription",
-    asked,
-    model,
-    ...(fallback === undefined ? {} : { fallback }),
-    usage,
+    calls: answers.map((answer) => toReceiptCall("transcription", answer.asked, answer)),
   };
 }
 
@@ -224,15 +214,14 @@ async function readDocumentText(
   name: string,
   bytes: Uint8Array,
   format: DocumentFormat,
-  reader: AttachmentReader,
-  signal: AbortSignal,
+  { dependencies, reply, signal }: Reading,
 ): Promise<ReadAttachments> {
-  reader.status(translate("status.reading", { name }));
-  const read = await readDocument(bytes, format, reader.personId, signal);
-  if ("problem" in read) return unread(name, documentProblem(read.problem));
+  reply.status(translate("status.reading", { name }));
+  const read = await readDocument(bytes, format, dependencies.personId, signal);
+  if ("problem" in read) return unread(name, translate(`document.${read.problem}`));
   return {
     parts: [{ kind: "file", name, text: read.text }],
-    notices: omissionNotices(name, read.omissions),
+    notices: read.omissions.map((omission) => toSentence(name, omission)),
     calls: [],
   };
 }
@@ -246,85 +235,35 @@ function readText(name: string, bytes: Uint8Array): ReadAttachments {
   };
 }
 
-/** The source and the target of the files of a turn or command. */
-interface AttachmentTarget {
-  readonly platform: Pick<Platform, "download">;
-  /** The key of the event whose files they are. What is heard in them is kept with it. */
-  readonly eventKey?: string;
-  /** The conversation that stores the files. */
-  readonly conversationId: string;
-  readonly reply: Pick<Reply, "status">;
-  readonly signal: AbortSignal;
-}
-
-/** What a person wants from the transcription. */
-interface TranscriptionChoice extends Pick<TranscriptionRequest, "language" | "hint"> {
-  readonly model?: string | undefined;
-}
-
-/** Reads files of a turn or command. @throws as {@link readAttachments} does */
-export function readFiles(
-  dependencies: TurnDependencies,
-  target: AttachmentTarget,
-  files: readonly Attachment[],
-  { model, hint, ...choice }: TranscriptionChoice = {},
-): Promise<ReadAttachments> {
-  return readAttachments(
-    files,
-    {
-      download: (attachment, options) => target.platform.download(attachment, options),
-      transcribe: (request, signal) => {
-        const ask = () => transcribe(dependencies, { ...request, ...choice }, model, signal);
-        return target.eventKey === undefined
-          ? ask()
-          : hearOnce(dependencies, target.eventKey, request.bytes, ask);
-      },
-      hint,
-      clock: dependencies.clock,
-      admitBytes: (bytes, signal) => dependencies.admitBytes(bytes, signal),
-      conversations: dependencies.conversations,
-      conversationId: target.conversationId,
-      personId: dependencies.personId,
-      status: (text, options) => {
-        target.reply.status(text, options);
-      },
-    },
-    target.signal,
-  );
-}
-
 /**
  * Takes what an earlier run of the event's turn has heard in these bytes, and otherwise asks and keeps the
  * answer. So each part of a recording is paid for once, although a process may be killed after any of them.
  */
-async function hearOnce(
-  { inbox }: Pick<TurnDependencies, "inbox">,
-  key: string,
-  bytes: Uint8Array,
-  ask: () => Promise<Transcription>,
+async function hear(
+  { dependencies, choice, eventKey, signal }: Reading,
+  request: Omit<TranscriptionRequest, "model">,
 ): Promise<Transcription> {
-  const hash = digest("sha256", bytes);
-  const [entry] = await inbox.lookUp([key]);
+  const { model, hint: _taken, ...wishes } = choice;
+  const ask = () => transcribe(dependencies, { ...request, ...wishes }, model, signal);
+  if (eventKey === undefined) return await ask();
+  const { inbox } = dependencies;
+  const hash = digest("sha256", request.bytes);
+  const [entry] = await inbox.lookUp([eventKey]);
   const known = entry?.heard?.find((part) => part.hash === hash);
   if (known?.answer !== undefined) return known.answer;
   if (known !== undefined) throw new ParleyError("gateway-empty-answer", "no words were heard earlier");
   try {
     const answer = await ask();
-    await inbox.keepHeard(key, { hash, answer });
+    await inbox.keepHeard(eventKey, { hash, answer });
     return answer;
   } catch (error) {
-    if (isParleyError(error, "gateway-empty-answer")) await inbox.keepHeard(key, { hash });
+    if (isParleyError(error, "gateway-empty-answer")) await inbox.keepHeard(eventKey, { hash });
     throw error;
   }
 }
 
 /** How many of the cut sheets are named. */
 const maxNamedSheets = 5;
-
-/** Says why a document was not read and what to do: the second half of "Not read: report.pdf (…)". */
-function documentProblem(problem: DocumentProblem): string {
-  return translate(`document.${problem}`);
-}
 
 /** Known kinds that are not read, by sniffed media type. */
 const unreadKinds = {
@@ -341,11 +280,7 @@ function unreadKind(mediaType: string): string {
     : translate("file.other-type", { type: mediaType });
 }
 
-/** Says in one sentence each what was left out of a document. */
-function omissionNotices(name: string, omissions: readonly Omission[]): string[] {
-  return omissions.map((omission) => toSentence(name, omission));
-}
-
+/** Says in one sentence what was left out of a document. */
 function toSentence(name: string, omission: Omission): string {
   switch (omission.kind) {
     case "pages":

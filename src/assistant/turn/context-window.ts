@@ -11,6 +11,7 @@ import { toFenced } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
 import type { RefusedRequest, Tolerance } from "./model-choice.ts";
 import { estimateTokens, tokensPerImage } from "./stored-messages.ts";
+import { picturePartsOf, toDataUri, type PicturePart } from "./stored-pictures.ts";
 import { createRecent } from "../../support/recent.ts";
 
 /** How many pictures are sent with a request, newest first. Common services refuse more. */
@@ -246,17 +247,11 @@ function imageCounts(
   messages: readonly StoredMessage[],
   sent: number,
 ): Pick<ReceiptContext, "images" | "leftOutImages"> {
-  const all = messages.flatMap(picturesOf).length;
+  const all = messages.flatMap(picturePartsOf).length;
   return {
     ...(sent === 0 ? {} : { images: sent }),
     ...(sent === all ? {} : { leftOutImages: all - sent }),
   };
-}
-
-type Picture = Extract<MessagePart, { kind: "image" | "image-link" }>;
-
-function picturesOf({ parts }: StoredMessage): Picture[] {
-  return parts.filter((part) => part.kind === "image" || part.kind === "image-link");
 }
 
 /** The data URIs or addresses of the newest pictures, by part. */
@@ -264,9 +259,9 @@ async function loadImages(
   messages: readonly StoredMessage[],
   options: ContextOptions,
   notices: string[],
-): Promise<ReadonlyMap<Picture, string>> {
-  const all = messages.flatMap(picturesOf);
-  const urls = new Map<Picture, string>();
+): Promise<ReadonlyMap<PicturePart, string>> {
+  const all = messages.flatMap(picturePartsOf);
+  const urls = new Map<PicturePart, string>();
   if (all.length === 0) return urls;
   if (options.seesImages === false) {
     notices.push(imagesLeftOutNotice(all.length, translate("notice.images-left-out.text-model")));
@@ -299,7 +294,7 @@ async function loadImages(
     }
     const blob = await options.getBlob(part.blob.hash);
     if (blob === undefined) missing++;
-    else urls.set(part, `data:${blob.mediaType};base64,${Buffer.from(blob.bytes).toString("base64")}`);
+    else urls.set(part, toDataUri(blob));
   }
   if (missing > 0) notices.push(imagesLeftOutNotice(missing, translate("notice.images-left-out.gone")));
   return urls;
@@ -307,7 +302,7 @@ async function loadImages(
 
 function toChatMessages(
   messages: readonly StoredMessage[],
-  images: ReadonlyMap<Picture, string>,
+  images: ReadonlyMap<PicturePart, string>,
   isShared: boolean,
 ): ChatMessage[] {
   const result: ChatMessage[] = [];
@@ -390,33 +385,21 @@ function toPiece(part: MessagePart, role: StoredMessage["role"]): string {
   }
 }
 
-/** Puts code and tables into a code block of their language. */
-function toQuoted({ name, text }: Extract<MessagePart, { kind: "file" }>): string {
-  const language = languageOf(name);
-  return language === undefined ? text : toFenced(text, language);
-}
-
 /** How many tokens are left for messages beside the answer, at least 1,000. */
 export function budgetFor(contextLength: number | undefined, maxTokens: number, factor: number): number {
   const available = (contextLength ?? defaultContextLength) * 0.9 - maxTokens;
   return Math.max(1000, Math.floor(available / factor));
 }
 
-/** The number of real tokens for one estimated token, learnt per model from the gateway's counts. */
-interface TokenFactors {
-  of(model: string): number;
-  learn(model: string, estimated: number, counted: number | undefined): void;
-}
-
 /** How many models have their factor remembered. */
 const maxModels = 500;
 
-/** Creates {@link TokenFactors}. */
-export function createTokenFactors(): TokenFactors {
+/** The number of real tokens for one estimated token, learnt per model from the gateway's counts. */
+export function createTokenFactors() {
   const factors = createRecent<number>(maxModels);
   return {
-    of: (model) => factors.get(model) ?? 1,
-    learn(model, estimated, counted) {
+    of: (model: string): number => factors.get(model) ?? 1,
+    learn(model: string, estimated: number, counted: number | undefined): void {
       // Few tokens say little, and pictures are counted differently.
       if (counted === undefined || estimated < 200 || counted < 50 || estimated % tokensPerImage === 0)
         return;
@@ -426,83 +409,19 @@ export function createTokenFactors(): TokenFactors {
   };
 }
 
-/** The languages of code blocks by the ending of a file's name. */
-const languages: Readonly<Record<string, string>> = {
-  bash: "bash",
-  c: "c",
-  cc: "cpp",
-  clj: "clojure",
-  cmake: "cmake",
-  conf: "ini",
-  cpp: "cpp",
-  cs: "csharp",
-  css: "css",
-  csv: "csv",
-  dart: "dart",
-  diff: "diff",
-  dockerfile: "dockerfile",
-  ex: "elixir",
-  exs: "elixir",
-  go: "go",
-  gradle: "groovy",
-  graphql: "graphql",
-  groovy: "groovy",
-  h: "c",
-  hpp: "cpp",
-  hs: "haskell",
-  html: "html",
-  ini: "ini",
-  java: "java",
-  jl: "julia",
-  js: "javascript",
-  json: "json",
-  jsonc: "json",
-  jsonl: "json",
-  jsx: "jsx",
-  kt: "kotlin",
-  kts: "kotlin",
-  less: "less",
-  lua: "lua",
-  m: "objectivec",
-  makefile: "makefile",
-  mjs: "javascript",
-  cjs: "javascript",
-  ml: "ocaml",
-  mts: "typescript",
-  nix: "nix",
-  patch: "diff",
-  php: "php",
-  pl: "perl",
-  proto: "protobuf",
-  ps1: "powershell",
-  py: "python",
-  r: "r",
-  rb: "ruby",
-  rs: "rust",
-  scala: "scala",
-  scss: "scss",
-  sh: "bash",
-  sql: "sql",
-  svelte: "svelte",
-  svg: "xml",
-  swift: "swift",
-  tf: "hcl",
-  toml: "toml",
-  ts: "typescript",
-  tsv: "tsv",
-  tsx: "tsx",
-  vue: "vue",
-  xml: "xml",
-  yaml: "yaml",
-  yml: "yaml",
-  zig: "zig",
-  zsh: "bash",
-};
+/** The endings of code and tables. Each is also a usual word for its language at the beginning of a code block. */
+const codeEndings: ReadonlySet<string> = new Set(
+  (
+    "bash c cc cjs clj cmake conf cpp cs css csv dart diff dockerfile ex exs go gradle graphql groovy h hpp hs " +
+    "html ini java jl js json jsonc jsonl jsx kt kts less lua m makefile mjs ml mts nix patch php pl proto ps1 " +
+    "py r rb rs scala scss sh sql svelte svg swift tf toml ts tsv tsx vue xml yaml yml zig zsh"
+  ).split(" "),
+);
 
-/** The language of a code or table file for a code block. It is `undefined` for prose and unknown files. */
-function languageOf(fileName: string): string | undefined {
-  const ending = fileName.toLowerCase().split(/[/.]/).at(-1) ?? "";
-  return Object.hasOwn(languages, ending) ? languages[ending] : undefined;
+/** Puts code and tables into a code block of their language. Prose and unknown files stay as they are. */
+function toQuoted({ name, text }: Extract<MessagePart, { kind: "file" }>): string {
+  const ending = name.toLowerCase().split(/[/.]/).at(-1) ?? "";
+  return codeEndings.has(ending) ? toFenced(text, ending) : text;
 }
 
 /** Added to the system message if the prompt contains what was said in a room. */

@@ -8,14 +8,6 @@ import { messageIds, textOf, estimateTokens, toEnding } from "./stored-messages.
 import { showPictures } from "./stored-pictures.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
-/** The answer that a turn continues, if any. */
-export async function findContinued(
-  dependencies: Pick<TurnDependencies, "conversations">,
-  turn: Pick<Turn, "conversationId" | "key" | "attempt" | "redo">,
-): Promise<StoredMessage | undefined> {
-  return turn.redo?.kind === "continue" ? await findEarlier(dependencies, turn) : undefined;
-}
-
 /** What a model is sent after the conversation so that it continues its answer. It is not stored. */
 export function toContinuationRequest(answer: StoredMessage): StoredMessage[] {
   // The model has only thought so far. The question is asked again, with more tokens for the answer.
@@ -41,21 +33,16 @@ export function textOfAnswer({ parts }: StoredMessage): string {
   return parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n") || textOf(parts);
 }
 
+const counted = ["promptTokens", "completionTokens", "images", "audioSeconds", "costUsd"] as const;
+
 /** The usage of an answer and its continuation together. */
 export function addUsage(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
   if (one === undefined || other === undefined) return one ?? other;
-  const sum = (a: number | undefined, b: number | undefined) => (a ?? 0) + (b ?? 0);
-  const added = (name: "promptTokens" | "completionTokens" | "images" | "audioSeconds" | "costUsd") =>
-    one[name] === undefined && other[name] === undefined ? {} : { [name]: sum(one[name], other[name]) };
-  return {
-    ...one,
-    ...added("promptTokens"),
-    ...added("completionTokens"),
-    ...added("images"),
-    ...added("audioSeconds"),
-    ...added("costUsd"),
-    isEstimated: one.isEstimated || other.isEstimated,
-  };
+  let sum: Usage = { ...one, isEstimated: one.isEstimated || other.isEstimated };
+  for (const name of counted)
+    if (one[name] !== undefined || other[name] !== undefined)
+      sum = { ...sum, [name]: (one[name] ?? 0) + (other[name] ?? 0) };
+  return sum;
 }
 
 /** The receipt of an answer and its continuation together. */

@@ -69,7 +69,6 @@ async function makeTitle(
 /** The title in a model's answer, or an empty text. */
 export function parseTitle(text: string): string {
   const line = text
-    .replace(/<think>[^]*?(?:<\/think>|$)/g, "")
     .split("\n")
     .map((one) => one.trim())
     .find((one) => one !== "");

@@ -1,5 +1,6 @@
 import { ParleyError } from "../../core/errors.ts";
 import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../../core/gateway.ts";
+import { bestMatches } from "../../core/setting-values.ts";
 import { nearestName } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
 import type { AllowedModels } from "../access/access.ts";
@@ -139,13 +140,8 @@ export function suggestModels(
   query: string,
   { max = 25, operation }: ModelSuggestions = {},
 ): string[] {
-  const wanted = query.trim().toLowerCase();
   const ids = (operation === undefined ? models : ableFirst(models, operation)).map(({ id }) => id);
-  const starting = ids.filter((id) => id.toLowerCase().startsWith(wanted));
-  const containing = ids.filter(
-    (id) => !id.toLowerCase().startsWith(wanted) && id.toLowerCase().includes(wanted),
-  );
-  return [...starting, ...containing].slice(0, max);
+  return bestMatches(ids, query).slice(0, max);
 }
 
 /** Puts able models first. Many gateways say of no model what it can do. */
@@ -190,15 +186,6 @@ export interface RefusedRequest {
   readonly hadSystem: boolean;
 }
 
-/** Remembers for a day what each model refuses, so that not every question repeats a refused request. */
-interface ModelTolerance {
-  of(model: string): Tolerance;
-  /** Records that a smaller request succeeded. It returns the cause of the refusal as far as it is known. */
-  learn(model: string, refused: RefusedRequest, error: ParleyError): RefusalCause;
-  /** Records what a model has accepted. */
-  took(model: string, pictures: readonly string[]): void;
-}
-
 /** What made a gateway refuse a request. */
 type RefusalCause = "pictures" | "length" | "system";
 
@@ -211,12 +198,8 @@ const picturesUntilTextOnly = 2;
 /** A prompt with fewer estimated tokens is not considered too long. */
 const shortTokens = 3000;
 
-interface Known {
+interface Known extends Omit<Tolerance, "refusedPicture"> {
   readonly refusedPictures: number;
-  readonly takesPictures: boolean;
-  readonly takesSystem: boolean;
-  readonly maxTokens: number | undefined;
-  readonly contextLength: number | undefined;
 }
 
 const takesAll: Known = {
@@ -227,19 +210,19 @@ const takesAll: Known = {
   contextLength: undefined,
 };
 
-/** Creates {@link ModelTolerance}. */
-export function createModelTolerance(now: () => number): ModelTolerance {
+/** Remembers for a day what each model refuses, so that not every question repeats a refused request. */
+export function createModelTolerance(now: () => number) {
   const models = createRecent<Known>(maxModels, rememberedMs, now);
   const pictures = createRecent(maxPictures, rememberedMs, now);
   const nameOf = (model: string, hash: string): string => `${model} ${hash}`;
   const knownOf = (model: string): Known => models.get(model) ?? takesAll;
 
   return {
-    of(model) {
-      const { refusedPictures: _, ...known } = knownOf(model);
-      return { ...known, refusedPicture: (hash) => pictures.has(nameOf(model, hash)) };
+    of(model: string): Tolerance {
+      return { ...knownOf(model), refusedPicture: (hash) => pictures.has(nameOf(model, hash)) };
     },
-    learn(model, refused, error) {
+    /** Records that a smaller request succeeded. It returns the cause of the refusal as far as it is known. */
+    learn(model: string, refused: RefusedRequest, error: ParleyError): RefusalCause {
       const known = knownOf(model);
       const contextLength = namedContextLength(error);
       if (error.code === "gateway-context-length") {
@@ -265,7 +248,8 @@ export function createModelTolerance(now: () => number): ModelTolerance {
       models.set(model, { ...known, takesSystem: false });
       return "system";
     },
-    took(model, taken) {
+    /** Records what a model has accepted. */
+    took(model: string, taken: readonly string[]): void {
       for (const hash of taken) pictures.delete(nameOf(model, hash));
       const known = models.get(model);
       if (taken.length > 0 && known !== undefined && known.refusedPictures > 0)

@@ -1,5 +1,5 @@
 import { unreadNotice } from "../../core/error-messages.ts";
-import type { CommandCall, EditedContent, IncomingMessage, Attachment } from "../../core/events.ts";
+import type { Attachment, EditedContent, IncomingEvent, IncomingMessage } from "../../core/events.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { MessagePart, StoredMessage, NotedWithMessage } from "../../core/storage.ts";
@@ -165,11 +165,6 @@ async function picturesRepliedTo(
   return shown !== undefined && picturePartsOf(shown).length > 0 ? [] : repliesTo.attachments;
 }
 
-/** Whether there is something to answer besides files that could not be read. */
-export function isAnswerable(parts: readonly MessagePart[]): boolean {
-  return parts.some((part) => part.kind !== "unread");
-}
-
 /** A stored question after an edit, with the new words, without removed files, and not as a call. */
 export function toEditedQuestion(
   stored: StoredMessage,
@@ -190,21 +185,6 @@ export function toEditedQuestion(
 }
 
 /**
- * Stores the edit of a call's message, which replaces and erases what it said before. It can be repeated.
- * @throws ParleyError `store-unavailable`
- */
-export async function applyCallEdit(
-  { conversations, archive }: Pick<TurnDependencies, "conversations" | "archive">,
-  conversationId: string,
-  { key, edit, editedTo }: CommandCall,
-): Promise<void> {
-  const stored = await conversations.find(conversationId, messageIds.user(key));
-  if (stored === undefined || edit === undefined || editedTo === undefined) return;
-  if (edit.at <= (stored.editedAt ?? -Infinity)) return;
-  await archive.replaceMessage(conversationId, toEditedQuestion(stored, editedTo, edit.at));
-}
-
-/**
  * Stores the edit of a question, which replaces and erases what it said before. Resolves to the question as
  * it is then stored, or to `undefined` if it is not stored. It can be repeated.
  * @throws ParleyError `store-unavailable`
@@ -212,13 +192,14 @@ export async function applyCallEdit(
 export async function applyEdit(
   { conversations, archive }: Pick<TurnDependencies, "conversations" | "archive">,
   conversationId: string,
-  message: IncomingMessage,
+  event: IncomingEvent,
 ): Promise<StoredMessage | undefined> {
-  const stored = await conversations.find(conversationId, messageIds.user(message.key));
-  const editedAt = message.edit?.at;
-  if (stored === undefined || editedAt === undefined || editedAt <= (stored.editedAt ?? -Infinity))
-    return stored;
-  const edited = toEditedQuestion(stored, message, editedAt);
+  const stored = await conversations.find(conversationId, messageIds.user(event.key));
+  const content = event.kind === "message" ? event : event.editedTo;
+  const editedAt = event.edit?.at;
+  if (stored === undefined || content === undefined || editedAt === undefined) return stored;
+  if (editedAt <= (stored.editedAt ?? -Infinity)) return stored;
+  const edited = toEditedQuestion(stored, content, editedAt);
   await archive.replaceMessage(conversationId, edited);
   return edited;
 }

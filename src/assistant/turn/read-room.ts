@@ -1,15 +1,16 @@
 import type { Clock } from "../../core/clock.ts";
-import { toNotice, roomFailureNotice, roomFilesNotice } from "../../core/error-messages.ts";
+import { roomFailureNotice, roomFilesNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment, ReplyAddress } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { RoomMessage, RoomReading, RoomResult, RoomState } from "../../core/room.ts";
 import type { Conversations, ConversationSettings, MessagePart, StoredMessage } from "../../core/storage.ts";
+import { inTime, untilAborted } from "../../support/clock.ts";
 import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";
-import { readFiles } from "./attachments.ts";
+import { readFiles, toReason } from "./attachments.ts";
 import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
 import type { RoomBounds, TurnDependencies } from "./turn.ts";
 
@@ -69,7 +70,6 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
     dependencies.withheld === undefined
       ? await readInTime(dependencies.clock, target, bounds, room.readUpTo)
       : { messages: [], hasOlder: false, failure: historyWithheld() };
-  target.signal.throwIfAborted();
   if (reading === "alone") return nothing;
   if (reading === "unreadable") {
     if (wasTold(room, noPermissionHelps, target.key)) return nothing;
@@ -118,27 +118,16 @@ async function readInTime(
   { maxMessages }: RoomBounds,
   after: string | undefined,
 ): Promise<RoomResult> {
-  const { promise: givenUp, resolve } = Promise.withResolvers<RoomReading>();
-  // The error is made only when needed, because it needs a stack and this runs with every turn in a thread.
-  const toFailure = () => new ParleyError("platform-unreachable", "the room could not be read in time");
-  const giveUp = (): void => resolve({ messages: [], hasOlder: false, failure: toFailure() });
-  const reading = new AbortController();
-  const timers = [
-    clock.after(readForMs, () => reading.abort(toFailure())),
-    clock.after(readForMs + graceMs, giveUp),
-  ];
-  const abort = (): void => {
-    reading.abort(signal.reason);
-    giveUp();
-  };
-  if (signal.aborted) abort();
-  else signal.addEventListener("abort", abort, { once: true });
+  const tooLate = () => new ParleyError("platform-unreachable", "the room could not be read in time");
+  const late = new AbortController();
+  const cancel = clock.after(readForMs, () => late.abort(tooLate()));
   try {
-    const query = { after, before, since, maxMessages, signal: reading.signal };
-    return await Promise.race([platform.readRoom(address, query), givenUp]);
+    const query = { after, before, since, maxMessages, signal: AbortSignal.any([signal, late.signal]) };
+    const reading = untilAborted(platform.readRoom(address, query), signal);
+    const read = await inTime(reading, readForMs + graceMs, { clock });
+    return read ?? { messages: [], hasOlder: false, failure: tooLate() };
   } finally {
-    for (const cancel of timers) cancel();
-    signal.removeEventListener("abort", abort);
+    cancel();
   }
 }
 
@@ -239,9 +228,7 @@ async function readParts(
     } catch (error) {
       target.signal.throwIfAborted();
       if (isParleyError(error, "store-unavailable") || isParleyError(error, "stopping")) throw error;
-      return [
-        unreadPart(attachment, signal.aborted ? translate("file.late") : toNotice(error).replace(/\.$/, "")),
-      ];
+      return [unreadPart(attachment, signal.aborted ? translate("file.late") : toReason(error))];
     }
   }
 

@@ -7,7 +7,6 @@ import { joinSources } from "../../core/sources.ts";
 import {
   addReceipt,
   addUsage,
-  findContinued,
   textOfAnswer,
   findEarlier,
   keepsEarlier,
@@ -15,12 +14,12 @@ import {
   showEnd,
   showStored,
 } from "./continued-answer.ts";
-import { keepAnswer, storePlaces, estimatePartsTokens, messageIds, toEnding } from "./stored-messages.ts";
+import { keepAnswer, messageIds, toAnswerMessage, toEnding } from "./stored-messages.ts";
 import { createReceiptDraft, type ReceiptDraft } from "./receipt-draft.ts";
 import { attachTranscripts } from "./transcribe-recording.ts";
-import { isAnswerable, readMessages } from "./read-messages.ts";
+import { readMessages } from "./read-messages.ts";
 import { showPictures, noteLastPicture } from "./stored-pictures.ts";
-import type { AnswerEnd, PartialAnswer } from "./stream-answer.ts";
+import { hasContent, type AnswerEnd, type PartialAnswer } from "./stream-answer.ts";
 import { translate } from "../../words/translate.ts";
 
 /**
@@ -28,10 +27,9 @@ import { translate } from "../../words/translate.ts";
  * @throws ParleyError `stopping` and `store-unavailable`, so that the turn stays open for recovery
  */
 export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promise<TurnOutcome> {
-  const startedAt = performance.now();
   const answer: PartialAnswer = { text: "", images: [], notices: [] };
-  const receipt = createReceiptDraft(startedAt);
-  const continued = await findContinued(dependencies, turn);
+  const receipt = createReceiptDraft();
+  const continued = turn.redo?.kind === "continue" ? await findEarlier(dependencies, turn) : undefined;
   const showBefore = (before: string): void => {
     if (continued !== undefined) turn.reply.write({ lead: before, text: textOfAnswer(continued) });
   };
@@ -43,8 +41,7 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
   void Promise.allSettled([shown]);
   let isStored = false;
   turn.offerSoFar((why) => {
-    const isShown = answer.isHeldBack !== true && (answer.text !== "" || answer.images.length > 0);
-    if (!isShown || isStored) return undefined;
+    if (answer.isHeldBack === true || isStored || !hasContent(answer)) return undefined;
     const notices = [...answer.notices, why];
     const result = { outcome: "interrupted", receipt, isStopped: true, continued } as const;
     return { message: toAnswer(dependencies, turn, { ...answer, notices }, result), lead };
@@ -65,11 +62,11 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
       await read.whenStored;
       throw turn.refusal;
     }
-    if (!isAnswerable(read.parts)) {
+    if (read.parts.every(({ kind }) => kind === "unread")) {
       await Promise.all([shown, read.whenStored]);
       return await refuse(dependencies, turn, answer);
     }
-    const question = { read, lead, shown, startedAt, receipt, continued };
+    const question = { read, lead, shown, receipt, continued };
     const end = await askModel(dependencies, turn, question, answer);
     // If the model reached a limit while it thought, the gateway's client says so.
     if (end.reason !== "stop" && answer.text !== "") answer.notices.push(endedEarlyNotice(end.reason));
@@ -80,16 +77,9 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     ]);
     // Here at the latest, a process that was paused learns that another one has resumed the turn.
     throwIfAbandoned(turn.signal);
-    const placesStored = storePlaces(
-      dependencies,
-      turn.conversationId,
-      turn.messages[0]?.within,
-      end.settings,
-    );
     isStored = true;
     if (stored === "duplicate") await showOthers(dependencies, turn, { lead, answer });
     else await showEnd(dependencies, turn, stored, answer.notices);
-    await placesStored;
     return "complete";
   } catch (error) {
     const failure = { error, answer, receipt, lead, shown, continued, isStored };
@@ -143,36 +133,28 @@ function toAnswer(
   answer: PartialAnswer,
   { outcome, failure, end, receipt: draft, isStopped = false, continued }: AnswerResult,
 ): StoredMessage {
-  const isFinal = outcome === "complete" || isStopped || turn.redo !== undefined;
+  const isFinal = isStopped || turn.redo !== undefined;
   const text: MessagePart[] = answer.text === "" ? [] : [{ kind: "text", text: answer.text }];
   const images = continued?.parts.filter(({ kind }) => kind === "image") ?? [];
   const parts = [...text, ...images, ...answer.images];
-  const shownAs = turn.shownMessageKeys();
   const receipt = addReceipt(continued?.receipt, draft?.toReceipt());
   const usage = addUsage(continued?.usage, end?.usage);
   const sources = joinSources(continued?.sources, end?.sources);
   const thoughts = [continued?.thoughts, answer.thoughts?.trim()].filter((one) => one).join("\n\n");
-  return {
-    id: isFinal ? messageIds.complete(turn.key) : messageIds.assistant(turn.key, turn.attempt),
-    role: "assistant",
-    turnKey: turn.key,
-    attempt: turn.attempt,
+  return toAnswerMessage(turn, dependencies.now(), {
+    ...(isFinal ? { id: messageIds.complete(turn.key) } : {}),
     parts,
+    outcome,
+    notices: answer.notices,
     ...(thoughts === "" ? {} : { thoughts }),
     ...(sources.length === 0 ? {} : { sources }),
     ...(answer.call === undefined ? {} : { call: answer.call }),
-    createdAt: dependencies.now(),
-    estimatedTokens: estimatePartsTokens(parts),
-    outcome,
     ...(failure === undefined ? {} : { failure }),
-    notices: answer.notices,
-    ...(shownAs.length === 0 ? {} : { shownAs }),
     ...(end === undefined ? {} : { model: end.model }),
     ...(usage === undefined ? {} : { usage }),
-    ...(turn.command === undefined ? {} : { command: turn.command }),
     ...(end?.reason === "length" || (failure !== undefined && text.length > 0) ? { isCut: true } : {}),
     ...(receipt === undefined ? {} : { receipt }),
-  };
+  });
 }
 
 async function storeAnswer(
@@ -182,7 +164,7 @@ async function storeAnswer(
   how: AnswerResult,
 ): Promise<StoredMessage | "duplicate"> {
   const message = toAnswer(dependencies, turn, answer, how);
-  const result = await keepAnswer(dependencies, turn, message);
+  const result = await keepAnswer(dependencies, turn, message, { within: turn.messages[0]?.within });
   await noteLastPicture(dependencies.conversations, turn.conversationId, message);
   return result === "duplicate" ? result : message;
 }
@@ -208,7 +190,8 @@ async function concludeFailure(
   if (isParleyError(error, "stopping")) throw error;
   throwIfAbandoned(turn.signal);
   const isCancelled = isParleyError(error, "cancelled");
-  const outcome = outcomeOf(isCancelled, answer);
+  const ending = hasContent(answer) ? "interrupted" : "failed";
+  const outcome = isCancelled ? "cancelled" : ending;
   if (!isCancelled) log.warn({ err: error, outcome }, "turn failed");
   const text = toNotice(error);
   const notices = [...answer.notices];
@@ -216,8 +199,7 @@ async function concludeFailure(
   const isOutage = isParleyError(error, "store-unavailable");
   const isNothing = isOutage && (outcome === "failed" || keepsEarlier(turn.redo));
   const isStopped = isCancelled && error.detail["because"] === "stopped";
-  const hasAnswer = isStopped && (answer.text !== "" || answer.images.length > 0);
-  if (keepsEarlier(turn.redo) && !hasAnswer && !isOutage) {
+  if (keepsEarlier(turn.redo) && !(isStopped && hasContent(answer)) && !isOutage) {
     await failure.shown;
     if (await showEarlier(dependencies, { ...turn, lead }, text)) return isCancelled ? "cancelled" : "failed";
   }
@@ -256,8 +238,6 @@ async function concludeFailure(
     );
     return outcome;
   }
-  // The reply shows the failure, but the turn stays open. Recovery runs it again when there is a store.
-  const isTemporary = isOutage;
   const retry = isWorthRetrying(error) ? { retryKey: turn.key } : {};
   const { sources } = typeof stored === "object" ? stored : {};
   await turn.reply.fail({
@@ -265,9 +245,10 @@ async function concludeFailure(
     notices,
     ...(sources === undefined ? {} : { sources }),
     ...retry,
-    isTemporary,
+    isTemporary: isOutage,
   });
-  if (isTemporary) throw error;
+  // The reply shows the failure, but the turn stays open. Recovery runs it again when there is a store.
+  if (isOutage) throw error;
   return outcome;
 }
 
@@ -277,14 +258,8 @@ async function findKept(
   turn: Turn,
   { error, answer, isStored }: Failure,
 ): Promise<StoredMessage | undefined> {
-  const hasAnswer = answer.text !== "" || answer.images.length > 0;
-  if (hasAnswer || isStored || turn.attempt === 1 || turn.redo !== undefined) return undefined;
+  if (hasContent(answer) || isStored || turn.attempt === 1 || turn.redo !== undefined) return undefined;
   if (isParleyError(error, "store-unavailable")) return undefined;
   const before = await findEarlier(dependencies, turn);
   return before?.outcome === "interrupted" ? before : undefined;
-}
-
-function outcomeOf(isCancelled: boolean, { text, images }: PartialAnswer): TurnOutcome {
-  if (isCancelled) return "cancelled";
-  return text === "" && images.length === 0 ? "failed" : "interrupted";
 }

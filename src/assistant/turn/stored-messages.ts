@@ -8,7 +8,7 @@ import {
   type MessagePart,
   type StoredMessage,
   type Conversations,
-  type ConversationSettings,
+  type NotedWithMessage,
 } from "../../core/storage.ts";
 import { moveTimes } from "./transcript.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
@@ -137,25 +137,6 @@ export function afterReset(
   return log.slice(log.findIndex((message) => message.id === resetAfter) + 1);
 }
 
-/**
- * Stores the places of a conversation, with which it is erased, if its first message has not done so. It must
- * not throw: a failure is logged, and the next turn tries again. `settings` without places are read again.
- */
-export async function storePlaces(
-  { conversations, log }: Pick<TurnDependencies, "conversations" | "log">,
-  conversationId: string,
-  within: readonly string[] | undefined,
-  settings?: ConversationSettings,
-): Promise<void> {
-  if (within === undefined || settings?.within !== undefined) return;
-  try {
-    const stored = await conversations.settings(conversationId);
-    if (stored.within === undefined) await conversations.savePlaces(conversationId, within);
-  } catch (error) {
-    log.warn({ conversation: conversationId, err: error }, "places of a conversation not stored");
-  }
-}
-
 /** Marks a thread that people had before the bot came. It changes nothing for a known conversation. */
 export async function markPeoplesThread(conversations: Conversations, conversationId: string): Promise<void> {
   const { room } = await conversations.settings(conversationId);
@@ -184,9 +165,11 @@ export async function keepAnswer(
   { conversations, archive }: Pick<TurnDependencies, "conversations" | "archive">,
   { conversationId, redo, reply }: Pick<Turn, "conversationId" | "redo" | "reply">,
   message: StoredMessage,
+  /** It is the first message of the conversation where the turn failed before its question was stored. */
+  noted: NotedWithMessage = {},
 ): Promise<"stored" | "duplicate"> {
   if (redo === undefined) {
-    if ((await conversations.append(conversationId, message)) === "appended") return "stored";
+    if ((await conversations.append(conversationId, message, noted)) === "appended") return "stored";
     const known = await conversations.find(conversationId, message.id);
     // A rerun that failed left its failure with the earlier answer.
     if (known?.failure === undefined || message.failure !== undefined) return "duplicate";
@@ -198,6 +181,31 @@ export async function keepAnswer(
   if ([before, ...(before?.versions ?? [])].some((one) => one?.parts.some(({ kind }) => kind === "image")))
     await archive.removeMessages(conversationId, { ids: [], withLooseFiles: true });
   return "stored";
+}
+
+/**
+ * The message of an answer or of a command's result. What `given` has counts for more. Only a complete one
+ * has the id of the turn's answer, unless `given` says so.
+ */
+export function toAnswerMessage(
+  { key, attempt, command, shownMessageKeys }: Pick<Turn, "key" | "attempt" | "command" | "shownMessageKeys">,
+  createdAt: number,
+  given: Pick<StoredMessage, "parts"> & Partial<StoredMessage>,
+): StoredMessage {
+  const shownAs = shownMessageKeys();
+  const { outcome = "complete" } = given;
+  return {
+    id: outcome === "complete" ? messageIds.complete(key) : messageIds.assistant(key, attempt),
+    role: "assistant",
+    turnKey: key,
+    attempt,
+    createdAt,
+    estimatedTokens: estimatePartsTokens(given.parts),
+    outcome,
+    ...(command === undefined ? {} : { command }),
+    ...(shownAs.length === 0 ? {} : { shownAs }),
+    ...given,
+  };
 }
 
 /** Returns what is shown below the text of a stored answer. */

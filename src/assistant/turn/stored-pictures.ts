@@ -8,7 +8,7 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { PictureRef } from "../../core/events.ts";
 import type { ChatMessage } from "../../core/gateway.ts";
 import type { Reply, ReplyFile } from "../../core/platform.ts";
-import type { Conversations, MessagePart, StoredMessage } from "../../core/storage.ts";
+import type { Conversations, MessagePart, StoredBlob, StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
 import { collectAnswer, type CollectedAnswer } from "./stream-answer.ts";
@@ -127,9 +127,13 @@ async function urlOf(
 ): Promise<string> {
   if (part.kind === "image-link") return part.url;
   const blob = await conversations.getBlob(conversationId, part.blob.hash);
-  if (blob === undefined)
-    throw new ParleyError("attachment-gone", "blob missing", { detail: { name: part.name } });
-  return `data:${blob.mediaType};base64,${Buffer.from(blob.bytes).toString("base64")}`;
+  if (blob === undefined) throw gone(part.name);
+  return toDataUri(blob);
+}
+
+/** The bytes of a stored picture as an address. */
+export function toDataUri({ mediaType, bytes }: StoredBlob): string {
+  return `data:${mediaType};base64,${Buffer.from(bytes).toString("base64")}`;
 }
 
 /** A picture in a stored message. */

@@ -1,13 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import type {
-  AnswerSource,
-  ChatEvent,
-  FinishReason,
-  GeneratedImage,
-  Usage,
-  ChatRequest,
-  Gateway,
-} from "../../core/gateway.ts";
+import type { ChatEvent, ChatRequest, Gateway, GeneratedImage } from "../../core/gateway.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { Conversations, MessagePart, StoredCall } from "../../core/storage.ts";
 import { currentTurn, inTurn, type Span, type Tracer } from "../../core/telemetry.ts";
@@ -32,14 +24,15 @@ export interface PartialAnswer {
   call?: StoredCall;
 }
 
+/** Whether something of an answer has arrived that people can read or see. */
+export function hasContent({ text, images }: Pick<PartialAnswer, "text" | "images">): boolean {
+  return text !== "" || images.length > 0;
+}
+
+type Finish = Omit<Extract<ChatEvent, { readonly kind: "finish" }>, "kind">;
+
 /** How the model ended its answer. */
-export interface AnswerEnd {
-  readonly reason: FinishReason;
-  readonly model: string;
-  /** The same as in {@link ChatEvent}. */
-  readonly fallback?: string;
-  readonly usage: Usage;
-  readonly sources?: readonly AnswerSource[];
+export interface AnswerEnd extends Finish {
   /** Resolves when the call is counted. The answer is stored meanwhile, in the same transaction. */
   readonly whenSettled: Promise<void>;
 }
@@ -174,15 +167,10 @@ export function imageFileName(number: number, mediaType: string): string {
 }
 
 /** A whole chat answer. */
-export interface CollectedAnswer {
+export interface CollectedAnswer extends Finish {
   readonly text: string;
   readonly images: readonly GeneratedImage[];
   readonly notices: readonly string[];
-  readonly reason: FinishReason;
-  readonly model: string;
-  /** The same as in {@link ChatEvent}. */
-  readonly fallback?: string;
-  readonly usage: Usage;
 }
 
 /** Collects an answer that is not streamed to anybody. @throws what the stream throws */
@@ -210,7 +198,7 @@ export function createTracedReply(reply: Reply, tracer: Tracer, parent: Span): R
   let hasText = false;
   const begin = (): Span => (span ??= tracer.start("reply", { parent, kind: "client" }));
 
-  async function step(name: string, work: () => Promise<void>): Promise<void> {
+  async function step(name: string, work: () => Promise<void>, isLast = false): Promise<void> {
     const current = begin();
     try {
       await work();
@@ -218,20 +206,14 @@ export function createTracedReply(reply: Reply, tracer: Tracer, parent: Span): R
     } catch (error) {
       current.fail(error);
       throw error;
-    }
-  }
-
-  async function last(name: string, work: () => Promise<void>): Promise<void> {
-    try {
-      await step(name, work);
     } finally {
-      span?.end();
+      if (isLast) current.end();
     }
   }
 
   return {
+    ...reply,
     show: () => step("shown", () => reply.show()),
-    status: (text, options) => reply.status(text, options),
     write(content) {
       if (!hasText && content.text !== "") {
         hasText = true;
@@ -240,8 +222,8 @@ export function createTracedReply(reply: Reply, tracer: Tracer, parent: Span): R
       reply.write(content);
     },
     attach: (file) => step("file shown", () => reply.attach(file)),
-    finish: (ending) => last("finished", () => reply.finish(ending)),
-    fail: (failure) => last("failed", () => reply.fail(failure)),
+    finish: (ending) => step("finished", () => reply.finish(ending), true),
+    fail: (failure) => step("failed", () => reply.fail(failure), true),
     abandon() {
       reply.abandon();
       span?.note("abandoned");

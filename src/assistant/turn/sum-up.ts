@@ -3,7 +3,7 @@ import type { RollingSummary, StoredMessage, SummedUp } from "../../core/storage
 import { createRecent } from "../../support/recent.ts";
 import { translate } from "../../words/translate.ts";
 import { isForModels, toNamedText, toQuotedLines, toSummaryBlock, toText } from "./context-window.ts";
-import type { ReceiptDraft } from "./receipt-draft.ts";
+import { toReceiptCall, type ReceiptDraft } from "./receipt-draft.ts";
 import { estimateTokens, withoutRetriedAttempts } from "./stored-messages.ts";
 import { collectAnswer } from "./stream-answer.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
@@ -146,18 +146,9 @@ async function ask(
       signal,
     ),
   );
-  const { reason, fallback, usage } = answer;
-  receipt.add([
-    {
-      operation: "chat",
-      asked: model,
-      purpose: "summary",
-      ...(fallback === undefined ? {} : { fallback }),
-      model: answer.model,
-      usage,
-    },
-  ]);
-  const text = answer.text.replace(/<think>[^]*?(?:<\/think>|$)/g, "").trim();
+  const { reason, usage } = answer;
+  receipt.add([{ ...toReceiptCall("chat", model, answer), purpose: "summary" }]);
+  const text = answer.text.trim();
   if (text === "")
     throw new ParleyError("gateway-empty-answer", "the summary is empty", { detail: { model } });
   // The end of a cut summary is lost, and with each later step more of it.

@@ -9,6 +9,7 @@ import { type RecordingPart, halveWav } from "../../media/recordings/cut-into-pa
 import { cutLimits, cutRecording, type CutOutcome } from "../../media/recordings/cut-recording.ts";
 import { isSparse } from "../../media/recordings/longest-audio.ts";
 import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
+import { toQuotedLines } from "./context-window.ts";
 import { messageIds, textOf } from "./stored-messages.ts";
 import { toClock, toShownTranscript } from "./transcript.ts";
 import type { TurnDependencies } from "./turn.ts";
@@ -27,7 +28,7 @@ export interface DownloadedRecording {
 
 /** What transcribing a recording needs. */
 interface RecordingTranscriber {
-  transcribe(request: Omit<TranscriptionRequest, "model">, signal: AbortSignal): Promise<Transcription>;
+  transcribe(request: Omit<TranscriptionRequest, "model">): Promise<Transcription>;
   /** Words from the person that guide the recognition. */
   readonly hint?: string | undefined;
   /** The person who waits in turn for long recordings. */
@@ -125,21 +126,18 @@ async function wholeOrParts(
   const { bytes, fileName, mediaType, durationMs } = recording;
   const { hint } = transcriber;
   try {
-    const answer = await transcriber.transcribe(
-      {
-        bytes,
-        fileName,
-        mediaType,
-        ...(durationMs === undefined ? {} : { durationMs }),
-        ...(hint === undefined ? {} : { hint }),
-      },
-      signal,
-    );
+    const answer = await transcriber.transcribe({
+      bytes,
+      fileName,
+      mediaType,
+      ...(durationMs === undefined ? {} : { durationMs }),
+      ...(hint === undefined ? {} : { hint }),
+    });
     return { text: answer.text, timed: answer.timed ?? [], notices: answer.notices, answers: [answer] };
   } catch (error) {
     signal.throwIfAborted();
     if (!isTooLarge(error)) throw error;
-    return await inParts(recording, transcriber, alwaysCut, signal, error);
+    return await inParts(recording, transcriber, alwaysCut, signal, cannotCut(recording, error));
   }
 }
 
@@ -165,22 +163,9 @@ async function inParts(
   if (outcome.kind !== "cut" && joined.isEmpty()) {
     if (refusal !== undefined) throw refusal;
     // The gateway may accept a format that cannot be cut here.
-    return await wholeWithout(recording, transcriber, signal);
+    return await wholeOrParts(recording, transcriber, signal);
   }
   return joined.result(leftOutNotices(name, outcome));
-}
-
-async function wholeWithout(
-  recording: DownloadedRecording,
-  transcriber: RecordingTranscriber,
-  signal: AbortSignal,
-): Promise<TranscribedRecording> {
-  try {
-    return await wholeOrParts(recording, transcriber, signal);
-  } catch (error) {
-    if (!isTooLarge(error)) throw error;
-    throw cannotCut(recording, error);
-  }
 }
 
 function cannotCut({ name }: DownloadedRecording, cause?: unknown): ParleyError {
@@ -224,7 +209,7 @@ function createJoinedParts(name: string, transcriber: RecordingTranscriber) {
     const hint = hintFor();
     const request = { bytes, fileName: "part.wav", mediaType: "audio/wav", durationMs: seconds * 1000 };
     try {
-      return [await transcriber.transcribe({ ...request, ...(hint === undefined ? {} : { hint }) }, signal)];
+      return [await transcriber.transcribe({ ...request, ...(hint === undefined ? {} : { hint }) })];
     } catch (error) {
       signal.throwIfAborted();
       if (!isTooLarge(error) || bytes.length < minPartBytes) throw error;
@@ -352,7 +337,7 @@ export async function transcribe(
 
 /** A transcript before the answer to it, in Markdown. */
 export function toQuotedTranscript(text: string): string {
-  return quote(translate("transcript.quoted", { text }));
+  return toQuotedLines(translate("transcript.quoted", { text }));
 }
 
 /** Shows the files. If the platform refuses one, the answer does not fail, and the notices say so. */
@@ -399,10 +384,10 @@ export async function findShownLead(
 function quotedQuestion(event: IncomingEvent, { parts, call }: StoredMessage): string {
   if (event.kind === "message" || event.isInputVisible === true) return "";
   const prompt = call?.options["prompt"];
-  if (typeof prompt === "string") return quote(prompt);
+  if (typeof prompt === "string") return toQuotedLines(prompt);
   const text = textOf(parts.filter(({ kind }) => kind === "text"));
   // A question that is stored as the command itself is not quoted in the reply.
-  return text === "" || text.startsWith(`/${event.name}`) ? "" : quote(text);
+  return text === "" || text.startsWith(`/${event.name}`) ? "" : toQuotedLines(text);
 }
 
 function quotedVoices(event: IncomingEvent, { parts }: StoredMessage): string {
@@ -411,12 +396,4 @@ function quotedVoices(event: IncomingEvent, { parts }: StoredMessage): string {
   return parts
     .flatMap((part) => (part.kind === "voice" ? [toQuotedTranscript(toShownTranscript(part).text)] : []))
     .join("\n\n");
-}
-
-/** The text as a Markdown block quote. */
-export function quote(text: string): string {
-  return text
-    .split("\n")
-    .map((line) => `> ${line}`)
-    .join("\n");
 }

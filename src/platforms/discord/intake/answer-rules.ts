@@ -18,7 +18,7 @@ interface AnswerRules {
     channelType: number,
     isCall: boolean,
   ): Promise<AnswerRule>;
-  /** Returns how the channel of a message is answered. That is mostly in memory, as most messages need it. */
+  /** Returns how the channel of a message is answered. It is one read of the store, for most messages. */
   inChannel(message: PlacedMessage): Promise<PlaceSettings>;
   /** Whether the bot opened a thread. */
   isOwnThread(channelId: string): Promise<boolean>;

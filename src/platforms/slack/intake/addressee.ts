@@ -101,7 +101,7 @@ export function createAddressee(
       await receiver.heardAside(conversationOf(event), toUnixMs(event.ts));
   }
 
-  /** Returns how the channel of a message is answered. That is mostly in memory. */
+  /** Returns how the channel of a message is answered. */
   const settingsOf = (event: MessageEvent): Promise<PlaceSettings> => receiver.placeSettings(placeOf(event));
 
   /** Returns whether the message is answered in the channel itself. Threads and direct messages are not. */

@@ -5,7 +5,9 @@ import { fixture } from "../../../fixtures/fixtures.ts";
 import { ada, bo, call, message, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
-const world = worldOfEachTest(async () => ({ files: { png: await fixture("picture.png") } }));
+const world = worldOfEachTest(async () => ({
+  files: { png: await fixture("picture.png"), ogg: await fixture("voice.ogg") },
+}));
 
 /** Makes the gateway say a word, then nothing until the request is ended. The next ones are answered. */
 function hangOnce(): void {
@@ -274,6 +276,15 @@ describe("a conversation deleted on the platform", () => {
     expect(await world.assistant.knows("fake:c2")).toBe(true);
     await world.assistant.placeDeleted("fake:server:1");
     expect(await world.assistant.knows("fake:c2")).toBe(false);
+  });
+
+  it("is erased with a place that contains it also where its first question could not be read", async () => {
+    vi.spyOn(world.gateway.gateway, "transcribe").mockRejectedValue(new ParleyError("gateway-error", "down"));
+    const attachments = [{ id: "ogg", name: "voice.ogg", source: null }];
+    await world.answered(message("", { attachments, within: ["fake:server:1"] }));
+    expect(await world.assistant.knows("fake:c1")).toBe(true);
+    await world.assistant.placeDeleted("fake:server:1");
+    expect(await world.assistant.knows("fake:c1")).toBe(false);
   });
 
   it("go with a place that is deleted while their first turn runs, and the turn ends", async () => {

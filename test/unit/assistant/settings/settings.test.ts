@@ -47,26 +47,6 @@ describe("layers", () => {
   }
 
   describe("the layers of settings", () => {
-    it("a manager sets a channel's model, a person's own wins over it, and a conversation's over that", async () => {
-      expect(await ask("one")).toBe("chatty");
-      expect(await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager)).toBe(
-        "Saved for this channel. In force here now: **chat-model** is clever (from this channel).",
-      );
-      expect(await ask("two")).toBe("clever");
-      expect(await settings({})).toContain("- `chat-model`: `clever` (from this channel)");
-      await settings({ name: "chat-model", value: "quick", for: "me" });
-      expect(await ask("three")).toBe("quick");
-      expect(await ask("four", { author: mia, conversationId: "fake:c2" })).toBe("clever");
-      expect(await settings({})).toContain("- `chat-model`: `quick` (your own)");
-      await settings({ name: "chat-model", value: "chatty", for: "here" });
-      expect(await ask("five")).toBe("chatty");
-      expect(await ask("six", { conversationId: "fake:c3" })).toBe("quick");
-      expect(await settings({ name: "chat-model", value: "default", for: "here" })).toContain(
-        "**chat-model** is quick (your own)",
-      );
-      expect(await ask("seven")).toBe("quick");
-    });
-
     it("a channel's wins over its server's, and another channel keeps the server's", async () => {
       await settings({ name: "chat-model", value: "quick", for: "server" }, asManager);
       await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager);
@@ -92,7 +72,7 @@ describe("layers", () => {
       ]);
     });
 
-    it("another process's change is seen within seconds", async () => {
+    it("another process's change is seen at once", async () => {
       const other = world.restart();
       expect(await ask("one")).toBe("chatty");
       await other.receive(
@@ -103,20 +83,7 @@ describe("layers", () => {
         ),
       );
       await vi.waitFor(() => expect(other.pending()).toBe(0));
-      await world.clock.advance(2001);
       expect(await ask("two")).toBe("quick");
-    });
-
-    it("a turn reads them at most once", async () => {
-      const reads: (readonly string[])[] = [];
-      const read = world.store.settings.read.bind(world.store.settings);
-      vi.spyOn(world.store.settings, "read").mockImplementation((holders) => {
-        reads.push(holders);
-        return read(holders);
-      });
-      await ask("one");
-      await ask("two");
-      expect(reads).toEqual([["fake:guild:1", "fake:channel:1"], ["fake:ada"]]);
     });
   });
 
@@ -162,14 +129,6 @@ describe("layers", () => {
           "Always answer in German, whatever language you are asked in.",
         ].join("\n\n"),
       );
-    });
-
-    it("calm opens a reply that shows nothing before it ends", async () => {
-      await ask("one");
-      await settings({ name: "calm", value: "on" });
-      await ask("two");
-      const answers = world.platform.replies.filter(({ text }) => text.startsWith("you said"));
-      expect(answers.map(({ isCalm }) => isCalm)).toEqual([false, true]);
     });
 
     it("when and where a channel is answered is known to the platforms", async () => {
@@ -301,7 +260,6 @@ describe("layers", () => {
       await settings({ name: "chat-model", value: "clever", for: "me" });
       await world.answered(call("forget", { where: "everywhere", confirm: true }, { isPrivate: true }));
       expect(await world.store.settings.read(["fake:ada"])).toEqual([{}]);
-      await world.clock.advance(2001);
       expect(await ask("one")).toBe("chatty");
     });
 

@@ -1,12 +1,14 @@
 import sharp from "sharp";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type AttachmentReader, readAttachments } from "../../../../src/assistant/turn/attachments.ts";
+import { afterAll, describe, expect, it } from "vitest";
+import { readFiles } from "../../../../src/assistant/turn/attachments.ts";
 import {
   type DownloadedRecording,
   type transcribe,
   transcribeRecording,
 } from "../../../../src/assistant/turn/transcribe-recording.ts";
+import type { TurnDependencies } from "../../../../src/assistant/turn/turn.ts";
 import { type ErrorCode, ParleyError } from "../../../../src/core/errors.ts";
+import type { Attachment } from "../../../../src/core/events.ts";
 import type { TimedWords, TranscriptionRequest } from "../../../../src/core/gateway.ts";
 import type { RecordingPart } from "../../../../src/media/recordings/cut-into-parts.ts";
 import { cutRecording } from "../../../../src/media/recordings/cut-recording.ts";
@@ -20,20 +22,23 @@ type Transcription = Awaited<ReturnType<typeof transcribe>>;
 
 describe("documents", () => {
   const files = new Map<string, Uint8Array>();
-  const reader: AttachmentReader = {
+  const dependencies = {
     clock: createManualClock(),
-    download: ({ name }) => Promise.resolve(files.get(name)!),
-    transcribe: () => Promise.reject(new Error("nothing to transcribe")),
+    gateway: { transcribe: () => Promise.reject(new Error("nothing to transcribe")) },
     conversations: { putBlob: () => Promise.reject(new Error("nothing to keep")) },
-    conversationId: "test:1",
     personId: "ada",
     admitBytes: () => Promise.resolve(() => undefined),
-    status: () => undefined,
+  } as unknown as TurnDependencies;
+  const target = {
+    platform: { download: ({ name }: Attachment) => Promise.resolve(files.get(name)!) },
+    conversationId: "test:1",
+    reply: { status: () => undefined },
   };
 
   async function read(name: string, bytes: Uint8Array) {
     files.set(name, bytes);
-    return await readAttachments([{ id: "1", name, source: null }], reader, AbortSignal.timeout(60_000));
+    const signal = AbortSignal.timeout(60_000);
+    return await readFiles(dependencies, { ...target, signal }, [{ id: "1", name, source: null }]);
   }
 
   describe("documents in messages", () => {
@@ -73,19 +78,17 @@ describe("documents", () => {
 });
 
 describe("recordings", () => {
-  let long: Uint8Array;
-  /** The parts of the long recording, which is decoded once. */
-  const cutParts: RecordingPart[] = [];
-
-  beforeAll(async () => {
-    long = makeLongWav(1300);
-    const { bytes, mediaType, container } = recordingOf(long);
-    const input = { bytes: bytes as Uint8Array<ArrayBuffer>, mediaType, container };
-    const limits = { wholeSeconds: 1200, wholeBytes: 24_000_000, partSeconds: 600, maxSeconds: 14_400 };
-    const keep = (part: RecordingPart) => Promise.resolve(void cutParts.push(part));
-    await cutRecording({ ...input, ...limits }, "test:1", keep, AbortSignal.timeout(60_000));
+  const long = makeLongWav(1300);
+  /** What cutting makes of it: silence here, since only the sizes and times of parts matter. */
+  const cutParts = [
+    [0, 400],
+    [400, 420],
+    [820, 480],
+  ].map(([fromSeconds = 0, seconds = 0], index): RecordingPart => {
+    const bytes = new Uint8Array(44 + seconds * 16_000);
+    new DataView(bytes.buffer).setUint32(24, 8000, true);
+    return { number: index + 1, count: 3, fromSeconds, seconds, bytes };
   });
-  afterAll(() => void cutParts.splice(0));
 
   const cutOnce: typeof cutRecording = async ({ bytes }, _key, onPart) => {
     if (bytes.length !== long.length) return { kind: "undecodable" };
@@ -325,17 +328,21 @@ describe("what one person sends in many conversations", () => {
     transcribe = () => never as Promise<Transcription>,
   ) {
     const blob = { hash: "a".repeat(64), mediaType: "image/png", sizeBytes: 1 };
-    const reader = {
+    const dependencies = {
       clock: createManualClock(),
-      download: () => Promise.resolve(bytes),
-      transcribe,
+      gateway: { transcribe },
+      models: { choose: () => Promise.resolve("m") },
       conversations: { putBlob: () => Promise.resolve(blob) },
-      conversationId,
       personId,
       admitBytes: () => Promise.resolve(() => undefined),
-      status: () => undefined,
-    } as unknown as AttachmentReader;
-    return readAttachments([{ id: "1", name: "file", source: null }], reader, gone.signal);
+    } as unknown as TurnDependencies;
+    const target = {
+      platform: { download: () => Promise.resolve(bytes) },
+      conversationId,
+      reply: { status: () => undefined },
+      signal: gone.signal,
+    };
+    return readFiles(dependencies, target, [{ id: "1", name: "file", source: null }]);
   }
 
   it.each([

@@ -160,10 +160,10 @@ describe("buildContext", () => {
       });
       return messages.at(-1)?.content;
     };
-    expect(await textOf("deploy.py", "print(1)")).toContain("```python\nprint(1)\n```");
+    expect(await textOf("deploy.py", "print(1)")).toContain("```py\nprint(1)\n```");
     expect(await textOf("rows.csv", "a,b")).toContain("```csv\na,b\n```");
     expect(await textOf("Dockerfile", "FROM x")).toContain("```dockerfile\nFROM x\n```");
-    expect(await textOf("fence.sh", "cat <<E\n```\nE")).toContain("````bash\ncat <<E\n```\nE\n````");
+    expect(await textOf("fence.sh", "cat <<E\n```\nE")).toContain("````sh\ncat <<E\n```\nE\n````");
     expect(await textOf("notes.md", "Hello")).toBe("[file notes.md]\nHello\n[end of notes.md]");
   });
 

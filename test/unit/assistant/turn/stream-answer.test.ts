@@ -1,6 +1,21 @@
 import { expect, test } from "vitest";
-import { streamAnswer } from "../../../../src/assistant/turn/stream-answer.ts";
+import { createTracedReply, streamAnswer } from "../../../../src/assistant/turn/stream-answer.ts";
 import type { ChatEvent } from "../../../../src/core/gateway.ts";
+import type { Reply } from "../../../../src/core/platform.ts";
+import { noSpan } from "../../../../src/core/telemetry.ts";
+
+function replyWith(more: Partial<Reply>): Reply {
+  return {
+    show: () => Promise.resolve(),
+    status() {},
+    write() {},
+    attach: () => Promise.resolve(),
+    finish: () => Promise.resolve(),
+    fail: () => Promise.resolve(),
+    abandon() {},
+    ...more,
+  };
+}
 
 async function answerWith(
   events: Iterable<ChatEvent>,
@@ -20,15 +35,7 @@ async function answerWith(
     {
       gateway: { chat },
       request: { model: "m", messages: [] },
-      reply: {
-        show: () => Promise.resolve(),
-        status() {},
-        write,
-        attach: () => Promise.resolve(),
-        finish: () => Promise.resolve(),
-        fail: () => Promise.resolve(),
-        abandon() {},
-      },
+      reply: replyWith({ write }),
       ready: shown,
       lead: "",
       conversations: { putBlob: () => Promise.reject(new Error("unused")) },
@@ -76,4 +83,13 @@ test("a request that fails before the placeholder is up is nobody's unhandled re
   await answering;
   process.off("unhandledRejection", note);
   expect(unhandled).toEqual([]);
+});
+
+test("a reply that is traced keeps the replaced answers that people can look at", () => {
+  const traced = createTracedReply(
+    replyWith({ showsVersions: true }),
+    { isOn: true, start: () => noSpan },
+    noSpan,
+  );
+  expect(traced.showsVersions).toBe(true);
 });

@@ -63,11 +63,12 @@ function summaryInPrompt(): string[] {
 
 /** Stores messages as turns do, without asking a model. */
 async function talk(count: number, textOf: (index: number) => string): Promise<void> {
+  const stored: Promise<unknown>[] = [];
   for (let index = 0; index < count; index++) {
     const key = `fake:old:${index}`;
     const role = index % 2 === 0 ? "user" : "assistant";
     const text = textOf(index);
-    await world.store.conversations.append("fake:c1", {
+    const storing = world.store.conversations.append("fake:c1", {
       id: role === "user" ? `${key}/user` : `${key}/answer`,
       role,
       turnKey: key,
@@ -76,7 +77,9 @@ async function talk(count: number, textOf: (index: number) => string): Promise<v
       createdAt: index,
       estimatedTokens: Math.ceil(text.length / 4) + 4,
     });
+    stored.push(storing);
   }
+  await Promise.all(stored);
 }
 
 const filler = "and then we talked about the weather in the north for a while. ".repeat(2);
@@ -219,7 +222,7 @@ describe("where no summary is made", () => {
       throw new ParleyError("gateway-error", "no");
     },
     "because it is empty": async function* empty(request) {
-      yield { kind: "text", text: "<think>nothing to say</think>" };
+      yield { kind: "reasoning", text: "nothing to say" };
       yield ended(request);
     },
     "because it is too long": async function* long(request) {
