@@ -76,7 +76,7 @@ export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): F
   return {
     used: () => used,
     waiting: () => waiting,
-    hasOthersWaiting: (key) => queues.keys().some((other) => other !== key),
+    hasOthersWaiting: (key) => [...queues.keys()].some((other) => other !== key),
     acquire(key, asked, signal) {
       const units = Math.min(asked, max, maxPerKey);
       return new Promise<Release>((resolve, reject) => {
