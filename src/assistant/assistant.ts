@@ -26,14 +26,11 @@ import { createBudgets, type ConfiguredBudgets, createPersonOverview } from "./a
 import { createTurnRate } from "./access/turn-rate.ts";
 import { createBranch } from "./actions/branch.ts";
 import { createPress } from "./actions/press.ts";
-import { createDeletionEvents } from "./scheduling/deletion-events.ts";
-import { createEditEvents, createPrepareEdits } from "./scheduling/edit-events.ts";
+import { createMessageChanges, createPrepareEdits } from "./scheduling/message-changes.ts";
 import { createEventIntake, type IntakeLimits } from "./scheduling/event-intake.ts";
 import { createRecovery, createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
-import { createRedoTurn, createRerunTurn } from "./scheduling/rerun-turn.ts";
 import { createBatchRunner } from "./scheduling/run-batch.ts";
-import { createStopTurn, withStopWatch } from "./scheduling/stop-turn.ts";
-import { withTurnScope, createTurnTraces } from "./scheduling/turn-traces.ts";
+import { createSteering, withStopWatch } from "./scheduling/steer-turn.ts";
 import { createLayeredSettings } from "./settings/layered-settings.ts";
 import type { DeploymentChat } from "./settings/turn-settings.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
@@ -169,7 +166,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
     modelsFor: async (event) => (await settings.forTurn(event)).models,
   });
   const admission = createAdmission({ gateway, limits, budgets, allowed: allowedModels });
-  const traces = createTurnTraces(tracer);
   const warnings = createBudgetWarnings({
     budgets,
     ledger,
@@ -228,23 +224,9 @@ export function createAssistant(options: AssistantOptions): Assistant {
       schedule: (turn) => scheduler.schedule(turn),
       log,
     }),
-    runBatch: withTurnScope(
-      queue.isShared ? withStopWatch(runBatch, { inbox, log, clock }) : runBatch,
-      traces,
-    ),
+    runBatch: queue.isShared ? withStopWatch(runBatch, { inbox, log, clock }) : runBatch,
   });
-  const deletions = createDeletionEvents({
-    inbox,
-    conversations,
-    archive,
-    queue,
-    scheduler,
-    settings: options.settings,
-    spending: ledger,
-    log,
-  });
-
-  const recovery = createRecovery({ inbox, now, scheduler });
+  const recover = createRecovery({ inbox, now, scheduler });
 
   async function nameOf(id: string): Promise<string | undefined> {
     const known = await platforms.get(id.slice(0, id.indexOf(":")))?.nameOf(id);
@@ -255,12 +237,10 @@ export function createAssistant(options: AssistantOptions): Assistant {
     inbox,
     queue,
     scheduler,
-    recovery,
     platforms,
     commands,
     limits,
     turnRate,
-    traces,
     tracer,
     meter,
     clock,
@@ -296,33 +276,31 @@ export function createAssistant(options: AssistantOptions): Assistant {
       overBudget,
       ledger,
       meter,
-      isAvailable: (id) => allowedModels.isAllowed(id) && models.find(id) !== undefined,
       gateway,
       models,
       budgets,
       turnRate,
       claims: options.claims,
       areSharedOut: (platform) => platforms.get(platform)?.deliversInOrder === false,
-      stop: createStopTurn({ inbox, scheduler, access, now }),
-      rerun: createRerunTurn({ inbox, scheduler, turnRate, log }),
+      steering: createSteering({ inbox, scheduler, access, turnRate, clock, log }),
       forms: settings.forms,
-      redo: createRedoTurn({ inbox, scheduler, clock }),
       now,
     }),
-    ...deletions,
-    ...createEditEvents({
+    ...createMessageChanges({
       inbox,
       conversations,
       archive,
+      queue,
       scheduler,
-      messagesDeleted: deletions.messagesDeleted,
+      settings: options.settings,
+      spending: ledger,
       log,
     }),
     receive,
     keep: (event) => intake.keep(event, { isCounted: true }),
     recover(platformId) {
       void warnings.report(platformId);
-      return recovery.recover(platformId);
+      return recover(platformId);
     },
     async stop(stopOptions) {
       const abandoned = await scheduler.stop(stopOptions);

@@ -6,14 +6,11 @@ import type { IncomingEvent } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { Platform, ReceiveOptions } from "../../core/platform.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
-import { type Log, type Meter, type Tracer, inTurn } from "../../core/telemetry.ts";
+import { type Log, type Meter, type Span, type Tracer, inTurn } from "../../core/telemetry.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import { toCallIfWritten } from "../commands/run-command.ts";
-import { storedIn } from "./pending-turn.ts";
-import type { createRecovery, TurnScheduler } from "./turn-scheduler.ts";
-import type { createTurnTraces } from "./turn-traces.ts";
-import { createRecent, type Recent } from "../../support/recent.ts";
+import type { TurnScheduler } from "./turn-scheduler.ts";
 
 /** Limits for this process. */
 export interface IntakeLimits {
@@ -44,12 +41,10 @@ interface EventIntakeOptions {
   readonly inbox: Pick<Inbox, "accept" | "isOpen" | "knows" | "refuse">;
   readonly queue: Pick<ConversationQueue, "isShared">;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "schedule">;
-  readonly recovery: Pick<ReturnType<typeof createRecovery>, "resumeFirst">;
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly commands: ReadonlyMap<string, Command>;
   readonly limits: IntakeLimits;
   readonly turnRate: TurnRate;
-  readonly traces: ReturnType<typeof createTurnTraces>;
   readonly tracer: Tracer;
   readonly meter: Meter;
   readonly clock: Pick<Clock, "sleep">;
@@ -64,15 +59,14 @@ interface EventIntakeOptions {
 
 /** Creates the {@link EventIntake}. */
 export function createEventIntake(options: EventIntakeOptions): EventIntake {
-  const { inbox, queue, scheduler, recovery, platforms, limits, traces, tracer, log } = options;
+  const { inbox, queue, scheduler, platforms, limits, tracer, log } = options;
   const { inFlight } = scheduler;
-  /**
-   * Keys of events whose last write had no known outcome: such an event may be stored and belong to this
-   * process.
-   */
-  const uncertain = createRecent(maxUncertain);
 
-  async function accept(incoming: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate"> {
+  async function accept(
+    incoming: IncomingEvent,
+    how: IntakeOptions,
+    arrival: Span,
+  ): Promise<"accepted" | "duplicate"> {
     await options.expectAllowed(incoming);
     options.onSeen(incoming);
     const { isCounted } = how;
@@ -90,51 +84,38 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
         counted = await options.turnRate.count(event.author.id);
         refusal = counted.refusal;
       }
-      if (refusal === undefined) result = await acceptDurably(inbox, event, uncertain);
-      else result = await refuse(event, refusal, how);
+      if (refusal !== undefined) await refuse(event, refusal, how);
+      result = refusal === undefined ? await acceptDurably(inbox, event) : "duplicate";
     } finally {
       if (result !== "accepted") {
         if (!isRedelivered && !isBusyNow) inFlight.delete(event.key);
         await counted?.undo();
       }
     }
-    if (result === "accepted") {
-      uncertain.delete(event.key);
-      begin(event);
-    }
+    if (result === "accepted") schedule(event, arrival);
     return result;
   }
 
   /**
-   * Refuses an event for good before its author is told. An event that is known is answered, or its author
-   * was told before, so that there are no words.
+   * Refuses an event for good before its author is told. It returns without an error if the event is known:
+   * then it is answered, or its author was told before, so that there are no words.
    */
   async function refuse(
-    event: IncomingEvent,
+    { key, platform }: IncomingEvent,
     refusal: ParleyError,
     { canResend = false }: ReceiveOptions,
-  ): Promise<"accepted" | "duplicate"> {
-    const { key, platform } = event;
+  ): Promise<void> {
     const isDeliveredToAll = queue.isShared && platforms.get(platform)?.deliversInOrder !== false;
     if (isDeliveredToAll) await options.clock.sleep(othersFirstMs);
     const isKnown = canResend ? await inbox.knows(key) : (await inbox.refuse(key)) === "duplicate";
     if (!isKnown) throw refusal;
-    if (!(await isWritten(inbox, key, uncertain))) return "duplicate";
-    inFlight.add(event);
-    return "accepted";
   }
 
-  function begin(event: IncomingEvent): void {
-    recovery.resumeFirst(storedIn(event));
+  function schedule(event: IncomingEvent, arrival: Span): void {
     const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
     const mayBeLater =
       !queue.isShared || event.kind !== "message" ? undefined : isInOrder ? "when-slow" : "always";
-    scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
-  }
-
-  function logReceived(event: IncomingEvent, result: "accepted" | "duplicate"): void {
-    const { platform, kind, conversationId } = event;
-    log.debug({ platform, kind, result, conversation: conversationId }, "event received");
+    scheduler.schedule({ event, progress: undefined, others: [], arrival }, { mayBeLater });
   }
 
   function isBusy({ author, platform, address }: IncomingEvent): boolean {
@@ -152,26 +133,35 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
 
   return {
     async keep(incoming, how) {
-      const { key, platform, kind } = incoming;
-      const isKnown = inFlight.has(key);
-      const arrival = traces.arrived(incoming);
+      const { key, platform, kind, conversationId } = incoming;
+      const arrival = tracer.start(kind === "call" ? `command ${incoming.name}` : "message", {
+        parent: undefined,
+        kind: "consumer",
+        fields: { "parley.turn": key, "parley.platform": platform },
+      });
       const span = tracer.start("accept", { parent: arrival });
       return await inTurn({ turn: key, span: arrival }, async () => {
+        let outcome: string | undefined;
         try {
-          const result = await accept(incoming, how);
-          logReceived(incoming, result);
+          const result = await accept(incoming, how, arrival);
+          log.debug({ platform, kind, result, conversation: conversationId }, "event received");
           options.meter({ kind: "accepted", platform });
           span.set({ "parley.result": result });
-          if (result === "duplicate" && !isKnown) traces.end([key], result);
+          if (result === "duplicate") outcome = result;
           return result;
         } catch (error) {
-          log.debug({ platform, kind, code: codeOf(error) }, "event not accepted");
-          options.meter({ kind: "refused", platform, code: codeOf(error) });
+          outcome = codeOf(error);
+          log.debug({ platform, kind, code: outcome }, "event not accepted");
+          options.meter({ kind: "refused", platform, code: outcome });
           span.fail(error);
-          if (!isKnown) traces.end([key], codeOf(error));
           throw error;
         } finally {
           span.end();
+          // The trace of an accepted event ends with its turn.
+          if (outcome !== undefined) {
+            arrival.set({ "parley.outcome": outcome });
+            arrival.end();
+          }
         }
       });
     },
@@ -180,39 +170,26 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
 
 /** How long another instance that received the same event has to accept it, in milliseconds. */
 const othersFirstMs = 1000;
-const maxUncertain = 10_000;
 
 /** Platforms want an acknowledgement within 3 s; attempts start within this time, in milliseconds. */
 const patienceMs = 1500;
 
 /**
  * Accepts an event, and tries again for a moment when the store is unavailable: a person is not told of an
- * outage that is over before they have read it.
- * @param uncertain keys of events for which an attempt failed; this function adds to it
- * @throws ParleyError `store-unavailable`
+ * outage that is over before they have read it. An event that a failed attempt has written is accepted.
+ * @throws ParleyError `store-unavailable`. If the event is stored all the same, recovery finds it.
  */
 export async function acceptDurably(
   inbox: Pick<Inbox, "accept" | "isOpen">,
   event: IncomingEvent,
-  uncertain: Pick<Recent<true>, "has" | "set">,
 ): Promise<"accepted" | "duplicate"> {
+  let hasFailed = false;
   const result = await retry(() => inbox.accept(event), {
     deadline: performance.now() + patienceMs,
     delayMs(error, attempt) {
-      uncertain.set(event.key, true);
+      hasFailed = true;
       return isParleyError(error, "store-unavailable") ? backoffMs(attempt, backoffs.moment) : undefined;
     },
   });
-  return result === "duplicate" && (await isWritten(inbox, event.key, uncertain)) ? "accepted" : result;
-}
-
-/**
- * Whether an attempt of this process that failed has been written: then the event is its own, and still open.
- */
-async function isWritten(
-  inbox: Pick<Inbox, "isOpen">,
-  key: string,
-  uncertain: Pick<Recent<true>, "has">,
-): Promise<boolean> {
-  return uncertain.has(key) && (await inbox.isOpen(key));
+  return hasFailed && result === "duplicate" && (await inbox.isOpen(event.key)) ? "accepted" : result;
 }

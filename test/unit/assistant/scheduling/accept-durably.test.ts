@@ -1,7 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { acceptDurably } from "../../../../src/assistant/scheduling/event-intake.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { createRecent } from "../../../../src/support/recent.ts";
 import { message } from "../../../support/fakes.ts";
 
 afterEach(() => void vi.useRealTimers());
@@ -24,13 +23,13 @@ const fail = (): never => {
 
 test("a short outage is waited for", async () => {
   const inbox = inboxOf(fail, fail, () => "accepted");
-  expect(await acceptDurably(inbox, event, createRecent(9))).toBe("accepted");
+  expect(await acceptDurably(inbox, event)).toBe("accepted");
   expect(inbox.calls.count).toBe(3);
 });
 
 test("a longer one is told within the platforms' deadline", async () => {
   vi.useFakeTimers();
-  const failed = expect(acceptDurably(inboxOf(fail), event, createRecent(9))).rejects.toMatchObject({
+  const failed = expect(acceptDurably(inboxOf(fail), event)).rejects.toMatchObject({
     code: "store-unavailable",
   });
   await vi.advanceTimersByTimeAsync(1600);
@@ -42,19 +41,8 @@ test("an attempt that failed but was written counts as accepted", async () => {
     await acceptDurably(
       inboxOf(fail, () => "duplicate"),
       event,
-      createRecent(9),
     ),
   ).toBe("accepted");
-});
-
-test("an attempt that failed and was written counts as accepted although the platform passes the event in again", async () => {
-  vi.useFakeTimers();
-  const uncertain = createRecent(9);
-  const failed = expect(acceptDurably(inboxOf(fail), event, uncertain)).rejects.toThrow("away");
-  await vi.advanceTimersByTimeAsync(1600);
-  await failed;
-  const back = inboxOf(() => "duplicate");
-  expect(await acceptDurably(back, event, uncertain)).toBe("accepted");
 });
 
 test("a duplicate stays a duplicate", async () => {
@@ -62,17 +50,16 @@ test("a duplicate stays a duplicate", async () => {
     await acceptDurably(
       inboxOf(() => "duplicate"),
       event,
-      createRecent(9),
     ),
   ).toBe("duplicate");
   const closed = { ...inboxOf(fail, () => "duplicate"), isOpen: async () => false };
-  expect(await acceptDurably(closed, event, createRecent(9))).toBe("duplicate");
+  expect(await acceptDurably(closed, event)).toBe("duplicate");
 });
 
 test("other errors are thrown at once", async () => {
   const inbox = inboxOf(() => {
     throw new ParleyError("stopping", "the process is stopping");
   });
-  await expect(acceptDurably(inbox, event, createRecent(9))).rejects.toMatchObject({ code: "stopping" });
+  await expect(acceptDurably(inbox, event)).rejects.toMatchObject({ code: "stopping" });
   expect(inbox.calls.count).toBe(1);
 });

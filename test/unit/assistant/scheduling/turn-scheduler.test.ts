@@ -32,6 +32,7 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
   const created = createTurnScheduler({
     inbox: {
       isOpen: (key) => Promise.resolve(!answered.has(key)),
+      lookUp: () => Promise.resolve([]),
       listOpenIn: (conversationId) =>
         Promise.resolve(
           [...accepted.values()]
