@@ -1,7 +1,7 @@
 /**
- * Why something may fail, and whether the same request may succeed `later` or `never`, which decides on a Retry
- * button. Only `error-messages.ts` turns a code into words for people, and a new code does not compile until it
- * has words.
+ * Why something may fail, and whether the same request may succeed `later` or `never`, which decides on a
+ * Retry button. Only `error-messages.ts` turns a code into words for people, and a new code does not compile
+ * until it has words.
  */
 const errorCodes = {
   // settings and start

@@ -271,8 +271,8 @@ const maxDescribedChars = 60;
 
 /**
  * Asks with a form which other model is to answer. The function returns the id of the chosen model, the form
- * with the models that can answer, that the operator allows and that no spent budget refuses, or what is wrong.
- * A part of a model's name is enough if only one name contains it.
+ * with the models that can answer, that the operator allows and that no spent budget refuses, or what is
+ * wrong. A part of a model's name is enough if only one name contains it.
  */
 function createOtherModels({ conversations, inbox, gateway, models, budgets }: AnswerAnewOptions) {
   /** @throws ParleyError `gateway-…` */
@@ -306,7 +306,9 @@ function createOtherModels({ conversations, inbox, gateway, models, budgets }: A
     return await budgets.spentError({ personId: author.id, platform, origin });
   }
 
-  /** Says why a model that was typed is not offered, or `undefined` where only a budget or nothing refuses it. */
+  /**
+   * Says why a model that was typed is not offered, or `undefined` where only a budget or nothing refuses it.
+   */
   async function unfitWords(model: string, asked: string | undefined, withPictures: boolean) {
     if (model === asked) return translate("other-model.unfit.same", { model });
     try {

@@ -17,7 +17,6 @@ import { toTitle } from "../../support/text.ts";
 import { messageIds, textOf, withoutRetriedAttempts } from "../turn/stored-messages.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** The options of {@link createBranch}. */
 interface BranchOptions {
   readonly conversations: Conversations;
   readonly inbox: Pick<Inbox, "accept" | "claimTurn" | "close" | "lookUp">;

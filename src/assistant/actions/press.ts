@@ -33,7 +33,6 @@ import {
 } from "./answer-anew.ts";
 import { toDetails } from "./details.ts";
 
-/** The options of {@link createPress}. */
 interface PressOptions extends AnswerAnewOptions, DoubleClickOptions {
   readonly conversations: Pick<Conversations, "find" | "recent" | "settings" | "rate" | "summary">;
   /** @throws ParleyError `access-denied` by the operator's rules or those of the place */
@@ -95,7 +94,8 @@ export function createPress(options: PressOptions): Receiver["press"] {
       if (outcome === "gone") return { kind: "gone" };
       const last = message.receipt?.calls.at(-1);
       const model = last?.model ?? last?.asked ?? "";
-      // A rating that is stored already is counted too, since the process may have ended before it was counted.
+      // A rating that is stored already is counted too, since the process may have ended before it was
+      // counted.
       const labels = {
         personId: author.id,
         channel: origin?.channel,
@@ -198,8 +198,8 @@ interface DoubleClickOptions {
 
 /**
  * Tells double clicks from separate presses: the function returns false if the same person pressed the same
- * button less than a second ago. It remembers this process's last 1,000 presses, and claims those that another
- * process may get again.
+ * button less than a second ago. It remembers this process's last 1,000 presses, and claims those that
+ * another process may get again.
  */
 export function createDoubleClicks({ now, claims, areSharedOut }: DoubleClickOptions) {
   const usedAt = createRecent<number>(maxRemembered);

@@ -51,6 +51,8 @@ export interface BatchRun {
   /** The dependencies with the limits and rights of the person who pays. */
   readonly dependencies: TurnDependencies;
   readonly shownMessageKeys: () => readonly string[];
+  /** Stores messages that were posted after the answer, so that deleting one deletes the answer. */
+  readonly storeShownMessages: () => Promise<void>;
 }
 
 /** The dependencies of a run, whose first allowed event is of the person who pays. */

@@ -98,8 +98,8 @@ export interface TurnToEnd {
 type Ending = "ended" | "left-open";
 
 /**
- * Opens a reply only to end it. During an outage the turn stays open, to be ended later. Otherwise it is over,
- * even where its end could not be shown.
+ * Opens a reply only to end it. During an outage the turn stays open, to be ended later. Otherwise it is
+ * over, even where its end could not be shown.
  */
 async function endReply(
   { active, platform, otherTurnsShow, log }: TurnToEnd,

@@ -20,15 +20,6 @@ export interface IntakeLimits {
   readonly eventsPerPerson: number;
 }
 
-/** Checks whether events may be answered, accepts them durably and schedules their turns. */
-interface EventIntake {
-  /**
-   * Accepts an event as the first step of its turn, also while the process stops.
-   * @throws ParleyError as `Receiver.receive` does
-   */
-  keep(event: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate">;
-}
-
 /** How an event is taken in. */
 interface IntakeOptions extends ReceiveOptions {
   /** The event counts against what its person may ask and spend. */
@@ -47,7 +38,7 @@ interface EventIntakeOptions {
   readonly turnRate: TurnRate;
   readonly tracer: Tracer;
   readonly meter: Meter;
-  readonly clock: Pick<Clock, "sleep">;
+  readonly clock: Pick<Clock, "monotonic" | "sleep">;
   readonly log: Log;
   /** Rejects with the error of the operator's rules or those of the place. */
   expectAllowed(asker: Asker): Promise<void>;
@@ -57,8 +48,11 @@ interface EventIntakeOptions {
   onSeen(event: IncomingEvent): void;
 }
 
-/** Creates the {@link EventIntake}. */
-export function createEventIntake(options: EventIntakeOptions): EventIntake {
+/**
+ * Returns a function that checks whether an event may be answered, accepts it durably and schedules its turn,
+ * also while the process stops. It throws as {@link Receiver.receive} does.
+ */
+export function createEventIntake(options: EventIntakeOptions) {
   const { inbox, queue, scheduler, platforms, limits, tracer, log } = options;
   const { inFlight } = scheduler;
 
@@ -85,7 +79,7 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
         refusal = counted.refusal;
       }
       if (refusal !== undefined) await refuse(event, refusal, how);
-      result = refusal === undefined ? await acceptDurably(inbox, event) : "duplicate";
+      result = refusal === undefined ? await acceptDurably(inbox, event, options.clock) : "duplicate";
     } finally {
       if (result !== "accepted") {
         if (!isRedelivered && !isBusyNow) inFlight.delete(event.key);
@@ -131,40 +125,38 @@ export function createEventIntake(options: EventIntakeOptions): EventIntake {
       : new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 });
   }
 
-  return {
-    async keep(incoming, how) {
-      const { key, platform, kind, conversationId } = incoming;
-      const arrival = tracer.start(kind === "call" ? `command ${incoming.name}` : "message", {
-        parent: undefined,
-        kind: "consumer",
-        fields: { "parley.turn": key, "parley.platform": platform },
-      });
-      const span = tracer.start("accept", { parent: arrival });
-      return await inTurn({ turn: key, span: arrival }, async () => {
-        let outcome: string | undefined;
-        try {
-          const result = await accept(incoming, how, arrival);
-          log.debug({ platform, kind, result, conversation: conversationId }, "event received");
-          options.meter({ kind: "accepted", platform });
-          span.set({ "parley.result": result });
-          if (result === "duplicate") outcome = result;
-          return result;
-        } catch (error) {
-          outcome = codeOf(error);
-          log.debug({ platform, kind, code: outcome }, "event not accepted");
-          options.meter({ kind: "refused", platform, code: outcome });
-          span.fail(error);
-          throw error;
-        } finally {
-          span.end();
-          // The trace of an accepted event ends with its turn.
-          if (outcome !== undefined) {
-            arrival.set({ "parley.outcome": outcome });
-            arrival.end();
-          }
+  return async (incoming: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate"> => {
+    const { key, platform, kind, conversationId } = incoming;
+    const arrival = tracer.start(kind === "call" ? `command ${incoming.name}` : "message", {
+      parent: undefined,
+      kind: "consumer",
+      fields: { "parley.turn": key, "parley.platform": platform },
+    });
+    const span = tracer.start("accept", { parent: arrival });
+    return await inTurn({ turn: key, span: arrival }, async () => {
+      let outcome: string | undefined;
+      try {
+        const result = await accept(incoming, how, arrival);
+        log.debug({ platform, kind, result, conversation: conversationId }, "event received");
+        options.meter({ kind: "accepted", platform });
+        span.set({ "parley.result": result });
+        if (result === "duplicate") outcome = result;
+        return result;
+      } catch (error) {
+        outcome = codeOf(error);
+        log.debug({ platform, kind, code: outcome }, "event not accepted");
+        options.meter({ kind: "refused", platform, code: outcome });
+        span.fail(error);
+        throw error;
+      } finally {
+        span.end();
+        // The trace of an accepted event ends with its turn.
+        if (outcome !== undefined) {
+          arrival.set({ "parley.outcome": outcome });
+          arrival.end();
         }
-      });
-    },
+      }
+    });
   };
 }
 
@@ -182,10 +174,12 @@ const patienceMs = 1500;
 export async function acceptDurably(
   inbox: Pick<Inbox, "accept" | "isOpen">,
   event: IncomingEvent,
+  clock: Pick<Clock, "monotonic" | "sleep">,
 ): Promise<"accepted" | "duplicate"> {
   let hasFailed = false;
   const result = await retry(() => inbox.accept(event), {
-    deadline: performance.now() + patienceMs,
+    deadline: clock.monotonic() + patienceMs,
+    clock,
     delayMs(error, attempt) {
       hasFailed = true;
       return isParleyError(error, "store-unavailable") ? backoffMs(attempt, backoffs.moment) : undefined;

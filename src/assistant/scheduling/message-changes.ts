@@ -20,7 +20,7 @@ interface ChangeOptions {
   readonly scheduler: Pick<TurnScheduler, "activeIn" | "schedule">;
   /** Erases what people set for places. */
   readonly settings: { erase(place: string): Promise<void> };
-  readonly spending: Pick<SpendingLedger, "countedPeople" | "forgetPeople">;
+  readonly ledger: Pick<SpendingLedger, "countedPeople" | "forgetPeople">;
   readonly log: Log;
 }
 
@@ -40,7 +40,7 @@ export function createMessageChanges(
  * any more, and then erases the data. Both are idempotent, so a redelivery finishes an interrupted deletion.
  */
 function createDeletions(options: ChangeOptions) {
-  const { inbox, conversations, archive, queue, scheduler, settings, spending, log } = options;
+  const { inbox, conversations, archive, queue, scheduler, settings, ledger, log } = options;
 
   /** Groups keys by conversation: those that the platform names and that exist, and those of the inbox. */
   async function findConversations(
@@ -142,9 +142,9 @@ function createDeletions(options: ChangeOptions) {
     },
     async peopleDeleted(idPrefix: string) {
       // Settings are erased first, because a repetition would find no counted people.
-      const people = await spending.countedPeople(idPrefix);
+      const people = await ledger.countedPeople(idPrefix);
       for (const person of people) await settings.erase(person);
-      await spending.forgetPeople(idPrefix);
+      await ledger.forgetPeople(idPrefix);
       log.info({ people: people.length }, "people deleted");
     },
   };
@@ -313,7 +313,6 @@ function isEmpty({ text, attachments }: IncomingMessage): boolean {
   return text === "" && attachments.length === 0;
 }
 
-/** The options of {@link createPrepareEdits}. */
 interface PrepareEditsOptions {
   readonly inbox: Inbox;
   readonly conversations: Conversations;

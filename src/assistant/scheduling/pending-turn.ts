@@ -135,7 +135,9 @@ export interface ActiveTurn {
   abandon(reason: ParleyError): void;
 }
 
-/** Runs a batch of turns. `left-open` means that it must run again. It rejects only if the batch stays open. */
+/**
+ * Runs a batch of turns. `left-open` means that it must run again. It rejects only if the batch stays open.
+ */
 export type RunBatch = (batch: readonly PendingTurn[], active: ActiveTurn) => Promise<"ended" | "left-open">;
 
 /** The error `cancelled` for a turn that a person has stopped. */

@@ -123,7 +123,7 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
     batch: readonly PendingTurn[],
     active: ActiveTurn,
     platform: Platform,
-  ): Promise<OpenedRun> {
+  ): Promise<BatchRun> {
     const { event, progress: earlier } = batch[0]!;
     const events = batch.flatMap(eventsOf);
     const keys = events.map(({ key }) => key);
@@ -196,14 +196,9 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
   }
 }
 
-interface OpenedRun extends BatchRun {
-  /** Stores messages that were posted after the answer, so that deleting one deletes the answer. */
-  storeShownMessages(): Promise<void>;
-}
-
 /**
- * Runs each batch in the scope of its turn. Its log lines name the turn, it is one step of the trace that began
- * with its first event, and it uses the language of the person who asked first.
+ * Runs each batch in the scope of its turn. Its log lines name the turn, it is one step of the trace that
+ * began with its first event, and it uses the language of the person who asked first.
  */
 function inTurnScope(tracer: Tracer, runBatch: RunBatch): RunBatch {
   return async (batch, active) => {

@@ -61,7 +61,6 @@ export function maySteer(
 const closingMs = 1000;
 const tryAgainMs = 100;
 
-/** Creates the {@link Steering}. */
 export function createSteering(options: SteeringOptions): Steering {
   const { access, clock, inbox, log, scheduler, turnRate } = options;
 

@@ -1,6 +1,7 @@
 import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { IncomingEvent } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -26,7 +27,6 @@ const abortGraceMs = 2000;
 /** How many milliseconds a turn waits at most for people who keep changing its question. */
 const maxQuietMs = 10_000;
 
-/** The options of {@link TurnScheduler.schedule}. */
 interface ScheduleOptions {
   readonly unlessLeased?: boolean;
   readonly mayBeLater?: "always" | "when-slow" | undefined;
@@ -65,7 +65,6 @@ interface TurnSchedulerOptions {
   readonly runBatch: RunBatch;
 }
 
-/** Creates the {@link TurnScheduler}. */
 export function createTurnScheduler(options: TurnSchedulerOptions): TurnScheduler {
   const { inbox, queue, log, clock } = options;
   const pending = new Map<string, PendingTurn[]>();
@@ -240,15 +239,15 @@ function createWaits(clock: Clock) {
   /** The number of batches in a row that were left open, by conversation. */
   const failures = createRecent<number>(1000);
   /**
-   * The `monotonic` time until which a conversation waits, because other processes may accept events or people
-   * may edit theirs, and since when it has waited for edits.
+   * The `monotonic` time until which a conversation waits, because other processes may accept events or
+   * people may edit theirs, and since when it has waited for edits.
    */
   const waiting = createRecent<{ readonly until: number; readonly editedSince?: number }>(1000);
   const settleTime = createSettleTime();
   return {
     /** Waits for earlier messages that other processes are accepting. */
     settle(conversationId: string, sentAt: number, mayBeLater: "always" | "when-slow"): void {
-      const waitMs = settleTime.after(clock.now() - sentAt, mayBeLater === "when-slow");
+      const waitMs = settleTime(clock.now() - sentAt, mayBeLater === "when-slow");
       if (waitMs <= 0) return;
       waiting.set(conversationId, { ...waiting.get(conversationId), until: clock.monotonic() + waitMs });
     },
@@ -284,51 +283,34 @@ function needsPreparing(turn: PendingTurn): boolean {
   return turn.isEdited === true || editsOf(turn).size > 0;
 }
 
-/** The events, by key, that this process has accepted or resumed but not closed. */
-interface InFlightEvents {
-  has(key: string): boolean;
-  add(event: { readonly key: string; readonly author: { readonly id: string } }): void;
-  delete(key: string): void;
-  readonly size: number;
-  /** The number of one person's events in flight. */
-  countOf(authorId: string): number;
-  /** Resolves when the key is not in flight, which may be at once. */
-  whenDone(key: string): Promise<void>;
-}
+type InFlightEvents = ReturnType<typeof createInFlightEvents>;
 
-/** Creates {@link InFlightEvents}. */
-export function createInFlightEvents(): InFlightEvents {
+/** The events, by key, that this process has accepted or resumed but not closed. */
+export function createInFlightEvents() {
   const authors = new Map<string, string>();
-  const counts = new Map<string, number>();
-  const waiting = new Map<string, (() => void)[]>();
+  const waiting = new Map<string, PromiseWithResolvers<void>>();
   return {
-    has: (key) => authors.has(key),
-    add({ key, author }) {
-      if (authors.has(key)) return;
+    has: (key: string): boolean => authors.has(key),
+    add({ key, author }: Pick<IncomingEvent, "author" | "key">): void {
       authors.set(key, author.id);
-      counts.set(author.id, (counts.get(author.id) ?? 0) + 1);
     },
-    delete(key) {
-      const author = authors.get(key);
-      if (author === undefined) return;
+    delete(key: string): void {
       authors.delete(key);
-      const left = (counts.get(author) ?? 0) - 1;
-      if (left > 0) counts.set(author, left);
-      else counts.delete(author);
-      const resolves = waiting.get(key) ?? [];
+      waiting.get(key)?.resolve();
       waiting.delete(key);
-      for (const resolve of resolves) resolve();
     },
-    get size() {
+    get size(): number {
       return authors.size;
     },
-    countOf: (authorId) => counts.get(authorId) ?? 0,
-    async whenDone(key) {
+    /** The number of one person's events in flight. */
+    countOf: (authorId: string): number => [...authors.values()].filter((id) => id === authorId).length,
+    /** Resolves when the key is not in flight, which may be at once. */
+    async whenDone(key: string): Promise<void> {
       // The key may be added again before this continues, so it is checked again.
       while (authors.has(key)) {
-        await new Promise<void>((resolve) => {
-          waiting.set(key, [...(waiting.get(key) ?? []), resolve]);
-        });
+        const done = waiting.get(key) ?? Promise.withResolvers<void>();
+        waiting.set(key, done);
+        await done.promise;
       }
     },
   };
@@ -343,30 +325,20 @@ const slowMs = 500;
 const windowSize = 100;
 
 /**
- * Says how long an accepted message waits for earlier ones that other processes are accepting. Whatever makes
- * one acceptance slow makes others even slower. So the wait is a multiple of the time by which this one took
- * longer than the quickest recent one. Only differences count, because the platform's clock may differ.
+ * Returns a function that says how many milliseconds, from 150 to 1500, an accepted message waits for earlier
+ * ones that other processes are accepting. Whatever makes one acceptance slow makes others even slower. So
+ * the wait is a multiple of the time by which this one took longer than the quickest recent one. Only
+ * differences count, because the platform's clock may differ. Where each process gets all messages in order,
+ * only a slow acceptance changes it: otherwise the wait is 0.
  */
-interface SettleTime {
-  /**
-   * @param tookMs the time from sending to acceptance
-   * @param isInOrder whether each process gets all messages in order, which only a slow acceptance changes
-   * @returns milliseconds from 150 to 1500, or 0 for a message in order that was not slow
-   */
-  after(tookMs: number, isInOrder?: boolean): number;
-}
-
-/** Creates {@link SettleTime}. */
-export function createSettleTime(): SettleTime {
+export function createSettleTime() {
   const recent: number[] = [];
-  return {
-    after(tookMs, isInOrder = false) {
-      recent.push(tookMs);
-      if (recent.length > windowSize) recent.shift();
-      const longerMs = tookMs - Math.min(...recent);
-      if (isInOrder && longerMs < slowMs) return 0;
-      return Math.min(maxMs, Math.max(minMs, factor * longerMs));
-    },
+  return (tookMs: number, isInOrder = false): number => {
+    recent.push(tookMs);
+    if (recent.length > windowSize) recent.shift();
+    const longerMs = tookMs - Math.min(...recent);
+    if (isInOrder && longerMs < slowMs) return 0;
+    return Math.min(maxMs, Math.max(minMs, factor * longerMs));
   };
 }
 
@@ -380,8 +352,8 @@ interface RecoveryOptions {
 }
 
 /**
- * Returns a function that finds a platform's open turns of an earlier run or of another process, and resumes a
- * few conversations at a time. It resolves to the number of turns.
+ * Returns a function that finds a platform's open turns of an earlier run or of another process, and resumes
+ * a few conversations at a time. It resolves to the number of turns.
  */
 export function createRecovery({ inbox, now, scheduler }: RecoveryOptions) {
   const { inFlight } = scheduler;
