@@ -264,7 +264,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     branch: createBranch(shared),
     overview: createPersonOverview(shared),
     labelConversation: createLabelConversation(shared),
-    isStopping: () => scheduler.isStopping(),
+    isStopping: scheduler.isStopping,
     suggestModels: (query, wanted) => suggestModels(models.allowed(gateway.knownModels()), query, wanted),
   };
 }

@@ -65,14 +65,14 @@ export function createEventIntake(options: EventIntakeOptions) {
     options.onSeen(incoming);
     const { isCounted } = how;
     const isRedelivered = inFlight.has(incoming.key);
-    const isBusyNow = !isRedelivered && isBusy(incoming);
+    const busy = isRedelivered ? undefined : busyError(incoming);
     const event = toCallIfWritten(incoming, options.commands, platforms.get(incoming.platform));
     // It counts before it is durable, so that many events at once cannot exceed the limits together.
-    if (!isBusyNow) inFlight.add(event);
+    if (busy === undefined) inFlight.add(event);
     let counted: Awaited<ReturnType<TurnRate["count"]>> | undefined;
     let result: "accepted" | "duplicate" | undefined;
     try {
-      let refusal = how.refusal ?? (isBusyNow ? toBusyError(incoming) : undefined);
+      let refusal = how.refusal ?? busy;
       if (isCounted && !isRedelivered) refusal ??= await options.overBudget(event);
       if (isCounted && !isRedelivered && refusal === undefined) {
         counted = await options.turnRate.count(event.author.id);
@@ -82,7 +82,7 @@ export function createEventIntake(options: EventIntakeOptions) {
       result = refusal === undefined ? await acceptDurably(inbox, event, options.clock) : "duplicate";
     } finally {
       if (result !== "accepted") {
-        if (!isRedelivered && !isBusyNow) inFlight.delete(event.key);
+        if (!isRedelivered && busy === undefined) inFlight.delete(event.key);
         await counted?.undo();
       }
     }
@@ -112,17 +112,15 @@ export function createEventIntake(options: EventIntakeOptions) {
     scheduler.schedule({ event, progress: undefined, others: [], arrival }, { mayBeLater });
   }
 
-  function isBusy({ author, platform, address }: IncomingEvent): boolean {
-    if (inFlight.countOf(author.id) >= limits.eventsPerPerson || inFlight.size >= limits.events) return true;
-    // An answer could not be shown for a long time.
-    return platforms.get(platform)?.delivery?.isFull(address) === true;
-  }
-
-  function toBusyError({ author }: IncomingEvent): ParleyError {
+  function busyError({ author, platform, address }: IncomingEvent): ParleyError | undefined {
     const waiting = inFlight.countOf(author.id);
-    return waiting >= limits.eventsPerPerson
-      ? new ParleyError("busy", "too many events in flight for one person", { detail: { waiting } })
-      : new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 });
+    if (waiting >= limits.eventsPerPerson)
+      return new ParleyError("busy", "too many events in flight for one person", { detail: { waiting } });
+    // Behind a full delivery, an answer could not be shown for a long time.
+    const isFull = inFlight.size >= limits.events || platforms.get(platform)?.delivery?.isFull(address);
+    return isFull === true
+      ? new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 })
+      : undefined;
   }
 
   return async (incoming: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate"> => {

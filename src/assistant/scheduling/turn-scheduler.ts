@@ -47,7 +47,7 @@ export interface TurnScheduler {
   readonly inFlight: InFlightEvents;
   /** The number of turns that run and that wait for their conversation. */
   load(): { readonly running: number; readonly waiting: number };
-  isStopping(): boolean;
+  readonly isStopping: () => boolean;
   /** Starts no more turns, and abandons those that run after the deadline. Resolves to their number. */
   stop(options: { readonly deadlineMs: number }): Promise<number>;
 }
@@ -119,6 +119,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     const index = turns?.findIndex(({ event }) => event.key === turn.event.key) ?? -1;
     if (turns === undefined || index === -1) return;
     const [dropped = turn] = turns.splice(index, 1);
+    dropped.arrival?.end();
     if (turns.length === 0) pending.delete(conversationId);
     for (const key of keysOf(dropped)) inFlight.delete(key);
   }
