@@ -1,4 +1,4 @@
-import { defineCommand } from "../src/core/command.ts";
+import { defineCommand, modelOption } from "../src/core/command.ts";
 
 export default defineCommand({
   name: "ask",
@@ -6,13 +6,7 @@ export default defineCommand({
   options: {
     prompt: { kind: "string", description: "What you want to know", required: true },
     image: { kind: "attachment", accepts: "image", description: "A picture to look at" },
-    model: {
-      kind: "string",
-      description: "Another model than the default",
-      completes: "models",
-      operation: "chat",
-      maxChars: 200,
-    },
+    model: modelOption("chat"),
     private: { kind: "boolean", description: "Only you see the answer" },
   },
   visibility: "public",

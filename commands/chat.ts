@@ -1,4 +1,4 @@
-import { defineCommand } from "../src/core/command.ts";
+import { defineCommand, modelOption } from "../src/core/command.ts";
 import { translate } from "../src/words/translate.ts";
 
 export default defineCommand({
@@ -6,13 +6,7 @@ export default defineCommand({
   description: "Open a thread to talk with the model, no mention needed",
   options: {
     message: { kind: "string", description: "What you want to begin with" },
-    model: {
-      kind: "string",
-      description: "The model for this conversation",
-      completes: "models",
-      operation: "chat",
-      maxChars: 200,
-    },
+    model: modelOption("chat", "The model for this conversation"),
   },
   visibility: "public",
   spends: "chat",

@@ -1,4 +1,4 @@
-import { defineCommand } from "../src/core/command.ts";
+import { defineCommand, modelOption } from "../src/core/command.ts";
 import { ParleyError } from "../src/core/errors.ts";
 import { translate } from "../src/words/translate.ts";
 
@@ -15,13 +15,7 @@ export default defineCommand({
       maxChars: 4000,
     },
     image: { kind: "attachment", accepts: "image", description: "A picture to change" },
-    model: {
-      kind: "string",
-      description: "Another model than the default",
-      completes: "models",
-      operation: "image",
-      maxChars: 200,
-    },
+    model: modelOption("image"),
     size: { kind: "string", description: "Width x height in pixels, such as 1024x1024", maxChars: 9 },
     count: { kind: "integer", description: "How many pictures", min: 1, max: 4 },
   },

@@ -1,4 +1,4 @@
-import { defineCommand } from "../src/core/command.ts";
+import { defineCommand, modelOption } from "../src/core/command.ts";
 
 export default defineCommand({
   name: "transcribe",
@@ -7,13 +7,7 @@ export default defineCommand({
     file: { kind: "attachment", accepts: "audio", description: "The recording", required: true },
     language: { kind: "string", description: "Its language, as a code such as en or de", maxChars: 16 },
     hint: { kind: "string", description: "Names and terms that occur in it", maxChars: 1000 },
-    model: {
-      kind: "string",
-      description: "Another model than the default",
-      completes: "models",
-      operation: "transcription",
-      maxChars: 200,
-    },
+    model: modelOption("transcription"),
   },
   visibility: "public",
   spends: "transcription",

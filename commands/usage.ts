@@ -4,7 +4,7 @@ import type { CommandServices } from "../src/core/command-services.ts";
 import type { UsageRow } from "../src/core/spending.ts";
 import { toUsageCsv, budgetLines, footnotes, summaryTable, usageTable } from "../src/core/usage-table.ts";
 import { groupUsage, usageDimensions, type UsageDimension } from "../src/core/usage-report.ts";
-import { addUtcDays } from "../src/support/clock.ts";
+import { addUtcDays, toUtcDay } from "../src/support/clock.ts";
 import { translate } from "../src/words/translate.ts";
 
 /** The highest number of rows in a table, and in a file. */
@@ -47,7 +47,7 @@ const usage: Command = defineCommand({
       return;
     }
     const ofEverybody = who === undefined ? services.isAdmin() : who === "everybody";
-    const period = periodOf(options, services.today());
+    const period = periodOf(options, toUtcDay(services.now()));
     const rows = await services.usage({ ...period, ofEverybody });
     const dimension = by as UsageDimension | undefined;
     const whose = ofEverybody ? "everybody" : "you";
@@ -70,7 +70,7 @@ function withCalls(rows: readonly UsageRow[]): readonly UsageRow[] {
 
 /** Mine today and this month; for an admin everybody's too. */
 async function showSummary(services: CommandServices): Promise<void> {
-  const today = services.today();
+  const today = toUtcDay(services.now());
   const month = { fromDay: `${today.slice(0, 7)}-01`, toDay: today };
   const parts: string[] = [];
   const own = await services.usage(month);

@@ -26,14 +26,12 @@ import { createBudgets, type ConfiguredBudgets, createPersonOverview } from "./a
 import { createTurnRate } from "./access/turn-rate.ts";
 import { createBranch } from "./actions/branch.ts";
 import { createPress } from "./actions/press.ts";
-import { createDeletionEvents } from "./scheduling/deletion-events.ts";
-import { createEditEvents, createPrepareEdits } from "./scheduling/edit-events.ts";
+import { createMessageChanges, createPrepareEdits } from "./scheduling/message-changes.ts";
+import type { PendingTurn } from "./scheduling/pending-turn.ts";
 import { createEventIntake, type IntakeLimits } from "./scheduling/event-intake.ts";
 import { createRecovery, createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
-import { createRedoTurn, createRerunTurn } from "./scheduling/rerun-turn.ts";
 import { createBatchRunner } from "./scheduling/run-batch.ts";
-import { createStopTurn, withStopWatch } from "./scheduling/stop-turn.ts";
-import { withTurnScope, createTurnTraces } from "./scheduling/turn-traces.ts";
+import { createSteering, withStopWatch } from "./scheduling/steer-turn.ts";
 import { createLayeredSettings } from "./settings/layered-settings.ts";
 import type { DeploymentChat } from "./settings/turn-settings.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
@@ -133,14 +131,15 @@ export interface Assistant extends Receiver {
   stop(options: { readonly deadlineMs: number }): Promise<number>;
 }
 
-/** Creates the {@link Assistant}. */
 export function createAssistant(options: AssistantOptions): Assistant {
-  const { access, gateway, conversations, archive, inbox, queue, commands, log, meter } = options;
+  const { access, allowedModels, commands, conversations, gateway, inbox, log, queue, spending } = options;
   const { tracer = noTracer, clock = systemClock } = options;
+  const { ledger } = spending;
   const now = (): number => clock.now();
   const limits = { ...defaultLimits, ...options.limits };
-  const { allowedModels, spending } = options;
-  const { ledger } = spending;
+  const platforms = new Map<string, Platform>();
+  /** Names of people by id, as their events gave them. */
+  const seenNames = createRecent<string>(maxSeenNames);
   const budgets = createBudgets({
     ...spending,
     places: { budgetsFor: (caller) => settings.rules.budgetsFor(caller) },
@@ -148,137 +147,16 @@ export function createAssistant(options: AssistantOptions): Assistant {
     log,
     now,
   });
-  const turnRate = createTurnRate({ ledger, max: spending.turnsPersonMinute, now });
   const models = createModelChoice(gateway, options.models, allowedModels);
-  const platforms = new Map<string, Platform>();
-  /** Names of people by id, as their events gave them. */
-  const seenNames = createRecent<string>(maxSeenNames);
   const settings = createLayeredSettings({
+    ...options,
     store: options.settings,
-    conversations,
-    inbox,
-    access,
-    gateway,
     models,
-    accessProblems: options.accessProblems,
-    chat: options.chat,
   });
-  const overBudget = createSpentCheck({
-    budgets,
-    commands,
-    modelsFor: async (event) => (await settings.forTurn(event)).models,
-  });
-  const admission = createAdmission({ gateway, limits, budgets, allowed: allowedModels });
-  const traces = createTurnTraces(tracer);
-  const warnings = createBudgetWarnings({
-    budgets,
-    ledger,
-    records: options.records,
-    queue,
-    adminChannel: options.adminChannel,
-    platforms,
-    nameOf,
-    log,
-    now,
-  });
-  const runBatch = createBatchRunner({
-    admission,
-    warnings,
-    tracer,
-    dependencies: {
-      access,
-      ledger,
-      budgets,
-      nameOf,
-      help: { ...options.help, turnsPersonMinute: spending.turnsPersonMinute },
-      conversations,
-      archive,
-      queue,
-      factors: createTokenFactors(),
-      tolerance: createModelTolerance(now),
-      sumUp: options.hasMemory === false ? undefined : createSumUp(),
-      meter,
-      log,
-      now,
-      clock,
-      room: options.room ?? defaultRoom,
-    },
-    settings,
-    inbox,
-    platforms,
-    commands,
-    // A message that a command starts in its caller's name is part of the command, so it is not counted.
-    receive(event) {
-      if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
-      return intake.keep(event, { isCounted: false });
-    },
-    schedule: (turn) => scheduler.schedule(turn),
-  });
-  const scheduler: TurnScheduler = createTurnScheduler({
-    inbox,
-    queue,
-    log,
-    clock,
-    prepare: createPrepareEdits({
-      inbox,
-      conversations,
-      archive,
-      turnRate,
-      expectAllowed,
-      schedule: (turn) => scheduler.schedule(turn),
-      log,
-    }),
-    runBatch: withTurnScope(
-      queue.isShared ? withStopWatch(runBatch, { inbox, log, clock }) : runBatch,
-      traces,
-    ),
-  });
-  const deletions = createDeletionEvents({
-    inbox,
-    conversations,
-    archive,
-    queue,
-    scheduler,
-    settings: options.settings,
-    spending: ledger,
-    log,
-  });
-
-  const recovery = createRecovery({ inbox, now, scheduler });
 
   async function nameOf(id: string): Promise<string | undefined> {
     const known = await platforms.get(id.slice(0, id.indexOf(":")))?.nameOf(id);
     return known ?? seenNames.get(id);
-  }
-
-  const intake = createEventIntake({
-    inbox,
-    queue,
-    scheduler,
-    recovery,
-    platforms,
-    commands,
-    limits,
-    turnRate,
-    traces,
-    tracer,
-    meter,
-    clock,
-    log,
-    expectAllowed,
-    overBudget,
-    onSeen: ({ author }) => void seenNames.set(author.id, author.name),
-  });
-
-  async function receive(
-    incoming: IncomingEvent,
-    receiveOptions: ReceiveOptions = {},
-  ): Promise<"accepted" | "duplicate"> {
-    if (!scheduler.isStopping()) return await intake.keep(incoming, { ...receiveOptions, isCounted: true });
-    const refusal = new ParleyError("stopping", "the process is stopping");
-    // Messages are delivered again, or looked up after the next start.
-    if (incoming.kind === "message") throw refusal;
-    return await intake.keep(incoming, { ...receiveOptions, isCounted: false, refusal });
   }
 
   /** Checks the operator's rules and then those of the place. */
@@ -287,42 +165,80 @@ export function createAssistant(options: AssistantOptions): Assistant {
     await settings.rules.expectMayUse(asker);
   }
 
+  const modelsFor = async (event: IncomingEvent) => (await settings.forTurn(event)).models;
+  const shared = {
+    ...options,
+    admission: createAdmission({ gateway, limits, budgets, allowed: allowedModels }),
+    budgets,
+    clock,
+    expectAllowed,
+    ledger,
+    limits,
+    models,
+    nameOf,
+    now,
+    overBudget: createSpentCheck({ budgets, commands, modelsFor }),
+    platforms,
+    settings,
+    tracer,
+    turnRate: createTurnRate({ ledger, max: spending.turnsPersonMinute, now }),
+  };
+  const warnings = createBudgetWarnings({ ...shared, adminChannel: options.adminChannel });
+  const schedule = (turn: PendingTurn): void => scheduler.schedule(turn);
+  const runBatch = createBatchRunner({
+    ...shared,
+    warnings,
+    dependencies: {
+      ...shared,
+      help: { ...options.help, turnsPersonMinute: spending.turnsPersonMinute },
+      factors: createTokenFactors(),
+      tolerance: createModelTolerance(now),
+      sumUp: options.hasMemory === false ? undefined : createSumUp(),
+      room: options.room ?? defaultRoom,
+    },
+    // A message that a command starts in its caller's name is part of the command, so it is not counted.
+    receive(event) {
+      if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
+      return keep(event, { isCounted: false });
+    },
+    schedule,
+  });
+  const scheduler: TurnScheduler = createTurnScheduler({
+    ...shared,
+    prepare: createPrepareEdits({ ...shared, schedule }),
+    runBatch: queue.isShared ? withStopWatch(runBatch, shared) : runBatch,
+  });
+  const scheduling = { ...shared, scheduler };
+  const recover = createRecovery(scheduling);
+  const keep = createEventIntake({
+    ...scheduling,
+    onSeen: ({ author }) => void seenNames.set(author.id, author.name),
+  });
+
+  async function receive(
+    incoming: IncomingEvent,
+    receiveOptions: ReceiveOptions = {},
+  ): Promise<"accepted" | "duplicate"> {
+    if (!scheduler.isStopping()) return await keep(incoming, { ...receiveOptions, isCounted: true });
+    const refusal = new ParleyError("stopping", "the process is stopping");
+    // Messages are delivered again, or looked up after the next start.
+    if (incoming.kind === "message") throw refusal;
+    return await keep(incoming, { ...receiveOptions, isCounted: false, refusal });
+  }
+
   return {
     press: createPress({
-      conversations,
-      inbox,
-      access,
-      expectAllowed,
-      overBudget,
-      ledger,
-      meter,
-      isAvailable: (id) => allowedModels.isAllowed(id) && models.find(id) !== undefined,
-      gateway,
-      models,
-      budgets,
-      turnRate,
-      claims: options.claims,
+      ...shared,
       areSharedOut: (platform) => platforms.get(platform)?.deliversInOrder === false,
-      stop: createStopTurn({ inbox, scheduler, access, now }),
-      rerun: createRerunTurn({ inbox, scheduler, turnRate, log }),
+      steering: createSteering(scheduling),
       forms: settings.forms,
-      redo: createRedoTurn({ inbox, scheduler, clock }),
-      now,
     }),
-    ...deletions,
-    ...createEditEvents({
-      inbox,
-      conversations,
-      archive,
-      scheduler,
-      messagesDeleted: deletions.messagesDeleted,
-      log,
-    }),
+    ...createMessageChanges({ ...scheduling, settings: options.settings }),
     receive,
-    keep: (event) => intake.keep(event, { isCounted: true }),
+    keep: (event) => keep(event, { isCounted: true }),
     recover(platformId) {
       void warnings.report(platformId);
-      return recovery.recover(platformId);
+      return recover(platformId);
     },
     async stop(stopOptions) {
       const abandoned = await scheduler.stop(stopOptions);
@@ -333,7 +249,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       platforms.set(platform.id, platform);
     },
     pending: () => scheduler.inFlight.size,
-    load: () => ({ turns: scheduler.load(), gatewayCalls: admission.load() }),
+    load: () => ({ turns: scheduler.load(), gatewayCalls: shared.admission.load() }),
     // A conversation whose first message was just accepted has no messages until its turn stores them.
     knows: async (conversationId) =>
       (await conversations.exists(conversationId)) || (await inbox.listOpenIn(conversationId)).length > 0,
@@ -345,17 +261,16 @@ export function createAssistant(options: AssistantOptions): Assistant {
     },
     placeSettings: (place) => settings.rules.settingsOf(place),
     formOffers: (by, conversationId) => settings.forms.offers(by, conversationId),
-    branch: createBranch({ conversations, inbox, queue, expectAllowed, now }),
-    overview: createPersonOverview({ expectAllowed, settings, ledger, budgets, now }),
-    labelConversation: createLabelConversation({ conversations, expectAllowed }),
-    isStopping: () => scheduler.isStopping(),
+    branch: createBranch(shared),
+    overview: createPersonOverview(shared),
+    labelConversation: createLabelConversation(shared),
+    isStopping: scheduler.isStopping,
     suggestModels: (query, wanted) => suggestModels(models.allowed(gateway.knownModels()), query, wanted),
   };
 }
 
 const maxNameChars = 100;
 
-/** Creates {@link Receiver.labelConversation}. */
 export function createLabelConversation({
   conversations,
   expectAllowed,

@@ -1,6 +1,6 @@
 import type { Language } from "../words/languages.ts";
 import type { Attachment } from "./events.ts";
-import type { FinishReason, Model } from "./gateway.ts";
+import type { FinishReason, Model, ModelOperation } from "./gateway.ts";
 import type { FormOffer } from "./forms.ts";
 import type { Layer, SettingGroup, SettingName } from "./layered-settings.ts";
 import type { ReplyFile } from "./platform.ts";
@@ -148,8 +148,6 @@ export interface CommandServices {
   isAdmin(): boolean;
   /** The current time in Unix milliseconds. */
   now(): number;
-  /** The current UTC day as `YYYY-MM-DD`. */
-  today(): string;
   /**
    * Usage of the caller, or of everybody, in rows by day, person, channel, model and operation. Both days are
    * included.
@@ -186,6 +184,6 @@ export interface CommandServices {
   /** The gateway's models, and the default for each operation that has an available model. */
   models(): Promise<{
     readonly all: readonly Model[];
-    readonly defaults: { readonly chat?: string; readonly image?: string; readonly transcription?: string };
+    readonly defaults: Readonly<Partial<Record<ModelOperation, string>>>;
   }>;
 }

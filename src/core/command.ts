@@ -35,6 +35,14 @@ type ValueOf<O extends Option> = O["kind"] extends "string"
       ? boolean
       : Attachment;
 
+/** The option that names the model of an operation. */
+export function modelOption(
+  operation: ModelOperation,
+  description = "Another model than the default",
+): Extract<Option, { readonly kind: "string" }> {
+  return { kind: "string", description, completes: "models", operation, maxChars: 200 };
+}
+
 /** The checked values of a command's options. */
 export type OptionValues<O extends Readonly<Record<string, Option>>> = {
   readonly [K in keyof O]: O[K]["required"] extends true ? ValueOf<O[K]> : ValueOf<O[K]> | undefined;

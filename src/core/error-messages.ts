@@ -9,54 +9,6 @@ export function toNotice(error: unknown): string {
   return wordsOf(error.code, error.detail, error.retryAfterMs);
 }
 
-/** Whether the same request may succeed later, so that a Retry button is useful. */
-export function isWorthRetrying(error: unknown): boolean {
-  if (!isParleyError(error)) return true;
-  switch (error.code) {
-    case "store-unavailable":
-    case "stopping":
-    case "busy":
-    case "rate-limited":
-    case "over-budget":
-    case "internal":
-    case "gateway-unreachable":
-    case "gateway-unauthorized":
-    case "gateway-payment":
-    case "gateway-rate-limited":
-    case "gateway-timeout":
-    case "gateway-error":
-    case "gateway-bad-answer":
-    case "gateway-empty-answer":
-    case "gateway-interrupted":
-    case "platform-unreachable":
-    case "too-old":
-    case "cancelled":
-      return true;
-    case "config":
-    case "access-denied":
-    case "model-not-allowed":
-    case "not-permitted":
-    case "store-corrupt":
-    case "store-newer":
-    case "gateway-bad-request":
-    case "gateway-unknown-model":
-    case "gateway-context-length":
-    case "gateway-refused":
-    case "gateway-unsupported":
-    case "attachment-too-large":
-    case "attachment-empty":
-    case "attachment-unreadable":
-    case "attachment-blocked":
-    case "attachment-gone":
-    case "unknown-command":
-    case "invalid-option":
-    case "platform-unauthorized":
-    case "platform-forbidden":
-    case "platform-rejected":
-      return false;
-  }
-}
-
 function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: number | undefined): string {
   const model =
     detail["model"] === undefined
@@ -263,64 +215,10 @@ export function acceptingNotice(): string {
   return translate("notice.accepting");
 }
 
-/** Notice: the platform gives the bot no message without a mention. */
-export function hiddenContentNotice(): string {
-  return translate("notice.hidden-content");
-}
-
-/** Notice that a submitted form is not accepted yet. If the form is sent again, it is answered once. */
-export function formNotAcceptedNotice(): string {
-  return translate("notice.form-not-accepted");
-}
-
-/** Notice that earlier messages did not fit into the model's context. */
-export function contextCutNotice(sent: number, cut: number | "more"): string {
-  return cut === "more"
-    ? translate("notice.context-cut.more", { sent })
-    : translate("notice.context-cut", { sent, cut });
-}
-
-/** Notice that messages between the first one and the last ones did not fit the model. */
-export function middleCutNotice(sent: number): string {
-  return translate("notice.context-cut.middle", { sent });
-}
-
-/** Notice that only the last messages fitted the model, with a summary of those before. */
-export function summedUpNotice(sent: number, hasFirst: boolean): string {
-  return translate(hasFirst ? "notice.context-cut.middle-summed-up" : "notice.context-cut.summed-up", {
-    sent,
-  });
-}
-
-/** Notice that a file was not read. */
-export function unreadNotice(name: string, reason: string): string {
-  return translate("notice.unread", { name, reason });
-}
-
-/** Notice that pictures of the conversation were not sent to the model. */
-export function imagesLeftOutNotice(count: number, reason: string): string {
-  return translate("notice.images-left-out", { count, reason });
-}
-
-/** Notice that a model that accepts pictures answered in place of one that does not. */
-export function otherModelNotice(model: string, instead: string): string {
-  return translate("notice.other-model", { model, instead });
-}
-
-/** Notice that an answer ended before it was complete. */
-export function endedEarlyNotice(reason: "length" | "filtered" | "other"): string {
-  return translate(`notice.ended.${reason}`);
-}
-
 /** Notice that whatever the press refers to is no longer stored. */
 export function goneNotice(kind?: PressKind): string {
   if (kind === "retry" || kind === "confirm") return translate(`press.${kind}-gone`);
   return translate("details.gone");
-}
-
-/** Notice that the earlier answer is shown because a new attempt produced none. `why` is a sentence. */
-export function earlierAnswerNotice(why: string): string {
-  return translate("notice.earlier-answer", { why });
 }
 
 /** How many file names a notice lists. */
@@ -387,16 +285,6 @@ export function shortened(prompt: string): string {
   return line.length <= maxQuotedChars
     ? line
     : `${line.slice(0, maxQuotedChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
-}
-
-/** Notice that the bytes of some pictures of a stored answer are gone. */
-export function picturesMissingNotice(count: number): string {
-  return translate("picture.missing", { count });
-}
-
-/** Notice that the answer is complete and stored, but its pictures cannot be posted. `why` is a sentence. */
-export function picturesNotShownNotice(why: string): string {
-  return translate("picture.not-shown", { why });
 }
 
 /**

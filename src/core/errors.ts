@@ -1,55 +1,59 @@
 /**
- * Why something failed. Only `error-messages.ts` turns a code into words for people, and a new code does not
- * compile until it has words.
+ * Why something may fail, and whether the same request may succeed `later` or `never`, which decides on a
+ * Retry button. Only `error-messages.ts` turns a code into words for people, and a new code does not compile
+ * until it has words.
  */
-export type ErrorCode =
+const errorCodes = {
   // settings and start
-  | "config"
-  | "stopping"
-  | "busy"
-  | "internal"
+  config: "never",
+  stopping: "later",
+  busy: "later",
+  internal: "later",
   // access and limits
-  | "access-denied"
-  | "rate-limited"
-  | "over-budget"
-  | "model-not-allowed"
-  | "not-permitted"
+  "access-denied": "never",
+  "rate-limited": "later",
+  "over-budget": "later",
+  "model-not-allowed": "never",
+  "not-permitted": "never",
   // store
-  | "store-unavailable"
-  | "store-corrupt"
-  | "store-newer"
+  "store-unavailable": "later",
+  "store-corrupt": "never",
+  "store-newer": "never",
   // gateway
-  | "gateway-unreachable"
-  | "gateway-unauthorized"
-  | "gateway-payment"
-  | "gateway-rate-limited"
-  | "gateway-bad-request"
-  | "gateway-unknown-model"
-  | "gateway-context-length"
-  | "gateway-refused"
-  | "gateway-timeout"
-  | "gateway-error"
-  | "gateway-bad-answer"
-  | "gateway-empty-answer"
-  | "gateway-interrupted"
-  | "gateway-unsupported"
+  "gateway-unreachable": "later",
+  "gateway-unauthorized": "later",
+  "gateway-payment": "later",
+  "gateway-rate-limited": "later",
+  "gateway-bad-request": "never",
+  "gateway-unknown-model": "never",
+  "gateway-context-length": "never",
+  "gateway-refused": "never",
+  "gateway-timeout": "later",
+  "gateway-error": "later",
+  "gateway-bad-answer": "later",
+  "gateway-empty-answer": "later",
+  "gateway-interrupted": "later",
+  "gateway-unsupported": "never",
   // attachments and downloads
-  | "attachment-too-large"
-  | "attachment-empty"
-  | "attachment-unreadable"
-  | "attachment-blocked"
-  | "attachment-gone"
+  "attachment-too-large": "never",
+  "attachment-empty": "never",
+  "attachment-unreadable": "never",
+  "attachment-blocked": "never",
+  "attachment-gone": "never",
   // commands
-  | "unknown-command"
-  | "invalid-option"
+  "unknown-command": "never",
+  "invalid-option": "never",
   // platforms
-  | "platform-unauthorized"
-  | "platform-forbidden"
-  | "platform-unreachable"
-  | "platform-rejected"
+  "platform-unauthorized": "never",
+  "platform-forbidden": "never",
+  "platform-unreachable": "later",
+  "platform-rejected": "never",
   // turns
-  | "cancelled"
-  | "too-old";
+  cancelled: "later",
+  "too-old": "later",
+} as const satisfies Readonly<Record<string, "later" | "never">>;
+
+export type ErrorCode = keyof typeof errorCodes;
 
 /** The facts of a {@link ParleyError}. They may be shown or logged, so they hold no secrets or user text. */
 interface ErrorOptions {
@@ -101,4 +105,9 @@ export function isRefusal(error: unknown): error is ParleyError {
 /** The code of an error for logs and metrics. It is `internal` for anything but a {@link ParleyError}. */
 export function codeOf(error: unknown): ErrorCode {
   return isParleyError(error) ? error.code : "internal";
+}
+
+/** Whether the same request may succeed later, so that a Retry button is useful. */
+export function isWorthRetrying(error: unknown): boolean {
+  return errorCodes[codeOf(error)] === "later";
 }

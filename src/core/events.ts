@@ -26,7 +26,7 @@ export interface Origin {
   readonly channel?: string;
   /**
    * The key for the settings and budgets of a channel that several servers share:
-   * `slack:channel:<team>:<id>`. It defaults to `channel`, which earlier versions used.
+   * `slack:channel:<team>:<id>`. It defaults to `channel`.
    */
   readonly channelPlace?: string;
   /** The thread as `discord:channel:<id>`, where rules can name a thread as if it were a channel. */
@@ -96,7 +96,7 @@ interface IncomingBase {
   readonly sentAt: number;
   /** Servers, workspaces and channels that contain the conversation. It is deleted with any of them. */
   readonly within?: readonly string[];
-  /** Absent on the page, and in events that earlier versions stored. */
+  /** Absent on the page. */
   readonly origin?: Origin;
   /**
    * Set in a thread in which people talk with each other. The bot answers because it was called, and reads

@@ -5,28 +5,28 @@ import type { IncomingEvent, FixedWords } from "../../core/events.ts";
 import type { Form, FormField } from "../../core/forms.ts";
 import type { Gateway, Model } from "../../core/gateway.ts";
 import type { Inbox, Redo } from "../../core/inbox.ts";
-import type { PressResult } from "../../core/press.ts";
+import type { Press, PressResult } from "../../core/press.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import type { Budgets } from "../access/budgets.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import { storedIn } from "../scheduling/pending-turn.ts";
-import type { RedoTurn } from "../scheduling/rerun-turn.ts";
-import { maySteer } from "../scheduling/stop-turn.ts";
+import { maySteer, type Steering } from "../scheduling/steer-turn.ts";
 import { maxHistory } from "../turn/ask-model.ts";
 import { isFixable, maxFixableChars, voicesIn, afterReset, hasPictures } from "../turn/stored-messages.ts";
 import type { ModelChoice } from "../turn/model-choice.ts";
 
 export interface AnswerAnewOptions {
-  readonly conversations: Pick<Conversations, "recent">;
+  readonly conversations: Pick<Conversations, "find" | "recent" | "settings">;
   readonly inbox: Pick<Inbox, "lookUp" | "listOpenIn">;
   readonly access: Pick<Access, "isAdmin" | "refusalOf">;
+  readonly gateway: Pick<Gateway, "listModels" | "knownModels">;
+  readonly models: Pick<ModelChoice, "allowed" | "choose" | "find">;
+  readonly budgets: Pick<Budgets, "spentError" | "isFree">;
   /** Returns the error `over-budget` for an event whose author has spent a budget. */
   readonly overBudget: (event: IncomingEvent, model?: string) => Promise<ParleyError | undefined>;
-  /** Whether a model is still listed and allowed. */
-  readonly isAvailable: (model: string) => boolean;
   readonly turnRate: TurnRate;
-  readonly redo: RedoTurn;
+  readonly steering: Pick<Steering, "redo">;
 }
 
 /** A stored answer with a button below it. */
@@ -37,17 +37,20 @@ export interface Answer {
   readonly attempt?: number;
 }
 
+/** Handles a press of a button below a stored answer. */
+export type AnswerHandler = (answer: Answer, press: Press, by: Actor) => Promise<PressResult>;
+
 /** How many stored messages are checked for later ones than an answer. */
 const maxLater = 20;
 
 const told = (markdown: string): PressResult => ({ kind: "told", markdown });
 
-/**
- * Runs the turn of an answer again into the same reply, for Regenerate, Continue and corrected words. `check`
- * only tests whether that is possible, and returns `done` if so.
- */
-export function createAnswerAnew(options: AnswerAnewOptions) {
-  const { conversations, inbox, access, overBudget, isAvailable, turnRate } = options;
+/** The handlers of the buttons that run the turn of an answer again into the same reply. */
+export function createAnswerAnew(
+  options: AnswerAnewOptions,
+): Readonly<Record<"regenerate" | "continue" | "model" | "transcript", AnswerHandler>> {
+  const { conversations, inbox, access, models, overBudget, turnRate, steering } = options;
+  const chooseOther = createOtherModels(options);
 
   /** Says in words why the answer cannot be changed now. */
   async function obstacleOf(
@@ -69,13 +72,18 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
       : undefined;
   }
 
+  /** With `check`, it only tests whether a new answer is possible, and returns `done` if so. */
   async function run(
     wanted: Redo | "check",
     answer: Answer,
     by: Actor,
-    fixed: readonly HeardWords[],
+    fixed: readonly HeardWords[] = [],
   ): Promise<PressResult> {
-    const { turnKey } = answer.message;
+    const { message, attempt } = answer;
+    const { turnKey } = message;
+    if (attempt !== undefined && attempt !== (message.attempt ?? 1)) return told(translate("steer.outdated"));
+    if (wanted !== "check" && wanted.kind === "continue" && message.isCut !== true)
+      return told(translate("steer.complete"));
     const [entry] = await inbox.lookUp([turnKey]);
     // Only the last turn of a conversation stays known for long.
     if (entry === undefined || entry.event.platform !== by.platform)
@@ -96,38 +104,55 @@ export function createAnswerAnew(options: AnswerAnewOptions) {
     if (refusal !== undefined) throw refusal;
     const events = entries.map(({ event }) => event);
     const edited = withCorrections(events, fixed);
-    const outcome = await options.redo(turnKey, wanted, { attempts: entry.turn?.attempts ?? 1, edited });
+    const outcome = await steering.redo(turnKey, wanted, { attempts: entry.turn?.attempts ?? 1, edited });
     if (outcome === "accepted") return { kind: "done" };
     return told(outcome === "gone" ? translate("steer.too-old") : translate("steer.under-way"));
   }
 
-  /** A continued answer uses the same model, because another one would continue in other words. */
-  function withModel(wanted: Redo, message: StoredMessage): Redo {
-    const model = askedOf(message);
-    if (wanted.kind !== "continue" || model === undefined || !isAvailable(model)) return wanted;
-    return { ...wanted, model };
-  }
-
-  return async function answerAnew(
-    wanted: Redo | "check",
-    answer: Answer,
-    by: Actor,
-    fixed: readonly HeardWords[] = [],
-  ): Promise<PressResult> {
-    const { message, attempt } = answer;
-    const redo = wanted === "check" ? wanted : withModel(wanted, message);
-    if (attempt !== undefined && attempt !== (message.attempt ?? 1)) return told(translate("steer.outdated"));
-    if (redo === "check") return await run(redo, answer, by, fixed);
-    if (redo.kind === "continue" && message.isCut !== true) return told(translate("steer.complete"));
+  /** Counts as a request of the person who presses, unless nothing comes of it. */
+  async function answerAnew(...wanted: Parameters<typeof run>): Promise<PressResult> {
+    const [, , by] = wanted;
     const counted = await turnRate.count(by.author.id);
     if (counted.refusal !== undefined) throw counted.refusal;
     let result: PressResult | undefined;
     try {
-      result = await run(redo, answer, by, fixed);
+      result = await run(...wanted);
       return result;
     } finally {
       if (result?.kind !== "done") await counted.undo();
     }
+  }
+
+  return {
+    regenerate: (answer, _, by) => answerAnew({ kind: "regenerate" }, answer, by),
+    async continue(answer, _, by) {
+      const { message } = answer;
+      // The same model goes on, because another one would continue in other words.
+      const asked = askedOf(message);
+      const known = asked === undefined ? undefined : models.find(asked);
+      const model = known !== undefined && models.allowed([known]).length > 0 ? { model: known.id } : {};
+      return await answerAnew({ kind: "continue", ...model }, answer, by);
+    },
+    async model(answer, press, by) {
+      const check = await run("check", answer, by);
+      if (check.kind !== "done") return check;
+      const chosen = await chooseOther(answer, press);
+      return typeof chosen === "string"
+        ? await answerAnew({ kind: "regenerate", model: chosen }, answer, by)
+        : chosen;
+    },
+    async transcript(answer, { key, values }, by) {
+      const heard = await heardWordsOf(conversations, answer.conversationId, answer.message);
+      if (heard.length === 0) return { kind: "gone" };
+      if (values !== undefined) {
+        const fixed = readTranscriptForm(heard, values);
+        return Array.isArray(fixed) ? await answerAnew({ kind: "edit" }, answer, by, fixed) : fixed;
+      }
+      const check = await run("check", answer, by);
+      return check.kind === "done"
+        ? { kind: "form", form: toTranscriptForm(key, heard, answer.message) }
+        : check;
+    },
   };
 }
 
@@ -141,38 +166,42 @@ interface HeardWords extends FixedWords {
   readonly messageKey: string;
 }
 
-/** The corrected words that a person submitted, or the result to show instead. */
-type SubmittedWords = { readonly fixed: readonly HeardWords[] } | { readonly result: PressResult };
+/** The messages of an answer's question that have files and are still stored. */
+export async function filesQuestionsOf(
+  conversations: Pick<Conversations, "find">,
+  conversationId: string,
+  { receipt }: Pick<StoredMessage, "receipt">,
+): Promise<readonly StoredMessage[]> {
+  const ids = receipt?.files?.of ?? [];
+  const questions = await Promise.all(ids.map((id) => conversations.find(conversationId, id)));
+  return questions.filter((question) => question !== undefined);
+}
 
 /** At most five recordings of an answer's question that are still stored and fit into a form. */
 export async function heardWordsOf(
   conversations: Pick<Conversations, "find">,
   conversationId: string,
-  { receipt }: Pick<StoredMessage, "receipt">,
+  answer: Pick<StoredMessage, "receipt">,
 ): Promise<readonly HeardWords[]> {
-  const questions = await Promise.all(
-    (receipt?.files?.of ?? []).map((id) => conversations.find(conversationId, id)),
-  );
-  return questions
-    .flatMap((question) =>
+  const questions = await filesQuestionsOf(conversations, conversationId, answer);
+  return (
+    questions
       // What others said in the thread does not belong to the question.
-      question === undefined || question.room !== undefined
-        ? []
-        : voicesIn(question).flatMap(({ part, position }) =>
-            isFixable(part)
-              ? [{ messageKey: question.turnKey, name: part.name, position, text: part.text }]
-              : [],
-          ),
-    )
-    .slice(0, maxFields);
+      .filter(({ room }) => room === undefined)
+      .flatMap((question) =>
+        voicesIn(question).flatMap(({ part, position }) =>
+          isFixable(part)
+            ? [{ messageKey: question.turnKey, name: part.name, position, text: part.text }]
+            : [],
+        ),
+      )
+      .slice(0, maxFields)
+  );
 }
 
-/** A form with the recognized words. Without `isAnswered` these words are the whole answer. */
-export function toTranscriptForm(
-  key: string,
-  heard: readonly HeardWords[],
-  { isAnswered }: { readonly isAnswered: boolean },
-): Form {
+/** A form with the recognized words, which are the whole answer of a command that transcribes. */
+function toTranscriptForm(key: string, heard: readonly HeardWords[], { receipt }: StoredMessage): Form {
+  const isAnswered = receipt?.calls.at(-1)?.operation === "chat";
   return {
     key,
     title: translate("fix.title"),
@@ -191,23 +220,22 @@ export function toTranscriptForm(
   };
 }
 
-/** Reads the values of a form of {@link toTranscriptForm}. A missing field keeps its words. */
-export function readTranscriptForm(
+/** The corrected words of a form of {@link toTranscriptForm}, or the result to show instead. */
+function readTranscriptForm(
   heard: readonly HeardWords[],
   values: Readonly<Record<string, string>>,
-): SubmittedWords {
+): HeardWords[] | PressResult {
+  // A missing field keeps its words.
   const typed = heard.map(({ text }, index) => (values[toFieldName(index)] ?? text).trim());
   const empty = typed.flatMap((text, index) =>
-    text === "" ? [[toFieldName(index), translate("fix.empty")]] : [],
+    text === "" ? [[toFieldName(index), translate("fix.empty")] as const] : [],
   );
-  if (empty.length > 0) {
-    return { result: { kind: "problems", problems: Object.fromEntries(empty) as Record<string, string> } };
-  }
+  if (empty.length > 0) return { kind: "problems", problems: Object.fromEntries(empty) };
   const fixed = heard.flatMap((one, index) => {
     const right = (typed[index] ?? "").slice(0, maxFixableChars);
     return right === one.text.trim() ? [] : [{ ...one, text: right }];
   });
-  return fixed.length === 0 ? { result: { kind: "told", markdown: translate("fix.unchanged") } } : { fixed };
+  return fixed.length === 0 ? told(translate("fix.unchanged")) : fixed;
 }
 
 /**
@@ -241,47 +269,13 @@ const maxNameChars = 300;
 const maxNamed = 5;
 const maxDescribedChars = 60;
 
-/** The options of {@link createOtherModels}. */
-export interface OtherModelsOptions {
-  readonly conversations: Pick<Conversations, "recent" | "settings">;
-  readonly inbox: Pick<Inbox, "lookUp">;
-  readonly gateway: Pick<Gateway, "listModels" | "knownModels">;
-  readonly models: Pick<ModelChoice, "allowed" | "choose">;
-  readonly budgets: Pick<Budgets, "spentError" | "isFree">;
-}
-
-/** An answer that another model may replace. */
-interface AnsweredTurn {
-  readonly conversationId: string;
-  readonly message: StoredMessage;
-}
-
-/** The model that a person has chosen, or why it cannot answer. */
-type ChosenModel =
-  | { readonly model: string }
-  | { readonly problems: Readonly<Record<string, string>> }
-  /** No other model can answer. */
-  | { readonly none: true };
-
-/** The models that can answer a question in place of the one that answered. */
-interface OtherModels {
-  /**
-   * A form with the models that can answer, that the operator allows, and that no spent budget refuses. It is
-   * `undefined` if there are none.
-   * @throws ParleyError `over-budget`, `store-unavailable`, `gateway-…`
-   */
-  form(key: string, answer: AnsweredTurn): Promise<Form | undefined>;
-  /**
-   * The chosen model. A part of its name is enough if only one name contains it.
-   * @throws ParleyError `over-budget`, `store-unavailable`, `gateway-…`
-   */
-  choose(answer: AnsweredTurn, values: Readonly<Record<string, string>>): Promise<ChosenModel>;
-}
-
-/** Creates the {@link OtherModels}. */
-export function createOtherModels(options: OtherModelsOptions): OtherModels {
-  const { conversations, inbox, gateway, models, budgets } = options;
-
+/**
+ * Asks with a form which other model is to answer. The function returns the id of the chosen model, the form
+ * with the models that can answer, that the operator allows and that no spent budget refuses, or what is
+ * wrong. A part of a model's name is enough if only one name contains it.
+ */
+function createOtherModels({ conversations, inbox, gateway, models, budgets }: AnswerAnewOptions) {
+  /** @throws ParleyError `gateway-…` */
   async function listed(): Promise<readonly Model[]> {
     const known = gateway.knownModels();
     if (known.length > 0) return known;
@@ -296,7 +290,7 @@ export function createOtherModels(options: OtherModelsOptions): OtherModels {
   }
 
   /** Whether the model would be sent pictures that people have shown. */
-  async function showsPictures({ conversationId }: AnsweredTurn): Promise<boolean> {
+  async function showsPictures({ conversationId }: Answer): Promise<boolean> {
     const [log, { resetAfter }] = await Promise.all([
       conversations.recent(conversationId, { maxMessages: maxHistory + 1 }),
       conversations.settings(conversationId),
@@ -305,69 +299,61 @@ export function createOtherModels(options: OtherModelsOptions): OtherModels {
   }
 
   /** The error for a spent budget of the person who asked and pays, if any. */
-  async function spentBudget(event: IncomingEvent | undefined): Promise<ParleyError | undefined> {
-    if (event === undefined) return undefined;
-    const { author, platform, origin } = event;
+  async function spentBudget({ message }: Answer): Promise<ParleyError | undefined> {
+    const [entry] = await inbox.lookUp([message.turnKey]);
+    if (entry === undefined) return undefined;
+    const { author, platform, origin } = entry.event;
     return await budgets.spentError({ personId: author.id, platform, origin });
   }
 
-  async function offer(answer: AnsweredTurn): Promise<{ ids: readonly string[]; withPictures: boolean }> {
-    const [all, withPictures, [entry]] = await Promise.all([
-      listed(),
-      showsPictures(answer),
-      inbox.lookUp([answer.message.turnKey]),
-    ]);
-    const spent = await spentBudget(entry?.event);
-    const able = models
-      .allowed(all)
-      .filter((model) => answersQuestions(model) && (!withPictures || seesPictures(model)))
-      .filter(({ id }) => id !== askedOf(answer.message));
-    const affordable = spent === undefined ? able : able.filter(({ id }) => budgets.isFree("chat", id));
-    if (spent !== undefined && affordable.length === 0) throw spent;
-    return { ids: affordable.map(({ id }) => id), withPictures };
-  }
-
-  /** Says why a model that was typed is not offered. */
-  async function problemOf(model: string, answer: AnsweredTurn, withPictures: boolean): Promise<string> {
-    if (model === askedOf(answer.message)) return translate("other-model.unfit.same", { model });
+  /**
+   * Says why a model that was typed is not offered, or `undefined` where only a budget or nothing refuses it.
+   */
+  async function unfitWords(model: string, asked: string | undefined, withPictures: boolean) {
+    if (model === asked) return translate("other-model.unfit.same", { model });
     try {
       await models.choose("chat", model, AbortSignal.timeout(listMs));
     } catch (error) {
       return toNotice(error);
     }
-    const known = gateway.knownModels().find(({ id }) => id === model);
+    const known = models.find(model);
     if (known !== undefined && !answersQuestions(known))
       return translate("other-model.unfit.chat", { model });
     if (withPictures && known !== undefined && !seesPictures(known))
       return translate("other-model.unfit.pictures", { model });
-    const { message } = answer;
-    const [entry] = await inbox.lookUp([message.turnKey]);
-    const spent = await spentBudget(entry?.event);
-    return spent === undefined ? translate("other-model.none") : toNotice(spent);
+    return undefined;
   }
 
-  return {
-    async form(key, answer) {
-      const { ids } = await offer(answer);
-      return ids.length === 0 ? undefined : toForm(key, answer.message, ids);
-    },
-    async choose(answer, values) {
-      const typed = (values[fieldName] ?? "").trim().slice(0, maxNameChars);
-      if (typed === "") return { problems: { [fieldName]: translate("other-model.missing") } };
-      const { ids, withPictures } = await offer(answer);
-      if (ids.length === 0) return { none: true };
-      if (ids.includes(typed)) return { model: typed };
-      const wanted = typed.toLowerCase();
-      const like = ids.filter((id) => id.toLowerCase().includes(wanted));
-      const [only = typed, ...others] = like;
-      const isKnown = gateway.knownModels().some(({ id }) => id === typed);
-      if (like.length === 1 && !isKnown) return { model: only };
-      const problem =
-        others.length > 0 && !isKnown
-          ? translate("other-model.several", { models: like.slice(0, maxNamed).join(", ") })
-          : await problemOf(typed, answer, withPictures);
-      return { problems: { [fieldName]: problem } };
-    },
+  return async (answer: Answer, { key, values }: Press): Promise<PressResult | string> => {
+    const [all, withPictures, spent] = await Promise.all([
+      listed(),
+      showsPictures(answer),
+      spentBudget(answer),
+    ]);
+    const asked = askedOf(answer.message);
+    const able = models
+      .allowed(all)
+      .filter((model) => answersQuestions(model) && (!withPictures || seesPictures(model)))
+      .map(({ id }) => id)
+      .filter((id) => id !== asked);
+    const ids = spent === undefined ? able : able.filter((id) => budgets.isFree("chat", id));
+    if (ids.length === 0 && spent !== undefined) throw spent;
+    const none = translate("other-model.none");
+    if (ids.length === 0) return told(none);
+    if (values === undefined) return { kind: "form", form: toModelForm(key, asked ?? "?", ids) };
+
+    const typed = (values[fieldName] ?? "").trim().slice(0, maxNameChars);
+    const problem = (words: string): PressResult => ({ kind: "problems", problems: { [fieldName]: words } });
+    if (typed === "") return problem(translate("other-model.missing"));
+    if (ids.includes(typed)) return typed;
+    const isKnown = gateway.knownModels().some(({ id }) => id === typed);
+    const like = isKnown ? [] : ids.filter((id) => id.toLowerCase().includes(typed.toLowerCase()));
+    if (like.length > 1)
+      return problem(translate("other-model.several", { models: like.slice(0, maxNamed).join(", ") }));
+    const [only] = like;
+    if (only !== undefined) return only;
+    const unfit = await unfitWords(typed, asked, withPictures);
+    return problem(unfit ?? (spent === undefined ? none : toNotice(spent)));
   };
 }
 
@@ -386,8 +372,7 @@ function askedOf({ receipt }: Pick<StoredMessage, "receipt">): string | undefine
   return receipt?.calls.findLast(({ operation }) => operation === "chat")?.asked;
 }
 
-function toForm(key: string, message: StoredMessage, ids: readonly string[]): Form {
-  const asked = askedOf(message) ?? "?";
+function toModelForm(key: string, asked: string, ids: readonly string[]): Form {
   return {
     key,
     title: translate("other-model.title"),

@@ -17,7 +17,6 @@ import { toTitle } from "../../support/text.ts";
 import { messageIds, textOf, withoutRetriedAttempts } from "../turn/stored-messages.ts";
 import { createRecent } from "../../support/recent.ts";
 
-/** The options of {@link createBranch}. */
 interface BranchOptions {
   readonly conversations: Conversations;
   readonly inbox: Pick<Inbox, "accept" | "claimTurn" | "close" | "lookUp">;
@@ -200,32 +199,23 @@ interface Copy {
 function toCopy(message: StoredMessage, { parts, ids, request }: Copy): StoredMessage {
   // Ratings, the messages that show an answer and its earlier versions belong only to the original.
   const { ratings: _ratings, shownAs: _shownAs, versions: _versions, call, receipt, ...rest } = message;
+  const { files } = receipt ?? {};
+  const toId = (id: string): string => ids.get(id) ?? id;
   const toRef = (ref: PictureRef): PictureRef => {
     const messageId = ref.conversationId === request.from ? ids.get(ref.messageId) : undefined;
     return messageId === undefined ? ref : { ...ref, conversationId: request.to, messageId };
   };
   return {
     ...rest,
-    id: ids.get(message.id) ?? message.id,
+    id: toId(message.id),
     turnKey: request.toKey(message.turnKey),
     // The new conversation counts its own attempts.
     ...(message.attempt === undefined ? {} : { attempt: 1 }),
     parts,
-    ...(call === undefined
-      ? {}
-      : {
-          call: { ...call, ...(call.pictures === undefined ? {} : { pictures: call.pictures.map(toRef) }) },
-        }),
-    ...(receipt === undefined
-      ? {}
-      : {
-          receipt: {
-            ...receipt,
-            ...(receipt.files === undefined
-              ? {}
-              : { files: { ...receipt.files, of: receipt.files.of.map((id) => ids.get(id) ?? id) } }),
-          },
-        }),
+    ...(call && { call: { ...call, ...(call.pictures && { pictures: call.pictures.map(toRef) }) } }),
+    ...(receipt && {
+      receipt: { ...receipt, ...(files && { files: { ...files, of: files.of.map(toId) } }) },
+    }),
   };
 }
 

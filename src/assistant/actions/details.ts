@@ -59,11 +59,16 @@ function summaryWords({ text, messages, costUsd }: RollingSummary, max: number):
 
 function summingUpLine(calls: readonly ReceiptCall[]): string[] {
   if (calls.length === 0) return [];
+  return [translate("details.summing-up", { models: modelsOf(calls), cost: costOf(totalOf(calls)) })];
+}
+
+/** What calls cost together, as far as it is known. */
+function totalOf(calls: readonly ReceiptCall[]): Pick<Usage, "costUsd" | "isEstimated"> {
   const usages = calls.flatMap(({ usage }) => usage ?? []);
+  const isEstimated = usages.some((usage) => usage.isEstimated);
   const priced = usages.flatMap(({ costUsd }) => costUsd ?? []);
-  const costUsd = priced.length === 0 ? {} : { costUsd: priced.reduce((sum, cost) => sum + cost, 0) };
-  const cost = costOf({ ...costUsd, isEstimated: usages.some(({ isEstimated }) => isEstimated) });
-  return [translate("details.summing-up", { models: modelsOf(calls), cost })];
+  if (priced.length === 0) return { isEstimated };
+  return { isEstimated, costUsd: priced.reduce((sum, cost) => sum + cost, 0) };
 }
 
 function callLines({ operation, asked, fallback, model, usage }: ReceiptCall): string[] {
@@ -102,7 +107,7 @@ function amountsOf(usage: Usage): string {
     : `${amounts.join(", ")}${estimateMark(usage)}`;
 }
 
-function costOf(usage: Usage): string {
+function costOf(usage: Pick<Usage, "costUsd" | "isEstimated">): string {
   return usage.costUsd === undefined
     ? translate("details.cost.unknown")
     : `${toUsdText(usage.costUsd)}${estimateMark(usage)}`;
@@ -136,14 +141,10 @@ function modelsOf(calls: readonly ReceiptCall[]): string {
 }
 
 function totalLine(calls: readonly ReceiptCall[]): string[] {
-  if (calls.length < 2) return [];
-  const usages = calls.flatMap(({ usage }) => usage ?? []);
-  const priced = usages.flatMap(({ costUsd }) => costUsd ?? []);
-  if (priced.length === 0) return [];
-  const isEstimated = usages.some((usage) => usage.isEstimated);
-  const unpriced = calls.length - priced.length;
-  const sum = priced.reduce((total, cost) => total + cost, 0);
-  const cost = `${toUsdText(sum)}${estimateMark({ isEstimated })}`;
+  const total = totalOf(calls);
+  if (calls.length < 2 || total.costUsd === undefined) return [];
+  const cost = costOf(total);
+  const unpriced = calls.filter(({ usage }) => usage?.costUsd === undefined).length;
   return [
     unpriced === 0
       ? translate("details.total", { cost })
@@ -161,20 +162,12 @@ function timeOf({ firstTextMs, totalMs }: Receipt): string {
 function contextLines(context: ReceiptContext): string[] {
   const { messages, estimatedTokens, images = 0, leftOutImages = 0 } = context;
   const pictures = { sent: images, left: leftOutImages };
-  return [
-    translate("details.context", {
-      messages,
-      tokens: estimatedTokens,
-      left: leftOutWords(context),
-    }),
-    ...(images + leftOutImages === 0
-      ? []
-      : [
-          leftOutImages === 0
-            ? translate("details.pictures", pictures)
-            : translate("details.pictures.left", pictures),
-        ]),
+  const lines = [
+    translate("details.context", { messages, tokens: estimatedTokens, left: leftOutWords(context) }),
   ];
+  if (leftOutImages > 0) lines.push(translate("details.pictures.left", pictures));
+  else if (images > 0) lines.push(translate("details.pictures", pictures));
+  return lines;
 }
 
 function leftOutWords({ leftOut: count, hasOlder, summedUp }: ReceiptContext): string {
@@ -193,7 +186,7 @@ function filesLine({ read, unread }: ReceiptFiles, named: readonly NamedFile[]):
       ? translate("details.files.read", { read })
       : translate("details.files.unread", { read, unread });
   // Unread files come first, because people look for them.
-  const ordered = [...named.filter(isUnread), ...named.filter((file) => !isUnread(file))];
+  const ordered = named.toSorted((a, b) => Number(b.unread !== undefined) - Number(a.unread !== undefined));
   const names = ordered
     .slice(0, maxNamedFiles)
     .map((file) =>
@@ -206,10 +199,6 @@ function filesLine({ read, unread }: ReceiptFiles, named: readonly NamedFile[]):
   return list === ""
     ? translate("details.files", { counts })
     : translate("details.files.named", { counts, names: list });
-}
-
-function isUnread({ unread }: NamedFile): boolean {
-  return unread !== undefined;
 }
 
 function settingsLine({ temperature, maxTokens }: Receipt): string[] {

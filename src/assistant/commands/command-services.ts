@@ -1,65 +1,46 @@
 import { buffer } from "node:stream/consumers";
 import type { CommandServices } from "../../core/command-services.ts";
-import { endedEarlyNotice } from "../../core/error-messages.ts";
-import { ParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingMessage } from "../../core/events.ts";
+import type { ModelOperation } from "../../core/gateway.ts";
 import type { OpenedThread } from "../../core/platform.ts";
-import type { ExportedFile, MessagePart } from "../../core/storage.ts";
+import type { ExportedFile } from "../../core/storage.ts";
 import { toZip } from "../../media/zip.ts";
-import { toUtcDay } from "../../support/clock.ts";
 import { toTitle } from "../../support/text.ts";
 import { defaultLanguage, toLanguage } from "../../words/languages.ts";
 import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";
 import { collectAnswer } from "../turn/stream-answer.ts";
 import { toQuotedLines } from "../turn/context-window.ts";
-import { attachTranscripts } from "../turn/transcribe-recording.ts";
-import { toShownTranscript } from "../turn/transcript.ts";
 import { readRoom } from "../turn/read-room.ts";
-import { changeRoomState, voicesIn, withFixedWords, messageIds, toEnding } from "../turn/stored-messages.ts";
+import { changeRoomState } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
 import { type CommandRun, storeQuestion, storeResult } from "./command-run.ts";
 import { drawImages } from "./image-command.ts";
 import { summarize } from "./summarize-command.ts";
-import { unreadNotice } from "../../core/error-messages.ts";
-import { readFiles } from "../turn/attachments.ts";
-import { createReceiptDraft } from "../turn/receipt-draft.ts";
-import { toWrittenCall } from "../../core/command-input.ts";
+import { transcribeFile } from "./transcribe-command.ts";
 
 /** Creates the {@link CommandServices} of one call. */
 export function createCommandServices(dependencies: TurnDependencies, run: CommandRun): CommandServices {
   const { chat, gateway, models } = dependencies;
   const { call, reply, signal } = run;
-
-  async function choosable(operation: "chat" | "image" | "transcription"): Promise<string | undefined> {
-    const [chosen] = await Promise.allSettled([models.choose(operation, undefined, signal)]);
-    return chosen.status === "fulfilled" ? chosen.value : undefined;
-  }
+  const isAdmin = (): boolean => dependencies.access.isAdmin(call);
+  const budgetsInForce = () => dependencies.budgets.inForce({ ...call, personId: call.author.id });
 
   return {
     ...createConversationServices(dependencies, run),
-    ...createUsageServices(dependencies, run),
-    ...createHelpServices(dependencies, run),
     ...run.settings,
 
     async answer({ text, image, model }) {
       const message = toMessage(run, text, image === undefined ? [] : [image]);
-      const { attempt, platform, conversationId, shownMessageKeys, offerSoFar, redo } = run;
       const outcome = await runTurn(dependencies, {
+        ...run,
         key: call.key,
-        attempt,
-        platform,
-        conversationId,
         messages: [message],
-        reply,
         lead: toLead(call, message.text),
-        model: redo?.model ?? model,
+        model: run.redo?.model ?? model,
         command: call.name,
-        signal,
-        redo,
-        shownMessageKeys,
-        offerSoFar,
       });
       run.ended(outcome);
     },
@@ -78,7 +59,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
       const answer = await collectAnswer(gateway.chat(request, signal));
       const { reason, fallback } = answer;
       const notices = [...models.takeNotices(), ...answer.notices];
-      if (reason !== "stop") notices.push(endedEarlyNotice(reason));
+      if (reason !== "stop") notices.push(translate(`notice.ended.${reason}`));
       return { text: answer.text, reason, notices, ...(fallback === undefined ? {} : { fallback }) };
     },
 
@@ -109,21 +90,61 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
       });
     },
 
+    async help() {
+      const { nameOf, help } = dependencies;
+      const { admins, ...settings } = help;
+      const { guide, id: platform } = run.platform;
+      const terms = admins.filter((term) => term.startsWith(`${platform}:`)).slice(0, maxAdmins);
+      const { commandPrefix, speaking, hasMessageMenus, hasLocalNames } = guide;
+      return {
+        commandPrefix,
+        speaking,
+        hasMessageMenus,
+        namesIn: hasLocalNames ? toLanguage(call.author.locale) : defaultLanguage,
+        ...settings,
+        budgets: await budgetsInForce(),
+        admins: await Promise.all(terms.map(async (term) => toAdmin(term, await nameOf(term)))),
+      };
+    },
+
+    isAdmin,
+
+    async usage({ fromDay, toDay, ofEverybody = false }) {
+      if (ofEverybody && !isAdmin()) {
+        throw new ParleyError("invalid-option", "the usage of others is for admins", {
+          detail: { command: call.name, problem: translate("usage.admins-only") },
+        });
+      }
+      const whose = ofEverybody ? {} : { personId: call.author.id };
+      return await dependencies.ledger.usage({ fromDay, toDay, ...whose });
+    },
+
+    budgets: budgetsInForce,
+
+    async namesOf(ids) {
+      const names = new Map<string, string>();
+      const wanted = [...new Set(ids)].slice(0, maxNames);
+      await Promise.all(
+        wanted.map(async (id) => {
+          const name = id === call.author.id ? call.author.name : await dependencies.nameOf(id);
+          if (name !== undefined) names.set(id, name);
+        }),
+      );
+      return names;
+    },
+
     async models() {
       const all = models.allowed(await gateway.listModels(signal));
-      const [chatModel, image, transcription] = await Promise.all([
-        choosable("chat"),
-        choosable("image"),
-        choosable("transcription"),
-      ]);
-      return {
-        all,
-        defaults: {
-          ...(chatModel === undefined ? {} : { chat: chatModel }),
-          ...(image === undefined ? {} : { image }),
-          ...(transcription === undefined ? {} : { transcription }),
-        },
-      };
+      const defaults: Partial<Record<ModelOperation, string>> = {};
+      for (const operation of ["chat", "image", "transcription"] as const) {
+        try {
+          defaults[operation] = await models.choose(operation, undefined, signal);
+        } catch (error) {
+          // No listed model is able and allowed.
+          if (!isParleyError(error)) throw error;
+        }
+      }
+      return { all, defaults };
     },
   };
 }
@@ -330,30 +351,6 @@ async function packWithin(files: readonly ExportedFile[]): Promise<Uint8Array | 
 /** How many admins' names are looked up. */
 const maxAdmins = 20;
 
-/** The service of one call that `/help` uses. */
-function createHelpServices(
-  { budgets, nameOf, help }: TurnDependencies,
-  { call, platform }: CommandRun,
-): Pick<CommandServices, "help"> {
-  return {
-    async help() {
-      const terms = help.admins.filter((term) => term.startsWith(`${platform.id}:`)).slice(0, maxAdmins);
-      const { commandPrefix, speaking, hasMessageMenus, hasLocalNames } = platform.guide;
-      return {
-        commandPrefix,
-        speaking,
-        hasMessageMenus,
-        namesIn: hasLocalNames ? toLanguage(call.author.locale) : defaultLanguage,
-        turnsPersonMinute: help.turnsPersonMinute,
-        allowedModels: help.allowedModels,
-        retentionDays: help.retentionDays,
-        budgets: await budgets.inForce({ ...call, personId: call.author.id }),
-        admins: await Promise.all(terms.map(async (term) => toAdmin(term, await nameOf(term)))),
-      };
-    },
-  };
-}
-
 /** The name of a person, or "everybody of" a role, channel or server. */
 function toAdmin(term: string, name: string | undefined): string {
   const [, kind = "", id = ""] = term.split(":");
@@ -363,126 +360,3 @@ function toAdmin(term: string, name: string | undefined): string {
 
 /** How many names are looked up for a report, because some platforms limit such requests. */
 const maxNames = 100;
-
-type UsageServices = Pick<CommandServices, "isAdmin" | "today" | "usage" | "budgets" | "namesOf">;
-
-/** The services of one call that read usage and budgets. */
-function createUsageServices(dependencies: TurnDependencies, { call }: CommandRun): UsageServices {
-  const { access, budgets, ledger, now } = dependencies;
-  const isAdmin = (): boolean => access.isAdmin(call);
-
-  return {
-    isAdmin,
-    today: () => toUtcDay(now()),
-    async usage({ fromDay, toDay, ofEverybody = false }) {
-      if (ofEverybody && !isAdmin()) {
-        throw new ParleyError("invalid-option", "the usage of others is for admins", {
-          detail: { command: call.name, problem: translate("usage.admins-only") },
-        });
-      }
-      return await ledger.usage({ fromDay, toDay, ...(ofEverybody ? {} : { personId: call.author.id }) });
-    },
-    budgets: () => budgets.inForce({ ...call, personId: call.author.id }),
-    async namesOf(ids) {
-      const names = new Map<string, string>();
-      const wanted = [...new Set(ids)].slice(0, maxNames);
-      await Promise.all(
-        wanted.map(async (id) => {
-          const name = id === call.author.id ? call.author.name : await dependencies.nameOf(id);
-          if (name !== undefined) names.set(id, name);
-        }),
-      );
-      return names;
-    },
-  };
-}
-
-/** Implements {@link CommandServices.transcribe}: it transcribes the file, and shows and stores the words. */
-async function transcribeFile(
-  dependencies: TurnDependencies,
-  run: CommandRun,
-  { file, language, hint, model }: Parameters<CommandServices["transcribe"]>[0],
-): Promise<void> {
-  const { reply } = run;
-  await reply.show();
-  if (await showCorrected(dependencies, run, file.name)) return;
-  const receipt = createReceiptDraft();
-  const choice = {
-    model,
-    ...(language === undefined ? {} : { language }),
-    ...(hint === undefined ? {} : { hint }),
-  };
-  const read = await readFiles(dependencies, { ...run, eventKey: run.call.key }, [file], choice);
-  const voices = read.parts.filter((part) => part.kind === "voice");
-  if (voices.length === 0) {
-    throw new ParleyError("attachment-unreadable", "the file is not a recording", {
-      detail: { name: file.name, problem: reasonOf(read.parts) },
-    });
-  }
-  const unread = read.parts.flatMap((part) =>
-    part.kind === "unread" ? [unreadNotice(part.name, part.reason)] : [],
-  );
-  const notices = [...read.notices, ...unread];
-  const text = voices.map((voice) => voice.text).join("\n\n") || translate("transcript.empty");
-  const shown = toShownTranscript({ ...voices[0], name: file.name, text });
-  if (shown.file !== undefined) notices.push(...(await attachTranscripts(reply, [shown.file], run.signal)));
-  const isWritten = run.call.isInputVisible === true || language !== undefined || hint !== undefined;
-  const written = toWrittenCall(run.call.name, undefined, { language, hint, model });
-  await storeQuestion(dependencies, run, [
-    ...read.parts,
-    ...(isWritten ? [{ kind: "text", text: written } as const] : []),
-  ]);
-  receipt.add(read.calls);
-  receipt.reads([{ id: messageIds.user(run.call.key), parts: read.parts }]);
-  const last = read.calls.at(-1);
-  const stored = await storeResult(
-    dependencies,
-    run,
-    {
-      parts: [{ kind: "text", text }],
-      notices,
-      ...(last?.model === undefined ? {} : { model: last.model }),
-      ...(last?.usage === undefined ? {} : { usage: last.usage }),
-    },
-    receipt,
-  );
-  reply.write({ text: shown.text, isWhole: true });
-  await reply.finish(toEnding(run.conversationId, stored, notices));
-}
-
-/** Shows and stores the words that a person has corrected. Returns false if there are none. */
-async function showCorrected(
-  dependencies: TurnDependencies,
-  run: CommandRun,
-  fileName: string,
-): Promise<boolean> {
-  const { conversations } = dependencies;
-  const { call, conversationId, reply } = run;
-  if (call.fixedWords === undefined) return false;
-  const [question, earlier] = await Promise.all([
-    conversations.find(conversationId, messageIds.user(call.key)),
-    conversations.find(conversationId, messageIds.complete(call.key)),
-  ]);
-  if (question === undefined) return false;
-  const fixed = withFixedWords(question, call.fixedWords);
-  if (fixed !== question) await conversations.replace(conversationId, fixed);
-  const voices = voicesIn(fixed).map(({ part }) => part);
-  const text = voices.map((part) => part.text).join("\n\n");
-  const shown = toShownTranscript({ ...voices[0], name: fileName, text });
-  const notices = shown.file === undefined ? [] : await attachTranscripts(reply, [shown.file], run.signal);
-  const stored = await storeResult(dependencies, run, {
-    parts: [{ kind: "text", text }],
-    notices,
-    ...(earlier?.model === undefined ? {} : { model: earlier.model }),
-    ...(earlier?.usage === undefined ? {} : { usage: earlier.usage }),
-    ...(earlier?.receipt === undefined ? {} : { receipt: earlier.receipt }),
-  });
-  reply.write({ text: shown.text, isWhole: true });
-  await reply.finish(toEnding(conversationId, stored, notices));
-  return true;
-}
-
-function reasonOf(parts: readonly MessagePart[]): string {
-  const unread = parts.find((part) => part.kind === "unread");
-  return unread?.reason ?? translate("file.not-recording");
-}

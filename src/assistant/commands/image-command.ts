@@ -136,14 +136,14 @@ async function editImage(
     conversationId: run.conversationId,
   };
   const answer = await requestChange(dependencies, change, receipt, run.signal);
-  const { named } = request.source;
-  const notices = [
-    ...(named === undefined || answer.images.length === 0 ? [] : [changedFromNotice(named)]),
-    ...switched,
-    ...noticesOf(request),
-    ...answer.notices,
-    ...pictureNotice(answer.images),
-  ];
+  const { count = 1, size, source } = request;
+  const hasDrawn = answer.images.length > 0;
+  const notices = hasDrawn && source.named !== undefined ? [changedFromNotice(source.named)] : [];
+  notices.push(...switched);
+  if (count > 1) notices.push(translate("drawn.one-at-a-time"));
+  if (size !== undefined) notices.push(translate("drawn.size-kept"));
+  notices.push(...answer.notices);
+  if (!hasDrawn) notices.push(translate("drawn.only-words"));
   return { ...answer, notices };
 }
 
@@ -164,15 +164,4 @@ async function switchNotice(
     if (!isParleyError(error, "gateway-unsupported")) throw error;
     return [];
   }
-}
-
-function noticesOf({ count = 1, size }: DrawRequest): string[] {
-  return [
-    ...(count > 1 ? [translate("drawn.one-at-a-time")] : []),
-    ...(size === undefined ? [] : [translate("drawn.size-kept")]),
-  ];
-}
-
-function pictureNotice(images: readonly GeneratedImage[]): string[] {
-  return images.length === 0 ? [translate("drawn.only-words")] : [];
 }

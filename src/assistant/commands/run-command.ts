@@ -6,8 +6,8 @@ import {
   toCommandLine,
 } from "../../core/command-input.ts";
 import { parseCommandLine, usageOf, type Command } from "../../core/command.ts";
-import { isWorthRetrying, toNotice } from "../../core/error-messages.ts";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, isWorthRetrying, ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent, IncomingMessage } from "../../core/events.ts";
 import type { Platform } from "../../core/platform.ts";
 import { toLanguage } from "../../words/languages.ts";
@@ -18,7 +18,6 @@ import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 import { createCommandServices } from "./command-services.ts";
 import { unknownCommand } from "../../support/text.ts";
 
-type Failed = CommandRun & { readonly commands: ReadonlyMap<string, Command> };
 type NewRun = Omit<CommandRun, "ended" | "written"> & { readonly isConfirmed: boolean };
 
 /**
@@ -28,38 +27,39 @@ type NewRun = Omit<CommandRun, "ended" | "written"> & { readonly isConfirmed: bo
 export async function runCommand(
   dependencies: TurnDependencies,
   commands: ReadonlyMap<string, Command>,
-  run: NewRun,
+  { isConfirmed, ...given }: NewRun,
 ): Promise<TurnOutcome> {
-  const { call } = run;
-  const written = toCommandLine(call, commands.get(call.name));
+  const { call } = given;
+  const command = commands.get(call.name);
   let outcome: TurnOutcome = "complete";
-  try {
-    const command = findCommand(commands, call);
-    const options = parseOptions(command, call.options);
-    const ended = (how: TurnOutcome): void => {
+  const run: CommandRun = {
+    ...given,
+    written: toCommandLine(call, command),
+    ended(how) {
       outcome = how;
-    };
-    const services = createCommandServices(dependencies, { ...run, written, ended });
-    await command.run({ call, options, services, commands, isConfirmed: run.isConfirmed });
+    },
+  };
+  try {
+    if (command === undefined) throw unknownCommand(call.name, commands.keys());
+    if (call.problem !== undefined)
+      throw new ParleyError("invalid-option", "the command as written cannot be run", {
+        detail: call.problem.detail,
+      });
+    const options = parseOptions(command, call.options);
+    const services = createCommandServices(dependencies, run);
+    await command.run({ call, options, services, commands, isConfirmed });
     return outcome;
   } catch (error) {
-    return await concludeFailure(dependencies, { ...run, written, ended: () => {}, commands }, error);
+    return await concludeFailure(dependencies, run, withShownNames(error, run, command));
   }
 }
 
-function findCommand(commands: ReadonlyMap<string, Command>, call: CommandCall): Command {
-  const command = commands.get(call.name);
-  if (command === undefined) throw unknownCommand(call.name, commands.keys());
-  if (call.problem !== undefined)
-    throw new ParleyError("invalid-option", "the command as written cannot be run", {
-      detail: call.problem.detail,
-    });
-  return command;
-}
-
 /** Explains a wrong option with the names that the caller sees. Written commands use English names. */
-function withShownNames(error: unknown, { call, platform, commands }: Failed): unknown {
-  const command = commands.get(call.name);
+function withShownNames(
+  error: unknown,
+  { call, platform }: CommandRun,
+  command: Command | undefined,
+): unknown {
   if (!isParleyError(error, "invalid-option") || command === undefined) return error;
   if (!platform.guide.hasLocalNames || call.isInputVisible === true) return error;
   const names = namesIn(toLanguage(call.author.locale));
@@ -77,14 +77,14 @@ function withShownNames(error: unknown, { call, platform, commands }: Failed): u
 
 async function concludeFailure(
   dependencies: TurnDependencies,
-  run: Failed,
+  run: CommandRun,
   error: unknown,
 ): Promise<TurnOutcome> {
   const { call, reply } = run;
   if (isParleyError(error, "stopping")) throw error;
   throwIfAbandoned(run.signal);
   dependencies.log.warn({ command: call.name, err: error }, "command failed");
-  const text = toNotice(withShownNames(error, run));
+  const text = toNotice(error);
   if (keepsEarlier(run.redo) && !isParleyError(error, "store-unavailable")) {
     await reply.show();
     const earlier = { ...run, key: call.key, lead: "" };

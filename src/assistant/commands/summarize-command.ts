@@ -1,5 +1,6 @@
 import { toWrittenCall } from "../../core/command-input.ts";
-import { endedEarlyNotice, toNotice, roomFailureNotice } from "../../core/error-messages.ts";
+import type { CommandServices } from "../../core/command-services.ts";
+import { toNotice, roomFailureNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { RoomMessage } from "../../core/room.ts";
 import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
@@ -12,7 +13,6 @@ import { budgetFor, roomInstructions, toRoomText } from "../turn/context-window.
 import { createReceiptDraft } from "../turn/receipt-draft.ts";
 import { estimateTokens, messageIds, textOf, toEnding } from "../turn/stored-messages.ts";
 import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
-import { addressesIn, linkSummary } from "./summary-links.ts";
 
 /** How many messages are read if the caller names no start. */
 const usualMessages = 200;
@@ -26,11 +26,7 @@ const partsAtOnce = 3;
 const usualShare = 0.8;
 const shrunkShare = 0.35;
 
-interface SummaryRequest {
-  readonly what?: string | undefined;
-  /** The start in Unix milliseconds. */
-  readonly since?: number | undefined;
-}
+type SummaryRequest = Parameters<CommandServices["summarize"]>[0];
 
 /** A message as the model reads it. */
 interface Said {
@@ -69,27 +65,16 @@ export async function summarize(
   }
   const answer: PartialAnswer = { text: "", images: [], notices: [...reading.notices] };
   const receipt = createReceiptDraft();
-  /** Links the numbers of messages, and no others. Nothing that the model writes is shown without it. */
-  let linked = (_text: string): string => "";
-  const written = toWrittenCall(run.call.name, request.what, {
-    since: request.since === undefined ? undefined : new Date(request.since).toISOString(),
-  });
-  const question = () => storeQuestion(dependencies, run, [{ kind: "text", text: written }]);
+  // Nothing that the model writes is shown without it.
+  const link = await createLinker(run, reading.said);
+  const parts = () => [{ kind: "text", text: link(answer.text) } as const];
   const attempt = (share: number) =>
-    sumUp(dependencies, run, {
-      request,
-      reading,
-      share,
-      answer,
-      receipt,
-      question,
-      linksWith: (link) => (linked = link),
-    });
-  const stopped = (why: string): Parameters<typeof storeResult>[2] => ({
+    sumUp(dependencies, run, { request, reading, share, answer, receipt, link });
+  const stopped = (why: string) => ({
     id: messageIds.complete(run.call.key),
-    parts: [{ kind: "text", text: linked(answer.text) }],
+    parts: parts(),
     notices: [...answer.notices, why],
-    outcome: "interrupted",
+    outcome: "interrupted" as const,
   });
   run.offerSoFar((why) =>
     answer.text === ""
@@ -106,24 +91,16 @@ export async function summarize(
     const isStopped = isParleyError(error, "cancelled") && error.detail["because"] === "stopped";
     if (!isStopped || answer.text === "") throw error;
     throwIfAbandoned(run.signal);
-    const { notices = [], ...kept } = stopped(toNotice(error));
-    const stored = await storeResult(dependencies, run, { ...kept, notices }, receipt);
-    await reply.finish(toEnding(run.conversationId, stored, notices));
+    const kept = stopped(toNotice(error));
+    const stored = await storeResult(dependencies, run, kept, receipt);
+    await reply.finish(toEnding(run.conversationId, stored, kept.notices));
     return run.ended("cancelled");
   }
-  const stored = await storeResult(
-    dependencies,
-    run,
-    {
-      parts: [{ kind: "text", text: linked(answer.text) }],
-      notices: answer.notices,
-      model: end.model,
-      usage: end.usage,
-      ...(end.sources === undefined ? {} : { sources: end.sources }),
-    },
-    receipt,
-  );
-  await reply.finish(toEnding(run.conversationId, stored, answer.notices));
+  const { model, usage, sources } = end;
+  const { notices } = answer;
+  const result = { parts: parts(), notices, model, usage, ...(sources === undefined ? {} : { sources }) };
+  const stored = await storeResult(dependencies, run, result, receipt);
+  await reply.finish(toEnding(run.conversationId, stored, notices));
 }
 
 /**
@@ -203,30 +180,22 @@ interface SumUp {
   readonly share: number;
   readonly answer: PartialAnswer;
   readonly receipt: ReturnType<typeof createReceiptDraft>;
-  /** Stores the question before any words of the answer are shown. */
-  readonly question: () => Promise<void>;
-  /** Called with what makes the shown text of the model's words, before there are any. */
-  readonly linksWith: (link: (text: string) => string) => void;
+  /** Makes the shown text of the model's words. */
+  readonly link: (text: string) => string;
 }
 
 /** Summarizes the parts of a long history first, and then their summaries. */
 async function sumUp(
   dependencies: TurnDependencies,
   run: CommandRun,
-  { request, reading, share, answer, receipt, question, linksWith }: SumUp,
+  { request, reading, share, answer, receipt, link }: SumUp,
 ) {
   const { chat, conversations, factors, gateway, models } = dependencies;
   const { reply, signal } = run;
   const model = await models.choose("chat", undefined, signal);
   const notices = [...models.takeNotices()];
   const budget = budgetFor(models.find(model)?.contextLength, chat.maxTokens, factors.of(model)) * share;
-  const all = toParts(reading.said, budget);
-  const parts = all.slice(-maxParts);
-  const link = await createLinker(
-    run,
-    parts.flatMap(({ said }) => said),
-  );
-  linksWith(link);
+  const parts = toParts(reading.said, budget).slice(-maxParts);
   const system = `${chat.systemPrompt}\n\n${instructionsFor(run.call.author.name, request.what)}`;
   const ask = (instructions: string, text: string) => ({
     model,
@@ -238,40 +207,32 @@ async function sumUp(
     temperature: chat.temperature,
   });
   const limit = createConcurrencyLimit(partsAtOnce);
-  const sums =
+  const maxPartTokens = Math.max(1, Math.min(chat.maxTokens, Math.floor(budget / parts.length)));
+
+  async function noteOn({ text }: Part, index: number): Promise<string> {
+    reply.status(translate("summarize.reading.part", { part: index + 1, parts: parts.length }));
+    const asked = ask(`${system}\n\n${partInstructions}`, text);
+    const note = await collectAnswer(
+      gateway.chat({ ...asked, maxTokens: maxPartTokens, stream: false }, signal),
+    );
+    return `[Notes on part ${index + 1} of ${parts.length}]\n${note.text}`;
+  }
+
+  const notes =
     parts.length === 1
-      ? [parts[0]?.text ?? ""]
-      : await Promise.all(
-          parts.map(({ text }, index) =>
-            limit(async () => {
-              reply.status(translate("summarize.reading.part", { part: index + 1, parts: parts.length }));
-              const part = await collectAnswer(
-                gateway.chat(
-                  {
-                    ...ask(`${system}\n\n${partInstructions}`, text),
-                    maxTokens: Math.max(1, Math.min(chat.maxTokens, Math.floor(budget / parts.length))),
-                    stream: false,
-                  },
-                  signal,
-                ),
-              );
-              return part.text;
-            }),
-          ),
-        );
+      ? parts.map(({ text }) => text)
+      : await Promise.all(parts.map((part, index) => limit(() => noteOn(part, index))));
   reply.status(translate("summarize.writing"));
-  const whole = sums
-    .map((text, index) =>
-      sums.length === 1 ? text : `[Notes on part ${index + 1} of ${sums.length}]\n${text}`,
-    )
-    .join("\n\n");
+  const written = toWrittenCall(run.call.name, request.what, {
+    since: request.since === undefined ? undefined : new Date(request.since).toISOString(),
+  });
   receipt.asks("chat", model);
   const end = await streamAnswer(
     {
       gateway,
-      request: { ...ask(system, whole), stream: true },
+      request: { ...ask(system, notes.join("\n\n")), stream: true },
       reply: { ...reply, write: (content) => reply.write({ ...content, text: link(content.text) }) },
-      ready: question(),
+      ready: storeQuestion(dependencies, run, [{ kind: "text", text: written }]),
       lead: "",
       conversations,
       conversationId: run.conversationId,
@@ -283,12 +244,14 @@ async function sumUp(
   );
   receipt.answered(end);
   await end.whenSettled;
-  if (end.reason !== "stop") notices.push(endedEarlyNotice(end.reason));
-  const basis = toBasis(
-    parts.flatMap(({ said }) => said),
-    reading,
+  if (end.reason !== "stop") notices.push(translate(`notice.ended.${end.reason}`));
+  answer.notices.push(
+    ...notices,
+    ...basisNotices(
+      parts.flatMap(({ said }) => said),
+      reading,
+    ),
   );
-  answer.notices.push(...notices, ...summaryNotices(basis));
   return end;
 }
 
@@ -318,20 +281,21 @@ function toParts(said: readonly Said[], budgetTokens: number): Part[] {
   }));
 }
 
-/** Makes what turns the numbers in a summary into links to the messages that the model has read. */
+/** Makes what turns the numbers in a summary into links to the messages that were read, and no others. */
 async function createLinker(
   { call, platform }: CommandRun,
   said: readonly Said[],
 ): Promise<(text: string) => string> {
-  const links = new Map<number, string>();
   const urls = await platform.linksTo(
     call.address,
     said.flatMap(({ key }) => key ?? []),
   );
-  for (const { number, key } of said) {
-    const url = key === undefined ? undefined : urls.get(key);
-    if (url !== undefined) links.set(number, url);
-  }
+  const links = new Map(
+    said.flatMap(({ number, key = "" }) => {
+      const url = urls.get(key);
+      return url === undefined ? [] : [[number, url] as const];
+    }),
+  );
   const known = addressesIn(said.map(({ text }) => text));
   return (text) => linkSummary(text, { links, known });
 }
@@ -343,20 +307,6 @@ function toLines({ number, author, isApp, at, text }: Said, maxChars: number): s
     false,
   );
   return `[${number}] ${words}`;
-}
-
-function toBasis(said: readonly Said[], { said: all, hasOlder }: Reading): SummaryBasis {
-  const named = (isApp: boolean) =>
-    new Set(said.filter((one) => one.isApp === isApp && !one.isOwn).map(({ author }) => author)).size;
-  return {
-    messages: said.length,
-    people: named(false),
-    apps: named(true),
-    from: said[0]?.at ?? 0,
-    to: said.at(-1)?.at ?? 0,
-    leftOut: all.length - said.length,
-    hasOlder,
-  };
 }
 
 function instructionsFor(caller: string, what: string | undefined): string {
@@ -373,27 +323,18 @@ function instructionsFor(caller: string, what: string | undefined): string {
 const partInstructions =
   "This is one part of a longer history. Write notes on it, at most 300 words, with the numbers of the messages; they are put together later.";
 
-/** What a summary is based on, with times in Unix ms. */
-interface SummaryBasis {
-  readonly messages: number;
-  readonly people: number;
-  readonly apps: number;
-  readonly from: number;
-  readonly to: number;
-  /** The number of messages that were read but did not fit. */
-  readonly leftOut: number;
-  /** Whether there are older messages that were requested but not read. */
-  readonly hasOlder: boolean;
-}
-
-/** Notices that say what a summary is based on and what it does not cover. */
-function summaryNotices({ apps, leftOut, hasOlder, ...basis }: SummaryBasis): string[] {
+/** Notices that say which messages a summary is based on and what it does not cover. */
+function basisNotices(said: readonly Said[], { said: all, hasOlder }: Reading): string[] {
+  const named = (isApp: boolean) =>
+    new Set(said.filter((one) => one.isApp === isApp && !one.isOwn).map(({ author }) => author)).size;
   const values = {
-    messages: basis.messages,
-    people: basis.people,
-    from: toMinute(basis.from),
-    to: toMinute(basis.to),
+    messages: said.length,
+    people: named(false),
+    from: toMinute(said[0]?.at ?? 0),
+    to: toMinute(said.at(-1)?.at ?? 0),
   };
+  const apps = named(true);
+  const leftOut = all.length - said.length;
   return [
     apps === 0
       ? translate("summarize.basis", values)
@@ -405,4 +346,84 @@ function summaryNotices({ apps, leftOut, hasOlder, ...basis }: SummaryBasis): st
 
 function toMinute(unixMs: number): string {
   return new Date(unixMs).toISOString().replace("T", " ").slice(0, 16);
+}
+
+/** What a summary may link to and name. */
+interface ReadMessages {
+  /** The addresses of messages that were read, by the numbers that the model was given. */
+  readonly links: ReadonlyMap<number, string>;
+  /** The web addresses that stand in the messages ({@link addressesIn}). */
+  readonly known: ReadonlySet<string>;
+}
+
+/** How many messages are linked at one place of a summary. */
+const maxLinks = 5;
+
+/** Web addresses as platforms find them in plain text: after a scheme, or after "www.". */
+const addressPattern = /(?:\b[a-z][a-z\d+-]{0,15}:\/{1,8}|\bwww\.)[^\s<>()[\]{}"'`|\\]{0,2000}/gi;
+const schemePattern =
+  /(?:\b[a-z][a-z\d+-]{0,15}:\/{1,8}|:\/{1,8}|\bwww\.|\b(?:javascript|data|vbscript|mailto|tel):)/gi;
+/** A link in Markdown, which may be a picture, with its label and its target. */
+const linkPattern =
+  /!?\[([^[\]\n]{0,300})\]\([^\S\n]{0,9}<?([^\s<>()]{0,500})>?(?:[^\S\n]{1,9}["'][^()\n]{0,200})?[^\S\n]{0,9}\)/g;
+/** The numbers of messages: `[3]`, `[#3, #8]`, `[3][8]`, `【3】`. */
+const citationPattern = / ?(?:!?[[【]#?\d{1,9}(?:[ ,;]{1,3}#?\d{1,9}){0,20}[\]】]){1,9}/g;
+/** What begins a link, a mention or HTML in angle brackets. */
+const anglePattern = /<(?=[a-z/!@#:&?\u{E000}])/giu;
+/** Marks around addresses that stay. No text of a model has them when it is read. */
+const marks = /[\u{E000}\u{E001}]/gu;
+const held = /\u{E000}([^\u{E000}\u{E001}]{0,20000})\u{E001}/gu;
+
+/** The web addresses in texts. */
+export function addressesIn(texts: readonly string[]): ReadonlySet<string> {
+  return new Set(texts.flatMap((text) => (text.toWellFormed().match(addressPattern) ?? []).map(withoutEnd)));
+}
+
+/**
+ * The text of a summary with links to the messages whose numbers it names. A number that no message has is
+ * dropped. Addresses that stand in the messages stay as text; those that the model has made up stay without
+ * their scheme, so that no platform makes a link of them. It works on any part of a text that still grows.
+ */
+export function linkSummary(text: string, { links, known }: ReadMessages): string {
+  return withoutLinks(text.toWellFormed(), known).replaceAll(citationPattern, (citation) => {
+    const numbers = new Set((citation.match(/\d+/g) ?? []).map(Number));
+    const named = [...numbers].flatMap((number) => {
+      const url = links.get(number);
+      return url === undefined ? [] : [`[#${number}](${url})`];
+    });
+    return named.length === 0 ? "" : ` ${named.slice(0, maxLinks).join(" ")}`;
+  });
+}
+
+/** Plain text in place of all links, whichever way a platform would make them. */
+function withoutLinks(text: string, known: ReadonlySet<string>): string {
+  const labelled = text.replaceAll(marks, "").replaceAll(linkPattern, (_, label: string, target: string) => {
+    // The model may have linked the number by itself.
+    if (/^#?\d{1,9}$/.test(label)) return `[${label}]`;
+    return known.has(target) ? `${label} ${target}` : label;
+  });
+  const plain = labelled.replaceAll(addressPattern, (found, at: number) => {
+    const address = withoutEnd(found);
+    if (!known.has(address)) return found;
+    // What follows without a space could belong to the address where a platform finds it.
+    const isEnd = /^(?:\s|$)/.test(labelled.slice(at + found.length, at + found.length + 1));
+    return `${hold(address)}${found.slice(address.length)}${isEnd ? "" : " "}`;
+  });
+  return (
+    plain
+      // Where words would meet, a space is left between them: they could make another scheme.
+      .replaceAll(schemePattern, (_, at: number) => (at === 0 || /\s/.test(plain.charAt(at - 1)) ? "" : " "))
+      .replaceAll("](", "] (")
+      .replaceAll(anglePattern, "‹")
+      .replaceAll(held, (_, encoded: string) => decodeURIComponent(encoded))
+  );
+}
+
+/** An address that stays, in a form in which nothing is taken away. */
+function hold(address: string): string {
+  return `\u{E000}${encodeURIComponent(address).replaceAll(".", "%2E")}\u{E001}`;
+}
+
+function withoutEnd(address: string): string {
+  return address.replace(/[.,;:!?*_~]{1,50}$/, "");
 }

@@ -4,12 +4,12 @@ import { toNotice } from "../../core/error-messages.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { Inbox } from "../../core/inbox.ts";
-import type { StoredMessage } from "../../core/storage.ts";
+import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { runCommand } from "../commands/run-command.ts";
 import type { Language } from "../../words/languages.ts";
 import { inLanguage } from "../../words/translate.ts";
 import { showStored } from "../turn/continued-answer.ts";
-import { type AnswerSoFar, type TurnDependencies, type TurnOutcome } from "../turn/turn.ts";
+import type { AnswerSoFar, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import { markPeoplesThread, messageIds } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
 import { findShownLead } from "../turn/transcribe-recording.ts";
@@ -21,7 +21,9 @@ import { withheldHistory } from "../access/access.ts";
 /** After this many attempts, even a turn with a stored answer is sealed. */
 const maxShownAttempts = 20;
 
-export interface BatchAnswerOptions {
+/** What the runs of all batches share. */
+export interface BatchOptions {
+  /** What a run needs apart from what belongs to its person and place. */
   readonly dependencies: Omit<
     TurnDependencies,
     "gateway" | "gatewayBeside" | "personId" | "withheld" | "admitBytes" | "chat" | "models" | "inbox"
@@ -37,132 +39,120 @@ export interface BatchAnswerOptions {
 export interface BatchRun {
   readonly conversationId: string;
   readonly batch: readonly PendingTurn[];
+  /** Its events that the rules allow. They may have changed since the events were accepted. */
+  readonly allowed: readonly IncomingEvent[];
   readonly active: ActiveTurn;
   readonly platform: Platform;
   /** The number of the attempt, from 1. */
   readonly attempt: number;
   readonly reply: Reply;
-  /** The settings in force for its first event. */
-  readonly settings: TurnSettings;
   /** The language of Parley's own words in it. */
   readonly language: Language;
+  /** The dependencies with the limits and rights of the person who pays. */
+  readonly dependencies: TurnDependencies;
   readonly shownMessageKeys: () => readonly string[];
-  /** The last result of {@link shownMessageKeys}, which is what the store has. */
-  readonly storedMessageKeys: () => readonly string[];
+  /** Stores messages that were posted after the answer, so that deleting one deletes the answer. */
+  readonly storeShownMessages: () => Promise<void>;
 }
 
-/** Answers batches: it shows what is stored or was stopped, or runs the turn or the command. */
-export function createBatchAnswer(options: BatchAnswerOptions) {
-  const { dependencies, inbox } = options;
+/** The dependencies of a run, whose first allowed event is of the person who pays. */
+export function dependenciesFor(
+  { dependencies, admission, inbox }: BatchOptions,
+  events: readonly IncomingEvent[],
+  { author, platform, origin }: IncomingEvent,
+  { chat, models }: TurnSettings,
+): TurnDependencies {
+  const personId = author.id;
+  const withheld = withheldHistory(dependencies.conversations, events);
+  return {
+    ...dependencies,
+    ...(withheld === undefined ? {} : { conversations: withheld.conversations }),
+    withheld,
+    inbox,
+    chat,
+    models,
+    personId,
+    gateway: admission.gatewayFor({ personId, platform, origin }),
+    gatewayBeside: admission.gatewayFor({ personId, platform, origin, leavesRest: true }),
+    admitBytes: (bytes, signal) => admission.admitBytes(personId, bytes, signal),
+  };
+}
 
-  return { answer, canShowAnswer, dependenciesFor, isAllowed, payerOf };
-
-  /** The rules may have changed since the event was accepted, before a restart or a Retry. */
-  function isAllowed(event: IncomingEvent): boolean {
-    return dependencies.access.refusalOf(event) === undefined;
-  }
-
-  async function answer(run: BatchRun): Promise<TurnOutcome | "shown"> {
-    const { event, isConfirmed = false, redo, stoppedBy, stoppedAnswer, isSealed } = run.batch[0]!;
-    if (!isConfirmed && (await showStoredAnswer(run, event))) return "shown";
-    if (stoppedBy !== undefined || (isSealed === true && redo !== undefined))
-      return await endUnanswered(dependencies, {
-        ...run,
-        key: event.key,
-        redo,
-        lead: "",
-        stoppedBy,
-        stoppedAnswer,
-      });
-    // This is stored first, because a conversation without the mark is answered whole.
-    if (event.inRoom === true && run.conversationId === event.conversationId)
-      await markPeoplesThread(dependencies.conversations, run.conversationId);
-    const common = {
-      attempt: run.attempt,
-      platform: run.platform,
-      conversationId: run.conversationId,
-      reply: run.reply,
-      signal: run.active.signal,
-      redo,
-      shownMessageKeys: run.shownMessageKeys,
-      offerSoFar: (soFar: AnswerSoFar) => {
-        run.active.soFar = (by) => inLanguage(run.language, () => soFar(toNotice(toStopped(by))));
-      },
-    };
-    if (event.kind === "call") {
-      const { commands, receive } = options;
-      return await runCommand(dependenciesFor(run), commands, {
-        ...common,
-        call: event,
-        isConfirmed,
-        receive,
-        inbox,
-        settings: options.settings.servicesFor(event),
-      });
-    }
-    const events = run.batch.flatMap(eventsOf).filter(isAllowed);
-    const messages = events.filter((one) => one.kind === "message");
-    return await runTurn(dependenciesFor(run), {
+/** Answers a batch: it shows what is stored or was stopped, or runs the turn or the command. */
+export async function answerBatch(options: BatchOptions, run: BatchRun): Promise<TurnOutcome | "shown"> {
+  const { event, isConfirmed = false, redo, refusal, stoppedBy, stoppedAnswer, isSealed } = run.batch[0]!;
+  const { conversationId, dependencies } = run;
+  const { conversations } = dependencies;
+  if (!isConfirmed && (await showStoredAnswer(run, event))) return "shown";
+  const common = {
+    attempt: run.attempt,
+    platform: run.platform,
+    conversationId,
+    reply: run.reply,
+    signal: run.active.signal,
+    redo,
+    shownMessageKeys: run.shownMessageKeys,
+    offerSoFar: (soFar: AnswerSoFar) => {
+      run.active.soFar = (by) => inLanguage(run.language, () => soFar(toNotice(toStopped(by))));
+    },
+  };
+  if (stoppedBy !== undefined || (isSealed === true && redo !== undefined))
+    return await endUnanswered(dependencies, {
       ...common,
-      refusal: run.batch[0]!.refusal,
       key: event.key,
-      messages,
       lead: "",
-      model: redo?.model ?? messages.findLast(({ model }) => model !== undefined)?.model,
+      stoppedBy,
+      stoppedAnswer,
+    });
+  // This is stored first, because a conversation without the mark is answered whole.
+  if (event.inRoom === true && conversationId === event.conversationId)
+    await markPeoplesThread(conversations, conversationId);
+  if (event.kind === "call") {
+    const { commands, inbox, receive } = options;
+    const settings = options.settings.servicesFor(event);
+    return await runCommand(dependencies, commands, {
+      ...common,
+      call: event,
+      isConfirmed,
+      receive,
+      inbox,
+      settings,
     });
   }
+  const messages = run.allowed.filter((one) => one.kind === "message");
+  const asked = messages.findLast(({ model }) => model !== undefined)?.model;
+  const model = redo?.model ?? asked;
+  return await runTurn(dependencies, { ...common, refusal, key: event.key, messages, lead: "", model });
+}
 
-  /** The event of a run whose author pays. */
-  function payerOf(run: BatchRun): IncomingEvent {
-    const events = run.batch.flatMap(eventsOf);
-    return events.find(isAllowed) ?? events[0]!;
-  }
+/** Shows an answer that was stored before a crash could close its turn, so that no model is asked again. */
+async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<boolean> {
+  if (run.attempt === 1) return false;
+  const { batch, conversationId, dependencies } = run;
+  const { conversations } = dependencies;
+  const stored = await findCompleteAnswer(conversations, event);
+  if (stored === undefined || (stored.attempt ?? 0) <= (batch[0]?.redo?.since ?? 0)) return false;
+  const lead = await findShownLead(conversations, conversationId, batch.flatMap(eventsOf));
+  await run.reply.show();
+  await showStored(dependencies, { ...run, lead }, stored);
+  return true;
+}
 
-  /** The dependencies with the limits and rights of the run's person. */
-  function dependenciesFor(run: BatchRun): TurnDependencies {
-    const { admission } = options;
-    const events = run.batch.flatMap(eventsOf);
-    const { author, platform, origin } = payerOf(run);
-    const personId = author.id;
-    const { chat, models } = run.settings;
-    const withheld = withheldHistory(dependencies.conversations, events);
-    return {
-      ...dependencies,
-      ...(withheld === undefined ? {} : { conversations: withheld.conversations }),
-      withheld,
-      inbox,
-      chat,
-      models,
-      personId,
-      gateway: admission.gatewayFor({ personId, platform, origin }),
-      gatewayBeside: admission.gatewayFor({ personId, platform, origin, leavesRest: true }),
-      admitBytes: (bytes, signal) => admission.admitBytes(personId, bytes, signal),
-    };
-  }
+/** Whether a turn that failed too often only has to show its answer. Showing it may be what fails. */
+export async function canShowAnswer(
+  conversations: Pick<Conversations, "find">,
+  { event, progress, redo }: PendingTurn,
+): Promise<boolean> {
+  const attempts = progress?.attempts ?? 0;
+  const isFew = attempts - (redo?.since ?? 0) < maxShownAttempts;
+  return isFew && (await findCompleteAnswer(conversations, event)) !== undefined;
+}
 
-  /** Shows an answer that was stored before a crash could close its turn, so that no model is asked again. */
-  async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<boolean> {
-    if (run.attempt === 1) return false;
-    const stored = await findCompleteAnswer(event);
-    if (stored === undefined || (stored.attempt ?? 0) <= (run.batch[0]?.redo?.since ?? 0)) return false;
-    const { conversations } = dependencies;
-    const lead = await findShownLead(conversations, run.conversationId, run.batch.flatMap(eventsOf));
-    await run.reply.show();
-    await showStored(dependencies, { ...run, lead }, stored);
-    return true;
-  }
-
-  /** Whether a turn that failed too often only has to show its answer. Showing it may be what fails. */
-  async function canShowAnswer({ event, progress, redo }: PendingTurn): Promise<boolean> {
-    const attempts = progress?.attempts ?? 0;
-    const isFew = attempts - (redo?.since ?? 0) < maxShownAttempts;
-    return isFew && (await findCompleteAnswer(event)) !== undefined;
-  }
-
-  async function findCompleteAnswer(event: IncomingEvent): Promise<StoredMessage | undefined> {
-    const { conversations } = dependencies;
-    const stored = await conversations.find(storedIn(event), messageIds.complete(event.key));
-    // A rerun that failed leaves its failure with the earlier answer.
-    return stored?.failure === undefined ? stored : undefined;
-  }
+async function findCompleteAnswer(
+  conversations: Pick<Conversations, "find">,
+  event: IncomingEvent,
+): Promise<StoredMessage | undefined> {
+  const stored = await conversations.find(storedIn(event), messageIds.complete(event.key));
+  // A rerun that failed leaves its failure with the earlier answer.
+  return stored?.failure === undefined ? stored : undefined;
 }

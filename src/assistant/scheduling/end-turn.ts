@@ -2,9 +2,9 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Meter, Log } from "../../core/telemetry.ts";
 import { throwIfAbandoned, type Turn, type TurnDependencies } from "../turn/turn.ts";
 import { toNotice } from "../../core/error-messages.ts";
-import type { IncomingEvent } from "../../core/events.ts";
+import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
 import type { Inbox, StoppedAnswer } from "../../core/inbox.ts";
-import type { Platform, ReplyHooks } from "../../core/platform.ts";
+import type { Platform, Reply, ReplyHooks } from "../../core/platform.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { keepsEarlier, showEarlier, showStored } from "../turn/continued-answer.ts";
 import { keepAnswer, messageIds, textOf } from "../turn/stored-messages.ts";
@@ -85,39 +85,61 @@ async function endWithAnswer(
   return "cancelled";
 }
 
+/** A turn that does not run, whose reply only ends. */
+export interface TurnToEnd {
+  readonly turn: PendingTurn;
+  readonly active: ActiveTurn;
+  readonly platform: Platform;
+  readonly inbox: Pick<Inbox, "claimTurn" | "close" | "saveTurn" | "withdraw">;
+  readonly otherTurnsShow: NonNullable<ReplyHooks["otherTurnsShow"]>;
+  readonly log: Log;
+}
+
+type Ending = "ended" | "left-open";
+
 /**
- * Ends the reply of a turn whose messages were deleted, and erases what is left of them. During an outage
- * they stay open as withdrawn, to be ended later.
+ * Opens a reply only to end it. During an outage the turn stays open, to be ended later. Otherwise it is
+ * over, even where its end could not be shown.
  */
-export async function endWithdrawn(
-  turn: PendingTurn,
-  dependencies: {
-    readonly active: ActiveTurn;
-    readonly otherTurnsShow: NonNullable<ReplyHooks["otherTurnsShow"]>;
-    readonly inbox: Pick<Inbox, "withdraw">;
-    readonly platform: Platform;
-    readonly log: Log;
-  },
-): Promise<"ended" | "left-open"> {
-  const { active, otherTurnsShow, inbox, platform, log } = dependencies;
+async function endReply(
+  { active, platform, otherTurnsShow, log }: TurnToEnd,
+  where: { readonly address: ReplyAddress } & Partial<ReplyHooks>,
+  end: (reply: Reply) => Promise<void>,
+): Promise<Ending> {
+  const { address, ...hooks } = where;
+  try {
+    const reply = platform.openReply(address, {
+      // Messages that earlier runs posted without saving their address are found and edited.
+      isResumed: true,
+      isEndOnly: true,
+      otherTurnsShow,
+      saveAddress: () => Promise.resolve(),
+      ...hooks,
+    });
+    // A process that loses the lease shows nothing more, because another process may have answered.
+    active.reply = reply;
+    await reply.show();
+    await end(reply);
+    throwIfAbandoned(active.signal);
+    return "ended";
+  } catch (error) {
+    active.reply?.abandon();
+    log.warn({ err: error }, "reply not ended");
+    return isOutage(error) ? "left-open" : "ended";
+  }
+}
+
+/** Ends the reply of a turn whose messages were deleted, and erases what is left of them. */
+export async function endWithdrawn(ending: TurnToEnd): Promise<Ending> {
+  const { turn, inbox, log } = ending;
   const because = new ParleyError("cancelled", "its message was deleted", {
     detail: { because: "deleted" },
   });
-  try {
-    const reply = platform.openReply(turn.progress?.address ?? turn.event.address, {
-      isResumed: true,
-      otherTurnsShow,
-      isEndOnly: true,
-      saveAddress: () => Promise.resolve(),
-    });
-    active.reply = reply;
-    await reply.show();
-    await reply.finish({ notices: [toNotice(because)] });
-  } catch (error) {
-    active.reply?.abandon();
-    log.warn({ err: error }, "reply to a deleted message not ended");
-    if (isOutage(error)) return "left-open";
-  }
+  const address = turn.progress?.address ?? turn.event.address;
+  const outcome = await endReply(ending, { address }, (reply) =>
+    reply.finish({ notices: [toNotice(because)] }),
+  );
+  if (outcome === "left-open") return outcome;
   try {
     await inbox.withdraw(keysOf(turn));
   } catch (error) {
@@ -129,36 +151,21 @@ export async function endWithdrawn(
 
 /**
  * Ends and closes a stored turn whose author the access rules now refuse. A visible reply says so. Otherwise
- * only the author is told, if the platform can do that. During an outage the turn stays open.
+ * only the author is told, if the platform can do that.
  */
-export async function refuseTurn(
-  turn: PendingTurn,
-  dependencies: {
-    readonly active: ActiveTurn;
-    readonly inbox: Pick<Inbox, "close">;
-    readonly platform: Platform;
-    readonly log: Log;
-  },
-): Promise<void> {
+export async function refuseTurn(ending: TurnToEnd): Promise<Ending> {
+  const { turn, inbox, platform, log } = ending;
   const { event, progress } = turn;
-  const { active, inbox, platform, log } = dependencies;
   const isVisible = progress !== undefined && platform.shownMessageKeys(progress.address).length > 0;
   const address = isVisible ? progress.address : platform.toPrivateAddress(event.address);
   log.info({ isVisible }, "turn refused by the access rules");
-  try {
-    if (address !== undefined) {
-      const saveAddress = (): Promise<void> => Promise.resolve();
-      const reply = platform.openReply(address, { saveAddress, isResumed: isVisible, isEndOnly: true });
-      active.reply = reply;
-      await reply.show();
-      await reply.fail({ text: toNotice(new ParleyError("access-denied", "refused by the access rules")) });
-    }
-  } catch (error) {
-    active.reply?.abandon();
-    log.warn({ err: error }, "refusal not shown");
-    if (isOutage(error)) return;
-  }
-  await inbox.close(keysOf(turn));
+  const text = toNotice(new ParleyError("access-denied", "refused by the access rules"));
+  const outcome =
+    address === undefined
+      ? "ended"
+      : await endReply(ending, { address, isResumed: isVisible }, (reply) => reply.fail({ text }));
+  if (outcome === "ended") await inbox.close(keysOf(turn));
+  return outcome;
 }
 
 /** How many stored messages are searched for those of other turns. */
@@ -190,59 +197,41 @@ export function createOtherTurns(
 }
 
 /**
- * Ends the reply of a turn that is not resumed, with a Retry button, and closes the turn. During an outage
- * the turn stays open to be sealed later. It also stays open if `isAnswered` says that a process that lost
- * the turn has stored its answer, so that the answer is shown.
+ * Ends the reply of a turn that is not resumed, with a Retry button, and closes the turn. It stays open if
+ * `isAnswered` says that a process that lost the turn has stored its answer, so that the answer is shown.
  */
 export async function sealReply(
-  { event, progress }: PendingTurn,
-  dependencies: {
-    readonly active: ActiveTurn;
-    readonly otherTurnsShow: NonNullable<ReplyHooks["otherTurnsShow"]>;
-    readonly inbox: Inbox;
+  ending: TurnToEnd,
+  options: {
     readonly conversations: Pick<Conversations, "noteSettings">;
-    readonly platform: Platform;
     readonly isAnswered: () => Promise<boolean>;
-    readonly log: Log;
     readonly meter: Meter;
   },
-): Promise<void> {
-  const { active, otherTurnsShow, inbox, conversations, platform, isAnswered, log, meter } = dependencies;
-  if (progress === undefined) return;
-  const { keys } = progress;
+): Promise<Ending> {
+  const { turn, inbox, platform, log } = ending;
+  const { event, progress } = turn;
+  if (progress === undefined) return "ended";
   const attempts = progress.attempts + 1;
-  try {
-    // The lease may be lost. Only one of several processes that seal or run the turn continues.
-    if (!(await inbox.claimTurn({ ...progress, attempts }))) return;
-    const reply = platform.openReply(progress.address, {
-      // Messages that earlier runs posted without saving their address are found and edited.
-      isResumed: true,
-      otherTurnsShow,
-      isEndOnly: true,
-      async saveAddress(address, how) {
-        await inbox.saveTurn({ ...progress, address, attempts }, how);
-      },
-    });
-    // A process that loses the lease shows nothing more, because another process may have answered.
-    active.reply = reply;
-    await reply.show();
+  // The lease may be lost. Only one of several processes that seal or run the turn continues.
+  if (!(await inbox.claimTurn({ ...progress, attempts }))) return "ended";
+  let isAnswered = false;
+  const saveAddress: ReplyHooks["saveAddress"] = async (address, how) => {
+    await inbox.saveTurn({ ...progress, address, attempts }, how);
+  };
+  const outcome = await endReply(ending, { address: progress.address, saveAddress }, async (reply) => {
     await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
     log.info(
       { platform: platform.id, attempts: progress.attempts },
       "turn sealed: too old, or failed too often",
     );
-    meter({ kind: "refused", platform: platform.id, code: "too-old" });
+    options.meter({ kind: "refused", platform: platform.id, code: "too-old" });
     // Messages in its thread are for the bot although nothing of the turn is stored.
     if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
-      await conversations.noteSettings(event.conversationId, { within: event.within });
-    if (await isAnswered()) return;
-    throwIfAbandoned(active.signal);
-  } catch (error) {
-    active.reply?.abandon();
-    log.warn({ err: error }, "reply not sealed");
-    if (isOutage(error)) return;
-  }
-  await inbox.close(keys, { attempts });
+      await options.conversations.noteSettings(event.conversationId, { within: event.within });
+    isAnswered = await options.isAnswered();
+  });
+  if (outcome === "ended" && !isAnswered) await inbox.close(progress.keys, { attempts });
+  return outcome;
 }
 
 /** Whether the turn may succeed later, because store, platform or process were unavailable. */

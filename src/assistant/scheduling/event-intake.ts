@@ -6,14 +6,11 @@ import type { IncomingEvent } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { Platform, ReceiveOptions } from "../../core/platform.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
-import { type Log, type Meter, type Tracer, inTurn } from "../../core/telemetry.ts";
+import { type Log, type Meter, type Span, type Tracer, inTurn } from "../../core/telemetry.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import { toCallIfWritten } from "../commands/run-command.ts";
-import { storedIn } from "./pending-turn.ts";
-import type { createRecovery, TurnScheduler } from "./turn-scheduler.ts";
-import type { createTurnTraces } from "./turn-traces.ts";
-import { createRecent, type Recent } from "../../support/recent.ts";
+import type { TurnScheduler } from "./turn-scheduler.ts";
 
 /** Limits for this process. */
 export interface IntakeLimits {
@@ -21,15 +18,6 @@ export interface IntakeLimits {
   readonly events: number;
   /** The same limit for one person's events. */
   readonly eventsPerPerson: number;
-}
-
-/** Checks whether events may be answered, accepts them durably and schedules their turns. */
-interface EventIntake {
-  /**
-   * Accepts an event as the first step of its turn, also while the process stops.
-   * @throws ParleyError as `Receiver.receive` does
-   */
-  keep(event: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate">;
 }
 
 /** How an event is taken in. */
@@ -44,15 +32,13 @@ interface EventIntakeOptions {
   readonly inbox: Pick<Inbox, "accept" | "isOpen" | "knows" | "refuse">;
   readonly queue: Pick<ConversationQueue, "isShared">;
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "schedule">;
-  readonly recovery: Pick<ReturnType<typeof createRecovery>, "resumeFirst">;
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly commands: ReadonlyMap<string, Command>;
   readonly limits: IntakeLimits;
   readonly turnRate: TurnRate;
-  readonly traces: ReturnType<typeof createTurnTraces>;
   readonly tracer: Tracer;
   readonly meter: Meter;
-  readonly clock: Pick<Clock, "sleep">;
+  readonly clock: Pick<Clock, "monotonic" | "sleep">;
   readonly log: Log;
   /** Rejects with the error of the operator's rules or those of the place. */
   expectAllowed(asker: Asker): Promise<void>;
@@ -62,157 +48,140 @@ interface EventIntakeOptions {
   onSeen(event: IncomingEvent): void;
 }
 
-/** Creates the {@link EventIntake}. */
-export function createEventIntake(options: EventIntakeOptions): EventIntake {
-  const { inbox, queue, scheduler, recovery, platforms, limits, traces, tracer, log } = options;
+/**
+ * Returns a function that checks whether an event may be answered, accepts it durably and schedules its turn,
+ * also while the process stops. It throws as {@link Receiver.receive} does.
+ */
+export function createEventIntake(options: EventIntakeOptions) {
+  const { inbox, queue, scheduler, platforms, limits, tracer, log } = options;
   const { inFlight } = scheduler;
-  /**
-   * Keys of events whose last write had no known outcome: such an event may be stored and belong to this
-   * process.
-   */
-  const uncertain = createRecent(maxUncertain);
 
-  async function accept(incoming: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate"> {
+  async function accept(
+    incoming: IncomingEvent,
+    how: IntakeOptions,
+    arrival: Span,
+  ): Promise<"accepted" | "duplicate"> {
     await options.expectAllowed(incoming);
     options.onSeen(incoming);
     const { isCounted } = how;
     const isRedelivered = inFlight.has(incoming.key);
-    const isBusyNow = !isRedelivered && isBusy(incoming);
+    const busy = isRedelivered ? undefined : busyError(incoming);
     const event = toCallIfWritten(incoming, options.commands, platforms.get(incoming.platform));
     // It counts before it is durable, so that many events at once cannot exceed the limits together.
-    if (!isBusyNow) inFlight.add(event);
+    if (busy === undefined) inFlight.add(event);
     let counted: Awaited<ReturnType<TurnRate["count"]>> | undefined;
     let result: "accepted" | "duplicate" | undefined;
     try {
-      let refusal = how.refusal ?? (isBusyNow ? toBusyError(incoming) : undefined);
+      let refusal = how.refusal ?? busy;
       if (isCounted && !isRedelivered) refusal ??= await options.overBudget(event);
       if (isCounted && !isRedelivered && refusal === undefined) {
         counted = await options.turnRate.count(event.author.id);
         refusal = counted.refusal;
       }
-      if (refusal === undefined) result = await acceptDurably(inbox, event, uncertain);
-      else result = await refuse(event, refusal, how);
+      if (refusal !== undefined) await refuse(event, refusal, how);
+      result = refusal === undefined ? await acceptDurably(inbox, event, options.clock) : "duplicate";
     } finally {
       if (result !== "accepted") {
-        if (!isRedelivered && !isBusyNow) inFlight.delete(event.key);
+        if (!isRedelivered && busy === undefined) inFlight.delete(event.key);
         await counted?.undo();
       }
     }
-    if (result === "accepted") {
-      uncertain.delete(event.key);
-      begin(event);
-    }
+    if (result === "accepted") schedule(event, arrival);
     return result;
   }
 
   /**
-   * Refuses an event for good before its author is told. An event that is known is answered, or its author
-   * was told before, so that there are no words.
+   * Refuses an event for good before its author is told. It returns without an error if the event is known:
+   * then it is answered, or its author was told before, so that there are no words.
    */
   async function refuse(
-    event: IncomingEvent,
+    { key, platform }: IncomingEvent,
     refusal: ParleyError,
     { canResend = false }: ReceiveOptions,
-  ): Promise<"accepted" | "duplicate"> {
-    const { key, platform } = event;
+  ): Promise<void> {
     const isDeliveredToAll = queue.isShared && platforms.get(platform)?.deliversInOrder !== false;
     if (isDeliveredToAll) await options.clock.sleep(othersFirstMs);
     const isKnown = canResend ? await inbox.knows(key) : (await inbox.refuse(key)) === "duplicate";
     if (!isKnown) throw refusal;
-    if (!(await isWritten(inbox, key, uncertain))) return "duplicate";
-    inFlight.add(event);
-    return "accepted";
   }
 
-  function begin(event: IncomingEvent): void {
-    recovery.resumeFirst(storedIn(event));
+  function schedule(event: IncomingEvent, arrival: Span): void {
     const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
     const mayBeLater =
       !queue.isShared || event.kind !== "message" ? undefined : isInOrder ? "when-slow" : "always";
-    scheduler.schedule({ event, progress: undefined, others: [] }, { mayBeLater });
+    scheduler.schedule({ event, progress: undefined, others: [], arrival }, { mayBeLater });
   }
 
-  function logReceived(event: IncomingEvent, result: "accepted" | "duplicate"): void {
-    const { platform, kind, conversationId } = event;
-    log.debug({ platform, kind, result, conversation: conversationId }, "event received");
-  }
-
-  function isBusy({ author, platform, address }: IncomingEvent): boolean {
-    if (inFlight.countOf(author.id) >= limits.eventsPerPerson || inFlight.size >= limits.events) return true;
-    // An answer could not be shown for a long time.
-    return platforms.get(platform)?.delivery?.isFull(address) === true;
-  }
-
-  function toBusyError({ author }: IncomingEvent): ParleyError {
+  function busyError({ author, platform, address }: IncomingEvent): ParleyError | undefined {
     const waiting = inFlight.countOf(author.id);
-    return waiting >= limits.eventsPerPerson
-      ? new ParleyError("busy", "too many events in flight for one person", { detail: { waiting } })
-      : new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 });
+    if (waiting >= limits.eventsPerPerson)
+      return new ParleyError("busy", "too many events in flight for one person", { detail: { waiting } });
+    // Behind a full delivery, an answer could not be shown for a long time.
+    const isFull = inFlight.size >= limits.events || platforms.get(platform)?.delivery?.isFull(address);
+    return isFull === true
+      ? new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 })
+      : undefined;
   }
 
-  return {
-    async keep(incoming, how) {
-      const { key, platform, kind } = incoming;
-      const isKnown = inFlight.has(key);
-      const arrival = traces.arrived(incoming);
-      const span = tracer.start("accept", { parent: arrival });
-      return await inTurn({ turn: key, span: arrival }, async () => {
-        try {
-          const result = await accept(incoming, how);
-          logReceived(incoming, result);
-          options.meter({ kind: "accepted", platform });
-          span.set({ "parley.result": result });
-          if (result === "duplicate" && !isKnown) traces.end([key], result);
-          return result;
-        } catch (error) {
-          log.debug({ platform, kind, code: codeOf(error) }, "event not accepted");
-          options.meter({ kind: "refused", platform, code: codeOf(error) });
-          span.fail(error);
-          if (!isKnown) traces.end([key], codeOf(error));
-          throw error;
-        } finally {
-          span.end();
+  return async (incoming: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate"> => {
+    const { key, platform, kind, conversationId } = incoming;
+    const arrival = tracer.start(kind === "call" ? `command ${incoming.name}` : "message", {
+      parent: undefined,
+      kind: "consumer",
+      fields: { "parley.turn": key, "parley.platform": platform },
+    });
+    const span = tracer.start("accept", { parent: arrival });
+    return await inTurn({ turn: key, span: arrival }, async () => {
+      let outcome: string | undefined;
+      try {
+        const result = await accept(incoming, how, arrival);
+        log.debug({ platform, kind, result, conversation: conversationId }, "event received");
+        options.meter({ kind: "accepted", platform });
+        span.set({ "parley.result": result });
+        if (result === "duplicate") outcome = result;
+        return result;
+      } catch (error) {
+        outcome = codeOf(error);
+        log.debug({ platform, kind, code: outcome }, "event not accepted");
+        options.meter({ kind: "refused", platform, code: outcome });
+        span.fail(error);
+        throw error;
+      } finally {
+        span.end();
+        // The trace of an accepted event ends with its turn.
+        if (outcome !== undefined) {
+          arrival.set({ "parley.outcome": outcome });
+          arrival.end();
         }
-      });
-    },
+      }
+    });
   };
 }
 
 /** How long another instance that received the same event has to accept it, in milliseconds. */
 const othersFirstMs = 1000;
-const maxUncertain = 10_000;
 
 /** Platforms want an acknowledgement within 3 s; attempts start within this time, in milliseconds. */
 const patienceMs = 1500;
 
 /**
  * Accepts an event, and tries again for a moment when the store is unavailable: a person is not told of an
- * outage that is over before they have read it.
- * @param uncertain keys of events for which an attempt failed; this function adds to it
- * @throws ParleyError `store-unavailable`
+ * outage that is over before they have read it. An event that a failed attempt has written is accepted.
+ * @throws ParleyError `store-unavailable`. If the event is stored all the same, recovery finds it.
  */
 export async function acceptDurably(
   inbox: Pick<Inbox, "accept" | "isOpen">,
   event: IncomingEvent,
-  uncertain: Pick<Recent<true>, "has" | "set">,
+  clock: Pick<Clock, "monotonic" | "sleep">,
 ): Promise<"accepted" | "duplicate"> {
+  let hasFailed = false;
   const result = await retry(() => inbox.accept(event), {
-    deadline: performance.now() + patienceMs,
+    deadline: clock.monotonic() + patienceMs,
+    clock,
     delayMs(error, attempt) {
-      uncertain.set(event.key, true);
+      hasFailed = true;
       return isParleyError(error, "store-unavailable") ? backoffMs(attempt, backoffs.moment) : undefined;
     },
   });
-  return result === "duplicate" && (await isWritten(inbox, event.key, uncertain)) ? "accepted" : result;
-}
-
-/**
- * Whether an attempt of this process that failed has been written: then the event is its own, and still open.
- */
-async function isWritten(
-  inbox: Pick<Inbox, "isOpen">,
-  key: string,
-  uncertain: Pick<Recent<true>, "has">,
-): Promise<boolean> {
-  return uncertain.has(key) && (await inbox.isOpen(key));
+  return hasFailed && result === "duplicate" && (await inbox.isOpen(event.key)) ? "accepted" : result;
 }

@@ -2,31 +2,28 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent, IncomingMessage } from "../../core/events.ts";
 import type { StoppedAnswer, OpenRedo, TurnProgress, InboxEntry } from "../../core/inbox.ts";
 import type { Reply } from "../../core/platform.ts";
+import type { Span } from "../../core/telemetry.ts";
+
+/** What the inbox says of a turn besides its progress. */
+type Marks = Pick<InboxEntry, "isWithdrawn" | "redo" | "stoppedAnswer" | "stoppedBy" | "wasAnswered">;
 
 /** A turn that waits to run, with the progress of an earlier run. */
-export interface PendingTurn {
+export interface PendingTurn extends Marks {
   readonly event: IncomingEvent;
   readonly progress: TurnProgress | undefined;
   /** In a resumed batch, the other events that the same reply answers. */
   readonly others: readonly IncomingMessage[];
   /** It is too old or failed too often to run by itself. Its reply only ends, with a Retry button. */
   readonly isSealed?: true;
-  /** Its messages were deleted, so its reply only ends. */
-  readonly isWithdrawn?: true;
-  /** It was answered before and runs again into the same reply. */
-  readonly redo?: OpenRedo;
-  /** Its only message was edited after the answer, and the edit is not applied yet. */
-  readonly wasAnswered?: true;
-  /** It runs again because a message of it was edited, which counts for its author. It is not stored. */
+  // The following are not stored.
+  /** It runs again because a message of it was edited, which counts for its author. */
   readonly isEdited?: true;
-  /** Why it must not be answered again. Its reply ends with these words. It is not stored. */
+  /** Why it must not be answered again. Its reply ends with these words. */
   readonly refusal?: ParleyError;
-  /** The name of the person who stopped it, so that its reply only ends. */
-  readonly stoppedBy?: string;
-  /** What people saw of its answer when it was stopped, which is shown and kept. */
-  readonly stoppedAnswer?: StoppedAnswer;
-  /** The caller has confirmed the command. It is not stored, so the command asks again after a crash. */
+  /** The caller has confirmed the command, which asks again after a crash. */
   readonly isConfirmed?: true;
+  /** The trace that began when its event arrived in this process, until it is answered. */
+  readonly arrival?: Span;
 }
 
 /** The conversation that stores an event. A private or lone command has its own, named by its key. */
@@ -138,6 +135,11 @@ export interface ActiveTurn {
   abandon(reason: ParleyError): void;
 }
 
+/**
+ * Runs a batch of turns. `left-open` means that it must run again. It rejects only if the batch stays open.
+ */
+export type RunBatch = (batch: readonly PendingTurn[], active: ActiveTurn) => Promise<"ended" | "left-open">;
+
 /** The error `cancelled` for a turn that a person has stopped. */
 export function toStopped(by: string): ParleyError {
   return new ParleyError("cancelled", "stopped by a person", {
@@ -211,7 +213,7 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
   for (const { event, turn } of open)
     if (!joined.has(event.key)) for (const key of turn?.keys.slice(1) ?? []) joined.add(key);
   return open.flatMap((entry): PendingTurn[] => {
-    const { event, turn, isWithdrawn, wasAnswered, stoppedBy, stoppedAnswer } = entry;
+    const { event, turn, acceptedAt, redo: asked, heard: _heard, isClosed: _isClosed, ...marks } = entry;
     if (joined.has(event.key)) return [];
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
       const other = byKey.get(key)?.event;
@@ -219,20 +221,17 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
     });
     const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
     // Attempts count anew for a turn that people asked for again or whose messages they edited.
-    const redo = latestRedo([event, ...others], entry.redo);
-    const { requestedAt, since } = redo ?? { requestedAt: entry.acceptedAt, since: 0 };
+    const redo = latestRedo([event, ...others], asked);
+    const { requestedAt, since } = redo ?? { requestedAt: acceptedAt, since: 0 };
     const isSealed = now - requestedAt > maxAgeMs || progress.attempts - since >= maxAttempts;
     return [
       {
         event,
         progress,
         others,
+        ...marks,
         ...(isSealed ? { isSealed } : {}),
-        ...(isWithdrawn === true ? { isWithdrawn } : {}),
         ...(redo === undefined ? {} : { redo }),
-        ...(wasAnswered === true ? { wasAnswered } : {}),
-        ...(stoppedBy === undefined ? {} : { stoppedBy }),
-        ...(stoppedAnswer === undefined ? {} : { stoppedAnswer }),
       },
     ];
   });

@@ -1,9 +1,10 @@
 import type { BudgetWarnings } from "../access/budget-warnings.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { CommandCall } from "../../core/events.ts";
+import type { CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import { toStopAction } from "../../core/press.ts";
-import { noSpan, type Tracer, currentTurn } from "../../core/telemetry.ts";
+import { inTurn, noSpan, type Tracer, currentTurn } from "../../core/telemetry.ts";
+import { toLanguage } from "../../words/languages.ts";
 import { currentLanguage, inLanguage } from "../../words/translate.ts";
 import { applyEdit } from "../turn/read-messages.ts";
 import { throwIfAbandoned, type TurnOutcome } from "../turn/turn.ts";
@@ -12,6 +13,7 @@ import { messageIds } from "../turn/stored-messages.ts";
 import { createTracedReply, showingWaits } from "../turn/stream-answer.ts";
 import {
   type ActiveTurn,
+  type RunBatch,
   editsOf,
   eventsOf,
   keysOf,
@@ -22,10 +24,23 @@ import {
   isEditedError,
   toEditedError,
 } from "./pending-turn.ts";
-import { endWithdrawn, refuseTurn, createOtherTurns, isOutage, sealReply } from "./end-turn.ts";
-import { createBatchAnswer, type BatchAnswerOptions, type BatchRun } from "./answer-batch.ts";
+import {
+  endWithdrawn,
+  refuseTurn,
+  createOtherTurns,
+  isOutage,
+  sealReply,
+  type TurnToEnd,
+} from "./end-turn.ts";
+import {
+  answerBatch,
+  canShowAnswer,
+  dependenciesFor,
+  type BatchOptions,
+  type BatchRun,
+} from "./answer-batch.ts";
 
-interface BatchRunnerOptions extends BatchAnswerOptions {
+interface BatchRunnerOptions extends BatchOptions {
   readonly warnings: Pick<BudgetWarnings, "afterTurn">;
   readonly tracer: Tracer;
   readonly platforms: ReadonlyMap<string, Platform>;
@@ -36,16 +51,13 @@ interface BatchRunnerOptions extends BatchAnswerOptions {
  * Returns a function that runs a batch. It opens the reply, runs the turn or command, and closes the inbox
  * entries. A batch that failed before anything was shown or stored stays open.
  */
-export function createBatchRunner(options: BatchRunnerOptions) {
-  const { dependencies, inbox, platforms } = options;
-  const { log, meter } = dependencies;
-  const findOtherTurns = createOtherTurns(inbox, dependencies.conversations);
-  const { answer, canShowAnswer, dependenciesFor, isAllowed, payerOf } = createBatchAnswer(options);
+export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
+  const { inbox, platforms } = options;
+  const { access, clock, conversations, log, meter, queue } = options.dependencies;
+  const findOtherTurns = createOtherTurns(inbox, conversations);
+  const isAllowed = (event: IncomingEvent): boolean => access.refusalOf(event) === undefined;
 
-  return async function runBatch(
-    batch: readonly PendingTurn[],
-    active: ActiveTurn,
-  ): Promise<"ended" | "left-open"> {
+  return inTurnScope(options.tracer, async (batch, active) => {
     const [first] = batch;
     if (first === undefined) return "ended";
     const { event } = first;
@@ -54,45 +66,34 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       log.warn({ platform: event.platform }, "platform of an open turn is off");
       return "left-open";
     }
-    const otherTurnsShow = findOtherTurns(event, keysOf(first), platform);
-    if (first.isWithdrawn === true)
-      return await endWithdrawn(first, { otherTurnsShow, active, inbox, platform, log });
+    const toEnd = (turn: PendingTurn): TurnToEnd => {
+      const otherTurnsShow = findOtherTurns(turn.event, keysOf(turn), platform);
+      return { turn, active, platform, inbox, otherTurnsShow, log };
+    };
+    if (first.isWithdrawn === true) return await endWithdrawn(toEnd(first));
     if (first.stoppedBy !== undefined && !hasReply(first)) {
       await inbox.close(keysOf(first));
       return "ended";
     }
-    if (first.stoppedBy === undefined && first.isSealed === true && !(await canShowAnswer(first))) {
-      const { conversations } = dependencies;
-      const isAnswered = () => canShowAnswer(first);
-      await sealReply(first, {
-        otherTurnsShow,
-        active,
-        inbox,
-        conversations,
-        platform,
-        isAnswered,
-        log,
-        meter,
-      });
-      return "ended";
-    }
+    const isAnswered = () => canShowAnswer(conversations, first);
+    if (first.stoppedBy === undefined && first.isSealed === true && !(await isAnswered()))
+      return await sealReply(toEnd(first), { conversations, isAnswered, meter });
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
-    const refused = batch.filter((turn) => !allowed.includes(turn));
-    for (const turn of refused) await refuseTurn(turn, { active, inbox, platform, log });
+    for (const turn of batch) if (!allowed.includes(turn)) await refuseTurn(toEnd(turn));
     if (allowed.length === 0) return "ended";
     const run = await openRun(allowed, active, platform);
     const startedAt = performance.now();
     let outcome: TurnOutcome | "shown" | "left-open";
     try {
       outcome = await inLanguage(run.language, () =>
-        showingWaits(run.reply, dependencies.clock, () => answer(run)),
+        showingWaits(run.reply, clock, () => answerBatch(options, run)),
       );
       log.debug({ outcome }, "reply ended");
       throwIfAbandoned(active.signal);
-      await storeShownMessages(run);
+      await run.storeShownMessages();
       await closeEvents(options, run, outcome);
       if (outcome === "complete" && run.conversationId === event.conversationId)
-        giveTitle(dependenciesFor(run), platform, run.conversationId);
+        giveTitle(run.dependencies, platform, run.conversationId);
     } catch (error) {
       outcome = "left-open";
       active.abandon(new ParleyError("stopping", "the turn is left open", { cause: error }));
@@ -110,12 +111,12 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     const durationMs = Math.round(seconds * 1000);
     log.info({ platform: event.platform, kind: event.kind, outcome, attempt, durationMs }, "turn ended");
     return outcome === "left-open" ? "left-open" : "ended";
-  };
+  });
 
-  async function warnOfBudgets(run: BatchRun): Promise<void> {
-    const { author, platform, origin, address } = payerOf(run);
-    const caller = { personId: author.id, platform, origin };
-    await options.warnings.afterTurn({ caller, platform: run.platform, address });
+  async function warnOfBudgets({ allowed, platform }: BatchRun): Promise<void> {
+    const { author, origin, address } = allowed[0]!;
+    const caller = { personId: author.id, platform: platform.id, origin };
+    await options.warnings.afterTurn({ caller, platform, address });
   }
 
   async function openRun(
@@ -123,14 +124,17 @@ export function createBatchRunner(options: BatchRunnerOptions) {
     active: ActiveTurn,
     platform: Platform,
   ): Promise<BatchRun> {
-    const first = batch[0]!;
-    const keys = batch.flatMap(keysOf);
-    const settings = await options.settings.forTurn(first.event);
-    const attempt = (first.progress?.attempts ?? 0) + 1;
-    const address = first.progress?.address ?? batch.at(-1)!.event.address;
+    const { event, progress: earlier } = batch[0]!;
+    const events = batch.flatMap(eventsOf);
+    const keys = events.map(({ key }) => key);
+    const conversationId = storedIn(event);
+    const settings = await options.settings.forTurn(event);
+    const attempt = (earlier?.attempts ?? 0) + 1;
+    const address = earlier?.address ?? batch.at(-1)!.event.address;
     let shownAt = address;
     let storedKeys: readonly string[] = [];
     let isClaimed = false;
+
     const saveAddress: ReplyHooks["saveAddress"] = async (grown, how) => {
       throwIfAbandoned(active.signal);
       shownAt = grown;
@@ -144,62 +148,92 @@ export function createBatchRunner(options: BatchRunnerOptions) {
       // The keys are stored before a message of an earlier attempt is removed, so that its deletion does not
       // look like that of the answer.
       const now = platform.shownMessageKeys(grown);
-      if (storedKeys.some((known) => !now.includes(known)))
-        await storeShown(storedIn(first.event), first.event.key, attempt, (storedKeys = now));
+      if (storedKeys.some((known) => !now.includes(known))) await storeShown(now);
     };
+
+    async function storeShown(shown: readonly string[]): Promise<void> {
+      storedKeys = shown;
+      for (const id of [messageIds.complete(event.key), messageIds.assistant(event.key, attempt)])
+        await conversations.setShownAs(conversationId, id, shown);
+    }
+
     // A first attempt at one event is recorded when its reply begins, batches and retries before. If another
     // process may run the turn too, it must be claimed first, or nobody would end its reply.
-    if (dependencies.queue.isShared || first.progress !== undefined || keys.length > 1)
-      await saveAddress(address);
+    if (queue.isShared || earlier !== undefined || keys.length > 1) await saveAddress(address);
     if (attempt > 1) log.info({ platform: platform.id, attempt }, "turn resumed");
-    log.debug(
-      { platform: platform.id, conversation: first.event.conversationId, attempt, keys },
-      "turn started",
-    );
-    const { isCalm } = settings;
+    log.debug({ platform: platform.id, conversation: event.conversationId, attempt, keys }, "turn started");
     const language = settings.language ?? currentLanguage();
-    const isResumed = first.progress !== undefined;
-    const otherTurnsShow = findOtherTurns(first.event, keys, platform);
-    const stop = toStopAction(first.event.key);
+    const hooks: ReplyHooks = {
+      saveAddress,
+      isResumed: earlier !== undefined,
+      isCalm: settings.isCalm,
+      otherTurnsShow: findOtherTurns(event, keys, platform),
+      stop: toStopAction(event.key),
+    };
     const reply = createTracedReply(
-      inLanguage(language, () =>
-        platform.openReply(address, { saveAddress, isResumed, isCalm, otherTurnsShow, stop }),
-      ),
+      inLanguage(language, () => platform.openReply(address, hooks)),
       options.tracer,
       currentTurn()?.span ?? noSpan,
     );
     active.reply = reply;
+    const allowed = events.filter(isAllowed);
     return {
-      conversationId: storedIn(first.event),
+      conversationId,
       batch,
+      allowed,
       active,
       platform,
       attempt,
       reply,
-      settings,
       language,
+      dependencies: dependenciesFor(options, events, allowed[0]!, settings),
       shownMessageKeys: () => (storedKeys = platform.shownMessageKeys(shownAt)),
-      storedMessageKeys: () => storedKeys,
+      async storeShownMessages() {
+        const shown = platform.shownMessageKeys(shownAt);
+        if (shown.join(" ") !== storedKeys.join(" ")) await storeShown(shown);
+      },
     };
   }
+}
 
-  /** Stores messages that were posted after the answer, so that deleting one deletes the answer. */
-  async function storeShownMessages(run: BatchRun): Promise<void> {
-    const before = run.storedMessageKeys();
-    const now = run.shownMessageKeys();
-    if (now.length === before.length && now.every((key, index) => key === before[index])) return;
-    await storeShown(run.conversationId, run.batch[0]!.event.key, run.attempt, now);
-  }
-
-  async function storeShown(
-    conversationId: string,
-    key: string,
-    attempt: number,
-    keys: readonly string[],
-  ): Promise<void> {
-    for (const id of [messageIds.complete(key), messageIds.assistant(key, attempt)])
-      await dependencies.conversations.setShownAs(conversationId, id, keys);
-  }
+/**
+ * Runs each batch in the scope of its turn. Its log lines name the turn, it is one step of the trace that
+ * began with its first event, and it uses the language of the person who asked first.
+ */
+function inTurnScope(tracer: Tracer, runBatch: RunBatch): RunBatch {
+  return async (batch, active) => {
+    const [first] = batch;
+    if (first === undefined) return "ended";
+    const { event, progress } = first;
+    const [arrival, ...links] = batch.map((turn) => turn.arrival);
+    const span = tracer.start("turn", {
+      parent: arrival,
+      links: links.filter((link) => link !== undefined),
+      fields: {
+        "parley.turn": event.key,
+        "parley.platform": event.platform,
+        "parley.attempt": (progress?.attempts ?? 0) + 1,
+        "parley.events": batch.flatMap(eventsOf).length,
+      },
+    });
+    let end: "ended" | "left-open" = "left-open";
+    try {
+      const language = toLanguage(event.author.locale);
+      end = await inTurn({ turn: event.key, span }, () =>
+        inLanguage(language, () => runBatch(batch, active)),
+      );
+      return end;
+    } catch (error) {
+      span.fail(error);
+      throw error;
+    } finally {
+      span.end();
+      for (const turn of batch) {
+        turn.arrival?.set({ "parley.outcome": end });
+        turn.arrival?.end();
+      }
+    }
+  };
 }
 
 /** Whether people see a reply already. A message that waits shows nothing. */
@@ -207,7 +241,7 @@ function hasReply({ event, progress }: PendingTurn): boolean {
   return event.kind === "call" || (progress?.attempts ?? 0) > 0;
 }
 
-type Closing = Pick<BatchRunnerOptions, "dependencies" | "inbox" | "schedule">;
+type Closing = Pick<BatchRunnerOptions, "inbox" | "schedule">;
 
 /** Closes what was answered. Messages of a batch that was cancelled for deleted ones run again. */
 async function closeEvents(options: Closing, run: BatchRun, outcome: TurnOutcome | "shown"): Promise<void> {
@@ -225,11 +259,11 @@ async function closeEvents(options: Closing, run: BatchRun, outcome: TurnOutcome
 }
 
 /** Applies an edit of a call's message after the call has run as it was written. */
-async function closeCall({ dependencies, inbox }: Closing, run: BatchRun, call: CommandCall): Promise<void> {
+async function closeCall({ inbox }: Closing, run: BatchRun, call: CommandCall): Promise<void> {
   const { key } = call;
   for (let latest = call; ;) {
     const count = latest.edit?.count ?? 0;
-    if (count > 0) await applyEdit(dependencies, run.conversationId, latest);
+    if (count > 0) await applyEdit(run.dependencies, run.conversationId, latest);
     if (await inbox.close([key], { attempts: run.attempt, edits: new Map([[key, count]]) })) return;
     const [entry] = await inbox.lookUp([key]);
     if (entry?.event.kind !== "call" || (entry.event.edit?.count ?? 0) <= count)

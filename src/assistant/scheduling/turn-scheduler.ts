@@ -1,6 +1,7 @@
 import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { IncomingEvent } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -16,6 +17,7 @@ import {
   storedIn,
   takeBatch,
   type PendingTurn,
+  type RunBatch,
 } from "./pending-turn.ts";
 import { createRecent } from "../../support/recent.ts";
 import { inTime, sleepUnlessAborted } from "../../support/clock.ts";
@@ -25,7 +27,6 @@ const abortGraceMs = 2000;
 /** How many milliseconds a turn waits at most for people who keep changing its question. */
 const maxQuietMs = 10_000;
 
-/** The options of {@link TurnScheduler.schedule}. */
 interface ScheduleOptions {
   readonly unlessLeased?: boolean;
   readonly mayBeLater?: "always" | "when-slow" | undefined;
@@ -41,23 +42,18 @@ export interface TurnScheduler {
    * changed nothing for this time, and prolongs the wait of a turn that is waiting.
    */
   schedule(turn: PendingTurn, options?: ScheduleOptions): void;
-  /**
-   * Stops the turn that answers one of these events here, or that is about to. `by` is the shown name. It
-   * returns whether the turn was running.
-   */
-  stopTurn(keys: readonly string[], by: string): boolean;
   /** The turn that runs in a conversation. */
   activeIn(conversationId: string): ActiveTurn | undefined;
   readonly inFlight: InFlightEvents;
   /** The number of turns that run and that wait for their conversation. */
   load(): { readonly running: number; readonly waiting: number };
-  isStopping(): boolean;
+  readonly isStopping: () => boolean;
   /** Starts no more turns, and abandons those that run after the deadline. Resolves to their number. */
   stop(options: { readonly deadlineMs: number }): Promise<number>;
 }
 
 interface TurnSchedulerOptions {
-  readonly inbox: Pick<Inbox, "isOpen" | "listOpenIn">;
+  readonly inbox: Pick<Inbox, "isOpen" | "listOpenIn" | "lookUp">;
   readonly queue: ConversationQueue;
   readonly log: Log;
   readonly clock: Clock;
@@ -66,11 +62,9 @@ interface TurnSchedulerOptions {
    * turns to run then. It may reject only if the batch stays open.
    */
   prepare(batch: readonly PendingTurn[]): Promise<readonly PendingTurn[]>;
-  /** Runs a batch. `left-open` means that it must run again. It may reject only if the batch stays open. */
-  runBatch(batch: readonly PendingTurn[], active: ActiveTurn): Promise<"ended" | "left-open">;
+  readonly runBatch: RunBatch;
 }
 
-/** Creates the {@link TurnScheduler}. */
 export function createTurnScheduler(options: TurnSchedulerOptions): TurnScheduler {
   const { inbox, queue, log, clock } = options;
   const pending = new Map<string, PendingTurn[]>();
@@ -78,8 +72,6 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   const inFlight = createInFlightEvents();
   const waits = createWaits(clock);
   const stopping = new AbortController();
-  /** Names of people who stopped turns that were not running, by event key. */
-  const stopped = createRecent<string>(1000);
 
   function schedule(
     turn: PendingTurn,
@@ -87,8 +79,6 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   ): void {
     const conversationId = storedIn(turn.event);
     if (mayBeLater !== undefined) waits.settle(conversationId, turn.event.sentAt, mayBeLater);
-    // An earlier run of it may have been stopped.
-    if (turn.stoppedBy === undefined) for (const key of keysOf(turn)) stopped.delete(key);
     if (quietMs !== undefined) {
       waits.keepQuiet(conversationId, quietMs);
       const { key } = turn.event;
@@ -129,6 +119,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     const index = turns?.findIndex(({ event }) => event.key === turn.event.key) ?? -1;
     if (turns === undefined || index === -1) return;
     const [dropped = turn] = turns.splice(index, 1);
+    dropped.arrival?.end();
     if (turns.length === 0) pending.delete(conversationId);
     for (const key of keysOf(dropped)) inFlight.delete(key);
   }
@@ -173,10 +164,11 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     // The lease may have been lost while edits were applied.
     if (lease.aborted) onLeaseLost();
     active.set(conversationId, current);
-    for (const key of keys) if (stopped.has(key)) current.stop(stopped.get(key) ?? "");
     let outcome: "ended" | "left-open" = "left-open";
     try {
-      const open = await withoutClosed(batch);
+      const [open, stoppedBy] = await Promise.all([withoutClosed(batch), nameOfStopper(keys)]);
+      // Somebody stopped it after it was taken from the inbox and before it could be found as active.
+      if (batch[0]?.stoppedBy === undefined && stoppedBy !== undefined) current.stop(stoppedBy);
       if (stopping.signal.aborted) return;
       outcome = open.length === 0 ? "ended" : await options.runBatch(open, current);
     } finally {
@@ -184,8 +176,11 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       lease.removeEventListener("abort", onLeaseLost);
       if (active.get(conversationId) === current) active.delete(conversationId);
       for (const key of keys) inFlight.delete(key);
-      if (outcome === "ended") for (const key of keys) stopped.delete(key);
     }
+  }
+
+  async function nameOfStopper(keys: readonly string[]): Promise<string | undefined> {
+    return (await inbox.lookUp(keys)).find(({ stoppedBy }) => stoppedBy !== undefined)?.stoppedBy;
   }
 
   /** Applies edits. The turns that are left may then have other events. */
@@ -219,13 +214,6 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
 
   return {
     schedule,
-    stopTurn(keys, by) {
-      const running = [...active.values()].filter((turn) => turn.keys.some((key) => keys.includes(key)));
-      for (const turn of running) turn.stop(by);
-      const isPending = [...pending.values()].flat().some((turn) => keys.includes(turn.event.key));
-      if (running.length === 0 && isPending) for (const key of keys) stopped.set(key, by);
-      return running.length > 0;
-    },
     activeIn: (conversationId) => active.get(conversationId),
     inFlight,
     load: () => ({
@@ -251,23 +239,24 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
 function createWaits(clock: Clock) {
   /** The number of batches in a row that were left open, by conversation. */
   const failures = createRecent<number>(1000);
-  /** The `monotonic` time at which events that other processes now accept are known, by conversation. */
-  const settled = createRecent<number>(1000);
-  /** The `monotonic` time since when turns have waited for people to finish their edits, by conversation. */
-  const quietSince = createRecent<number>(1000);
+  /**
+   * The `monotonic` time until which a conversation waits, because other processes may accept events or
+   * people may edit theirs, and since when it has waited for edits.
+   */
+  const waiting = createRecent<{ readonly until: number; readonly editedSince?: number }>(1000);
   const settleTime = createSettleTime();
   return {
     /** Waits for earlier messages that other processes are accepting. */
     settle(conversationId: string, sentAt: number, mayBeLater: "always" | "when-slow"): void {
-      const waitMs = settleTime.after(clock.now() - sentAt, mayBeLater === "when-slow");
-      if (waitMs > 0) settled.set(conversationId, clock.monotonic() + waitMs);
+      const waitMs = settleTime(clock.now() - sentAt, mayBeLater === "when-slow");
+      if (waitMs <= 0) return;
+      waiting.set(conversationId, { ...waiting.get(conversationId), until: clock.monotonic() + waitMs });
     },
     /** Waits until people have changed nothing for this time. */
     keepQuiet(conversationId: string, quietMs: number): void {
       const now = clock.monotonic();
-      const since = quietSince.get(conversationId) ?? now;
-      quietSince.set(conversationId, since);
-      settled.set(conversationId, Math.min(now + quietMs, since + maxQuietMs));
+      const { editedSince = now } = waiting.get(conversationId) ?? {};
+      waiting.set(conversationId, { until: Math.min(now + quietMs, editedSince + maxQuietMs), editedSince });
     },
     /** Turns that were left open run again first, but not in a busy loop. */
     noteEnd(conversationId: string, outcome: "ended" | "left-open"): void {
@@ -281,13 +270,12 @@ function createWaits(clock: Clock) {
       const failedMs = failed === 0 ? 0 : backoffMs(failed, backoffs.moment);
       // The time to wait for may move while this waits.
       for (;;) {
-        const until = Math.max(startedAt + failedMs, settled.get(conversationId) ?? 0);
+        const until = Math.max(startedAt + failedMs, waiting.get(conversationId)?.until ?? 0);
         const waitMs = until - clock.monotonic();
         if (waitMs <= 0 || signals.some(({ aborted }) => aborted)) break;
         await sleepUnlessAborted(waitMs, AbortSignal.any(signals), clock);
       }
-      settled.delete(conversationId);
-      quietSince.delete(conversationId);
+      waiting.delete(conversationId);
     },
   };
 }
@@ -296,51 +284,34 @@ function needsPreparing(turn: PendingTurn): boolean {
   return turn.isEdited === true || editsOf(turn).size > 0;
 }
 
-/** The events, by key, that this process has accepted or resumed but not closed. */
-interface InFlightEvents {
-  has(key: string): boolean;
-  add(event: { readonly key: string; readonly author: { readonly id: string } }): void;
-  delete(key: string): void;
-  readonly size: number;
-  /** The number of one person's events in flight. */
-  countOf(authorId: string): number;
-  /** Resolves when the key is not in flight, which may be at once. */
-  whenDone(key: string): Promise<void>;
-}
+type InFlightEvents = ReturnType<typeof createInFlightEvents>;
 
-/** Creates {@link InFlightEvents}. */
-export function createInFlightEvents(): InFlightEvents {
+/** The events, by key, that this process has accepted or resumed but not closed. */
+export function createInFlightEvents() {
   const authors = new Map<string, string>();
-  const counts = new Map<string, number>();
-  const waiting = new Map<string, (() => void)[]>();
+  const waiting = new Map<string, PromiseWithResolvers<void>>();
   return {
-    has: (key) => authors.has(key),
-    add({ key, author }) {
-      if (authors.has(key)) return;
+    has: (key: string): boolean => authors.has(key),
+    add({ key, author }: Pick<IncomingEvent, "author" | "key">): void {
       authors.set(key, author.id);
-      counts.set(author.id, (counts.get(author.id) ?? 0) + 1);
     },
-    delete(key) {
-      const author = authors.get(key);
-      if (author === undefined) return;
+    delete(key: string): void {
       authors.delete(key);
-      const left = (counts.get(author) ?? 0) - 1;
-      if (left > 0) counts.set(author, left);
-      else counts.delete(author);
-      const resolves = waiting.get(key) ?? [];
+      waiting.get(key)?.resolve();
       waiting.delete(key);
-      for (const resolve of resolves) resolve();
     },
-    get size() {
+    get size(): number {
       return authors.size;
     },
-    countOf: (authorId) => counts.get(authorId) ?? 0,
-    async whenDone(key) {
+    /** The number of one person's events in flight. */
+    countOf: (authorId: string): number => [...authors.values()].filter((id) => id === authorId).length,
+    /** Resolves when the key is not in flight, which may be at once. */
+    async whenDone(key: string): Promise<void> {
       // The key may be added again before this continues, so it is checked again.
       while (authors.has(key)) {
-        await new Promise<void>((resolve) => {
-          waiting.set(key, [...(waiting.get(key) ?? []), resolve]);
-        });
+        const done = waiting.get(key) ?? Promise.withResolvers<void>();
+        waiting.set(key, done);
+        await done.promise;
       }
     },
   };
@@ -355,30 +326,20 @@ const slowMs = 500;
 const windowSize = 100;
 
 /**
- * Says how long an accepted message waits for earlier ones that other processes are accepting. Whatever makes
- * one acceptance slow makes others even slower. So the wait is a multiple of the time by which this one took
- * longer than the quickest recent one. Only differences count, because the platform's clock may differ.
+ * Returns a function that says how many milliseconds, from 150 to 1500, an accepted message waits for earlier
+ * ones that other processes are accepting. Whatever makes one acceptance slow makes others even slower. So
+ * the wait is a multiple of the time by which this one took longer than the quickest recent one. Only
+ * differences count, because the platform's clock may differ. Where each process gets all messages in order,
+ * only a slow acceptance changes it: otherwise the wait is 0.
  */
-interface SettleTime {
-  /**
-   * @param tookMs the time from sending to acceptance
-   * @param isInOrder whether each process gets all messages in order, which only a slow acceptance changes
-   * @returns milliseconds from 150 to 1500, or 0 for a message in order that was not slow
-   */
-  after(tookMs: number, isInOrder?: boolean): number;
-}
-
-/** Creates {@link SettleTime}. */
-export function createSettleTime(): SettleTime {
+export function createSettleTime() {
   const recent: number[] = [];
-  return {
-    after(tookMs, isInOrder = false) {
-      recent.push(tookMs);
-      if (recent.length > windowSize) recent.shift();
-      const longerMs = tookMs - Math.min(...recent);
-      if (isInOrder && longerMs < slowMs) return 0;
-      return Math.min(maxMs, Math.max(minMs, factor * longerMs));
-    },
+  return (tookMs: number, isInOrder = false): number => {
+    recent.push(tookMs);
+    if (recent.length > windowSize) recent.shift();
+    const longerMs = tookMs - Math.min(...recent);
+    if (isInOrder && longerMs < slowMs) return 0;
+    return Math.min(maxMs, Math.max(minMs, factor * longerMs));
   };
 }
 
@@ -391,45 +352,32 @@ interface RecoveryOptions {
   readonly scheduler: Pick<TurnScheduler, "inFlight" | "isStopping" | "schedule">;
 }
 
-/** Resumes open turns of an earlier run or of another process. */
-interface Recovery {
-  /** Finds a platform's open turns and resumes a few conversations at a time. Resolves to their number. */
-  recover(platformId: string): Promise<number>;
-  /** Schedules a conversation's turns that still have to be resumed, so that they run before a new turn. */
-  resumeFirst(conversationId: string): void;
-}
-
-/** Creates the {@link Recovery}, which seals turns that are too old or failed too often. */
-export function createRecovery({ inbox, now, scheduler }: RecoveryOptions): Recovery {
-  /** Turns that were found but not scheduled yet, by conversation. */
-  const found = new Map<string, PendingTurn[]>();
+/**
+ * Returns a function that finds a platform's open turns of an earlier run or of another process, and resumes
+ * a few conversations at a time. It resolves to the number of turns.
+ */
+export function createRecovery({ inbox, now, scheduler }: RecoveryOptions) {
+  const { inFlight } = scheduler;
   const limit = createConcurrencyLimit(maxConversations);
+  /** Conversations that wait for their resumption. */
+  const queued = new Set<string>();
 
-  function scheduleFound(conversationId: string): string[] {
-    const turns = found.get(conversationId) ?? [];
-    found.delete(conversationId);
-    const open = turns.filter(({ event }) => !scheduler.inFlight.has(event.key) && !scheduler.isStopping());
+  /** A new turn of the conversation may have resumed them meanwhile: then they are in flight or answered. */
+  async function resume(conversationId: string, turns: readonly PendingTurn[]): Promise<void> {
+    queued.delete(conversationId);
+    const open = turns.filter(({ event }) => !inFlight.has(event.key) && !scheduler.isStopping());
     for (const turn of open) scheduler.schedule(turn, { unlessLeased: true });
-    return open.map(({ event }) => event.key);
+    await Promise.all(open.map(({ event }) => inFlight.whenDone(event.key)));
   }
 
-  async function resume(conversationId: string): Promise<void> {
-    const keys = scheduleFound(conversationId);
-    await Promise.all(keys.map((key) => scheduler.inFlight.whenDone(key)));
-  }
-
-  return {
-    async recover(platformId) {
-      const open = (await inbox.listOpen()).filter(({ event }) => event.platform === platformId);
-      const turns = toOpenTurns(open, now()).filter(({ event }) => !scheduler.inFlight.has(event.key));
-      const conversations = Map.groupBy(turns, ({ event }) => storedIn(event));
-      for (const [conversationId, its] of conversations) {
-        const isQueued = found.has(conversationId);
-        found.set(conversationId, its);
-        if (!isQueued) void limit(() => resume(conversationId));
-      }
-      return turns.length;
-    },
-    resumeFirst: (conversationId) => void scheduleFound(conversationId),
+  return async function recover(platformId: string): Promise<number> {
+    const open = (await inbox.listOpen()).filter(({ event }) => event.platform === platformId);
+    const turns = toOpenTurns(open, now()).filter(({ event }) => !inFlight.has(event.key));
+    for (const [conversationId, its] of Map.groupBy(turns, ({ event }) => storedIn(event))) {
+      if (queued.has(conversationId)) continue;
+      queued.add(conversationId);
+      void limit(() => resume(conversationId, its));
+    }
+    return turns.length;
   };
 }

@@ -1,9 +1,4 @@
-import {
-  otherModelNotice,
-  shortened,
-  changedFromNotice,
-  lastShownNotice,
-} from "../../core/error-messages.ts";
+import { shortened, changedFromNotice, lastShownNotice } from "../../core/error-messages.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
 import {
@@ -75,7 +70,7 @@ export async function askModel(
     ? await dependencies.models.insteadForPictures(chosen, turn.signal)
     : undefined;
   const model = instead ?? chosen;
-  if (instead !== undefined) answer.notices.push(otherModelNotice(chosen, instead));
+  if (instead !== undefined) answer.notices.push(translate("notice.other-model", { model: chosen, instead }));
   const meant = await findMeant(dependencies, turn, history, settings);
   const { tolerance } = dependencies;
   let contents: RefusedRequest | undefined;

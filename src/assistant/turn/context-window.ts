@@ -1,9 +1,3 @@
-import {
-  contextCutNotice,
-  imagesLeftOutNotice,
-  middleCutNotice,
-  summedUpNotice,
-} from "../../core/error-messages.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
 import type { StoredMessage, SummedUp, MessagePart, StoredBlob } from "../../core/storage.ts";
@@ -84,9 +78,17 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
   const cut = opening === undefined || options.hasOlder ? first : first - 1;
   const { estimatedTokens } = newest;
   const notices: string[] = [];
-  if (memory?.isComplete === true) notices.push(summedUpNotice(usable.length - first, opening !== undefined));
-  else if (opening !== undefined) notices.push(middleCutNotice(usable.length - first));
-  else if (isCut) notices.push(contextCutNotice(chosen.length, options.hasOlder ? "more" : cut));
+  const sent = usable.length - first;
+  if (memory?.isComplete === true)
+    notices.push(
+      translate(
+        opening === undefined ? "notice.context-cut.summed-up" : "notice.context-cut.middle-summed-up",
+        { sent },
+      ),
+    );
+  else if (opening !== undefined) notices.push(translate("notice.context-cut.middle", { sent }));
+  else if (isCut && options.hasOlder) notices.push(translate("notice.context-cut.more", { sent }));
+  else if (isCut) notices.push(translate("notice.context-cut", { sent, cut }));
   const images = await loadImages(chosen, options, notices);
   const isShared = new Set(usable.flatMap((message) => message.author?.id ?? [])).size > 1;
   const messages =
@@ -262,9 +264,11 @@ async function loadImages(
 ): Promise<ReadonlyMap<PicturePart, string>> {
   const all = messages.flatMap(picturePartsOf);
   const urls = new Map<PicturePart, string>();
-  if (all.length === 0) return urls;
+  const leaveOut = (count: number, reason: string): void => {
+    if (count > 0) notices.push(translate("notice.images-left-out", { count, reason }));
+  };
   if (options.seesImages === false) {
-    notices.push(imagesLeftOutNotice(all.length, translate("notice.images-left-out.text-model")));
+    leaveOut(all.length, translate("notice.images-left-out.text-model"));
     return urls;
   }
   const { tolerance } = options;
@@ -273,19 +277,9 @@ async function loadImages(
       tolerance === undefined ||
       (tolerance.takesPictures && !(part.kind === "image" && tolerance.refusedPicture(part.blob.hash))),
   );
-  if (wanted.length < all.length)
-    notices.push(
-      imagesLeftOutNotice(all.length - wanted.length, translate("notice.images-left-out.refused")),
-    );
+  leaveOut(all.length - wanted.length, translate("notice.images-left-out.refused"));
   const newest = wanted.slice(-maxImages);
-  if (newest.length < wanted.length) {
-    notices.push(
-      imagesLeftOutNotice(
-        wanted.length - newest.length,
-        translate("notice.images-left-out.newest", { max: maxImages }),
-      ),
-    );
-  }
+  leaveOut(wanted.length - newest.length, translate("notice.images-left-out.newest", { max: maxImages }));
   let missing = 0;
   for (const part of newest) {
     if (part.kind === "image-link") {
@@ -296,7 +290,7 @@ async function loadImages(
     if (blob === undefined) missing++;
     else urls.set(part, toDataUri(blob));
   }
-  if (missing > 0) notices.push(imagesLeftOutNotice(missing, translate("notice.images-left-out.gone")));
+  leaveOut(missing, translate("notice.images-left-out.gone"));
   return urls;
 }
 

@@ -1,9 +1,9 @@
-import { earlierAnswerNotice } from "../../core/error-messages.ts";
 import type { Usage } from "../../core/gateway.ts";
 import type { OpenRedo } from "../../core/inbox.ts";
 import { boundedReceipt, type Receipt } from "../../core/receipt.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import { readFenceLine, parseFence, type Fence } from "../../support/markdown-fences.ts";
+import { translate } from "../../words/translate.ts";
 import { messageIds, textOf, estimateTokens, toEnding } from "./stored-messages.ts";
 import { showPictures } from "./stored-pictures.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
@@ -107,7 +107,7 @@ export async function showEarlier(
   if (stored === undefined) return false;
   const { notices = [], failure } = stored;
   const before = failure === undefined ? notices : [...notices, failure];
-  await showStored(dependencies, turn, stored, [...before, earlierAnswerNotice(why)]);
+  await showStored(dependencies, turn, stored, [...before, translate("notice.earlier-answer", { why })]);
   return true;
 }
 

@@ -1,8 +1,8 @@
-import { unreadNotice } from "../../core/error-messages.ts";
 import type { Attachment, EditedContent, IncomingEvent, IncomingMessage } from "../../core/events.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { MessagePart, StoredMessage, NotedWithMessage } from "../../core/storage.ts";
+import { translate } from "../../words/translate.ts";
 import { readFiles } from "./attachments.ts";
 import { readRoom, unreadSince } from "./read-room.ts";
 import { estimatePartsTokens, messageIds, withFixedWords } from "./stored-messages.ts";
@@ -76,7 +76,9 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
     calls.push(...read.calls);
   }
   const parts = questions.flatMap((message) => message.parts);
-  for (const part of parts) if (part.kind === "unread") notices.push(unreadNotice(part.name, part.reason));
+  for (const part of parts)
+    if (part.kind === "unread")
+      notices.push(translate("notice.unread", { name: part.name, reason: part.reason }));
   const whenStored = Promise.all(writes).then(() => undefined);
   void Promise.allSettled([whenStored]);
   const transcripts = parts.flatMap((part) => (part.kind === "voice" ? [toShownTranscript(part)] : []));

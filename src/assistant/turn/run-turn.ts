@@ -1,5 +1,5 @@
-import { endedEarlyNotice, isWorthRetrying, toNotice } from "../../core/error-messages.ts";
-import { isParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, isWorthRetrying } from "../../core/errors.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { throwIfAbandoned, type Turn, type TurnDependencies, type TurnOutcome } from "./turn.ts";
 import { askModel } from "./ask-model.ts";
@@ -69,7 +69,8 @@ export async function runTurn(dependencies: TurnDependencies, turn: Turn): Promi
     const question = { read, lead, shown, receipt, continued };
     const end = await askModel(dependencies, turn, question, answer);
     // If the model reached a limit while it thought, the gateway's client says so.
-    if (end.reason !== "stop" && answer.text !== "") answer.notices.push(endedEarlyNotice(end.reason));
+    if (end.reason !== "stop" && answer.text !== "")
+      answer.notices.push(translate(`notice.ended.${end.reason}`));
     throwIfAbandoned(turn.signal);
     const [stored] = await Promise.all([
       storeAnswer(dependencies, turn, answer, { outcome: "complete", end, receipt, continued }),

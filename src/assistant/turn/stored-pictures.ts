@@ -1,9 +1,4 @@
-import {
-  toNotice,
-  picturesMissingNotice,
-  picturesNotShownNotice,
-  type NamedPicture,
-} from "../../core/error-messages.ts";
+import { toNotice, type NamedPicture } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { PictureRef } from "../../core/events.ts";
 import type { ChatMessage } from "../../core/gateway.ts";
@@ -169,13 +164,13 @@ export async function showPictures(
     return blob === undefined ? [] : [{ name, mediaType: blob.mediaType, bytes: blob.bytes, altText }];
   });
   const missing = pictures.length - files.length;
-  const notices = missing === 0 ? [] : [picturesMissingNotice(missing)];
+  const notices = missing === 0 ? [] : [translate("picture.missing", { count: missing })];
   try {
     await Promise.all(files.map((file) => reply.attach(file)));
     return notices;
   } catch (error) {
     if (!isParleyError(error) || outages.some((code) => isParleyError(error, code))) throw error;
     log.warn({ err: error }, "pictures not shown");
-    return [...notices, picturesNotShownNotice(toNotice(error))];
+    return [...notices, translate("picture.not-shown", { why: toNotice(error) })];
   }
 }

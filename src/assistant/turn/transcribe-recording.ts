@@ -1,6 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
-import { toNotice, isWorthRetrying } from "../../core/error-messages.ts";
-import { isParleyError, isRefusal, ParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, isRefusal, isWorthRetrying, ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { TimedWords, TranscriptionAnswer, TranscriptionRequest } from "../../core/gateway.ts";
 import type { Reply, ReplyFile } from "../../core/platform.ts";

@@ -1,12 +1,11 @@
 import { MessageType, type APIMessage, type GatewayMessageCreateDispatchData } from "discord.js";
 import { isAnswered, toPieces, type SpokenMessage } from "../../../core/addressee.ts";
-import { hiddenContentNotice } from "../../../core/error-messages.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage } from "../../../core/events.ts";
 import type { MessageContent, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { languages } from "../../../words/languages.ts";
-import { inLanguage } from "../../../words/translate.ts";
+import { inLanguage, translate } from "../../../words/translate.ts";
 import {
   toConversationId,
   isDirectType,
@@ -387,7 +386,7 @@ export function createHiddenContentNotices(options: {
 }
 
 function toNotice(): DiscordContent {
-  return toSentence(hiddenContentNotice());
+  return toSentence(translate("notice.hidden-content"));
 }
 
 /** How many questions have their conversation remembered. */

@@ -2,7 +2,7 @@ import type { App, MessageShortcut } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { resolveInput, collectOptions, missingOptions, parseOptions } from "../../../core/command-input.ts";
 import type { Command } from "../../../core/command.ts";
-import { acceptingNotice, formNotAcceptedNotice, toNotice } from "../../../core/error-messages.ts";
+import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { ParleyError, isParleyError, isRefusal } from "../../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../../core/events.ts";
 import type { Receiver } from "../../../core/platform.ts";
@@ -136,7 +136,8 @@ export function registerCommands(
       };
       const isSlow = (await intake.takeForm(await calls.toCall(use))) === "slow";
       const [field = ""] = Object.keys(view.state.values);
-      if (isSlow) await ack({ response_action: "errors", errors: { [field]: formNotAcceptedNotice() } });
+      if (isSlow)
+        await ack({ response_action: "errors", errors: { [field]: translate("notice.form-not-accepted") } });
       else await ack();
     } catch (error) {
       notices.logFailure(error, view.callback_id);

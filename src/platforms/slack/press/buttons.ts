@@ -1,9 +1,10 @@
 import type { App } from "@slack/bolt";
 import type { Actor } from "../../../core/access.ts";
-import { goneNotice, formNotAcceptedNotice, acceptingNotice } from "../../../core/error-messages.ts";
+import { goneNotice, acceptingNotice } from "../../../core/error-messages.ts";
 import type { CommandCall } from "../../../core/events.ts";
 import { changedTurnOf, type ActionCall, type Press, type PressResult } from "../../../core/press.ts";
 import { isRating } from "../../../core/storage.ts";
+import { translate } from "../../../words/translate.ts";
 import { toCallKey, toConversationId } from "../address.ts";
 import { toCommandCall } from "../intake/commands.ts";
 import { parsePress, pressActions } from "../reply/message-blocks.ts";
@@ -119,7 +120,7 @@ export function registerPresses(app: App, of: HandlersOf): void {
         case "call": {
           const call = toCall(toCallKey(teamId, "view", view.id), result.call, presser, handlers);
           return (await intake.takeForm(call)) === "slow"
-            ? await refuse(formNotAcceptedNotice())
+            ? await refuse(translate("notice.form-not-accepted"))
             : await ack();
         }
         case "told":

@@ -244,12 +244,12 @@ describe("the rate of requests", () => {
       world = await createWorld({ spending: { turnsPersonMinute: 2 } });
       const accept = vi.spyOn(world.store.inbox, "accept").mockImplementation(outage);
       for (let times = 0; times < 2; times++)
-        await expect(world.assistant.receive(message("out"))).rejects.toMatchObject({
+        await expect(world.passingTime(world.assistant.receive(message("out")))).rejects.toMatchObject({
           code: "store-unavailable",
         });
       // Taking it back may fail as well. Then the next request does it.
       const uncount = vi.spyOn(world.store.spending, "uncountTurn").mockImplementation(outage);
-      await expect(world.assistant.receive(message("out"))).rejects.toMatchObject({
+      await expect(world.passingTime(world.assistant.receive(message("out")))).rejects.toMatchObject({
         code: "store-unavailable",
       });
       await expect(world.assistant.press({ kind: "retry", key: "fake:nothing" }, ada)).resolves.toEqual({

@@ -180,22 +180,10 @@ describe("Details of an answer", () => {
     expect(text).toContain("1 picture (estimated)");
   });
 
-  test("are there after a restart, and for the answer that a restart shows", async () => {
-    const action = await answered("Why?");
-    const again = world.restart();
-    expect((await again.press(action, bo)).kind).toBe("told");
-  });
-
   test("are refused to a denied person", async () => {
     const action = await answered("Why?");
     const eve = { ...bo, origin: { ...bo.origin!, user: "fake:user:eve" } };
     await expect(world.assistant.press(action, eve)).rejects.toMatchObject({ code: "access-denied" });
-  });
-
-  test("are gone with the answer", async () => {
-    const action = await answered("Why?");
-    await world.assistant.conversationDeleted("fake:c1");
-    expect(await detailsOf(action)).toBe("gone");
   });
 
   test.each(["", "nonsense", "other:c1 fake:1/assistant/1", "fake:c1 fake:none/assistant/1", "a b c"])(

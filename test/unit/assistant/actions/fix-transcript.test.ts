@@ -37,20 +37,6 @@ describe("Fix transcript", () => {
     return messages.flatMap(({ parts }) => parts.flatMap((part) => ("text" in part ? [part.text] : [])));
   }
 
-  it("opens a form with the words that were heard", async () => {
-    await asked("voice");
-    const form = await open();
-    expect(form).toMatchObject({
-      kind: "form",
-      form: {
-        title: "Fix transcript",
-        fields: [
-          { name: "words-1", label: "voice.ogg", value: "heard voice.ogg", isLong: true, isRequired: true },
-        ],
-      },
-    });
-  });
-
   it("answers anew in the same reply; the corrected words take the place of the old ones, and are quoted", async () => {
     await asked("voice");
     expect(world.platform.replies[0]?.text).toContain("> Heard: heard voice.ogg");

@@ -34,23 +34,6 @@ describe("Regenerate with another model", () => {
   const choose = (model: string, by = ada) =>
     world.assistant.press({ ...world.button("model"), values: { model } }, by);
 
-  test("offers the others that answer questions, and answers anew in the same reply by the one chosen", async () => {
-    await world.ask("why?");
-    expect(await offered()).toEqual(["maker/large", "maker/large-blind"]);
-    expect(await choose("maker/large")).toEqual({ kind: "done" });
-    await world.settled();
-    expect(world.platform.replies).toMatchObject([{ text: "by maker/large", shown: 2, state: "finished" }]);
-    const details = await world.assistant.press(world.button("details"), ada);
-    expect(details).toMatchObject({
-      kind: "told",
-      markdown: expect.stringContaining("maker/large") as string,
-    });
-    expect(await offered()).toEqual(["usual", "maker/large-blind"]);
-    // The next question goes to the usual one.
-    await world.ask("and?");
-    expect(world.gateway.requests.at(-1)?.model).toBe("usual");
-  });
-
   test("offers only models that take pictures where people have shown some", async () => {
     await world.renew({ models, files: { png: await fixture("picture.png") } });
     answerByName();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createRecentPresses } from "../../../../src/assistant/actions/press.ts";
+import { createDoubleClicks } from "../../../../src/assistant/actions/press.ts";
 import type { Actor } from "../../../../src/core/access.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { CommandCall } from "../../../../src/core/events.ts";
@@ -48,22 +48,6 @@ describe("pictures", () => {
     return world.platform.replies.at(-1)!;
   }
 
-  test("are drawn again with the same prompt, model, size and count, as a new answer", async () => {
-    const action = await drawn("again");
-    const asked = toCall(await world.assistant.press(action, ada));
-    expect(asked).toMatchObject({
-      name: "imagine",
-      options: { prompt: "a fox", size: "64x64", count: 2, model: "chatty" },
-      conversationId: "fake:c1",
-      written: "/imagine a fox size:64x64 count:2 model:chatty",
-    });
-    const before = world.platform.replies.length;
-    const reply = await run(asked);
-    expect(world.platform.replies).toHaveLength(before + 1);
-    expect(reply.files).toHaveLength(2);
-    expect(reply.text).toContain("a fox");
-  });
-
   test("of a command that stands alone are drawn again alone", async () => {
     const action = await drawn("again", { prompt: "a fox" }, {});
     expect(toCall(await world.assistant.press(action, ada)).conversationId).toBeUndefined();
@@ -81,17 +65,6 @@ describe("pictures", () => {
       options: { prompt: "please draw a cat", model: "chatty" },
       conversationId: "fake:c1",
     });
-  });
-
-  test("are asked for once by a double click, and again a second later", async () => {
-    const action = await drawn("again");
-    expect((await world.assistant.press(action, ada)).kind).toBe("call");
-    await world.clock.advance(900);
-    expect((await world.assistant.press(action, ada)).kind).toBe("done");
-    const bo = { ...ada, author: { id: "fake:bo", name: "Bo" } };
-    expect((await world.assistant.press(action, bo)).kind).toBe("call");
-    await world.clock.advance(200);
-    expect((await world.assistant.press(action, ada)).kind).toBe("call");
   });
 
   test("are changed by what a form says, and the reply says from which picture", async () => {
@@ -151,7 +124,12 @@ describe("pictures", () => {
 });
 
 describe("recent presses", () => {
-  const ada = (platform: string) => ({ platform, personId: `${platform}:ada` });
+  const person = (platform: string, name: string): Actor => ({
+    platform,
+    author: { id: `${platform}:${name}`, name },
+    origin: undefined,
+  });
+  const ada = (platform: string) => person(platform, "ada");
 
   /** Creates two processes on one store. */
   function twoProcesses(clock: { now: number }) {
@@ -165,34 +143,34 @@ describe("recent presses", () => {
       },
     };
     const areSharedOut = (platform: string) => platform === "slack";
-    return [1, 2].map(() => createRecentPresses({ now: () => clock.now, claims, areSharedOut }));
+    return [1, 2].map(() => createDoubleClicks({ now: () => clock.now, claims, areSharedOut }));
   }
 
   test("a second press within a second is a double click, also in another process; later ones are meant", async () => {
     const clock = { now: 1000 };
     const [one, two] = twoProcesses(clock);
-    expect(await one!.isFirst("again x", ada("slack"))).toBe(true);
+    expect(await one!("again x", ada("slack"))).toBe(true);
     clock.now += 900;
-    expect(await two!.isFirst("again x", ada("slack"))).toBe(false);
-    expect(await two!.isFirst("again x", { platform: "slack", personId: "slack:bo" })).toBe(true);
+    expect(await two!("again x", ada("slack"))).toBe(false);
+    expect(await two!("again x", person("slack", "bo"))).toBe(true);
     clock.now += 1000;
-    expect(await two!.isFirst("again x", ada("slack"))).toBe(true);
+    expect(await two!("again x", ada("slack"))).toBe(true);
   });
 
   test("a press that every process gets is no double click in another one", async () => {
     const [one, two] = twoProcesses({ now: 1000 });
-    expect(await one!.isFirst("again x", ada("discord"))).toBe(true);
-    expect(await two!.isFirst("again x", ada("discord"))).toBe(true);
-    expect(await two!.isFirst("again x", ada("discord"))).toBe(false);
+    expect(await one!("again x", ada("discord"))).toBe(true);
+    expect(await two!("again x", ada("discord"))).toBe(true);
+    expect(await two!("again x", ada("discord"))).toBe(false);
   });
 
   test("a store that cannot be reached blocks no button", async () => {
     const claim = () => Promise.reject(new ParleyError("store-unavailable", "the test broke it"));
-    const presses = createRecentPresses({
+    const isFirst = createDoubleClicks({
       now: () => 1000,
       claims: { isShared: true, claim },
       areSharedOut: () => true,
     });
-    expect(await presses.isFirst("again x", ada("slack"))).toBe(true);
+    expect(await isFirst("again x", ada("slack"))).toBe(true);
   });
 });

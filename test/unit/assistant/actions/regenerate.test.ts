@@ -20,24 +20,6 @@ describe("Regenerate", () => {
       parts.map((part) => (part.kind === "text" ? part.text : part.kind)).join(),
     );
 
-  test("asks anew into the same reply; the history holds the last attempt alone", async () => {
-    await world.ask("one");
-    await world.ask("two");
-    expect(await world.assistant.press(world.button("regenerate"), ada)).toEqual({ kind: "done" });
-    await world.settled();
-    expect(world.platform.replies).toMatchObject([
-      { text: "answer 1", shown: 1 },
-      { text: "answer 3", shown: 2, state: "finished" },
-    ]);
-    expect(said(world.gateway.requests[2])).toEqual(said(world.gateway.requests[1]));
-    expect(await log()).toEqual(["one", "answer 1", "two", "answer 3"]);
-    await world.assistant.press(world.button("regenerate"), ada);
-    await world.settled();
-    await world.ask("three");
-    expect(said(world.gateway.requests.at(-1))).toContain("assistant: answer 4");
-    expect(await world.store.inbox.listOpen()).toEqual([]);
-  });
-
   test("of a batch asks for all its messages again, and of a command in its own conversation too", async () => {
     await world.store.inbox.accept(message("first", { key: "fake:b1" }));
     await world.store.inbox.accept(message("second", { key: "fake:b2" }));

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import { toStopAction } from "../../../../src/core/press.ts";
-import { bo, call, message, said } from "../../../support/fakes.ts";
+import { bo, call, message } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const ada: Actor = {
@@ -36,27 +36,6 @@ describe("Stop", () => {
     await vi.waitFor(() => expect(world.platform.replies.at(-1)?.text).toBe("The first words"));
     return event.key;
   }
-
-  test("ends the request, and keeps the text so far as the answer, which says who stopped it", async () => {
-    const key = await growing();
-    expect(await world.assistant.press(toStopAction(key), ada)).toEqual({ kind: "done" });
-    await world.settled();
-    expect(isEnded).toBe(true);
-    expect(world.platform.replies).toMatchObject([
-      { text: "The first words", state: "finished", notices: ["Stopped by Ada."] },
-    ]);
-    expect(world.platform.replies[0]?.actions.map(({ kind }) => kind)).toEqual([
-      "regenerate",
-      "model",
-      "details",
-      "good",
-      "bad",
-    ]);
-    await growing("and then?");
-    expect(said(world.gateway.requests[1])).toContain("assistant: The first words");
-    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
-    await world.settled();
-  });
 
   test("by a bystander is refused to them alone; by a moderator it is not", async () => {
     const key = await growing();

@@ -141,14 +141,6 @@ describe("a command", () => {
     expect(await kept()).toEqual([{ kind: "text", text: "/interpret Hallo!" }]);
   });
 
-  it("/imagine shows as many pictures as asked, with alt text", async () => {
-    await world.answered(call("imagine", { prompt: "a red fox", count: 2, size: "64x64" }));
-    expect(world.platform.replies[0]?.files.map(({ name, altText }) => [name, altText])).toEqual([
-      ["picture-1.png", "a red fox"],
-      ["picture-2.png", "a red fox"],
-    ]);
-  });
-
   it("/imagine with a picture changes it through a chat model", async () => {
     world.gateway.answerWith(async function* edit(request) {
       yield { kind: "text", text: "greyed" };
@@ -160,20 +152,6 @@ describe("a command", () => {
     expect(world.gateway.requests[0]).toMatchObject({ stream: false });
     expect(said(world.gateway.requests[0])).toEqual(["user: make it grey <data:image/png;>"]);
     expect(world.platform.replies[0]?.files).toHaveLength(1);
-  });
-
-  it("/transcribe shows the words", async () => {
-    await world.answered(call("transcribe", { file: { id: "voice", name: "v.ogg", source: null } }));
-    expect(world.platform.replies[0]).toMatchObject({ text: "heard v.ogg", state: "finished" });
-  });
-
-  it("/chat opens a thread and begins it", async () => {
-    await world.answered(call("chat", { message: "let us talk" }, { address: { at: "here" } }));
-    await world.settled();
-    expect(await world.assistant.knows("fake:thread:here")).toBe(true);
-    expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
-    await world.ask("go on", { conversationId: "fake:thread:here" });
-    expect(said(world.gateway.requests.at(-1))).toContain("user: let us talk");
   });
 
   it("/reset hides what was said from the model, not from people", async () => {

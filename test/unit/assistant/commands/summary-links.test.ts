@@ -1,6 +1,6 @@
 import { Lexer, type Token, type Tokens } from "marked";
 import { describe, expect, it, test } from "vitest";
-import { addressesIn, linkSummary } from "../../../../src/assistant/commands/summary-links.ts";
+import { addressesIn, linkSummary } from "../../../../src/assistant/commands/summarize-command.ts";
 
 const shown = "https://good.example/a?b=c";
 const known = addressesIn([`see ${shown}, and (http://good.example/) or www.good.example.`]);

@@ -140,42 +140,12 @@ describe("messages that people removed", () => {
     expect(await world.history.readBlob("fake:c1", hash)).toBeUndefined();
   });
 
-  it("are not answered where they still wait, and the others are", async () => {
-    hangOnce();
-    await world.assistant.receive(message("running"));
-    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
-    const [gone, stays] = [message("never mind"), message("but this")];
-    await world.assistant.receive(gone);
-    await world.assistant.receive(stays);
-    await world.assistant.messagesDeleted("fake:c1", [gone.key]);
-    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
-    await world.settled();
-    expect(world.platform.replies).toHaveLength(2);
-    expect(said(world.gateway.requests.at(-1)).join()).not.toContain("never mind");
-    expect(await kept()).not.toContain("never mind");
-    expect(said(world.gateway.requests.at(-1)).at(-1)).toBe("user: but this");
-  });
-
   it("are not answered where an earlier process accepted them", async () => {
     const event = message("before the crash", { conversationId: "fake:new" });
     await world.store.inbox.accept(event);
     const restarted = world.restart();
     await restarted.messagesDeleted("fake:new", [event.key]);
     expect(await restarted.recover("fake")).toBe(0);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
-  });
-
-  it("stop their running answer, which says so", async () => {
-    hangOnce();
-    const event = message("hold on");
-    await world.assistant.receive(event);
-    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
-    await world.assistant.messagesDeleted("fake:c1", [event.key]);
-    await world.settled();
-    expect(world.platform.replies).toMatchObject([
-      { text: "half", state: "finished", notices: ["Stopped: the message was deleted."] },
-    ]);
-    expect(await kept()).not.toContain("hold on");
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 

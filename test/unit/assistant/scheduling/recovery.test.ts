@@ -18,16 +18,16 @@ describe("open turns", () => {
 
   describe("recovery", () => {
     it("resumes a few conversations at a time, and a new one does not wait for the rest", async () => {
-      await leaveOpen(200);
+      await leaveOpen(40);
       const held = world.hold();
-      expect(await world.assistant.recover("fake")).toBe(200);
+      expect(await world.assistant.recover("fake")).toBe(40);
       await vi.waitFor(() => expect(held.count()).toBe(16));
       expect(world.assistant.pending()).toBe(16);
       await world.assistant.receive(message("what about me?", { conversationId: "fake:new" }));
       await vi.waitFor(() => expect(held.count()).toBe(17));
       held.release();
       await world.settled();
-      expect(held.count()).toBe(201);
+      expect(held.count()).toBe(41);
       expect(await world.store.inbox.listOpen()).toEqual([]);
     });
 

@@ -1,6 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
 import { createActiveTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
-import { endWithdrawn, refuseTurn, sealReply } from "../../../../src/assistant/scheduling/end-turn.ts";
+import {
+  endWithdrawn,
+  refuseTurn,
+  sealReply,
+  type TurnToEnd,
+} from "../../../../src/assistant/scheduling/end-turn.ts";
 import { messageIds, withoutRetriedAttempts } from "../../../../src/assistant/turn/stored-messages.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyHooks } from "../../../../src/core/platform.ts";
@@ -263,12 +268,20 @@ async function begin(onEnd: () => void = () => {}) {
     };
   });
   const { inbox, conversations } = world.store;
-  return {
+  const active = createActiveTurn(keys);
+  const ending: TurnToEnd = {
     turn: { event, progress, others: [] },
-    active: createActiveTurn(keys),
+    active,
+    inbox,
+    platform,
+    otherTurnsShow,
+    log: silentLog,
+  };
+  return {
+    ending,
+    active,
     inbox,
     conversations,
-    platform,
     replies,
     opened,
     isOpen: () => inbox.isOpen(event.key),
@@ -280,20 +293,14 @@ const otherTurnsShow = () => Promise.resolve([]);
 
 type Begun = Awaited<ReturnType<typeof begin>>;
 
-const ends: Record<string, (begun: Begun) => Promise<void>> = {
-  "a turn that is sealed": ({ turn, active, inbox, conversations, platform }) =>
-    sealReply(turn, {
-      active,
-      otherTurnsShow,
-      inbox,
+const ends: Record<string, (begun: Begun) => Promise<"ended" | "left-open">> = {
+  "a turn that is sealed": ({ ending, conversations }) =>
+    sealReply(ending, {
       conversations,
-      platform,
       isAnswered: () => Promise.resolve(false),
-      log: silentLog,
       meter: () => undefined,
     }),
-  "a turn whose author is refused by now": ({ turn, active, inbox, platform }) =>
-    refuseTurn(turn, { active, inbox, platform, log: silentLog }),
+  "a turn whose author is refused by now": ({ ending }) => refuseTurn(ending),
 };
 
 for (const [what, end] of Object.entries(ends)) {
@@ -318,8 +325,8 @@ for (const [what, end] of Object.entries(ends)) {
 }
 
 it("a turn whose message was deleted takes no reply of another turn for its own", async () => {
-  const { turn, active, inbox, platform, opened, close } = await begin();
-  expect(await endWithdrawn(turn, { active, otherTurnsShow, inbox, platform, log: silentLog })).toBe("ended");
+  const { ending, opened, close } = await begin();
+  expect(await endWithdrawn(ending)).toBe("ended");
   expect(opened).toMatchObject([{ isEndOnly: true, isResumed: true, otherTurnsShow }]);
   await close();
 });

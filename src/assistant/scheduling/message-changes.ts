@@ -3,27 +3,155 @@ import { isParleyError } from "../../core/errors.ts";
 import type { IncomingMessage, CommandCall, Attachment, EditedContent } from "../../core/events.ts";
 import type { Inbox, InboxEntry, TurnProgress } from "../../core/inbox.ts";
 import type { EditedMessage, Receiver } from "../../core/platform.ts";
-import type { Conversations, StoredMessage, Archive } from "../../core/storage.ts";
+import type { SpendingLedger } from "../../core/spending.ts";
+import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { TurnRate } from "../access/turn-rate.ts";
 import { applyEdit, toEditedQuestion } from "../turn/read-messages.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
-import type { Deletions } from "./deletion-events.ts";
 import { storedIn, editsOf, eventsOf, type PendingTurn, toEditedError } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
-/** People often correct a message several times, so it is answered anew only after this quiet time. */
-const quietMs = 1000;
-
-/** The options of {@link createEditEvents}. */
-interface EditOptions {
+interface ChangeOptions {
   readonly inbox: Inbox;
   readonly conversations: Conversations;
-  readonly archive: Pick<Archive, "replaceMessage">;
+  readonly archive: Archive;
+  readonly queue: ConversationQueue;
   readonly scheduler: Pick<TurnScheduler, "activeIn" | "schedule">;
-  readonly messagesDeleted: Deletions["messagesDeleted"];
+  /** Erases what people set for places. */
+  readonly settings: { erase(place: string): Promise<void> };
+  readonly ledger: Pick<SpendingLedger, "countedPeople" | "forgetPeople">;
   readonly log: Log;
 }
+
+/** Creates the receiver's methods for what people edit and delete. */
+export function createMessageChanges(
+  options: ChangeOptions,
+): Pick<
+  Receiver,
+  "conversationDeleted" | "messageEdited" | "messagesDeleted" | "peopleDeleted" | "placeDeleted"
+> {
+  const deletions = createDeletions(options);
+  return { ...deletions, messageEdited: createMessageEdited(options, deletions.messagesDeleted) };
+}
+
+/**
+ * Deletes here what people delete on a platform. It first withdraws the event, so that nothing is answered
+ * any more, and then erases the data. Both are idempotent, so a redelivery finishes an interrupted deletion.
+ */
+function createDeletions(options: ChangeOptions) {
+  const { inbox, conversations, archive, queue, scheduler, settings, ledger, log } = options;
+
+  /** Groups keys by conversation: those that the platform names and that exist, and those of the inbox. */
+  async function findConversations(
+    named: ReadonlyMap<string, readonly string[]>,
+    keys: readonly string[],
+  ): Promise<Map<string, readonly string[]>> {
+    const [entries, existing] = await Promise.all([
+      inbox.lookUp(keys),
+      conversations.existing([...named.keys()]),
+    ]);
+    const found = new Map<string, readonly string[]>(existing.map((id) => [id, named.get(id) ?? []]));
+    for (const { event } of entries) {
+      const others = found.get(event.conversationId) ?? [];
+      if (!others.includes(event.key)) found.set(event.conversationId, [...others, event.key]);
+    }
+    return found;
+  }
+
+  async function deleteFrom(
+    conversationId: string,
+    keys: readonly string[],
+    isSaidToOthers: boolean,
+  ): Promise<void> {
+    const inRoom = isSaidToOthers ? [] : keys.map((key) => messageIds.room(key));
+    const ids = [...keys.map((key) => messageIds.user(key)), ...inRoom];
+    const isCancelled = scheduler.activeIn(conversationId)?.deleteMessages(keys) === true;
+    await archive.removeMessages(conversationId, { ids, shownAs: keys });
+    if (!isCancelled) return;
+    // The cancelled turn may still store a file or the reply's address, which are erased after its end.
+    queue
+      .run(conversationId, async () => {
+        await inbox.withdraw(keys, { keepsReplies: true });
+        await archive.removeMessages(conversationId, { ids, withLooseFiles: true });
+      })
+      .catch((error: unknown) =>
+        log.error({ conversation: conversationId, err: error }, "leftovers of a cancelled turn not erased"),
+      );
+  }
+
+  /**
+   * Finds open turns that have started and whose reply must be ended, because their process may have died. A
+   * turn that also answers other open messages is left out.
+   */
+  async function findBegun(keys: readonly string[]): Promise<PendingTurn[]> {
+    const begun: PendingTurn[] = [];
+    for (const { event, turn } of await inbox.lookUp(keys)) {
+      if (turn === undefined || !(await inbox.isOpen(event.key))) continue;
+      const others = turn.keys.filter((key) => !keys.includes(key));
+      if ((await Promise.all(others.map((key) => inbox.isOpen(key)))).includes(true)) continue;
+      begun.push({ event, progress: turn, others: [], isWithdrawn: true });
+    }
+    return begun;
+  }
+
+  async function conversationDeleted(conversationId: string): Promise<void> {
+    const [open, exists] = await Promise.all([
+      inbox.listOpenIn(conversationId),
+      conversations.exists(conversationId),
+    ]);
+    const keys = open.map(({ event }) => event.key);
+    if (!exists && keys.length === 0) return;
+    if (keys.length > 0) await inbox.withdraw(keys);
+    scheduler.activeIn(conversationId)?.deleteMessages(keys);
+    await queue.run(conversationId, async () => {
+      if (keys.length > 0) await inbox.withdraw(keys);
+      const { messages } = await archive.deleteConversation(conversationId);
+      log.info({ conversation: conversationId, messages }, "conversation deleted");
+    });
+  }
+
+  /** A message that an edit has addressed to others, with `isSaidToOthers`, can still be read in its room. */
+  async function messagesDeleted(
+    conversationId: string,
+    keys: readonly string[],
+    others: ReadonlyMap<string, readonly string[]> = new Map(),
+    { isSaidToOthers = false }: { readonly isSaidToOthers?: boolean } = {},
+  ): Promise<void> {
+    const found = await findConversations(new Map([...others, [conversationId, keys]]), keys);
+    if (found.size === 0) return;
+    const withdrawn = [...new Set([...found.values()].flat())];
+    const begun = await findBegun(withdrawn);
+    await inbox.withdraw(withdrawn, { keepsReplies: true });
+    for (const [id, theirs] of found) await deleteFrom(id, theirs, isSaidToOthers);
+    // A turn that still runs here or in another process ends its reply itself first. Recovery finds it too.
+    for (const turn of begun) scheduler.schedule(turn);
+  }
+
+  return {
+    messagesDeleted,
+    conversationDeleted,
+    async placeDeleted(place: string) {
+      await settings.erase(place);
+      // The places of a conversation are stored with its first message, when its turn has begun.
+      const [stored, open] = await Promise.all([conversations.listWithin(place), inbox.listOpen()]);
+      const begun = open.flatMap(({ event }) =>
+        event.within?.includes(place) === true ? [event.conversationId] : [],
+      );
+      for (const conversationId of new Set([...stored, ...begun])) await conversationDeleted(conversationId);
+    },
+    async peopleDeleted(idPrefix: string) {
+      // Settings are erased first, because a repetition would find no counted people.
+      const people = await ledger.countedPeople(idPrefix);
+      for (const person of people) await settings.erase(person);
+      await ledger.forgetPeople(idPrefix);
+      log.info({ people: people.length }, "people deleted");
+    },
+  };
+}
+
+/** People often correct a message several times, so it is answered anew only after this quiet time. */
+const quietMs = 1000;
 
 type Outcome = "edited" | "unchanged" | "unknown";
 
@@ -31,9 +159,10 @@ type Outcome = "edited" | "unchanged" | "unknown";
  * Stores edits. It durably replaces the accepted event and aborts a running turn. Then the turn waits for its
  * conversation like any other, and `prepareEdits` decides what to do.
  */
-export function createEditEvents(options: EditOptions): Pick<Receiver, "messageEdited"> {
-  const { inbox, conversations, archive, scheduler, log } = options;
-
+function createMessageEdited(
+  { inbox, conversations, archive, scheduler, log }: ChangeOptions,
+  messagesDeleted: ReturnType<typeof createDeletions>["messagesDeleted"],
+): Receiver["messageEdited"] {
   async function editMessage(
     entry: InboxEntry,
     event: IncomingMessage,
@@ -109,7 +238,7 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     { key }: EditedMessage,
     how?: { readonly isSaidToOthers: boolean },
   ): Promise<Outcome> {
-    await options.messagesDeleted(conversationId, [key], undefined, how);
+    await messagesDeleted(conversationId, [key], undefined, how);
     return "edited";
   }
 
@@ -159,15 +288,13 @@ export function createEditEvents(options: EditOptions): Pick<Receiver, "messageE
     return "unknown";
   }
 
-  return {
-    async messageEdited(edited) {
-      const [entry] = await inbox.lookUp([edited.key]);
-      if (entry === undefined) return await editStored(edited.conversationIds, edited);
-      const { event } = entry;
-      return event.kind === "message"
-        ? await editMessage(entry, event, edited)
-        : await editCall(entry, event, edited);
-    },
+  return async (edited) => {
+    const [entry] = await inbox.lookUp([edited.key]);
+    if (entry === undefined) return await editStored(edited.conversationIds, edited);
+    const { event } = entry;
+    return event.kind === "message"
+      ? await editMessage(entry, event, edited)
+      : await editCall(entry, event, edited);
   };
 }
 
@@ -186,7 +313,6 @@ function isEmpty({ text, attachments }: IncomingMessage): boolean {
   return text === "" && attachments.length === 0;
 }
 
-/** The options of {@link createPrepareEdits}. */
 interface PrepareEditsOptions {
   readonly inbox: Inbox;
   readonly conversations: Conversations;
@@ -310,8 +436,6 @@ const maxLater = 200;
 /** The turn that answered a message. */
 interface AnsweredTurn {
   readonly progress: TurnProgress;
-  /** Its events that are still known, in order. */
-  readonly entries: readonly InboxEntry[];
   /** Whether nobody has said anything or reset the conversation since. */
   readonly isLast: boolean;
 }
@@ -332,7 +456,10 @@ async function findAnsweredTurn(
   ]);
   const position = log.findIndex(({ id }) => id === messageIds.user(message.key));
   const later = position === -1 ? [] : log.slice(position + 1);
-  const firstKeys = [message.key, ...later.filter(isAnswer).map(({ turnKey }) => turnKey)];
+  const firstKeys = [
+    message.key,
+    ...later.filter(({ role }) => role === "assistant").map(({ turnKey }) => turnKey),
+  ];
   const first = (await inbox.lookUp([...new Set(firstKeys)])).find(
     ({ event, turn }) => turn !== undefined && [event.key, ...turn.keys].includes(message.key),
   );
@@ -348,11 +475,6 @@ async function findAnsweredTurn(
     );
   return {
     progress: first.turn,
-    entries: await inbox.lookUp(keys),
     isLast: position !== -1 && !isReset && !isFollowed,
   };
-}
-
-function isAnswer({ role }: StoredMessage): boolean {
-  return role === "assistant";
 }
