@@ -101,7 +101,7 @@ export function registerPresses(app: App, of: HandlersOf): void {
 
   app.view(formCallback, async ({ body, view, context, ack }) => {
     const handlers = of(context);
-    const { teamId, origins, intake, notices, home } = handlers;
+    const { teamId, origins, calls, notices, home } = handlers;
     const { action, ...place } = JSON.parse(view.private_metadata) as FormMemory;
     const values = readFormModal(view.state.values);
     const [first = ""] = Object.keys(values);
@@ -118,7 +118,7 @@ export function registerPresses(app: App, of: HandlersOf): void {
           return await refuse(goneNotice());
         case "call": {
           const call = toCall(toCallKey(teamId, "view", view.id), result.call, presser, handlers);
-          return (await intake.takeForm(call)) === "slow"
+          return (await calls.takeForm(call)) === "slow"
             ? await refuse(formNotAcceptedNotice())
             : await ack();
         }
@@ -156,7 +156,7 @@ async function show(
   presser: Presser,
   handlers: TeamHandlers,
 ): Promise<Told | undefined> {
-  const { teamId, api, intake, notices } = handlers;
+  const { teamId, api, calls, notices } = handlers;
   const { channel, thread, responseUrl, isPrivate } = presser;
   switch (result.kind) {
     case "told":
@@ -173,7 +173,7 @@ async function show(
     }
     case "call": {
       const call = toCall(toCallKey(teamId, "press", triggerId), result.call, presser, handlers);
-      const outcome = await intake.take(call, (text) => notices.send(responseUrl, text, thread));
+      const outcome = await calls.take(call, (text) => notices.send(responseUrl, text, thread));
       return outcome === "slow" ? { text: acceptingNotice() } : undefined;
     }
     case "done":
