@@ -18,6 +18,7 @@ export interface SlackHarness {
   readonly receiver: SlackReceiver;
   /** Stops the platform and starts another one with these commands. */
   restart(commands: ReadonlyMap<string, Command>): Promise<void>;
+  /** @throws Error where Slack did not take an acknowledgement */
   close(): Promise<void>;
 }
 
@@ -69,8 +70,10 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
       platform = await start(declared);
     },
     async close() {
+      const { badAcks } = slack;
       await platform.stop();
       await slack.close();
+      if (badAcks.length > 0) throw new Error(`not acknowledged as Slack wants it: ${badAcks.join(", ")}`);
     },
   };
 }
