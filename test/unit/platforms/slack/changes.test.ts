@@ -130,6 +130,8 @@ describe("edits", () => {
 });
 
 describe("deletions", () => {
+  afterEach(() => expect(harness.slack.badAcks).toEqual([]));
+
   const nextEvent = (index = 0) => harness.slack.waitFor("the event", () => harness.receiver.events[index]);
   const deletions = (count: number) =>
     harness.slack.waitFor("the deletions", () =>
@@ -200,6 +202,8 @@ describe("deletions", () => {
 });
 
 describe("answered channels", () => {
+  afterEach(() => expect(harness.slack.badAcks).toEqual([]));
+
   const messages = (count: number) =>
     harness.slack.waitFor("the messages", () => {
       const found = harness.receiver.events.filter(

@@ -7,7 +7,7 @@ let harness: SlackHarness;
 beforeEach(async () => {
   harness = await openSlackHarness();
 });
-afterEach(() => harness.close());
+afterEach(() => harness.closeStrictly());
 
 const messages = () =>
   harness.receiver.events.filter((event): event is IncomingMessage => event.kind === "message");
