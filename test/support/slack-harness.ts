@@ -19,6 +19,11 @@ export interface SlackHarness {
   /** Stops the platform and starts another one with these commands. */
   restart(commands: ReadonlyMap<string, Command>): Promise<void>;
   close(): Promise<void>;
+  /**
+   * Closes it, for tests that put no clock forward while an acknowledgement is on its way.
+   * @throws Error where Slack did not take an acknowledgement
+   */
+  closeStrictly(): Promise<void>;
 }
 
 /** The options of {@link openSlackHarness}. */
@@ -56,6 +61,11 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
     return started;
   }
 
+  async function close(): Promise<void> {
+    await platform.stop();
+    await slack.close();
+  }
+
   let platform = await start(commands);
   return {
     slack,
@@ -68,9 +78,11 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
       await platform.stop();
       platform = await start(declared);
     },
-    async close() {
-      await platform.stop();
-      await slack.close();
+    close,
+    async closeStrictly() {
+      await close();
+      const { badAcks } = slack;
+      if (badAcks.length > 0) throw new Error(`not acknowledged as Slack wants it: ${badAcks.join(", ")}`);
     },
   };
 }

@@ -1,9 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
-import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
 import type { HttpHandler } from "../../core/platform-module.ts";
-import type { Log, Meter } from "../../core/telemetry.ts";
 import {
   parseAddress,
   publicApiUrl,
@@ -26,7 +24,10 @@ import type { TeamSurroundings } from "./team.ts";
 import { deliveryOf, openSingleTeam, type Teams } from "./install/teams.ts";
 import { translate } from "../../words/translate.ts";
 
-interface SlackPlatformOptions {
+interface SlackPlatformOptions extends Pick<
+  TeamSurroundings,
+  "commands" | "kept" | "admitsStrangers" | "meter" | "log"
+> {
   /** This is the bot token, `xoxb-…`, of one workspace. */
   readonly botToken?: string | undefined;
   /** This is the app-level token, `xapp-…`, for Socket Mode. */
@@ -35,16 +36,10 @@ interface SlackPlatformOptions {
   readonly signingSecret?: string | undefined;
   /** Any workspace may install the app, in HTTP mode. */
   readonly installations?: Omit<Parameters<typeof openInstalledTeams>[0], "own"> | undefined;
-  /** The store keeps here which channels were welcomed. By default nobody is welcomed. */
-  readonly kept?: TeamSurroundings["kept"];
-  readonly admitsStrangers?: boolean;
   readonly apiUrl?: string | undefined;
   /** The prefix stands before each command's name. By default there is none. */
   readonly commandPrefix?: string;
-  readonly commands: ReadonlyMap<string, Command>;
-  readonly log: Log;
   readonly clock?: Clock | undefined;
-  readonly meter?: Meter;
 }
 
 interface SlackPlatform extends Platform {

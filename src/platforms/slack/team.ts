@@ -6,7 +6,7 @@ import { createDeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import type { SlackAddress } from "./address.ts";
 import { createAppHome } from "./press/app-home.ts";
 import type { Bolt } from "./transport/bolt.ts";
-import { createCallIntake, createCommandCalls } from "./intake/commands.ts";
+import { createCommandCalls } from "./intake/commands.ts";
 import { limitOfLane } from "./transport/limits.ts";
 import { withoutLookupTime } from "./errors.ts";
 import { createFiles } from "./intake/files.ts";
@@ -30,7 +30,7 @@ export interface TeamSurroundings extends OriginOptions {
   readonly meter?: Meter | undefined;
   readonly memory: ReplyMemory;
   readonly clock: Clock;
-  /** This must outlast the process. */
+  /** This keeps which channels were welcomed. Nobody is welcomed by default. It must outlast the process. */
   readonly kept?: Parameters<typeof createWelcome>[0]["kept"];
 }
 
@@ -81,8 +81,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
       clock,
       log,
     }),
-    calls: createCommandCalls({ api, identity, names: people, origins, read, receiver, clock }),
-    intake: createCallIntake({ receiver, clock, log }),
+    calls: createCommandCalls({ api, identity, names: people, origins, read, receiver, clock, log }),
     notices: createCallerNotices(api, log),
     home: createAppHome({ api, origins, receiver, commands, commandPrefix, log }),
     welcome: createWelcome({

@@ -76,26 +76,21 @@ export function warnOfMissingScopes({ scopes, teamId }: Identity, { log }: TeamS
   );
 }
 
-/** Returns what waits in all workspaces. The bound of one workspace holds for all of them together. */
+/** Returns what waits in all workspaces. Each has a bound of its own, as it has limits of its own. */
 export function deliveryOf(teams: () => readonly Team[]): DeliveryState {
   return {
-    isFull(address) {
-      const all = teams();
-      const team = all.find(({ id }) => id === teamOfAddress(parseAddress(address)));
-      if (team?.isCrowded(parseAddress(address).channel) === true) return true;
-      if (all.length === 1) return all[0]?.delivery.isFull() === true;
-      return sumOf(all.flatMap(({ delivery }) => delivery.waiting())) >= maxWaitingInAll;
+    isFull(saved) {
+      const address = parseAddress(saved);
+      const team = teams().find(({ id }) => id === teamOfAddress(address));
+      return team !== undefined && (team.isCrowded(address.channel) || team.delivery.isFull());
     },
     waiting() {
       const all = teams().flatMap(({ delivery }) => delivery.waiting());
       const alike = Map.groupBy(all, ({ method, urgency }) => `${method} ${urgency}`);
-      return Array.from(alike.values(), (counted) => ({ ...counted[0]!, count: sumOf(counted) }));
+      return Array.from(alike.values(), (counted) => ({
+        ...counted[0]!,
+        count: counted.reduce((sum, { count }) => sum + count, 0),
+      }));
     },
   };
-}
-
-const maxWaitingInAll = 2000;
-
-function sumOf(counted: readonly { readonly count: number }[]): number {
-  return counted.reduce((sum, { count }) => sum + count, 0);
 }

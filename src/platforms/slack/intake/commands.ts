@@ -53,7 +53,7 @@ export function registerCommands(
 ): void {
   for (const command of commands.values()) {
     app.command(`/${commandPrefix}${command.name}`, async ({ body, context, ack }) => {
-      const { teamId, api, calls, intake, notices, receiver } = of(context);
+      const { teamId, api, calls, notices, receiver } = of(context);
       const memory = { channel: body.channel_id, responseUrl: body.response_url };
       try {
         const given = collectOptions(command, { text: await calls.toCommandText(body.text) });
@@ -79,7 +79,7 @@ export function registerCommands(
           isAnnounced: true,
         };
         const call = await calls.toCall(use);
-        const result = await intake.take(call, (text) => notices.send(memory.responseUrl, text));
+        const result = await calls.take(call, (text) => notices.send(memory.responseUrl, text));
         if (result === "slow") await ack(toEphemeral(acceptingNotice()));
         else if (call.isPrivate)
           await ack(toEphemeral(translate("delivery.status", { status: translate("delivery.working") })));
@@ -118,7 +118,7 @@ export function registerCommands(
   });
 
   app.view(modalCallbacks, async ({ body, view, context, ack }) => {
-    const { teamId, calls, intake, notices } = of(context);
+    const { teamId, calls, notices } = of(context);
     const command = commands.get(commandOfModal(view.callback_id) ?? "");
     if (command === undefined) return await ack();
     try {
@@ -134,7 +134,7 @@ export function registerCommands(
         memory,
         isAnnounced: false,
       };
-      const isSlow = (await intake.takeForm(await calls.toCall(use))) === "slow";
+      const isSlow = (await calls.takeForm(await calls.toCall(use))) === "slow";
       const [field = ""] = Object.keys(view.state.values);
       if (isSlow)
         await ack({ response_action: "errors", errors: { [field]: translate("notice.form-not-accepted") } });
@@ -149,7 +149,7 @@ export function registerCommands(
   async function runShortcut(
     command: Command,
     shortcut: MessageShortcut,
-    { teamId, api, calls, intake, notices, receiver }: TeamHandlers,
+    { teamId, api, calls, notices, receiver }: TeamHandlers,
   ): Promise<void> {
     const { ts } = shortcut.message;
     const thread = threadOf(shortcut.message);
@@ -176,7 +176,7 @@ export function registerCommands(
       isAnnounced: false,
     });
     const say = (text: string) => notices.send(memory.responseUrl, text, thread);
-    if ((await intake.take(call, say)) === "slow") await say(acceptingNotice());
+    if ((await calls.take(call, say)) === "slow") await say(acceptingNotice());
   }
 }
 
@@ -225,18 +225,24 @@ interface CommandCallOptions {
   readonly names: Names;
   readonly origins: Pick<Origins, "originOf">;
   readonly read: MessageReader;
-  readonly receiver: Pick<Receiver, "knows">;
+  readonly receiver: Pick<Receiver, "knows" | "receive">;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
-/** These functions convert Slack's payloads to {@link CommandCall}s. */
+/** These functions convert Slack's payloads to {@link CommandCall}s, and pass them to the receiver. */
 export type CommandCalls = ReturnType<typeof createCommandCalls>;
 
 const maxUsed = 100;
 
-/** Returns converters for one workspace. */
+/** A person whose call has taken so long is told that it is not accepted yet. */
+const slowAfterMs = 1800;
+/** A call is tried for so long. The notice to the person says two minutes. */
+const acceptForMs = 100_000;
+
+/** Returns what converts and takes the commands of one workspace. */
 export function createCommandCalls(options: CommandCallOptions) {
-  const { api, identity, names, origins, read, receiver, clock } = options;
+  const { api, identity, names, origins, read, receiver, clock, log } = options;
   const { teamId } = identity;
   /** Forms were opened on these messages, by channel and `ts`. */
   const used = createRecent<SlackMessageInfo>(maxUsed);
@@ -260,6 +266,17 @@ export function createCommandCalls(options: CommandCallOptions) {
     throw new ParleyError("attachment-gone", "the message was deleted", {
       detail: { name: translate("platform.the-message") },
     });
+  }
+
+  /** `slow` where the store does not respond in time, or cannot be reached. */
+  async function acceptedSoon(receiving: Promise<unknown>): Promise<"accepted" | "slow"> {
+    const accepted = receiving.then(() => "accepted" as const);
+    try {
+      return (await inTime(accepted, slowAfterMs, { clock })) ?? "slow";
+    } catch (error) {
+      if (isParleyError(error, "store-unavailable")) return "slow";
+      throw error;
+    }
   }
 
   return {
@@ -307,6 +324,27 @@ export function createCommandCalls(options: CommandCallOptions) {
       // Phones and Macs type curly quotes, which would end an option's value at its first space.
       return plain.replaceAll(/:[“”]([^“”"]*)[“”]/g, ':"$1"');
     },
+    /**
+     * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is
+     * refused later, `say` gets the words.
+     * @throws ParleyError where it is refused
+     */
+    async take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow"> {
+      const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
+      let isSlow = false;
+      receiving.catch((error: unknown) => {
+        if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
+        else log.error({ key: call.key, err: error }, "command not accepted");
+        // The notice stays true where the store was not reached; what is refused at once is said by the
+        // caller.
+        return isSlow && !isParleyError(error, "store-unavailable") ? say(toNotice(error)) : undefined;
+      });
+      const result = await acceptedSoon(receiving);
+      isSlow = result === "slow";
+      return result;
+    },
+    /** Does the same for a form, for these seconds only, since a form can be submitted again. */
+    takeForm: (call: CommandCall) => acceptedSoon(receiver.receive(call, { canResend: true })),
   };
 }
 
@@ -331,56 +369,5 @@ export function toCommandCall(teamId: string, clock: Clock, { place, ...call }: 
     ...call,
     ...(isPrivate || isDirectMessages(channel) ? {} : { isCallerHidden: true }),
     address: toReplyAddress({ ...place, key, isPrivate, since }),
-  };
-}
-
-/** A person whose call has taken so long is told that it is not accepted yet. */
-const slowAfterMs = 1800;
-/** A call is tried for so long. The notice to the person says two minutes. */
-const acceptForMs = 100_000;
-
-export type CallIntake = ReturnType<typeof createCallIntake>;
-
-/** Returns what passes commands to the receiver. Slack delivers each once. */
-export function createCallIntake(options: {
-  readonly receiver: Pick<Receiver, "receive">;
-  readonly clock: Clock;
-  readonly log: Log;
-}) {
-  const { receiver, clock, log } = options;
-
-  /** `slow` where the store does not respond in time, or cannot be reached. */
-  async function acceptedSoon(receiving: Promise<unknown>): Promise<"accepted" | "slow"> {
-    const accepted = receiving.then(() => "accepted" as const);
-    try {
-      return (await inTime(accepted, slowAfterMs, { clock })) ?? "slow";
-    } catch (error) {
-      if (isParleyError(error, "store-unavailable")) return "slow";
-      throw error;
-    }
-  }
-
-  return {
-    /**
-     * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is
-     * refused later, `say` gets the words.
-     * @throws ParleyError where it is refused
-     */
-    async take(call: CommandCall, say: (text: string) => Promise<void>): Promise<"accepted" | "slow"> {
-      const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
-      let isSlow = false;
-      receiving.catch((error: unknown) => {
-        if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
-        else log.error({ key: call.key, err: error }, "command not accepted");
-        // The notice stays true where the store was not reached; what is refused at once is said by the
-        // caller.
-        return isSlow && !isParleyError(error, "store-unavailable") ? say(toNotice(error)) : undefined;
-      });
-      const result = await acceptedSoon(receiving);
-      isSlow = result === "slow";
-      return result;
-    },
-    /** Does the same for a form, for these seconds only, since a form can be submitted again. */
-    takeForm: (call: CommandCall) => acceptedSoon(receiver.receive(call, { canResend: true })),
   };
 }

@@ -218,9 +218,11 @@ export function createIncoming(options: IncomingOptions) {
         .filter((message) => Number(message.ts) > Number(ts) && isByPerson(message));
       // A history need not name the workspace of a person, who is refused as a stranger then.
       await Promise.all(missed.map(({ user = "" }) => people.find(user)));
-      await inOrder.run(channel, async () => {
+      // What arrives in the channel meanwhile waits for these.
+      const takeAll = async (): Promise<void> => {
         for (const message of missed) await retry(() => takeMissed(message, redelivery), lookUpPolicy);
-      });
+      };
+      await inOrder.run(channel, () => withLookupTime(clock, takeAll));
     } catch (error) {
       log.error({ channel, ts, err: error }, "thread of a late mention not read");
     }

@@ -56,13 +56,8 @@ export function registerPresses(app: App, of: HandlersOf): void {
   app.action(pressActions, async ({ action, body, context, ack }) => {
     const handlers = of(context);
     const { teamId, origins, notices, home } = handlers;
-    const {
-      user,
-      response_url: responseUrl,
-      container,
-      message,
-      ...pressed
-    } = body as unknown as PressedBody;
+    const pressed = body as unknown as PressedBody;
+    const { user, response_url: responseUrl, container, message } = pressed;
     const { action_id: actionId, value, selected_option: chosen } = action as unknown as PressedElement;
     const channel = pressed.channel?.id ?? "";
     // What is shown to the person in a thread goes into that thread, where they look.
@@ -77,14 +72,7 @@ export function registerPresses(app: App, of: HandlersOf): void {
       const isForeign =
         press !== undefined && isRating(press.kind) && !press.key.startsWith(`slack:${teamId}:`);
       if (press === undefined || isForeign) told = { text: goneNotice() };
-      else
-        told = await show(
-          await take(press, presser, handlers),
-          press,
-          pressed.trigger_id ?? "",
-          presser,
-          handlers,
-        );
+      else told = await handle(press, pressed.trigger_id ?? "", presser, handlers);
     } catch (error) {
       notices.logFailure(error, actionId);
       told = { text: toCallerText(error) };
@@ -102,7 +90,7 @@ export function registerPresses(app: App, of: HandlersOf): void {
 
   app.view(formCallback, async ({ body, view, context, ack }) => {
     const handlers = of(context);
-    const { teamId, origins, intake, notices, home } = handlers;
+    const { teamId, origins, calls, notices, home } = handlers;
     const { action, ...place } = JSON.parse(view.private_metadata) as FormMemory;
     const values = readFormModal(view.state.values);
     const [first = ""] = Object.keys(values);
@@ -119,7 +107,7 @@ export function registerPresses(app: App, of: HandlersOf): void {
           return await refuse(goneNotice());
         case "call": {
           const call = toCall(toCallKey(teamId, "view", view.id), result.call, presser, handlers);
-          return (await intake.takeForm(call)) === "slow"
+          return (await calls.takeForm(call)) === "slow"
             ? await refuse(translate("notice.form-not-accepted"))
             : await ack();
         }
@@ -149,16 +137,17 @@ async function take(
   return await receiver.press({ ...press, isPrivate }, by);
 }
 
-/** Shows the result of a button, or starts what it asks for. */
-async function show(
-  result: PressResult,
-  { kind, key }: Press,
+/** Takes the press of a button. Returns what is told, opens a form, or starts what the button asks for. */
+async function handle(
+  press: Press,
   triggerId: string,
   presser: Presser,
   handlers: TeamHandlers,
 ): Promise<Told | undefined> {
-  const { teamId, api, intake, notices } = handlers;
+  const { teamId, api, calls, notices } = handlers;
   const { channel, thread, responseUrl, isPrivate } = presser;
+  const { kind, key } = press;
+  const result = await take(press, presser, handlers);
   switch (result.kind) {
     case "told":
     case "files":
@@ -174,7 +163,7 @@ async function show(
     }
     case "call": {
       const call = toCall(toCallKey(teamId, "press", triggerId), result.call, presser, handlers);
-      const outcome = await intake.take(call, (text) => notices.send(responseUrl, text, thread));
+      const outcome = await calls.take(call, (text) => notices.send(responseUrl, text, thread));
       return outcome === "slow" ? { text: acceptingNotice() } : undefined;
     }
     case "done":

@@ -2,7 +2,6 @@ import { LogLevel, type Logger } from "@slack/bolt";
 import { WebClient, type WebClientOptions } from "@slack/web-api";
 import { Agent } from "undici";
 import type { Log } from "../../../core/telemetry.ts";
-import { requestWhole } from "../../../support/whole-response.ts";
 
 /** The client has no timeout by default. It must not retry, since a repeated post would appear twice. */
 const requestTimeoutMs = 20_000;
@@ -53,19 +52,35 @@ function toBoltLogger(log: Log): Logger {
     getLevel: () => LogLevel.WARN,
   };
 }
-/** Slack's client sends its requests with such a function. */
-type ClientFetch = NonNullable<WebClientOptions["fetch"]>;
+
+/** An answer that has arrived whole. Streams, as of the text of a usual one, take as long as the call itself. */
+class WholeResponse extends Response {
+  override readonly text: () => Promise<string>;
+
+  constructor(text: string, init: ResponseInit) {
+    super(null, init);
+    this.text = () => Promise.resolve(text);
+  }
+}
 
 /**
  * Returns a `fetch` for Slack's client with connections of its own. It sends text and reads whole answers. A
  * redirect is an answer with its status, which the client takes for a failure.
  */
-export function createClientFetch(): ClientFetch {
+export function createClientFetch(): NonNullable<WebClientOptions["fetch"]> {
   // Node's `fetch` does the same: with HTTP/2, one lost connection would interrupt every call.
   const agent = new Agent({ allowH2: false });
-  return async (url, { method, headers, body, signal } = {}) => {
+  return async (url, { method = "GET", headers = {}, body, signal } = {}) => {
     if (body !== undefined && typeof body !== "string")
       throw new TypeError("Slack's client sends files through url-requests.ts only");
-    return await requestWhole(agent, String(url), { method, headers, body, signal });
+    const { origin, pathname, search } = new URL(String(url));
+    const path = pathname + search;
+    const request = { origin, path, method, headers, body: body ?? null, signal: signal ?? null };
+    const { statusCode: status, statusText, body: read, ...answer } = await agent.request(request);
+    return new WholeResponse(await read.text(), {
+      status,
+      statusText,
+      headers: answer.headers as Record<string, string>,
+    });
   };
 }

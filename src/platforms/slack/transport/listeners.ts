@@ -7,7 +7,7 @@ import type { Log } from "../../../core/telemetry.ts";
 import type { Recent } from "../../../support/recent.ts";
 import { toConversationId } from "../address.ts";
 import type { MessageEvent } from "../intake/addressee.ts";
-import { registerCommands, type CallIntake, type CommandCalls } from "../intake/commands.ts";
+import { registerCommands, type CommandCalls } from "../intake/commands.ts";
 import type { createIncoming } from "../intake/incoming.ts";
 import { reportDeletedChannel } from "../intake/deleted-channels.ts";
 import { registerAskShortcut } from "../intake/modal.ts";
@@ -35,7 +35,6 @@ export interface TeamHandlers {
   readonly origins: Origins;
   readonly incoming: ReturnType<typeof createIncoming>;
   readonly calls: CommandCalls;
-  readonly intake: CallIntake;
   readonly home: AppHome;
   readonly welcome: ReturnType<typeof createWelcome>;
   readonly notices: CallerNotices;

@@ -8,18 +8,18 @@ import type { Person } from "../../../simulators/slack/person.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
 
+let harness: SlackHarness;
+let ana: Person;
+beforeEach(async () => {
+  harness = await openSlackHarness();
+  ana = harness.slack.person("Ana");
+});
+afterEach(() => harness.close());
+
 describe("edits", () => {
   const nothing = { text: "", attachments: [] };
 
   describe("messages that people edit", () => {
-    let harness: SlackHarness;
-    let ana: Person;
-    beforeEach(async () => {
-      harness = await openSlackHarness();
-      ana = harness.slack.person("Ana");
-    });
-    afterEach(() => harness.close());
-
     const edits = () => harness.receiver.edits;
     const settled = () =>
       harness.slack.waitFor("every event", () =>
@@ -130,14 +130,7 @@ describe("edits", () => {
 });
 
 describe("deletions", () => {
-  let harness: SlackHarness;
-  beforeEach(async () => {
-    harness = await openSlackHarness();
-  });
-  afterEach(async () => {
-    expect(harness.slack.badAcks).toEqual([]);
-    await harness.close();
-  });
+  afterEach(() => expect(harness.slack.badAcks).toEqual([]));
 
   const nextEvent = (index = 0) => harness.slack.waitFor("the event", () => harness.receiver.events[index]);
   const deletions = (count: number) =>
@@ -147,7 +140,6 @@ describe("deletions", () => {
 
   test("messages and commands name the channel that contains them, except in direct messages", async () => {
     const { slack } = harness;
-    const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     const team = `slack:team:${slack.teamId}`;
     const within = [`slack:channel:${slack.teamId}:${channel.id}`, team];
@@ -161,7 +153,6 @@ describe("deletions", () => {
 
   test("a deleted channel is reported as the place that its conversations are within", async () => {
     const { slack } = harness;
-    const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
     const { within } = await nextEvent();
@@ -172,7 +163,6 @@ describe("deletions", () => {
 
   test("conversations of a deleted channel that were stored without a place are reported too, however many", async () => {
     const { slack, receiver } = harness;
-    const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     const inChannel = [1, 2, 3, 4, 5].map((n) => `slack:${slack.teamId}:${channel.id}:${n}.000000`);
     const elsewhere = `slack:${slack.teamId}:COTHER:1.000000`;
@@ -186,7 +176,6 @@ describe("deletions", () => {
 
   test("a deleted message is reported in its thread's conversation, also a root that becomes a tombstone", async () => {
     const { slack, receiver } = harness;
-    const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     const root = ana.sends({ channel: channel.id, text: "root" });
     const answer = ana.sends({ channel: channel.id, thread: root, text: "answer" });
@@ -200,7 +189,6 @@ describe("deletions", () => {
 
   test("a deleted message of a channel that is one conversation is reported there too", async () => {
     const { slack, receiver } = harness;
-    const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     const prefix = `slack:${slack.teamId}:${channel.id}`;
     receiver.known.add(`${prefix}:channel`);
@@ -214,14 +202,7 @@ describe("deletions", () => {
 });
 
 describe("answered channels", () => {
-  let harness: SlackHarness;
-  beforeEach(async () => {
-    harness = await openSlackHarness();
-  });
-  afterEach(async () => {
-    expect(harness.slack.badAcks).toEqual([]);
-    await harness.close();
-  });
+  afterEach(() => expect(harness.slack.badAcks).toEqual([]));
 
   const messages = (count: number) =>
     harness.slack.waitFor("the messages", () => {
@@ -234,7 +215,6 @@ describe("answered channels", () => {
   test("in a channel that is answered whole, every message is an event in its thread", async () => {
     const { slack, receiver } = harness;
     receiver.place = { answerTo: "every-message", answerIn: "thread" };
-    const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     const ts = ana.sends({ channel: channel.id, text: "nobody in particular" });
     ana.sends({ channel: channel.id, text: "and you", mentionBot: true });
@@ -250,7 +230,6 @@ describe("answered channels", () => {
   test("an answer in the channel belongs to one conversation of the whole channel", async () => {
     const { slack, receiver } = harness;
     receiver.place = { answerTo: "mentions", answerIn: "channel" };
-    const ana = slack.person("Ana");
     const channel = slack.channel("ideas", [ana]);
     ana.sends({ channel: channel.id, text: "not this" });
     ana.sends({ channel: channel.id, text: "one", mentionBot: true });
@@ -266,7 +245,6 @@ describe("answered channels", () => {
   test("threads and direct messages stay conversations of their own", async () => {
     const { slack, receiver } = harness;
     receiver.place = { answerTo: "every-message", answerIn: "channel" };
-    const ana = slack.person("Ana");
     const ts = ana.sends({ channel: ana.directMessages, text: "hello" });
     const [message] = await messages(1);
     expect(message).toMatchObject({

@@ -7,10 +7,7 @@ let harness: SlackHarness;
 beforeEach(async () => {
   harness = await openSlackHarness();
 });
-afterEach(async () => {
-  expect(harness.slack.badAcks).toEqual([]);
-  await harness.close();
-});
+afterEach(() => harness.closeStrictly());
 
 const calls = () => harness.receiver.events.filter((event): event is CommandCall => event.kind === "call");
 const voice = async () => ({

@@ -97,10 +97,7 @@ describe("buttons", () => {
     bo = harness.slack.person("Bo");
     channel = harness.slack.channel("ideas", [ana, bo]);
   });
-  afterEach(async () => {
-    expect(harness.slack.badAcks).toEqual([]);
-    await harness.close();
-  });
+  afterEach(() => harness.closeStrictly());
 
   /** Finishes a reply to Ana's mention, and returns the message that shows it. */
   async function showReply(button: "retry" | "confirm") {
@@ -164,10 +161,7 @@ describe("message commands", () => {
   let ana: Person;
   let channel: SimulatedChannel;
   beforeEach(() => open(translate()));
-  afterEach(async () => {
-    expect(harness.slack.badAcks).toEqual([]);
-    await harness.close();
-  });
+  afterEach(() => harness.closeStrictly());
 
   async function open(commands: ReadonlyMap<string, Command>): Promise<void> {
     harness = await openSlackHarness({ commands });
@@ -245,7 +239,7 @@ describe("model selects", () => {
   beforeEach(async () => {
     harness = await openSlackHarness();
   });
-  afterEach(() => harness.close());
+  afterEach(() => harness.closeStrictly());
 
   test("of very many models a hundred options are offered; ids that Slack refuses are left out", async () => {
     const { slack, receiver } = harness;

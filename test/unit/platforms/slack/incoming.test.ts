@@ -7,10 +7,7 @@ let harness: SlackHarness;
 beforeEach(async () => {
   harness = await openSlackHarness();
 });
-afterEach(async () => {
-  expect(harness.slack.badAcks).toEqual([]);
-  await harness.close();
-});
+afterEach(() => harness.closeStrictly());
 
 const messages = () =>
   harness.receiver.events.filter((event): event is IncomingMessage => event.kind === "message");

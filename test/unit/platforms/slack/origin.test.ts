@@ -7,10 +7,7 @@ let harness: SlackHarness;
 beforeEach(async () => {
   harness = await openSlackHarness();
 });
-afterEach(async () => {
-  expect(harness.slack.badAcks).toEqual([]);
-  await harness.close();
-});
+afterEach(() => harness.closeStrictly());
 
 const originOf = async (index = 0) =>
   (await harness.slack.waitFor("an event", () => harness.receiver.events[index])).origin;
