@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findUrlProblem, parsePostgresUrl } from "../../../../src/conversations/postgres/postgres-client.ts";
+import { parsePostgresUrl, postgresStore } from "../../../../src/conversations/postgres/postgres-store.ts";
 
 describe("a Postgres URL", () => {
   it("names the schema and the number of connections, which the driver does not see", () => {
@@ -27,7 +27,7 @@ describe("a Postgres URL", () => {
     ["postgres://db.example.com/db?sslmode=verify-full", "from-url"],
     ["postgres://db.example.com/db?sslrootcert=/etc/ca.pem", "from-url"],
   ])("%s is encrypted: %s", (url, tls) => {
-    expect(findUrlProblem(url)).toBeUndefined();
+    expect(postgresStore.checkUrl(url)).toBeUndefined();
     expect(parsePostgresUrl(url).tls).toBe(tls);
   });
 
@@ -47,6 +47,6 @@ describe("a Postgres URL", () => {
     ["postgres://host/db?sslmode=on", "sslmode"],
     ["postgres://host/db?sslmode=verify-ca", "sslrootcert"],
   ])("%s is refused", (url, words) => {
-    expect(findUrlProblem(url)).toContain(words);
+    expect(postgresStore.checkUrl(url)).toContain(words);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findRedisUrlProblem, parseRedisUrl } from "../../../../src/conversations/redis/redis-connection.ts";
+import { parseRedisUrl, redisStore } from "../../../../src/conversations/redis/redis-store.ts";
 import { productOf } from "../../../../src/conversations/redis/redis-script.ts";
 
 describe("a Redis URL", () => {
@@ -39,7 +39,7 @@ describe("a Redis URL", () => {
     ["redis://a?wait_replicas=101", "wait_replicas"],
     ["redis+cluster://u:%zz@a", "escape"],
   ])("%s is refused", (url, words) => {
-    expect(findRedisUrlProblem(url)).toContain(words);
+    expect(redisStore.checkUrl(url)).toContain(words);
   });
 });
 
