@@ -47,7 +47,6 @@ const capabilityOf: Record<Operation, keyof ModelCapabilities> = {
   transcription: "transcribes",
 };
 
-/** Creates {@link ModelChoice}. */
 export function createModelChoice(
   gateway: Pick<Gateway, "listModels" | "knownModels">,
   settings: ModelSettings,
