@@ -1,5 +1,5 @@
 import type { ModelOperation } from "./gateway.ts";
-import type { Layer, SettingGroup } from "./layered-settings.ts";
+import type { Choice, Layer, SettingGroup } from "./layered-settings.ts";
 
 /** A form that a person may open. */
 export interface FormOffer {
@@ -12,12 +12,6 @@ export interface FormOffer {
   /** The layer whose settings it changes. */
   readonly layer: Layer;
   readonly group: SettingGroup;
-}
-
-/** A value that a field offers. Platforms show at least 75 characters of `value` and `label`. */
-export interface FormOption {
-  readonly value: string;
-  readonly label: string;
 }
 
 /** One input of a form. */
@@ -36,7 +30,7 @@ export interface FormField {
    * What can be chosen, besides nothing. The field takes text if it is absent. A platform that cannot show so
    * many options takes text too, and submitted values are always checked.
    */
-  readonly options?: readonly FormOption[];
+  readonly options?: readonly Choice[];
   /**
    * Set where the options are the models that support this operation. A platform with search while typing
    * asks {@link Receiver.suggestModels}.

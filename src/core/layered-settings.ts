@@ -24,7 +24,7 @@ export const settingGroups = {
 } as const;
 export type SettingGroup = keyof typeof settingGroups;
 
-/** A value of a `choice` setting, with its label in forms. */
+/** A value that a form offers. Platforms show at least 75 characters of `value` and `label`. */
 export interface Choice {
   readonly value: string;
   readonly label: string;
@@ -187,10 +187,8 @@ export const layeredSettings = {
 
 export type SettingName = keyof typeof layeredSettings;
 
-/** The names of all settings, in the order of their declaration. */
 export const settingNames = Object.keys(layeredSettings) as readonly SettingName[];
 
-/** Whether a text names a setting. */
 export function isSettingName(name: string): name is SettingName {
   return Object.hasOwn(layeredSettings, name);
 }
@@ -200,7 +198,6 @@ export function declarationOf(name: SettingName): LayeredSetting {
   return layeredSettings[name];
 }
 
-/** Whether a layer may hold a setting. */
 export function mayHold(layer: Layer, name: SettingName): boolean {
   return declarationOf(name).layers.includes(layer);
 }
@@ -213,10 +210,8 @@ type ValueOf<S> = S extends { readonly choices: readonly { readonly value: infer
       ? readonly string[]
       : string;
 
-/** The values that one layer holds. */
 export type LayerValues = { readonly [N in SettingName]?: ValueOf<(typeof layeredSettings)[N]> };
 
-/** Any value of a setting. */
 export type SettingValue = string | number | readonly string[];
 
 /** A change of settings. `undefined` removes the value from the layer. */

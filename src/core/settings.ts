@@ -14,7 +14,6 @@ export interface Setting {
   readonly isSecret?: true;
 }
 
-/** Settings by variable name. */
 export type Settings = Readonly<Record<string, Setting>>;
 
 /** The checked values of settings. */

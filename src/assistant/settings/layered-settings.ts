@@ -81,7 +81,6 @@ export interface LayeredSettings {
   explainTo(by: Actor): Promise<Pick<PersonOverview, "language" | "settings">>;
 }
 
-/** Creates {@link LayeredSettings}. */
 export function createLayeredSettings(options: LayeredSettingsOptions): LayeredSettings {
   const { access, chat, models } = options;
   const reader = createSettingsReader(options);

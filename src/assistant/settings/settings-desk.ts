@@ -1,10 +1,11 @@
 import type { Access, Actor, Asker } from "../../core/access.ts";
 import type { SettingFacts } from "../../core/command-services.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
-import type { FormField, FormOffer, FormOption } from "../../core/forms.ts";
+import type { FormField, FormOffer } from "../../core/forms.ts";
 import type { PressResult } from "../../core/press.ts";
 import type { Gateway } from "../../core/gateway.ts";
 import {
+  type Choice,
   declarationOf,
   mayHold,
   type Layer,
@@ -222,7 +223,7 @@ export function createSettingsDesk(options: SettingsDeskOptions) {
     });
   }
 
-  function optionsOf(name: SettingName, current: string): readonly FormOption[] | undefined {
+  function optionsOf(name: SettingName, current: string): readonly Choice[] | undefined {
     const setting = declarationOf(name);
     if (setting.kind === "choice") return settingChoices(name);
     if (setting.kind !== "model") return undefined;
@@ -363,7 +364,6 @@ export function createSettingsDesk(options: SettingsDeskOptions) {
   return { ...forms, change };
 }
 
-/** What a form changes. */
 interface Target {
   readonly layer: Layer;
   readonly group: SettingGroup;

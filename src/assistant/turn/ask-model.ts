@@ -384,7 +384,6 @@ interface MeantPictures {
   readonly note: string;
 }
 
-/** A change that a model asks for. */
 interface AskedChange {
   readonly picture: TakenPicture;
   readonly instruction: string;

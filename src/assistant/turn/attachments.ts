@@ -51,7 +51,6 @@ interface Reading extends AttachmentTarget {
   readonly choice: TranscriptionChoice;
 }
 
-/** A message's files as parts. */
 interface ReadAttachments {
   readonly parts: readonly MessagePart[];
   readonly notices: readonly string[];

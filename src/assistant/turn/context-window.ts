@@ -403,7 +403,7 @@ export function createTokenFactors() {
   };
 }
 
-/** The endings of code and tables. Each is also a usual word for its language at the beginning of a code block. */
+/** The endings of code and tables, each of which is also a usual name of its language in a code block. */
 const codeEndings: ReadonlySet<string> = new Set(
   (
     "bash c cc cjs clj cmake conf cpp cs css csv dart diff dockerfile ex exs go gradle graphql groovy h hpp hs " +

@@ -47,7 +47,6 @@ const capabilityOf: Record<Operation, keyof ModelCapabilities> = {
   transcription: "transcribes",
 };
 
-/** Creates {@link ModelChoice}. */
 export function createModelChoice(
   gateway: Pick<Gateway, "listModels" | "knownModels">,
   settings: ModelSettings,
@@ -221,7 +220,7 @@ export function createModelTolerance(now: () => number) {
     of(model: string): Tolerance {
       return { ...knownOf(model), refusedPicture: (hash) => pictures.has(nameOf(model, hash)) };
     },
-    /** Records that a smaller request succeeded. It returns the cause of the refusal as far as it is known. */
+    /** Records that a smaller request succeeded. It returns the cause of the refusal if it is known. */
     learn(model: string, refused: RefusedRequest, error: ParleyError): RefusalCause {
       const known = knownOf(model);
       const contextLength = namedContextLength(error);

@@ -222,7 +222,6 @@ export function toEnding(
 /** Longest words of one recording that fit into a form of every platform, in characters. */
 export const maxFixableChars = 3000;
 
-/** A recording in a stored message. */
 type VoicePart = Extract<MessagePart, { kind: "voice" }>;
 
 interface NumberedVoice {

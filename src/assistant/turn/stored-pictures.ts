@@ -21,7 +21,6 @@ export interface TakenPicture {
   readonly messageId: string;
 }
 
-/** The pictures of a message, in order. */
 export function picturePartsOf({ parts }: Pick<StoredMessage, "parts">): PicturePart[] {
   return parts.filter((part) => part.kind === "image" || part.kind === "image-link");
 }
@@ -131,13 +130,11 @@ export function toDataUri({ mediaType, bytes }: StoredBlob): string {
   return `data:${mediaType};base64,${Buffer.from(bytes).toString("base64")}`;
 }
 
-/** A picture in a stored message. */
 type StoredPicture = Extract<MessagePart, { kind: "image" }>;
 
 /** After these failures the turn runs again and then shows the pictures. */
 const outages = ["stopping", "platform-unreachable", "store-unavailable"] as const;
 
-/** The pictures among the parts of a message, in order. */
 export function picturesIn(parts: readonly MessagePart[]): StoredPicture[] {
   return parts.filter((part) => part.kind === "image");
 }

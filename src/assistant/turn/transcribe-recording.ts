@@ -14,7 +14,6 @@ import { messageIds, textOf } from "./stored-messages.ts";
 import { toClock, toShownTranscript } from "./transcript.ts";
 import type { TurnDependencies } from "./turn.ts";
 
-/** A recording that was downloaded. */
 export interface DownloadedRecording {
   readonly bytes: Uint8Array;
   readonly name: string;
@@ -26,7 +25,6 @@ export interface DownloadedRecording {
   readonly durationMs: number | undefined;
 }
 
-/** What transcribing a recording needs. */
 interface RecordingTranscriber {
   transcribe(request: Omit<TranscriptionRequest, "model">): Promise<Transcription>;
   /** Words from the person that guide the recognition. */
@@ -39,7 +37,6 @@ interface RecordingTranscriber {
   readonly cut?: typeof cutRecording;
 }
 
-/** The words of a recording. */
 interface TranscribedRecording {
   readonly text: string;
   /** The same words with their times, if these are known. */

@@ -3,7 +3,6 @@ import type { ReplyFile } from "../../core/platform.ts";
 import type { WordTime } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 
-/** The words of a recording with its name. */
 interface Transcript {
   readonly name: string;
   readonly text: string;
