@@ -25,7 +25,6 @@ import {
   type UpstreamClient,
   type UpstreamUsage,
 } from "./upstream-client.ts";
-import { readError } from "../../wire/failures.ts";
 import { sniff } from "../../media/sniff.ts";
 import { tokensPerGeneratedImage } from "../worst-case.ts";
 import { toForm } from "../../wire/transport.ts";
@@ -216,32 +215,27 @@ const maxPictureBytes = 20 * 1024 * 1024;
  * the picture shelf, unless the client asked for base64.
  */
 async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: PictureShelf): Promise<void> {
-  const { exchange, targets, log, charge } = forwarding;
+  const { exchange, charge } = forwarding;
   const { size, response_format: format, ...rest } = body;
-  const { target, answer, json, pictures } = await tryTargets(
-    { targets, signal: exchange.signal, log, charge, isCostly: true },
-    async (target) => {
-      const answer = await forwarding.clientOf(target).request({
-        operation: "image",
-        path: "/images/generations",
-        // Fields that the client left out are not sent, since upstreams support different ones.
-        body: {
-          ...rest,
-          ...(typeof size !== "string" ? {} : { size }),
-          ...(typeof format !== "string" ? {} : { response_format: format }),
-          model: target.upstreamModel,
-        },
-        requestId: exchange.requestId,
-        signal: exchange.signal,
-      });
-      const json = await answer.json(maxGenerationBytes(body.n, maxPictureBytes));
-      const error = readError(json);
-      if (error !== undefined) throw answer.toFailure(error);
-      const found = generatedPicturesOf(json) ?? [];
-      if (found.length === 0) throw toBrokenFailure(target.prefix, "sent no image", "upstream_empty");
-      return { target, answer, json, pictures: found.slice(0, body.n) };
-    },
-  );
+  const { target, answer, json, pictures } = await tryTargets(forwarding, true, async (target) => {
+    const answer = await forwarding.clientOf(target).request({
+      operation: "image",
+      path: "/images/generations",
+      // Fields that the client left out are not sent, since upstreams support different ones.
+      body: {
+        ...rest,
+        ...(typeof size !== "string" ? {} : { size }),
+        ...(typeof format !== "string" ? {} : { response_format: format }),
+        model: target.upstreamModel,
+      },
+      requestId: exchange.requestId,
+      signal: exchange.signal,
+    });
+    const json = await answer.json(maxGenerationBytes(body.n, maxPictureBytes));
+    const found = generatedPicturesOf(json) ?? [];
+    if (found.length === 0) throw toBrokenFailure(target.prefix, "sent no image", "upstream_empty");
+    return { target, answer, json, pictures: found.slice(0, body.n) };
+  });
   const data = pictures.map((item) => (format === "b64_json" ? item : withUrl(item, exchange.origin, shelf)));
   // Models without a price for an image are billed by tokens.
   const tokens =
@@ -288,27 +282,22 @@ async function forwardTranscription(
   fields: TranscriptionFields,
   most: BilledAmounts,
 ): Promise<void> {
-  const { exchange, targets, log, charge } = forwarding;
-  const { target, answer, type, text, json } = await tryTargets(
-    { targets, signal: exchange.signal, log, charge, isCostly: true },
-    async (target) => {
-      const answer = await forwarding.clientOf(target).request({
-        operation: "transcription",
-        path: "/audio/transcriptions",
-        // It may be text or subtitles, as the form says.
-        accept: "*/*",
-        body: toForm(toFields(fields, target), file),
-        requestId: exchange.requestId,
-        signal: exchange.signal,
-      });
-      const text = await answer.text(maxAnswerBytes);
-      const type = String(answer.headers["content-type"] ?? "application/json");
-      const json = /^application\/json/i.test(type) ? answer.parse(text) : undefined;
-      const error = readError(json);
-      if (error !== undefined) throw answer.toFailure(error);
-      return { target, answer, type, text, json };
-    },
-  );
+  const { exchange, charge } = forwarding;
+  const { target, answer, type, text, json } = await tryTargets(forwarding, true, async (target) => {
+    const answer = await forwarding.clientOf(target).request({
+      operation: "transcription",
+      path: "/audio/transcriptions",
+      // It may be text or subtitles, as the form says.
+      accept: "*/*",
+      body: toForm(toFields(fields, target), file),
+      requestId: exchange.requestId,
+      signal: exchange.signal,
+    });
+    const text = await answer.text(maxAnswerBytes);
+    const type = String(answer.headers["content-type"] ?? "application/json");
+    const json = /^application\/json/i.test(type) ? answer.parse(text) : undefined;
+    return { target, answer, type, text, json };
+  });
 
   const headers = toAnswerHeaders(target, answer.headers);
   charge.settle(target, toUsage(target, json, most));
