@@ -1,6 +1,6 @@
 /**
- * Compares the gateway client with the official SDK, interleaved in one run: streamed events per second and the
- * cost of a small request. Run it with `node bench/gateway-client.ts`. The server and the two clients are
+ * Compares the gateway client with the official SDK, interleaved in one run: streamed events per second and
+ * the cost of a small request. Run it with `node bench/gateway-client.ts`. The server and the two clients are
  * separate processes.
  */
 import { type ChildProcess, fork, spawn } from "node:child_process";

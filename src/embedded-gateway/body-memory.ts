@@ -22,15 +22,6 @@ export interface BodySender {
   readonly giveUp: () => void;
 }
 
-/** Limits the bodies that are in memory at once. Further requests wait, and keys take turns. */
-interface BodyMemory {
-  /**
-   * Waits until the request's body may be read. Without a Content-Length it counts as the largest one.
-   * @throws the reason of `signal` when the client leaves first
-   */
-  admit(request: IncomingMessage, sender: BodySender): Promise<Release>;
-}
-
 /** A body that has memory and has not arrived. */
 interface Arriving {
   readonly key: string;
@@ -38,8 +29,11 @@ interface Arriving {
   readonly giveUp: () => void;
 }
 
-/** @param maxBytes the limit of all bodies; one that is larger than a key's share counts as the share */
-export function createBodyMemory(maxBytes: number, clock: Clock): BodyMemory {
+/**
+ * Limits the bodies that are in memory at once. Further requests wait, and keys take turns.
+ * @param maxBytes the limit of all bodies; one that is larger than a key's share counts as the share
+ */
+export function createBodyMemory(maxBytes: number, clock: Clock) {
   const semaphore = createFairSemaphore({ max: maxBytes, maxPerKey: Math.floor(maxBytes * maxShareOfKey) });
   const arriving = new Set<Arriving>();
   /** Gives up slow bodies, the oldest first, as long as those of another key wait. */
@@ -51,7 +45,14 @@ export function createBodyMemory(maxBytes: number, clock: Clock): BodyMemory {
   }
 
   return {
-    async admit(request, { key, maxBodyBytes, signal, giveUp }) {
+    /**
+     * Waits until the request's body may be read. Without a Content-Length it counts as the largest one.
+     * @throws the reason of `signal` when the client leaves first
+     */
+    async admit(
+      request: IncomingMessage,
+      { key, maxBodyBytes, signal, giveUp }: BodySender,
+    ): Promise<Release> {
       const announced = Number(request.headers["content-length"] ?? maxBodyBytes);
       const bytes = Number.isFinite(announced) ? Math.min(announced, maxBodyBytes) : maxBodyBytes;
       if (bytes <= smallBytes) return () => {};

@@ -18,7 +18,6 @@ import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
 
 type Operations = ReturnType<typeof createOperations>;
 
-/** The options of {@link createEmbeddedGateway}. */
 interface EmbeddedGatewayOptions {
   readonly host: string;
   /** 0 takes any free port. */
@@ -88,7 +87,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const json = { memory: createBodyMemory(maxJsonMemoryBytes, clock), maxBodyBytes: maxJsonBytes };
   const form = { memory: createBodyMemory(maxFormMemoryBytes, clock), maxBodyBytes: maxUploadBytes };
   const ring = options.keyStore === undefined ? undefined : createKeyRing({ store: options.keyStore, log });
-  const admission = createAdmission({ keyHashes, ring, host: options.host });
+  const admission = createAdmission(keyHashes, ring, options.host);
   const operations = createOperations({
     config: options.config ?? defaultGatewayConfig,
     log,
@@ -268,34 +267,25 @@ function awaitsContinue({ headers }: IncomingMessage): boolean {
   return headers.expect?.toLowerCase() === "100-continue";
 }
 
-/** Decides who may use the gateway. */
-interface Admission {
-  /**
-   * Returns the permissions of a request's caller. It reads only headers.
-   * @throws ApiError 401 (no key, or an unknown one), 403 (no key exists, and the request is not from this
-   *   machine), 402 and 429 (limits of the key)
-   */
-  admit(request: IncomingMessage): Promise<Access>;
-  /** Whether a key was ever configured or issued. From then on every request needs one. */
-  needsKey(): Promise<boolean>;
-}
-
-/** The options of {@link createAdmission}. */
-interface AdmissionOptions {
-  /** Hashes of the keys without restriction. */
-  readonly keyHashes: readonly Buffer[];
-  readonly ring: KeyRing | undefined;
-  /** The bind address. */
-  readonly host: string;
-}
-
-function createAdmission({ keyHashes, ring, host }: AdmissionOptions): Admission {
+/**
+ * Decides who may use the gateway.
+ * @param keyHashes hashes of the keys without restriction
+ * @param host the bind address
+ */
+function createAdmission(keyHashes: readonly Buffer[], ring: KeyRing | undefined, host: string) {
   let hasKeys = keyHashes.length > 0;
-  // Keys are never deleted, so one positive answer of the store is enough.
-  const needsKey = async (): Promise<boolean> => (hasKeys ||= (await ring?.hasIssuedKeys()) === true);
+  /** Whether a key was ever configured or issued. From then on every request needs one. */
+  const needsKey = async (): Promise<boolean> =>
+    // Keys are never deleted, so one positive answer of the store is enough.
+    (hasKeys ||= (await ring?.hasIssuedKeys()) === true);
   return {
     needsKey,
-    admit: async (request) => {
+    /**
+     * Returns the permissions of a request's caller. It reads only headers.
+     * @throws ApiError 401 (no key, or an unknown one), 403 (no key exists, and the request is not from this
+     *   machine), 402 and 429 (limits of the key)
+     */
+    async admit(request: IncomingMessage): Promise<Access> {
       const token = bearerToken(request.headers.authorization);
       if (token !== undefined && isOneOf(token, keyHashes)) return fullAccess;
       const access = token === undefined ? undefined : await ring?.admit(token);

@@ -18,7 +18,6 @@ export interface ImageRef {
  */
 export type LoadImage = <T>(image: ImageRef, use: (bytes: Buffer) => Promise<T>) => Promise<T>;
 
-/** The options of {@link createImageLoader}. */
 interface ImageLoaderOptions {
   readonly signal: AbortSignal;
   readonly downloader: Downloader;

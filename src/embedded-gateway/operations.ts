@@ -24,7 +24,6 @@ import { readUpload } from "./upload.ts";
 import { createForwarder } from "./upstreams/forwarder.ts";
 import { chatWorstCase, imageWorstCase, transcriptionWorstCase } from "./worst-case.ts";
 
-/** The options of {@link createOperations}. */
 interface OperationsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;

@@ -4,31 +4,6 @@ import type { AttemptTimeouts } from "../wire/attempt.ts";
 import type { CompletionChunk } from "../wire/completion-chunk.ts";
 import { type ImageLoader, imageNotice, createInlineImages, type InlinePiece } from "./images.ts";
 
-/** Turns chunks into events. Images in the text, as Markdown or data URIs, become events too. */
-interface AnswerOutput {
-  /** Adds text. The next {@link flush} searches it for images, once a packet and not once a chunk. */
-  addText(text: string): void;
-  /** Adds everything of a chunk but its text. */
-  addRest(chunk: CompletionChunk): Promise<void>;
-  flush(): Promise<void>;
-  /** Adds text that was held back as a possible image. An interrupted answer gets only the text. */
-  end(how: "complete" | "interrupted"): Promise<void>;
-  /** Returns the events since the last call. */
-  take(): ChatEvent[];
-  /** Whether text or images went over their limits. The excess is dropped. */
-  isOver(): boolean;
-  addNotice(text: string): void;
-  /** Whether there was neither text nor an image so far. */
-  isEmpty(): boolean;
-  totals(): {
-    readonly textBytes: number;
-    readonly images: number;
-    readonly isRefusal: boolean;
-    readonly hasThoughts: boolean;
-  };
-}
-
-/** The options of {@link createAnswerOutput}. */
 interface AnswerOutputOptions {
   readonly images: ImageLoader;
   readonly timeouts: AttemptTimeouts;
@@ -41,7 +16,8 @@ interface AnswerOutputOptions {
 /** The most images in one answer. */
 const maxImages = 10;
 
-export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
+/** Turns chunks into events. Images in the text, as Markdown or data URIs, become events too. */
+export function createAnswerOutput(options: AnswerOutputOptions) {
   const { images, timeouts } = options;
   const inline = createInlineImages(options.maxImageChars, (url) => options.isTrustedLink(url));
   let events: ChatEvent[] = [];
@@ -113,10 +89,12 @@ export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
   };
 
   return {
-    addText(text) {
+    /** Adds text. The next flush searches it for images, once a packet and not once a chunk. */
+    addText(text: string): void {
       unsearched += text;
     },
-    async addRest({ reasoning, refusal, images: urls }) {
+    /** Adds everything of a chunk but its text. */
+    async addRest({ reasoning, refusal, images: urls }: CompletionChunk): Promise<void> {
       await flush();
       if (reasoning !== "") pushThought(reasoning);
       if (refusal !== "") {
@@ -126,21 +104,25 @@ export function createAnswerOutput(options: AnswerOutputOptions): AnswerOutput {
       for (const url of urls) await pushImage(url, "");
     },
     flush,
-    async end(how) {
+    /** Adds text that was held back as a possible image. An interrupted answer gets only the text. */
+    async end(how: "complete" | "interrupted"): Promise<void> {
       await flush();
       await pushSplit(thoughts.end());
       const pieces = inline.end();
       await pushInline(how === "complete" ? pieces : pieces.filter(({ kind }) => kind === "text"));
     },
-    take() {
+    /** Returns the events since the last call. */
+    take(): ChatEvent[] {
       const taken = events;
       events = [];
       return taken;
     },
+    /** Whether text or images went over their limits. The excess is dropped. */
     isOver: () => isOver,
-    addNotice(text) {
+    addNotice(text: string): void {
       events.push({ kind: "notice", text });
     },
+    /** Whether there was neither text nor an image so far. */
     isEmpty: () => textBytes === 0 && imageCount === 0,
     totals: () => ({ textBytes, images: imageCount, isRefusal, hasThoughts }),
   };
@@ -168,13 +150,6 @@ type ThoughtPiece =
  */
 type SplitterState = "begin" | "signed" | "answer" | "plain";
 
-/** Separates the thoughts that a model writes into its text from its answer. */
-interface ThoughtSplitter {
-  push(text: string): ThoughtPiece[];
-  /** Returns what was held back as the possible beginning of a tag. */
-  end(): ThoughtPiece[];
-}
-
 /**
  * The signs between which models write their thoughts where their server does not remove them: DeepSeek-R1,
  * QwQ, Qwen3 and MiniMax-M1; prompted chains of thought; Gemma; Seed-OSS; Kimi; Magistral; gpt-oss.
@@ -199,11 +174,12 @@ const closings = signs.map(([, closing]) => closing);
 const landmark = /\n|`+|<\/(?:think(?:ing)?|thought|seed:think)>|◁\/think▷|\[\/THINK\]/g;
 
 /**
- * Opening signs count only where the answer would begin, since later ones are text about such signs. Some
- * templates write the opening sign into the prompt, so that only the closing one arrives. Then the text so
- * far is retracted, unless the sign is in code. Time and memory are linear in the text.
+ * Separates the thoughts that a model writes into its text from its answer. Opening signs count only where
+ * the answer would begin, since later ones are text about such signs. Some templates write the opening sign
+ * into the prompt, so that only the closing one arrives. Then the text so far is retracted, unless the sign
+ * is in code. Time and memory are linear in the text.
  */
-function createThoughtSplitter(): ThoughtSplitter {
+function createThoughtSplitter() {
   let state: SplitterState = "begin";
   let held = "";
   let closing = "";
@@ -308,10 +284,11 @@ function createThoughtSplitter(): ThoughtSplitter {
   };
 
   return {
-    push(text) {
+    push(text: string): ThoughtPiece[] {
       held += text;
       return run(false);
     },
+    /** Returns what was held back as the possible beginning of a tag. */
     end: () => run(true),
   };
 }

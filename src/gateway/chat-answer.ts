@@ -32,21 +32,6 @@ interface AnswerTotals {
  */
 const gatherMs = 40;
 
-/** An answer that is being received. */
-interface ChatAnswer {
-  /**
-   * Returns the next events, at least one, or `undefined` after the last. Text that arrives together is one
-   * event, and after the first text all text of 40 ms is.
-   * @throws AttemptError before the first output; after it ParleyError `gateway-interrupted`; the caller's
-   *   reason
-   */
-  next(): Promise<readonly ChatEvent[] | undefined>;
-  /** Returns the totals. It may be called only after `next` has returned `undefined`. */
-  totals(): AnswerTotals;
-  /** Cancels the request if it is still running. */
-  close(): void;
-}
-
 /** The response to read, and the call that it belongs to. */
 interface ChatAnswerOptions {
   readonly response: GatewayResponse;
@@ -66,7 +51,7 @@ type ReaderState =
   | { readonly kind: "failed"; readonly error: unknown };
 
 /** Reads the body of a chat answer, streamed or not, into events. */
-export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
+export function createChatAnswer(options: ChatAnswerOptions) {
   const { response, model, timeouts, images } = options;
   const { callerSignal } = response;
   const maxImageChars = Math.ceil(options.maxImageBytes * 1.4) + 1024;
@@ -208,7 +193,13 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
   };
 
   return {
-    async next() {
+    /**
+     * Returns the next events, at least one, or `undefined` after the last. Text that arrives together is one
+     * event, and after the first text all text of 40 ms is.
+     * @throws AttemptError before the first output; after it ParleyError `gateway-interrupted`; the caller's
+     *   reason
+     */
+    async next(): Promise<readonly ChatEvent[] | undefined> {
       if (state.kind === "failed") throw state.error;
       if (callerSignal.aborted) return fail(callerSignal.reason);
       timeouts.resume();
@@ -216,13 +207,15 @@ export function createChatAnswer(options: ChatAnswerOptions): ChatAnswer {
       timeouts.pause();
       return events;
     },
-    totals() {
+    /** Returns the totals. It may be called only after `next` has returned `undefined`. */
+    totals(): AnswerTotals {
       const { textBytes, images, isRefusal } = output.totals();
       const { model, usage } = progress;
       const reason = isRefusal ? "filtered" : finishReasonOf(progress);
       return { reason, model, usage, textBytes, images, sources: completion.sources() };
     },
-    close() {
+    /** Cancels the request if it is still running. */
+    close(): void {
       if (state.kind === "reading") chunks.cancel();
       if (state.kind !== "failed") state = { kind: "ended" };
     },

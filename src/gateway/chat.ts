@@ -8,7 +8,6 @@ import { estimatePromptTokens, toUsage } from "../wire/prices.ts";
 import { toPicturePart } from "../wire/pictures.ts";
 import { createRecent } from "../support/recent.ts";
 
-/** The context of the chat operation. */
 interface ChatContext extends GatewayContext {
   readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
   readonly fallbacks: readonly string[];

@@ -34,7 +34,6 @@ import { type PriceTable, toUsage } from "../wire/prices.ts";
 import { badAnswer, readAnswerBody, createTransport, toForm, toVersionedUrl } from "../wire/transport.ts";
 import { transcriptionSchema } from "../wire/schemas.ts";
 
-/** The options of {@link createGatewayClient}. */
 interface GatewayClientOptions {
   /** The specification's `{base_url}`. A trailing slash or `/v1` is accepted. */
   readonly baseUrl: string;
@@ -197,7 +196,6 @@ function recordsOf(value: unknown): readonly unknown[] | undefined {
   return Array.isArray(list) ? (list as unknown[]) : undefined;
 }
 
-/** The context of the transcription operation. */
 interface TranscriptionContext extends GatewayContext {
   readonly fallbacks: readonly string[];
 }

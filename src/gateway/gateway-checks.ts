@@ -8,7 +8,6 @@ import { toTrouble } from "./trouble.ts";
 
 type GatewayClient = ReturnType<typeof createGatewayClient>;
 
-/** The options of {@link createGatewayChecks}. */
 interface GatewayCheckOptions {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;

@@ -9,7 +9,6 @@ import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./image
 import { generatedPicturesOf, maxGenerationBytes } from "../wire/pictures.ts";
 import { toUsage } from "../wire/prices.ts";
 
-/** The context of the image operation. */
 interface ImageContext extends GatewayContext {
   readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
   readonly fallbacks: readonly string[];

@@ -100,12 +100,6 @@ export type InlinePiece =
   /** A data URI over the limit, or without an end. */
   | { readonly kind: "lost-image"; readonly why: "too-large" | "unfinished" };
 
-/** Extracts images from text that arrives in parts. */
-interface InlineImages {
-  push(text: string): InlinePiece[];
-  end(): InlinePiece[];
-}
-
 type State = "text" | "alt" | "start" | "address" | "data" | "bare" | "skip-data" | "skip-bare";
 
 const maxAltChars = 500;
@@ -114,13 +108,14 @@ const partChars = 2048;
 const addressHeads = ["data:", "http://", "https://"];
 
 /**
- * Buffers text from `![` to `)`, and from a bare `data:image/` to its end, so that no base64 is shown. Text
- * that turns out to be no image is released unchanged. So are images with http URLs inside code or of hosts
- * that are not trusted, since a download would tell the host whatever the model wrote into the URL. The time
- * is linear in the text, however it is split.
+ * Extracts images from text that arrives in parts. Buffers text from `![` to `)`, and from a bare
+ * `data:image/` to its end, so that no base64 is shown. Text that turns out to be no image is released
+ * unchanged. So are images with http URLs inside code or of hosts that are not trusted, since a download
+ * would tell the host whatever the model wrote into the URL. The time is linear in the text, however it is
+ * split.
  * @param maxDataChars longer data URIs are dropped and reported as `lost-image`
  */
-export function createInlineImages(maxDataChars: number, isTrusted: (url: string) => boolean): InlineImages {
+export function createInlineImages(maxDataChars: number, isTrusted: (url: string) => boolean) {
   let pieces: InlinePiece[] = [];
   let state: State = "text";
   /** The buffered text in the fragments that it arrived in. They are joined once. */
@@ -300,12 +295,12 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
   };
 
   return {
-    push(text) {
+    push(text: string): InlinePiece[] {
       // The text is read in parts. Released text is joined with the rest of its part and searched again.
       for (let at = 0; at < text.length; at += partChars) run(text.slice(at, at + partChars));
       return take();
     },
-    end() {
+    end(): InlinePiece[] {
       // Each iteration shows at least two characters.
       for (;;) {
         if (state !== "alt" && state !== "start" && state !== "address") break;

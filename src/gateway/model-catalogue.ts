@@ -17,25 +17,6 @@ const coolDownMs = 30_000;
 /** How long an error message may wait for the list to suggest a model. */
 const suggestWaitMs = 2000;
 
-/** The cached model list of the gateway. */
-interface ModelCatalogue {
-  /**
-   * Returns the list. It waits only for the first one. A stale list is returned at once and refreshed in the
-   * background.
-   * @throws ParleyError `gateway-…` when no list was ever fetched, or the signal's reason
-   */
-  list(signal: AbortSignal): Promise<readonly Model[]>;
-  /** Returns the cached list, maybe empty. A stale one is refreshed in the background. It never throws. */
-  known(): readonly Model[];
-  priceOf(modelId: string): NonNullable<ReturnType<typeof findPrice>> | undefined;
-  /** Records what a call has shown a model to support or not. */
-  learn(modelId: string, shown: ModelCapabilities): void;
-  /** Returns the id that was probably meant. It waits at most 2 s for a list. */
-  suggest(modelId: string, signal: AbortSignal): Promise<string | undefined>;
-  close(): void;
-}
-
-/** The options of {@link createModelCatalogue}. */
 interface ModelCatalogueOptions {
   /** Fetches the raw records. Contract: throws ParleyErrors. */
   fetchRecords(signal: AbortSignal): Promise<readonly unknown[]>;
@@ -49,8 +30,10 @@ interface Entry {
   readonly listedPrice: ModelPrice | undefined;
 }
 
-/** Creates a catalogue that fetches on first use. While the gateway is unreachable, the last list stays. */
-export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatalogue {
+/**
+ * The cached model list of the gateway, fetched on first use. While it is unreachable, the last list stays.
+ */
+export function createModelCatalogue(options: ModelCatalogueOptions) {
   const { prices, log } = options;
   const closing = new AbortController();
   const learned = createRecent<ModelCapabilities>(maxLearnedModels);
@@ -99,18 +82,25 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
   };
 
   return {
-    async list(signal) {
+    /**
+     * Returns the list. It waits only for the first one. A stale list is returned at once and refreshed in
+     * the background.
+     * @throws ParleyError `gateway-…` when no list was ever fetched, or the signal's reason
+     */
+    async list(signal: AbortSignal): Promise<readonly Model[]> {
       signal.throwIfAborted();
       if (fetchedAt === undefined) await untilAborted(refresh(), signal);
       else refreshInBackground();
       return models;
     },
-    known() {
+    /** Returns the cached list, maybe empty. A stale one is refreshed in the background. It never throws. */
+    known(): readonly Model[] {
       refreshInBackground();
       return models;
     },
     priceOf,
-    learn(modelId, shown) {
+    /** Records what a call has shown a model to support or not. */
+    learn(modelId: string, shown: ModelCapabilities): void {
       const before = learned.get(modelId);
       const isNew = Object.entries(shown).some(
         ([capability, value]) => before?.[capability as keyof ModelCapabilities] !== value,
@@ -119,7 +109,8 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
       learned.set(modelId, { ...before, ...shown });
       if (entries.has(modelId)) rebuild();
     },
-    async suggest(modelId, signal) {
+    /** Returns the id that was probably meant. It waits at most 2 s for a list. */
+    async suggest(modelId: string, signal: AbortSignal): Promise<string | undefined> {
       if (fetchedAt === undefined) {
         try {
           await untilAborted(refresh(), AbortSignal.any([signal, AbortSignal.timeout(suggestWaitMs)]));
@@ -133,7 +124,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions): ModelCatal
       }
       return nearestName(modelId, [...entries.keys()]);
     },
-    close() {
+    close(): void {
       closing.abort(new ParleyError("stopping", "the gateway client is closed"));
     },
   };

@@ -37,9 +37,9 @@ const processLimits = { timeoutMs: 60_000, maxHeapMb: 128, maxGrowthBytes: 500_0
 const worker = new URL("./convert-picture-worker.ts", import.meta.url);
 
 /**
- * Converts a picture for models. PNG, JPEG, WebP and still GIF within the limits and without EXIF and XMP stay
- * unchanged. Other pictures are rotated upright, scaled and re-encoded without metadata. Only the first of
- * several frames or pages is kept, and `notice` says so. Pictures are converted one after another.
+ * Converts a picture for models. PNG, JPEG, WebP and still GIF within the limits and without EXIF and XMP
+ * stay unchanged. Other pictures are rotated upright, scaled and re-encoded without metadata. Only the first
+ * of several frames or pages is kept, and `notice` says so. Pictures are converted one after another.
  * @param key who waits in turn, e.g. a person
  * @throws ParleyError `attachment-unreadable` (no picture, or one that cannot be decoded),
  *   `attachment-too-large` (over 50 megapixels, or fewer in formats that take much memory; over `maxBytes` in

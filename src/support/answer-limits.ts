@@ -33,16 +33,7 @@ export function answerLimitsOf(maxTokens: number, imageBytes: number): AnswerLim
 export type AnswerPart = "text" | "aside" | "silent" | "wire";
 
 /** Adds up the parts of one answer. */
-interface AnswerMeter {
-  add(part: AnswerPart, amount: number): void;
-  /** How much is left for a part. It is 0 or less once the part is used up. */
-  left(part: AnswerPart): number;
-  /** The first part that is over its limit. */
-  exceeded(): AnswerPart | undefined;
-}
-
-/** Creates an {@link AnswerMeter}. */
-export function createAnswerMeter(limits: AnswerLimits): AnswerMeter {
+export function createAnswerMeter(limits: AnswerLimits) {
   const left: Record<AnswerPart, number> = {
     text: limits.textChars,
     aside: limits.asideChars,
@@ -51,11 +42,13 @@ export function createAnswerMeter(limits: AnswerLimits): AnswerMeter {
   };
   let exceeded: AnswerPart | undefined;
   return {
-    add: (part, amount) => {
+    add: (part: AnswerPart, amount: number): void => {
       left[part] -= amount;
       if (left[part] < 0) exceeded ??= part;
     },
-    left: (part) => left[part],
+    /** How much is left for a part. It is 0 or less once the part is used up. */
+    left: (part: AnswerPart) => left[part],
+    /** The first part that is over its limit. */
     exceeded: () => exceeded,
   };
 }

@@ -49,7 +49,6 @@ export const systemClock: Clock = {
   timeout: (ms) => AbortSignal.timeout(ms),
 };
 
-/** The options of {@link inTime}. */
 interface InTimeOptions {
   /** Default: the time of this process. */
   readonly clock?: Pick<Clock, "after"> | undefined;

@@ -8,29 +8,13 @@ interface FairSemaphoreOptions {
 /** Gives units back. Another call has no effect. */
 export type Release = () => void;
 
-/** Limits what is in use at once. Keys take turns, so that one busy key does not delay the others. */
-interface FairSemaphore {
-  /**
-   * Resolves when `units` are available for the key. More units than a limit count as the limit. Requests of
-   * one key are served in order.
-   * @throws the reason of `signal` if it aborts first
-   */
-  acquire(key: string, units: number, signal?: AbortSignal): Promise<Release>;
-  /** The number of units in use. */
-  used(): number;
-  /** The number of requests that wait. */
-  waiting(): number;
-  /** Whether a request of another key waits. */
-  hasOthersWaiting(key: string): boolean;
-}
-
 interface Waiter {
   readonly units: number;
   readonly start: () => void;
 }
 
-/** Creates a {@link FairSemaphore}. */
-export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): FairSemaphore {
+/** Limits what is in use at once. Keys take turns, so that one busy key does not delay the others. */
+export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions) {
   const usedByKey = new Map<string, number>();
   /** The order is that in which keys are served next. */
   const queues = new Map<string, Waiter[]>();
@@ -74,10 +58,18 @@ export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions): F
   }
 
   return {
+    /** The number of units in use. */
     used: () => used,
+    /** The number of requests that wait. */
     waiting: () => waiting,
-    hasOthersWaiting: (key) => [...queues.keys()].some((other) => other !== key),
-    acquire(key, asked, signal) {
+    /** Whether a request of another key waits. */
+    hasOthersWaiting: (key: string): boolean => [...queues.keys()].some((other) => other !== key),
+    /**
+     * Resolves when `asked` units are available for the key. More units than a limit count as the limit.
+     * Requests of one key are served in order.
+     * @throws the reason of `signal` if it aborts first
+     */
+    acquire(key: string, asked: number, signal?: AbortSignal): Promise<Release> {
       const units = Math.min(asked, max, maxPerKey);
       return new Promise<Release>((resolve, reject) => {
         if (signal?.aborted === true) {

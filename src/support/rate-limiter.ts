@@ -15,7 +15,6 @@ interface RateLimiter {
   take(key: string, perMinute: number): number;
 }
 
-/** Creates a {@link RateLimiter}. */
 export function createRateLimiter({
   maxKeys,
   now = () => performance.now(),

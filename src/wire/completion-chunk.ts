@@ -38,14 +38,7 @@ const none: readonly string[] = [];
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Reads the events or documents of one answer, in order. Optional fields of a wrong type are ignored. */
-interface CompletionReader {
-  /** Reads an error, or else `delta ?? message` of the choice that is the answer. */
-  read(value: unknown): CompletionChunk;
-  /** Returns the sources of everything that was read. */
-  sources(): readonly AnswerSource[];
-}
-
-export function createCompletionReader(): CompletionReader {
+export function createCompletionReader() {
   const picker = createChoicePicker();
   /** Whether text came in pieces. A whole message that comes beside or after them repeats it. */
   let hasPieces = false;
@@ -66,7 +59,8 @@ export function createCompletionReader(): CompletionReader {
   };
 
   return {
-    read(received) {
+    /** Reads an error, or else `delta ?? message` of the choice that is the answer. */
+    read(received: unknown): CompletionChunk {
       const chunk = emptyChunk();
       const value = unwrapped(received);
       chunk.error = readError(value);
@@ -88,7 +82,8 @@ export function createCompletionReader(): CompletionReader {
       } else if (chunk.usage !== undefined) chunk.isKnown = true;
       return chunk;
     },
-    sources: () => [...sources.values()],
+    /** Returns the sources of everything that was read. */
+    sources: (): readonly AnswerSource[] => [...sources.values()],
   };
 }
 

@@ -16,15 +16,6 @@ export type Frame =
   | { readonly kind: "junk"; readonly text: string }
   | { readonly kind: "too-large" };
 
-/** Splits a body into frames, however it arrives in chunks. */
-interface FrameReader {
-  push(chunk: Uint8Array): Frame[];
-  /** Ends the body. An unfinished frame is read as it is. */
-  end(): Frame[];
-  /** Whether data since the last call may be part of a large frame, and not only pings and padding. */
-  hasGrown(): boolean;
-}
-
 /** After this many lines without a field name, a body is no event stream. Each costs an error object. */
 const maxUnknownLines = 1000;
 
@@ -32,12 +23,12 @@ const maxUnknownLines = 1000;
 const maxPingBytes = 1024;
 
 /**
- * Detects the format by the first character that is not blank: `{` or `[` is JSON (one document, or one a
- * line), `<` a web page, anything else an event stream. Content types are ignored, since they are often
- * wrong.
+ * Splits a body into frames, however it arrives in chunks. Detects the format by the first character that is
+ * not blank: `{` or `[` is JSON (one document, or one a line), `<` a web page, anything else an event stream.
+ * Content types are ignored, since they are often wrong.
  * @param maxFrameChars limit of one frame
  */
-export function createFrameReader(maxFrameChars: number): FrameReader {
+export function createFrameReader(maxFrameChars: number) {
   // This is faster than a streaming TextDecoder.
   const decoder = new StringDecoder("utf8");
   let frames: Frame[] = [];
@@ -61,17 +52,19 @@ export function createFrameReader(maxFrameChars: number): FrameReader {
   };
 
   return {
-    push(chunk) {
+    push(chunk: Uint8Array): Frame[] {
       if (chunk.length > maxPingBytes) hasGrown = true;
       push(decoder.write(chunk));
       return take();
     },
-    end() {
+    /** Ends the body. An unfinished frame is read as it is. */
+    end(): Frame[] {
       push(decoder.end());
       body?.end();
       return take();
     },
-    hasGrown() {
+    /** Whether data since the last call may be part of a large frame, and not only pings and padding. */
+    hasGrown(): boolean {
       const had = hasGrown;
       hasGrown = false;
       return had;
@@ -226,22 +219,6 @@ function createPageBody(emit: Emit): Body {
   };
 }
 
-/** Reads a body by packets. */
-interface ChunkReader {
-  /**
-   * Returns what has arrived since the last call, at least one packet, or `undefined` at the end. A stream
-   * error is thrown after all packets that arrived before it. With `gatherMs`, packets are gathered for that
-   * long after the last call returned, which has passed already in a slow stream. Meanwhile the body is
-   * paused. Packets that wait in the connection cost nothing, and each that is read wakes the process. An end
-   * that was noticed, an error and a picture do not wait. Default 0.
-   */
-  next(gatherMs?: number): Promise<Uint8Array | undefined>;
-  /** Stops reading. The rest is discarded for up to `ms`, so that the connection can be reused. */
-  leave(ms: number): void;
-  /** Stops reading and closes the connection, so that the server notices at once. */
-  cancel(): void;
-}
-
 /** Backpressure starts at this many unread bytes. */
 const maxQueuedBytes = 1024 * 1024;
 /** This many bytes at once are a picture and not words. */
@@ -250,10 +227,10 @@ const pictureBytes = 16 * 1024;
 const pictureMs = 250;
 
 /**
- * Creates a reader that loses no data. The async iterator of a stream would discard its buffer when the
+ * Reads a body by packets and loses no data. The async iterator of a stream would discard its buffer when the
  * connection is lost, and with it the last text before an interruption.
  */
-export function createChunkReader(body: Readable): ChunkReader {
+export function createChunkReader(body: Readable) {
   let queue: Uint8Array[] = [];
   let queuedBytes = 0;
   let ending: { readonly error?: unknown } | undefined;
@@ -309,7 +286,14 @@ export function createChunkReader(body: Readable): ChunkReader {
   };
 
   return {
-    async next(gatherMs = 0) {
+    /**
+     * Returns what has arrived since the last call, at least one packet, or `undefined` at the end. A stream
+     * error is thrown after all packets that arrived before it. With `gatherMs`, packets are gathered for
+     * that long after the last call returned, which has passed already in a slow stream. Meanwhile the body
+     * is paused. Packets that wait in the connection cost nothing, and each that is read wakes the process.
+     * An end that was noticed, an error and a picture do not wait.
+     */
+    async next(gatherMs = 0): Promise<Uint8Array | undefined> {
       if (gatherMs > 0 && ending === undefined && queuedBytes < pictureBytes) {
         const now = performance.now();
         const leftMs = returnedAt + gatherMs - now;
@@ -328,7 +312,8 @@ export function createChunkReader(body: Readable): ChunkReader {
       if (ending !== undefined && "error" in ending) throw ending.error;
       return undefined;
     },
-    leave(ms) {
+    /** Stops reading. The rest is discarded for up to `ms`, so that the connection can be reused. */
+    leave(ms: number): void {
       stop();
       if (ending !== undefined) return;
       const timer = setTimeout(() => body.destroy(), ms);
@@ -336,7 +321,8 @@ export function createChunkReader(body: Readable): ChunkReader {
       body.once("close", () => clearTimeout(timer));
       body.resume();
     },
-    cancel() {
+    /** Stops reading and closes the connection, so that the server notices at once. */
+    cancel(): void {
       stop();
       if (ending === undefined) body.destroy();
     },

@@ -49,7 +49,11 @@ export async function runKeysCommand(words: readonly string[], ring: KeyRing): P
   }
 }
 
-function parse(words: readonly string[]): { command?: string; subject?: string; limits: KeyLimits } {
+function parse(words: readonly string[]): {
+  readonly command: string | undefined;
+  readonly subject: string | undefined;
+  readonly limits: KeyLimits;
+} {
   try {
     const { values, positionals } = parseArgs({
       args: [...words],
@@ -63,21 +67,15 @@ function parse(words: readonly string[]): { command?: string; subject?: string; 
       },
     });
     const [command, subject] = positionals;
-    const [day, month, rpm, concurrent] = [
-      toAmount("day", values.day),
-      toAmount("month", values.month),
-      toAmount("rpm", values.rpm),
-      toAmount("concurrent", values.concurrent),
-    ];
     return {
-      ...(command === undefined ? {} : { command }),
-      ...(subject === undefined ? {} : { subject }),
+      command,
+      subject,
       limits: {
-        ...(values.models === undefined ? {} : { models: values.models.split(",").map((id) => id.trim()) }),
-        ...(day === undefined ? {} : { budgetUsdPerDay: day }),
-        ...(month === undefined ? {} : { budgetUsdPerMonth: month }),
-        ...(rpm === undefined ? {} : { requestsPerMinute: rpm }),
-        ...(concurrent === undefined ? {} : { concurrentRequests: concurrent }),
+        models: values.models?.split(",").map((id) => id.trim()),
+        budgetUsdPerDay: toAmount("day", values.day),
+        budgetUsdPerMonth: toAmount("month", values.month),
+        requestsPerMinute: toAmount("rpm", values.rpm),
+        concurrentRequests: toAmount("concurrent", values.concurrent),
       },
     };
   } catch (error) {

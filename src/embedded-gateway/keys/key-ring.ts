@@ -83,7 +83,6 @@ export interface KeyStore {
   readonly spending: Pick<SpendingLedger, "reserve" | "settle" | "spentUsd" | "usage">;
 }
 
-/** The options of {@link createKeyRing}. */
 interface KeyRingOptions {
   readonly store: KeyStore;
   readonly log: Log;

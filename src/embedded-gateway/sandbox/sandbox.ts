@@ -12,7 +12,6 @@ import { estimatePromptTokens } from "../worst-case.ts";
 import { answerChat, withoutAuthor } from "./chat-model.ts";
 import { describePicture, drawCard, editPicture, type Size, toSize } from "./pictures.ts";
 
-/** The options of {@link createSandbox}. */
 interface SandboxOptions {
   /** The pause between two words of a streamed answer, in milliseconds. */
   readonly wordDelayMs: number;
@@ -20,22 +19,18 @@ interface SandboxOptions {
   imageLoaderFor(exchange: Exchange): LoadImage;
 }
 
-/** The sandbox models behind the gateway's operations. Failures are ApiErrors. */
-interface Sandbox {
-  chat(exchange: Exchange, body: ChatBody): Promise<void>;
-  images(exchange: Exchange, body: ImageBody): Promise<void>;
-  transcribe(exchange: Exchange, fields: TranscriptionFields, bytes: Buffer): Promise<void>;
-}
-
 /** Marks every answer of the sandbox for programs. People read it in the text and in the picture. */
 const sandboxHeader = { "x-parley-sandbox": "true" } as const;
 /** The limits of a drawn picture's edges, in pixels. */
 const edgePx = { min: 16, max: 2048 } as const;
 
-/** Creates the sandbox, which computes everything in this process. Libraries are loaded on first use. */
-export function createSandbox(options: SandboxOptions): Sandbox {
+/**
+ * The sandbox models behind the gateway's operations. They compute everything in this process, and their
+ * failures are ApiErrors. Libraries are loaded on first use.
+ */
+export function createSandbox(options: SandboxOptions) {
   return {
-    chat: async (exchange, body) => {
+    chat: async (exchange: Exchange, body: ChatBody): Promise<void> => {
       const loadImage = options.imageLoaderFor(exchange);
       const answer = {
         "sandbox/chat": async () => ({
@@ -47,7 +42,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       await sendAnswer(exchange, body, await answer(), options.wordDelayMs);
     },
 
-    images: async (exchange, body) => {
+    images: async (exchange: Exchange, body: ImageBody): Promise<void> => {
       if (body.model !== "sandbox/image") throw unsupportedModel(body.model, "generate images");
       const size = toPixels(body.size);
       const data: object[] = [];
@@ -65,7 +60,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       exchange.sendJson(200, { created: Math.floor(Date.now() / 1000), data }, sandboxHeader);
     },
 
-    transcribe: async (exchange, fields, bytes) => {
+    transcribe: async (exchange: Exchange, fields: TranscriptionFields, bytes: Buffer): Promise<void> => {
       if (fields.model !== "sandbox/transcribe") throw unsupportedModel(fields.model, "transcribe");
       const { seconds, description: text } = await describeRecording(bytes, fields, exchange.signal);
       if (fields.response_format === "text") {
@@ -236,7 +231,8 @@ export async function describeRecording(
   };
   try {
     await queue.run("read", async () => {
-      // The recording is copied, since the thread takes its memory over. It is cut only where it must be decoded.
+      // The recording is copied, since the thread takes its memory over. It is cut only where it must be
+      // decoded.
       const whole = { wholeSeconds: Infinity, wholeBytes: Infinity, partSeconds: maxSeconds, maxSeconds };
       const input: CutInput = { bytes: new Uint8Array(bytes), mediaType, container, ...whole };
       await runBoundedWorker(worker, input, readLimits, onMessage, signal);

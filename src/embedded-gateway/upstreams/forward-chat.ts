@@ -30,36 +30,27 @@ import { sendLast } from "../api-error.ts";
  * the public id of the model that answered.
  */
 export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promise<void> {
-  const { exchange, targets, log, charge } = forwarding;
-  const options = { targets, signal: exchange.signal, log, charge, isCostly: false };
+  const { exchange, charge } = forwarding;
   if (body.stream) return forwardStream(forwarding, body);
 
   const limits = limitsOf(body);
-  const { target, answer, json } = await tryTargets(options, async (target) => {
+  const { target, answer, json } = await tryTargets(forwarding, false, async (target) => {
     const answer = await ask(forwarding, target, body);
-    const json = await answer.json(maxWholeBytes(limits));
-    const error = readError(json);
-    if (error !== undefined) throw answer.toFailure(error);
-    return { target, answer, json };
+    return { target, answer, json: await answer.json(maxWholeBytes(limits)) };
   });
   const choices: unknown = json["choices"];
   const counted = cutAnswer(Array.isArray(choices) ? choices : [], createAnswerMeter(limits));
-  charge.settle(target, {
-    promptTokens: estimatePromptTokens(body),
-    completionTokens: Math.ceil((counted.textChars + counted.asideChars) / 4),
-    ...(counted.images > 0 ? { images: counted.images } : {}),
-    ...readUsage(json),
-  });
+  charge.settle(target, usageOf(estimatePromptTokens(body), counted, readUsage(json)));
   exchange.sendJson(200, { ...json, model: target.publicId }, toAnswerHeaders(target, answer.headers));
 }
 
 async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<void> {
-  const { exchange, targets, log, charge } = forwarding;
+  const { exchange, log, charge } = forwarding;
   // Proxies close silent connections, so the stream is opened early. From then on errors are events.
   const early = setTimeout(() => exchange.openStream(), forwarding.pingMs);
   const limits = limitsOf(body);
   try {
-    await tryTargets({ targets, signal: exchange.signal, log, charge, isCostly: false }, async (target) => {
+    await tryTargets(forwarding, false, async (target) => {
       const answer = await ask(forwarding, target, body);
       await pumpStream(answer, {
         target,
@@ -95,7 +86,10 @@ function maxWholeBytes({ textChars, asideChars }: AnswerLimits): number {
 
 async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Promise<UpstreamAnswer> {
   const { exchange } = forwarding;
-  const options = body.stream && target.upstream.streamUsage ? withUsage(body) : {};
+  const options =
+    body.stream && target.upstream.streamUsage
+      ? { stream_options: { ...body.stream_options, include_usage: true } }
+      : {};
   const { max_tokens: limit, ...rest } = body;
   // Newer models reject the older name of the limit, so the name that the client used is kept.
   const limits =
@@ -111,10 +105,6 @@ async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Prom
     requestId: exchange.requestId,
     signal: exchange.signal,
   });
-}
-
-function withUsage(body: ChatBody): object {
-  return { stream_options: { ...body.stream_options, include_usage: true } };
 }
 
 /** Replaces images that the upstream cannot download itself by data URIs. */
@@ -194,8 +184,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   let isDone = false;
   let isTooLarge = false;
   let reported: UpstreamUsage | undefined;
-  let chars = 0;
-  let images = 0;
+  const total: AnswerCount = { textChars: 0, asideChars: 0, images: 0 };
   const meter = createAnswerMeter(options.limits);
   const counters = new Map<unknown, ReturnType<typeof createAnswerCounter>>();
   const frames = createFrameReader(options.maxEventBytes);
@@ -213,13 +202,12 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
       const counted = count(delta);
       meter.add("text", counted.textChars);
       meter.add("aside", counted.asideChars);
-      images += counted.images;
       size += Math.max(0, counted.textChars) + counted.asideChars + counted.images;
-      chars += counted.textChars + counted.asideChars;
+      addTo(total, counted);
     }
     if (size === 0) meter.add("silent", 1);
     if (counters.size > maxChoices) return "silent";
-    return images > maxImagesPerAnswer * counters.size ? "images" : meter.exceeded();
+    return total.images > maxImagesPerAnswer * counters.size ? "images" : meter.exceeded();
   };
   /** Ends the answer here. `chunk` is the one over the limit. Only the beginning of its text is sent. */
   const cut = (what: string, chunk: Record<string, unknown>, choices: readonly Choice[]) => {
@@ -317,12 +305,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     answer.body.destroy();
     // Interrupted answers are billed too.
     if (stream !== undefined) {
-      options.onUsage({
-        promptTokens: options.estimatedPromptTokens,
-        completionTokens: Math.ceil(Math.max(0, chars) / 4),
-        ...(images > 0 ? { images } : {}),
-        ...reported,
-      });
+      options.onUsage(usageOf(options.estimatedPromptTokens, total, reported));
     }
   }
 }
@@ -339,19 +322,12 @@ function toChoices(value: unknown): Choice[] {
 async function sendWhole(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
   const { target } = options;
   const json = await answer.json(options.maxEventBytes);
-  const error = readError(json);
-  if (error !== undefined) throw answer.toFailure(error);
   const { choices, usage, ...rest } = json;
   const chunks = toChoices(choices) as Record<string, unknown>[];
   if (chunks.length === 0) throw toBrokenFailure(target.prefix, "sent an empty answer", "upstream_empty");
   const counted = cutAnswer(chunks, createAnswerMeter(options.limits));
   // It is recorded before it is sent, so that a client that does not read its answer pays for it too.
-  options.onUsage({
-    promptTokens: options.estimatedPromptTokens,
-    completionTokens: Math.ceil((counted.textChars + counted.asideChars) / 4),
-    ...(counted.images > 0 ? { images: counted.images } : {}),
-    ...readUsage(json),
-  });
+  options.onUsage(usageOf(options.estimatedPromptTokens, counted, readUsage(json)));
   const head = { ...rest, object: "chat.completion.chunk", model: target.publicId };
   const stream = options.open();
   await stream.send(
@@ -378,6 +354,22 @@ interface AnswerCount {
   /** The characters of reasoning, tool calls, refusals and whatever else a message has. */
   asideChars: number;
   images: number;
+}
+
+function addTo(total: AnswerCount, count: AnswerCount): void {
+  total.textChars += count.textChars;
+  total.asideChars += count.asideChars;
+  total.images += count.images;
+}
+
+/** Returns the reported usage. What was not reported is estimated, a token for four characters. */
+function usageOf(
+  promptTokens: number,
+  { textChars, asideChars, images }: AnswerCount,
+  reported: UpstreamUsage | undefined,
+): UpstreamUsage {
+  const completionTokens = Math.ceil(Math.max(0, textChars + asideChars) / 4);
+  return { promptTokens, completionTokens, ...(images > 0 ? { images } : {}), ...reported };
 }
 
 /** Shorter ones are text about data URIs. */
@@ -466,9 +458,7 @@ function cutAnswer(choices: readonly unknown[], meter: ReturnType<typeof createA
     }
     meter.add("text", counted.textChars);
     meter.add("aside", counted.asideChars);
-    total.textChars += counted.textChars;
-    total.asideChars += counted.asideChars;
-    total.images += counted.images;
+    addTo(total, counted);
   }
   return total;
 }

@@ -25,14 +25,12 @@ import {
   type UpstreamClient,
   type UpstreamUsage,
 } from "./upstream-client.ts";
-import { readError } from "../../wire/failures.ts";
 import { sniff } from "../../media/sniff.ts";
 import { tokensPerGeneratedImage } from "../worst-case.ts";
 import { toForm } from "../../wire/transport.ts";
 import { generatedPicturesOf, maxGenerationBytes } from "../../wire/pictures.ts";
 import type { Target } from "../router.ts";
 
-/** The options of {@link createForwarder}. */
 interface ForwarderOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
@@ -48,25 +46,11 @@ type UploadedFile = Omit<Upload, "fields">;
 /** A request, who serves it, and what it costs. */
 type Forwarded = Pick<Forwarding, "exchange" | "targets" | "charge">;
 
-/** The gateway's operations through the configured upstreams. Failures are ApiErrors. */
-interface Forwarder {
-  models(requestId: string): Promise<readonly ModelRecord[]>;
-  /** Returns the ids of the cached model lists, for suggestions. */
-  knownIds(): readonly string[];
-  chat(forwarded: Forwarded, body: ChatBody): Promise<void>;
-  images(forwarded: Forwarded, body: ImageBody): Promise<void>;
-  /** Forwards a transcription. `most` is charged for what the upstream does not report. */
-  transcribe(
-    forwarded: Forwarded,
-    file: UploadedFile,
-    fields: TranscriptionFields,
-    most: BilledAmounts,
-  ): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Creates one client for each upstream. Nothing connects before the first request. */
-export function createForwarder(options: ForwarderOptions): Forwarder {
+/**
+ * The gateway's operations through the configured upstreams. Failures are ApiErrors. Each upstream has one
+ * client, which connects with its first request.
+ */
+export function createForwarder(options: ForwarderOptions) {
   const { config, log, shelf, pingMs } = options;
   const clients = new Map<string, UpstreamClient>(
     Object.entries(config.upstreams).map(([prefix, upstream]) => [
@@ -89,27 +73,22 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     clientOf: (target) => clientOf(target.prefix),
   });
   return {
-    models: (requestId) => lists.all(requestId),
+    models: (requestId: string) => lists.all(requestId),
+    /** Returns the ids of the cached model lists, for suggestions. */
     knownIds: () => lists.knownIds(),
-    chat: (forwarded, body) => forwardChat(toForwarding(forwarded), body),
-    images: (forwarded, body) => forwardImages(toForwarding(forwarded), body, shelf),
-    transcribe: (forwarded, file, fields, most) =>
-      forwardTranscription(toForwarding(forwarded), file, fields, most),
+    chat: (forwarded: Forwarded, body: ChatBody) => forwardChat(toForwarding(forwarded), body),
+    images: (forwarded: Forwarded, body: ImageBody) => forwardImages(toForwarding(forwarded), body, shelf),
+    /** Forwards a transcription. `most` is charged for what the upstream does not report. */
+    transcribe: (
+      forwarded: Forwarded,
+      file: UploadedFile,
+      fields: TranscriptionFields,
+      most: BilledAmounts,
+    ) => forwardTranscription(toForwarding(forwarded), file, fields, most),
     close: async () => {
       await Promise.all([...clients.values()].map((client) => client.close()));
     },
   };
-}
-
-/** The merged model list of all upstreams. */
-interface ModelLists {
-  /**
-   * Returns all models. It waits only for an upstream's first list. A list older than five minutes is
-   * returned at once and refreshed in the background. An upstream that fails keeps its last list.
-   */
-  all(requestId: string): Promise<readonly ModelRecord[]>;
-  /** Returns the ids of the cached lists. It never waits. */
-  knownIds(): readonly string[];
 }
 
 const freshMs = 5 * 60_000;
@@ -120,14 +99,14 @@ const maxListBytes = 8 * 1024 * 1024;
 /** The most models of one upstream. Further ones are left out. */
 const maxModels = 5000;
 
-/** The options of {@link createModelLists}. */
 interface ModelListsOptions {
   readonly config: GatewayConfig;
   readonly log: Log;
   readonly clientOf: (prefix: string) => UpstreamClient;
 }
 
-function createModelLists({ config, log, clientOf }: ModelListsOptions): ModelLists {
+/** The merged model list of all upstreams. An upstream that fails keeps its last list. */
+function createModelLists({ config, log, clientOf }: ModelListsOptions) {
   const startedAt = Math.floor(Date.now() / 1000);
   const configured = Object.entries(config.upstreams).map(([prefix, { models }]) => ({
     prefix,
@@ -154,7 +133,11 @@ function createModelLists({ config, log, clientOf }: ModelListsOptions): ModelLi
     );
 
   return {
-    all: async (requestId) =>
+    /**
+     * Returns all models. It waits only for an upstream's first list. A list older than five minutes is
+     * returned at once and refreshed in the background.
+     */
+    all: async (requestId: string) =>
       merge(
         await Promise.all(
           configured.map(
@@ -162,6 +145,7 @@ function createModelLists({ config, log, clientOf }: ModelListsOptions): ModelLi
           ),
         ),
       ),
+    /** Returns the ids of the cached lists. It never waits. */
     knownIds: () =>
       merge(configured.map(({ prefix, records }) => records ?? fetched.peek(prefix))).map(({ id }) => id),
   };
@@ -231,32 +215,27 @@ const maxPictureBytes = 20 * 1024 * 1024;
  * the picture shelf, unless the client asked for base64.
  */
 async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: PictureShelf): Promise<void> {
-  const { exchange, targets, log, charge } = forwarding;
+  const { exchange, charge } = forwarding;
   const { size, response_format: format, ...rest } = body;
-  const { target, answer, json, pictures } = await tryTargets(
-    { targets, signal: exchange.signal, log, charge, isCostly: true },
-    async (target) => {
-      const answer = await forwarding.clientOf(target).request({
-        operation: "image",
-        path: "/images/generations",
-        // Fields that the client left out are not sent, since upstreams support different ones.
-        body: {
-          ...rest,
-          ...(typeof size !== "string" ? {} : { size }),
-          ...(typeof format !== "string" ? {} : { response_format: format }),
-          model: target.upstreamModel,
-        },
-        requestId: exchange.requestId,
-        signal: exchange.signal,
-      });
-      const json = await answer.json(maxGenerationBytes(body.n, maxPictureBytes));
-      const error = readError(json);
-      if (error !== undefined) throw answer.toFailure(error);
-      const found = generatedPicturesOf(json) ?? [];
-      if (found.length === 0) throw toBrokenFailure(target.prefix, "sent no image", "upstream_empty");
-      return { target, answer, json, pictures: found.slice(0, body.n) };
-    },
-  );
+  const { target, answer, json, pictures } = await tryTargets(forwarding, true, async (target) => {
+    const answer = await forwarding.clientOf(target).request({
+      operation: "image",
+      path: "/images/generations",
+      // Fields that the client left out are not sent, since upstreams support different ones.
+      body: {
+        ...rest,
+        ...(typeof size !== "string" ? {} : { size }),
+        ...(typeof format !== "string" ? {} : { response_format: format }),
+        model: target.upstreamModel,
+      },
+      requestId: exchange.requestId,
+      signal: exchange.signal,
+    });
+    const json = await answer.json(maxGenerationBytes(body.n, maxPictureBytes));
+    const found = generatedPicturesOf(json) ?? [];
+    if (found.length === 0) throw toBrokenFailure(target.prefix, "sent no image", "upstream_empty");
+    return { target, answer, json, pictures: found.slice(0, body.n) };
+  });
   const data = pictures.map((item) => (format === "b64_json" ? item : withUrl(item, exchange.origin, shelf)));
   // Models without a price for an image are billed by tokens.
   const tokens =
@@ -303,27 +282,22 @@ async function forwardTranscription(
   fields: TranscriptionFields,
   most: BilledAmounts,
 ): Promise<void> {
-  const { exchange, targets, log, charge } = forwarding;
-  const { target, answer, type, text, json } = await tryTargets(
-    { targets, signal: exchange.signal, log, charge, isCostly: true },
-    async (target) => {
-      const answer = await forwarding.clientOf(target).request({
-        operation: "transcription",
-        path: "/audio/transcriptions",
-        // It may be text or subtitles, as the form says.
-        accept: "*/*",
-        body: toForm(toFields(fields, target), file),
-        requestId: exchange.requestId,
-        signal: exchange.signal,
-      });
-      const text = await answer.text(maxAnswerBytes);
-      const type = String(answer.headers["content-type"] ?? "application/json");
-      const json = /^application\/json/i.test(type) ? answer.parse(text) : undefined;
-      const error = readError(json);
-      if (error !== undefined) throw answer.toFailure(error);
-      return { target, answer, type, text, json };
-    },
-  );
+  const { exchange, charge } = forwarding;
+  const { target, answer, type, text, json } = await tryTargets(forwarding, true, async (target) => {
+    const answer = await forwarding.clientOf(target).request({
+      operation: "transcription",
+      path: "/audio/transcriptions",
+      // It may be text or subtitles, as the form says.
+      accept: "*/*",
+      body: toForm(toFields(fields, target), file),
+      requestId: exchange.requestId,
+      signal: exchange.signal,
+    });
+    const text = await answer.text(maxAnswerBytes);
+    const type = String(answer.headers["content-type"] ?? "application/json");
+    const json = /^application\/json/i.test(type) ? answer.parse(text) : undefined;
+    return { target, answer, type, text, json };
+  });
 
   const headers = toAnswerHeaders(target, answer.headers);
   charge.settle(target, toUsage(target, json, most));

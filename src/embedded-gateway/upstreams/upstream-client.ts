@@ -10,6 +10,7 @@ import {
   type Headers,
   isFields,
   noReason,
+  readError,
   toAttemptError,
 } from "../../wire/failures.ts";
 import {
@@ -34,9 +35,9 @@ interface UpstreamRequest extends Pick<GatewayRequest, "operation" | "path" | "a
 export interface UpstreamAnswer extends GatewayResponse {
   /** Returns the body as text. @throws UpstreamFailure when it is too large or interrupted */
   text(maxBytes: number): Promise<string>;
-  /** Returns the body as a JSON object. @throws UpstreamFailure when it is none, too large or interrupted */
+  /** Returns the body as {@link parse} does. @throws UpstreamFailure when it is too large or interrupted */
   json(maxBytes: number): Promise<Record<string, unknown>>;
-  /** Parses a text of it. @throws UpstreamFailure when it is not a JSON object */
+  /** Parses a text of it. @throws UpstreamFailure when it is not a JSON object, or holds an error */
   parse(text: string): Record<string, unknown>;
   /** Returns the failure that an error in it means. */
   toFailure(info: ErrorInfo): UpstreamFailure;
@@ -74,7 +75,19 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig, log
       const attempt = { model: undefined, timeouts: { signal, progress: () => {} }, callerSignal: signal };
       const headers = { "x-request-id": requestId };
       const response = await transport.send({ ...request, ...attempt, headers }).catch(rethrow);
-      const parse = (text: string) => parseAnswer(prefix, text);
+      const toFailure = (info: ErrorInfo): UpstreamFailure => {
+        const { operation, model, headers } = response;
+        const answer = { operation, model, status: 502, headers, info };
+        return toStatusFailure(prefix, toAttemptError(answer, scrub), (words) =>
+          scrub(words, maxMessageChars),
+        );
+      };
+      const parse = (text: string): Record<string, unknown> => {
+        const value = parseAnswer(prefix, text);
+        const info = readError(value);
+        if (info !== undefined) throw toFailure(info);
+        return value;
+      };
       const text = (maxBytes: number): Promise<string> =>
         readText(response, maxBytes).catch((error: unknown) => {
           throw error instanceof AttemptError ? toBodyFailure(prefix, error) : error;
@@ -84,13 +97,7 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig, log
         text,
         json: async (maxBytes) => parse(await text(maxBytes)),
         parse,
-        toFailure: (info) => {
-          const { operation, model, headers } = response;
-          const answer = { operation, model, status: 502, headers, info };
-          return toStatusFailure(prefix, toAttemptError(answer, scrub), (words) =>
-            scrub(words, maxMessageChars),
-          );
-        },
+        toFailure,
       };
     },
     close: () => transport.close(),
@@ -207,39 +214,32 @@ function withSeconds(audioSeconds: number | undefined): UpstreamUsage {
   return audioSeconds === undefined ? {} : { audioSeconds };
 }
 
-/** The request that {@link tryTargets} sends. */
-interface AttemptOptions {
-  readonly targets: readonly [Target, ...Target[]];
-  readonly signal: AbortSignal;
-  readonly log: Log;
-  readonly charge: Charge;
-  /** Whether a repeated request may be billed twice, so that it is retried only when it cannot have begun. */
-  readonly isCostly: boolean;
-}
-
 /** For longer waits the client gets the error, with the upstream's own `Retry-After`. */
 const maxWaitMs = 2000;
 
 /**
  * Tries the targets in order, each with its retries, until one answers. Contract: `attempt` throws
  * UpstreamFailure only while nothing of an answer has been sent to the client.
+ * @param isCostly whether a repeated request may be billed twice, so that it is retried only when it cannot
+ *   have begun
  * @throws ApiError of the first target's last failure, since its model was requested, or the signal's reason
  */
 export async function tryTargets<T>(
-  options: AttemptOptions,
+  forwarding: Forwarding,
+  isCostly: boolean,
   attempt: (target: Target) => Promise<T>,
 ): Promise<T> {
-  const { targets, signal } = options;
+  const { targets, exchange } = forwarding;
   let first: UpstreamFailure | undefined;
   for (const target of targets) {
     try {
-      return await withRetries(() => charged(target, options, attempt), {
+      return await withRetries(() => charged(target, forwarding, attempt), {
         // A costly request is repeated by the rule of images: only when it cannot have begun.
-        operation: options.isCostly ? "image" : "chat",
+        operation: isCostly ? "image" : "chat",
         rules: { maxAttempts: target.upstream.retries + 1, baseDelayMs: 200, maxDelayMs: maxWaitMs },
         deadlineAt: Number.POSITIVE_INFINITY,
         maxWaitMs,
-        signal,
+        signal: exchange.signal,
         onRetry: () => {},
       });
     } catch (error) {
@@ -253,7 +253,7 @@ export async function tryTargets<T>(
 
 async function charged<T>(
   target: Target,
-  { charge, signal, log }: AttemptOptions,
+  { charge, exchange, log }: Forwarding,
   attempt: (target: Target) => Promise<T>,
 ): Promise<T> {
   charge.begin(target);
@@ -261,7 +261,7 @@ async function charged<T>(
     return await attempt(target);
   } catch (error) {
     // Whatever failed then, the client has left a request that was sent.
-    if (signal.aborted) throw error;
+    if (exchange.signal.aborted) throw error;
     if (error instanceof UpstreamFailure) {
       const { status, code } = error.toClient;
       log.warn({ model: target.publicId, status, code }, "upstream failed");

@@ -59,8 +59,8 @@ export async function cutIntoParts(
   }
   const decoder = decoderOf(container, codec);
   const count = duration === undefined ? undefined : countParts(duration, partSeconds);
-  let mono: MonoConverter | undefined;
-  let cutter: PartCutter | undefined;
+  let mono: ReturnType<typeof createMonoConverter> | undefined;
+  let cutter: ReturnType<typeof createPartCutter> | undefined;
   let number = 0;
   let seconds = 0;
   const postPart = async ({ fromSeconds, samples }: SamplePart, sampleRate: number): Promise<void> => {
@@ -174,14 +174,6 @@ interface CutPlan {
   readonly durationSeconds?: number | undefined;
 }
 
-/** Cuts samples into parts. */
-interface PartCutter {
-  /** Takes the next samples, from -1 to 1, and returns the parts that are complete. */
-  add(samples: Float32Array): SamplePart[];
-  /** Returns the last part, or `undefined` where nothing is left. */
-  end(): SamplePart | undefined;
-}
-
 /** Cuts in the quietest half second of a part's last minute, or of the last 40 % of a short part. */
 const searchedSecondsOf = (maxSeconds: number) => Math.min(60, maxSeconds * 0.4);
 const windowsPerSecond = 20;
@@ -192,7 +184,7 @@ function countParts(durationSeconds: number, maxSeconds: number): number {
   return Math.max(1, Math.ceil(durationSeconds / (maxSeconds - searchedSecondsOf(maxSeconds))));
 }
 
-function createPartCutter({ sampleRate, maxSeconds, durationSeconds }: CutPlan): PartCutter {
+function createPartCutter({ sampleRate, maxSeconds, durationSeconds }: CutPlan) {
   const count = durationSeconds === undefined ? undefined : countParts(durationSeconds, maxSeconds);
   const maxSamples = Math.round(maxSeconds * sampleRate);
   const searched = Math.round(searchedSecondsOf(maxSeconds) * sampleRate);
@@ -233,7 +225,8 @@ function createPartCutter({ sampleRate, maxSeconds, durationSeconds }: CutPlan):
   }
 
   return {
-    add(samples) {
+    /** Takes the next samples, from -1 to 1, and returns the parts that are complete. */
+    add(samples: Float32Array): SamplePart[] {
       const parts: SamplePart[] = [];
       for (let at = 0; at < samples.length;) {
         const room = limit() - length;
@@ -245,6 +238,7 @@ function createPartCutter({ sampleRate, maxSeconds, durationSeconds }: CutPlan):
       }
       return parts;
     },
+    /** Returns the last part, or `undefined` where nothing is left. */
     end: () => (length === 0 ? undefined : take(length)),
   };
 }
@@ -347,20 +341,18 @@ export function halveWav(wav: Uint8Array): readonly [Uint8Array, Uint8Array] {
 /** Recognisers work with this rate. More only makes the upload larger. */
 const maxSampleRate = 16_000;
 
-/** Converts decoded blocks to one channel of at most 16 kHz. Lower rates are kept. */
-interface MonoConverter {
-  readonly sampleRate: number;
-  convert(channels: readonly Float32Array[]): Float32Array;
-}
-
-/** Averages the samples between two of the target, even across blocks. @param sampleRate the source's */
-function createMonoConverter(sampleRate: number): MonoConverter {
+/**
+ * Converts decoded blocks to one channel of at most 16 kHz. Lower rates are kept. The samples between two of
+ * the target are averaged, even across blocks.
+ * @param sampleRate the source's
+ */
+function createMonoConverter(sampleRate: number) {
   const ratio = Math.max(1, sampleRate / maxSampleRate);
   let sum = 0;
   let weight = 0;
   return {
     sampleRate: Math.round(sampleRate / ratio),
-    convert(channels) {
+    convert(channels: readonly Float32Array[]): Float32Array {
       const length = channels[0]?.length ?? 0;
       const result = new Float32Array(Math.ceil((length + weight) / ratio) + 1);
       let written = 0;
