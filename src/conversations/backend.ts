@@ -195,8 +195,8 @@ export interface StoreBackend {
   dataFolder(url: string): string | undefined;
   /**
    * Opens a store.
-   * @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer`. What follows a colon in
-   * its message says what to do
+   * @throws ParleyError `config`, `store-unavailable`, `store-corrupt`, `store-newer`. What follows a colon
+   *   in its message says what to do
    */
   open(url: string, options: BackendOptions): Promise<OpenedBackend>;
 }
@@ -207,13 +207,13 @@ export interface BackendOptions {
   /** For one-process backends. False allows another process that runs no turns. Default true. */
   readonly exclusive?: boolean | undefined;
   /**
-   * For the doctor, beside a running bot. It opens only what is there, makes no file, schema or mark, and reads
-   * the whole of a file. A store that does not exist yet is the error of {@link absentStore}.
+   * For the doctor, beside a running bot. It opens only what is there, makes no file, schema or mark, and
+   * reads the whole of a file. A store that does not exist yet is the error of {@link absentStore}.
    */
   readonly isLook?: boolean | undefined;
   /**
-   * Learns what an admin should know about the service: version, space, durability, damage. It is called before
-   * `open` resolves or rejects.
+   * Learns what an admin should know about the service: version, space, durability, damage. It is called
+   * before `open` resolves or rejects.
    */
   readonly report?: ((finding: Finding) => void) | undefined;
   /** For servers. The longest wait for a response, in milliseconds. Default 5 s. */

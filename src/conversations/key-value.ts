@@ -269,7 +269,8 @@ export async function replaceValue(
 function openKeyv(backend: Backend, space: Space, open: (key: string, stored: string) => Envelope): Keyv {
   return new Keyv({
     store: toKeyvStorage(backend, space, open),
-    // Keyv's own serializer also handles bytes and bigints, which the store never holds, and reads more slowly.
+    // Keyv's own serializer also handles bytes and bigints, which the store never holds, and reads more
+    // slowly.
     serialization: false,
     // The backends enforce expiry themselves, and `keep` moves it without rewriting the value.
     checkExpired: false,

@@ -66,9 +66,9 @@ interface WatchOptions {
 }
 
 /**
- * Watches a server from its first mark on: every 15 s, after a reconnect and when a lease was lost. It notices
- * lost data, because the server restarted without persistence, was emptied or replaced, and restores what the
- * process needs. It also resumes the scrubber's work.
+ * Watches a server from its first mark on: every 15 s, after a reconnect and when a lease was lost. It
+ * notices lost data, because the server restarted without persistence, was emptied or replaced, and restores
+ * what the process needs. It also resumes the scrubber's work.
  */
 export async function watchServer(options: WatchOptions) {
   const { product, readMark, report, prepare, scrubber, onReady, log, clock } = options;
@@ -118,8 +118,8 @@ export async function watchServer(options: WatchOptions) {
   const stopLooking = clock.every(checkIntervalMs, () => void look());
   return {
     /**
-     * Compares the server's mark with the known one, and restores what the process needs if it differs. It also
-     * fails if the server refuses writes.
+     * Compares the server's mark with the known one, and restores what the process needs if it differs. It
+     * also fails if the server refuses writes.
      * @throws ParleyError `store-unavailable`
      */
     check,

@@ -11,9 +11,9 @@ const maxRounds = 5;
 
 /**
  * Returns the factor by which the time grows with each doubling of the input. It is about 2 where the time is
- * linear and 4 where it is quadratic. The time is that of this thread's processor, since on a busy machine only
- * the larger input is interrupted by others. The fastest of three runs counts. Times under half a millisecond
- * count as half a millisecond, since they cannot be measured.
+ * linear and 4 where it is quadratic. The time is that of this thread's processor, since on a busy machine
+ * only the larger input is interrupted by others. The fastest of three runs counts. Times under half a
+ * millisecond count as half a millisecond, since they cannot be measured.
  */
 export function growthOf(
   make: (size: number) => string,

@@ -92,9 +92,10 @@ interface SchemaTarget {
 
 /**
  * Creates the schema completely or not at all, and checks an existing one. Several processes may do so at
- * once. A look takes back what it creates, and throws {@link absentStore}. It throws the errors of the service.
+ * once. A look takes back what it creates, and throws {@link absentStore}. It throws the errors of the
+ * service.
  * @throws ParleyError `store-newer` if a later Parley wrote it, `config` if one from before the first release
- * did, or `store-corrupt` if another program did or tables are gone
+ *   did, or `store-corrupt` if another program did or tables are gone
  */
 export async function prepareSchema(client: ClientBase, target: SchemaTarget): Promise<void> {
   const { schema, address, isLook = false } = target;

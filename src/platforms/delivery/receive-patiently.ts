@@ -50,7 +50,8 @@ const maxEntries = 5000;
 const limitMs = { min: 30_000, max: 10 * 60_000 };
 
 /**
- * Decides when people who are refused again and again are told so again. It remembers the last 5,000 refusals.
+ * Decides when people who are refused again and again are told so again. It remembers the last 5,000
+ * refusals.
  * @param now milliseconds on a steady clock
  */
 export function createRefusalSchedule(now: () => number) {

@@ -382,8 +382,8 @@ function unbreakableSpans(line: string): Span[] {
 }
 
 /**
- * Returns code spans, each from a run of backticks to the next run of the same length, in order. A run without
- * a closing run is one by itself, which is not closed. The time is linear in the length of the line.
+ * Returns code spans, each from a run of backticks to the next run of the same length, in order. A run
+ * without a closing run is one by itself, which is not closed. The time is linear in the length of the line.
  */
 export function codeSpans(line: string): (Span & { readonly isClosed: boolean })[] {
   const runs = [...line.matchAll(/`+/g)].map((match) => ({ at: match.index, length: match[0].length }));

@@ -59,7 +59,9 @@ export function createPeople({ lookUp, log, maxWaitMs = 800, clock = systemClock
     }
   }
 
-  /** @param maxMs how long the lookup is waited for, in milliseconds. Default: as long as an event may wait */
+  /**
+   * @param maxMs how long the lookup is waited for, in milliseconds. Default: as long as an event may wait
+   */
   async function find(userId: string, maxMs = maxWaitMs): Promise<SlackUserInfo | undefined> {
     const known = cache.get(userId);
     if (known !== undefined || inFlight >= maxLookUps) return known;

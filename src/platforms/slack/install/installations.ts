@@ -165,8 +165,8 @@ function textOf(value: unknown): string | undefined {
 const sharedRecordKey = (channel: string): string => `slack sharing ${channel}`;
 
 /**
- * Keeps in the store which workspaces with the app are in channels that several organisations share, with a write
- * for each workspace of a channel. Failures throw `store-unavailable`.
+ * Keeps in the store which workspaces with the app are in channels that several organisations share, with a
+ * write for each workspace of a channel. Failures throw `store-unavailable`.
  */
 export function createSharedChannels(records: Records) {
   /** Returns the workspaces that events came for. */

@@ -43,8 +43,8 @@ interface InstallerOptions extends AppCredentials {
 }
 
 /**
- * Returns what installs the app in workspaces, and keeps their tokens fresh: Slack's own installer over Parley's
- * store, with Parley's words and states for one use.
+ * Returns what installs the app in workspaces, and keeps their tokens fresh: Slack's own installer over
+ * Parley's store, with Parley's words and states for one use.
  */
 export function createInstaller(options: InstallerOptions) {
   const { bolt, apiUrl, clientId, clientSecret, publicUrl, installations, onInstalled, log } = options;

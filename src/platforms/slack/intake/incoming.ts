@@ -70,7 +70,9 @@ export function createIncoming(options: IncomingOptions) {
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
   const addressee = createAddressee(identity, receiver);
   const { isByPerson, conversationOf } = addressee;
-  /** Returns the conversations that a message may be in: that of its thread, and that of the whole channel. */
+  /**
+   * Returns the conversations that a message may be in: that of its thread, and that of the whole channel.
+   */
   const conversationsOf = (event: MessageEvent) =>
     [conversationOf(event), toChannelConversationId(identity.teamId, event.channel)] as const;
   const lookUpPolicy = {
@@ -285,9 +287,9 @@ export function createIncoming(options: IncomingOptions) {
   }
 
   /**
-   * Reports a deleted message, and returns `false` if the event is no deletion. Slack does not delete the root
-   * of a thread with replies but changes it into a tombstone. What this process has replaced is not reported;
-   * what another one has is named by nothing that is stored.
+   * Reports a deleted message, and returns `false` if the event is no deletion. Slack does not delete the
+   * root of a thread with replies but changes it into a tombstone. What this process has replaced is not
+   * reported; what another one has is named by nothing that is stored.
    * @throws ParleyError `store-unavailable`
    * @see https://docs.slack.dev/reference/events/message/message_deleted describes the event.
    */

@@ -176,8 +176,8 @@ function createThreadRoots() {
       if (!roots.has(key)) roots.set(key, Promise.resolve(ts));
     },
     /**
-     * Returns the root for `key`: the reply's first message, otherwise the one that `post` creates. Concurrent
-     * calls share one `post`, and a failed one is called again next time.
+     * Returns the root for `key`: the reply's first message, otherwise the one that `post` creates.
+     * Concurrent calls share one `post`, and a failed one is called again next time.
      */
     async open(key: string, post: () => Promise<string>): Promise<string> {
       const known = roots.get(key);
@@ -245,8 +245,8 @@ function createReplacedMessages(api: Pick<SlackApi, "remove">, log: Log, clock: 
 
   return {
     /**
-     * Removes messages that no saved address contains any more. It resolves when that is done or has taken five
-     * seconds; what is left then is removed later. It never rejects.
+     * Removes messages that no saved address contains any more. It resolves when that is done or has taken
+     * five seconds; what is left then is removed later. It never rejects.
      */
     async remove(refs: readonly MessageRef[]): Promise<void> {
       for (const { ts } of refs) own.set(ts, true);

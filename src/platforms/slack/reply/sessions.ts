@@ -120,7 +120,9 @@ export function createSessions({ api, scheduler, clock, log }: SessionsOptions) 
   }
 
   return {
-    /** Opens a reply's part in a session, and returns `undefined` where Slack has no sessions for this app. */
+    /**
+     * Opens a reply's part in a session, and returns `undefined` where Slack has no sessions for this app.
+     */
     open({ channel, thread: ts, title, isResumed }: ReplySessionOptions) {
       if (!feature.isOn()) return undefined;
       let state: "new" | "waiting" | "begun" | "ended" = "new";
@@ -144,7 +146,9 @@ export function createSessions({ api, scheduler, clock, log }: SessionsOptions) 
           if (title !== undefined) start();
           else cancelTimer = clock.after(delayMs, start, { keepsAlive: false });
         },
-        /** Ends the work of the reply. An abandoned reply goes on in another process, which sets the status. */
+        /**
+         * Ends the work of the reply. An abandoned reply goes on in another process, which sets the status.
+         */
         end(isAbandoned: boolean): void {
           cancelTimer?.();
           const wasBegun = state === "begun";

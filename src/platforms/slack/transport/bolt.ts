@@ -53,7 +53,9 @@ function toBoltLogger(log: Log): Logger {
   };
 }
 
-/** An answer that has arrived whole. Streams, as of the text of a usual one, take as long as the call itself. */
+/**
+ * An answer that has arrived whole. Streams, as of the text of a usual one, take as long as the call itself.
+ */
 class WholeResponse extends Response {
   override readonly text: () => Promise<string>;
 

@@ -108,8 +108,8 @@ export async function identify(call: Call): Promise<Identity> {
 export type SlackApi = ReturnType<typeof createSlackApi>;
 
 /**
- * Returns the part of the Web API that Parley uses. What shows something waits for room under the limits of its
- * method.
+ * Returns the part of the Web API that Parley uses. What shows something waits for room under the limits of
+ * its method.
  */
 export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: Clock) {
   /** Makes a call that shows something, when its limits have room. */
