@@ -12,7 +12,7 @@ import {
   type LayeredValues,
 } from "../../core/layered-settings.ts";
 import type { Inbox } from "../../core/inbox.ts";
-import type { PersonOverview, Receiver } from "../../core/platform.ts";
+import type { PersonOverview } from "../../core/platform.ts";
 import type { Conversations } from "../../core/storage.ts";
 import { type LayeredModelChoice, type ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
@@ -23,7 +23,6 @@ import {
   explainSettings,
   createSettingsDesk,
   modelListMs,
-  type SettingsForms,
   type SettingsView,
 } from "./settings-desk.ts";
 import {
@@ -66,22 +65,13 @@ export interface TurnSettings {
   readonly language: Language | undefined;
 }
 
+type Overview = Pick<PersonOverview, "language" | "settings">;
 type SettingServices = Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
 
-/** Everything behind `/settings`. Failures of the store are `store-unavailable`. */
-export interface LayeredSettings {
-  readonly rules: ReturnType<typeof createPlaceRules>;
-  readonly answersTo: Receiver["answersTo"];
-  readonly forms: SettingsForms;
-  /** The settings in force for an event. If the store is unavailable, choosing a model fails. */
-  forTurn(event: IncomingEvent): Promise<TurnSettings>;
-  /** The services of a command call. */
-  servicesFor(call: CommandCall): SettingServices;
-  /** The settings in force for a person outside of conversations, in the person's language. */
-  explainTo(by: Actor): Promise<Pick<PersonOverview, "language" | "settings">>;
-}
+export type LayeredSettings = ReturnType<typeof createLayeredSettings>;
 
-export function createLayeredSettings(options: LayeredSettingsOptions): LayeredSettings {
+/** Creates everything behind `/settings`. Failures of the store are `store-unavailable`. */
+export function createLayeredSettings(options: LayeredSettingsOptions) {
   const { access, chat, models } = options;
   const reader = createSettingsReader(options);
   const rules = createPlaceRules(reader, access);
@@ -125,6 +115,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
     return `\n\n${translate("settings.as-sent")}\n\n${toFenced(systemPrompt)}`;
   }
 
+  /** The services of a command call. */
   function servicesFor(call: CommandCall): SettingServices {
     const scene = toScene(call);
     return {
@@ -177,7 +168,8 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
     answersTo,
     forms,
     servicesFor,
-    async forTurn(event) {
+    /** The settings in force for an event. If the store is unavailable, choosing a model fails. */
+    async forTurn(event: IncomingEvent): Promise<TurnSettings> {
       const scene = toScene(event);
       let all: LayeredValues;
       try {
@@ -193,7 +185,8 @@ export function createLayeredSettings(options: LayeredSettingsOptions): LayeredS
         language: toSpokenLanguage(effective),
       };
     },
-    async explainTo({ platform, author, origin }) {
+    /** The settings in force for a person outside of conversations, in the person's language. */
+    async explainTo({ platform, author, origin }: Actor): Promise<Overview> {
       const scene: Scene = { platform, author, origin };
       const own = toSpokenLanguage(resolveLayers(await reader.read(scene)));
       const language = own ?? toLanguage(author.locale);
