@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
 import type { Clock } from "../../../../src/core/clock.ts";
 import type { Records } from "../../../../src/core/storage.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 import type { PageLoginMode } from "../../../../src/platforms/web/page-login.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
-import type { Sealer } from "../../../../src/core/platform-module.ts";
+import type { PlatformDependencies, Sealer } from "../../../../src/core/platform-module.ts";
 import { createMetrics } from "../../../../src/operations/metrics.ts";
 import { startHttpServer, toReadiness } from "../../../../src/operations/http-server.ts";
 import type { SessionLimits } from "../../../../src/platforms/web/session-limits.ts";
@@ -67,6 +68,13 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
+/** A gateway that answers. */
+export const fineGateway: PlatformDependencies["gateway"] = {
+  name: "test",
+  isSandbox: true,
+  outlook: { trouble: () => undefined, onChange: () => () => undefined, look: () => undefined },
+};
+
 /** Leaves bytes as they are, as without STORE_ENCRYPTION_KEYS. */
 export const plainSealer: Sealer = { seal: (_name, bytes) => bytes, open: (_name, bytes) => bytes };
 
@@ -99,7 +107,9 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
     dataDir: directory,
     sealer: plainSealer,
     records: createSharedMemory().records,
-    banner: () => ({ gateway: "test", isSandbox: true }),
+    clock: systemClock,
+    gateway: fineGateway,
+    retentionMs: undefined,
     ...others,
   });
   await platform.start(receiver, receiver);
