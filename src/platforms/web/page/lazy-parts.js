@@ -63,7 +63,8 @@ function loadStyles(name) {
       },
       { once: true },
     );
-    document.head.append(link);
+    // What is printed has the last word.
+    document.querySelector('link[media="print"]')?.before(link);
   });
 }
 
@@ -79,11 +80,13 @@ export const ShortcutsDialog = lazy(searchDialog, "ShortcutsDialog", { styles: [
 export const ActionForm = lazy(() => import("./action-form.js"), "ActionForm", { styles: ["settings"] });
 export const RecorderBar = lazy(() => import("./recorder.js"), "RecorderBar");
 export const Lightbox = lazy(() => import("./lightbox.js"), "Lightbox", { styles: ["lightbox"] });
-export const Preview = lazy(() => import("./lightbox.js"), "Preview");
+export const Preview = lazy(() => import("./lightbox.js"), "Preview", { styles: ["preview"] });
 export const ChatMenu = lazy(chatMenu, "ChatMenu", { styles: ["chat-menu"] });
 export const Renaming = lazy(chatMenu, "Renaming");
 export const Deletion = lazy(chatMenu, "Deletion");
-export const MessageList = lazy(() => import("./message.js"), "MessageList");
+export const MessageList = lazy(() => import("./message.js"), "MessageList", {
+  styles: ["content", "rich", "question"],
+});
 /** Shows Markdown as elements, and until they can be made, as it is written. */
 export const Markdown = lazy(markdown, "Markdown", {
   before: (/** @type {{ text: string }} */ { text }) =>
