@@ -186,19 +186,24 @@ export async function followEvents(host: string, path: string, headers: Record<s
   const chunks = response.body.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
   const events: PageEvent[] = [];
   const lists: ListStateView[] = [];
-  let text = "";
+  /** What has come of the next event. A snapshot has megabytes, which are joined once. */
+  let pieces: string[] = [];
   /** Returns all events so far, once there are enough. It then disconnects, unless `isLast` is false. */
   const until = async (isEnough: (events: readonly PageEvent[]) => boolean, isLast = true) => {
     while (!isEnough(events)) {
       const chunk = await chunks.next();
       if (chunk.done === true) throw new Error("the stream ended too early");
-      text += chunk.value;
+      const isEnd = `${pieces.at(-1)?.at(-1) ?? ""}${chunk.value}`.includes("\n\n");
+      pieces.push(chunk.value);
+      if (!isEnd) continue;
+      let text = pieces.join("");
       for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
         const event = toEvent(text.slice(0, end));
         if (event?.event === "list") lists.push(event.data as ListStateView);
         else if (event !== undefined) events.push(event);
         text = text.slice(end + 2);
       }
+      pieces = [text];
     }
     if (isLast) abort.abort();
     return events;
