@@ -16,24 +16,8 @@ export type GatewayNote =
   | { readonly kind: "answered" }
   | { readonly kind: "failed"; readonly isList: boolean; readonly trouble: GatewayTrouble | undefined };
 
-/** Knows whether the gateway answers, from the calls of turns, and by asking it where there were none. */
-interface GatewayWatch {
-  /** Notes what a call showed. */
-  note(note: GatewayNote): void;
-  /** Asks the gateway where the state is old, and waits for at most half a second. It never rejects. */
-  state(): Promise<GatewayState>;
-  /** Returns the state without asking. */
-  known(): GatewayState;
-  /** Returns what keeps it from answering, without asking, or `undefined` where nothing is known. */
-  trouble(): GatewayTrouble | undefined;
-  /** Calls `listener` when a trouble begins, changes or ends, until the returned function is called. */
-  onChange(listener: (trouble: GatewayTrouble | undefined) => void): () => void;
-  /** Asks again from time to time while there is trouble, so that its end is seen. */
-  watch(): CancelTimer;
-}
-
 interface GatewayWatchOptions {
-  /** Asks the gateway once. The result, even silence, arrives by {@link GatewayWatch.note}. */
+  /** Asks the gateway once. The result, even silence, arrives by `note`. */
   readonly ask: (signal: AbortSignal) => Promise<void>;
   /** The default is the time of this process. */
   readonly clock?: Pick<Clock, "monotonic" | "after" | "every" | "timeout"> | undefined;
@@ -46,7 +30,8 @@ const askTimeoutMs = 5000;
 const maxWaitMs = 500;
 const watchEveryMs = 10_000;
 
-export function createGatewayWatch({ ask, clock = systemClock }: GatewayWatchOptions): GatewayWatch {
+/** Knows whether the gateway answers, from the calls of turns, and by asking it where there were none. */
+export function createGatewayWatch({ ask, clock = systemClock }: GatewayWatchOptions) {
   let isKnown = false;
   let trouble: GatewayTrouble | undefined;
   let freshUntil = Number.NEGATIVE_INFINITY;
@@ -79,9 +64,12 @@ export function createGatewayWatch({ ask, clock = systemClock }: GatewayWatchOpt
   };
 
   return {
+    /** Returns the state without asking. */
     known,
+    /** Asks the gateway where the state is old, and waits for at most half a second. It never rejects. */
     state,
-    note(note) {
+    /** Notes what a call showed. */
+    note(note: GatewayNote): void {
       switch (note.kind) {
         case "answered":
           isProven = true;
@@ -101,14 +89,17 @@ export function createGatewayWatch({ ask, clock = systemClock }: GatewayWatchOpt
         }
       }
     },
-    trouble: () => trouble,
-    onChange(listener) {
+    /** Returns what keeps it from answering, without asking, or `undefined` where nothing is known. */
+    trouble: (): GatewayTrouble | undefined => trouble,
+    /** Calls `listener` when a trouble begins, changes or ends, until the returned function is called. */
+    onChange(listener: (trouble: GatewayTrouble | undefined) => void): () => void {
       listeners.add(listener);
       return () => {
         listeners.delete(listener);
       };
     },
-    watch() {
+    /** Asks again from time to time while there is trouble, so that its end is seen. */
+    watch(): CancelTimer {
       return clock.every(watchEveryMs, () => {
         if (trouble !== undefined) void state();
       });

@@ -60,7 +60,7 @@ export interface HttpServer {
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { host, port, metrics, log, signedPaths = [] } = options;
-  const guard = createHostGuard(host, options.allowedHosts);
+  const isOwnHost = createHostGuard(host, options.allowedHosts);
   const warnRarely = createRareLog(log);
   const readiness = createSharedRun(() => options.readiness());
   const route = createRouter<(response: ServerResponse) => Promise<void> | void>([
@@ -87,7 +87,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const target = parseRequestTarget(request.url ?? "");
     const isSigned = target !== undefined && signedPaths.includes(target.path);
-    if (!isSigned && !guard.isAllowed(request)) {
+    if (!isSigned && !isOwnHost(request)) {
       warnRarely("host", {}, "request refused: wrong host");
       const text =
         "Parley is served under its own address only. HTTP_HOSTS and PAGE_HOSTS allow further names.\n";
@@ -147,36 +147,29 @@ function sendText(
 /** Matches a name or address, and a port without leading zeros. */
 const hostPattern = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([1-9]\d{0,4}))?$/;
 
-/** Decides whether a request names this server. */
-interface HostGuard {
-  /** Returns false for a missing, repeated or foreign Host header. */
-  isAllowed(request: IncomingMessage): boolean;
-}
-
 /**
- * Protects every endpoint against DNS rebinding: a page of another site can reach this server under its own
+ * Decides whether a request names this server. It does not with a missing, repeated or foreign Host header.
+ * This protects every endpoint against DNS rebinding: a page of another site can reach this server under its own
  * name, but not under one of these. A server bound to loopback has loopback names with the bound port. Others
  * have loopback names, the bind, the machine's name and IP addresses, each with any port, since there may be
  * a port mapping.
  * @param allowedHosts further Host values, with port unless it is the scheme's default
  */
-function createHostGuard(bind: string, allowedHosts: readonly string[]): HostGuard {
+function createHostGuard(bind: string, allowedHosts: readonly string[]) {
   const further = new Set(allowedHosts.map((host) => host.toLowerCase()));
   const bound = bind.includes(":") && !bind.startsWith("[") ? `[${bind}]` : bind;
   const own = new Set(["localhost", "127.0.0.1", "[::1]", bound.toLowerCase()]);
   const isLocal = isLoopback(bind);
 
-  return {
-    isAllowed(request) {
-      const [header, ...others] = request.headersDistinct["host"] ?? [];
-      if (header === undefined || others.length > 0) return false;
-      const host = header.toLowerCase();
-      if (further.has(host)) return true;
-      const [, name, port = "80"] = hostPattern.exec(host) ?? [];
-      if (name === undefined) return false;
-      if (isLocal) return own.has(name) && Number(port) === request.socket.localPort;
-      return own.has(name) || isIP(name.replace(/^\[|\]$/g, "")) !== 0 || name === hostname().toLowerCase();
-    },
+  return (request: IncomingMessage): boolean => {
+    const [header, ...others] = request.headersDistinct["host"] ?? [];
+    if (header === undefined || others.length > 0) return false;
+    const host = header.toLowerCase();
+    if (further.has(host)) return true;
+    const [, name, port = "80"] = hostPattern.exec(host) ?? [];
+    if (name === undefined) return false;
+    if (isLocal) return own.has(name) && Number(port) === request.socket.localPort;
+    return own.has(name) || isIP(name.replace(/^\[|\]$/g, "")) !== 0 || name === hostname().toLowerCase();
   };
 }
 

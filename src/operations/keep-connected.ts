@@ -3,16 +3,6 @@ import type { Log } from "../core/telemetry.ts";
 import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
 import { backoffMs, retry, backoffs } from "../support/retry.ts";
 
-/** A platform's connection, attempted until it succeeds. */
-export interface Link {
-  /** Resolves after the first connection. Rejects when a retry is useless (the token is refused). */
-  readonly connected: Promise<void>;
-  /** Stops retrying. The platform takes no new events. */
-  pause(): Promise<void>;
-  /** Stops retrying and disconnects. */
-  stop(): Promise<void>;
-}
-
 /**
  * Starts a platform and retries with exponential backoff (1 s to 60 s) while it is unreachable, so that an
  * outage at start needs no operator. Every other error is final and rejects `connected`.
@@ -25,7 +15,7 @@ export function keepConnected(
     readonly log: Log;
     onConnected(): Promise<void>;
   },
-): Link {
+) {
   const stopping = new AbortController();
   const connected = retry(
     async () => {
@@ -48,14 +38,20 @@ export function keepConnected(
   // Callers await `connected`. After `stop` nobody does, and a rejection must not count as unhandled.
   void Promise.allSettled([connected]);
   return {
+    /** Resolves after the first connection. Rejects when a retry is useless (the token is refused). */
     connected,
-    async pause() {
+    /** Stops retrying. The platform takes no new events. */
+    async pause(): Promise<void> {
       stopping.abort();
       await platform.pause();
     },
-    async stop() {
+    /** Stops retrying and disconnects. */
+    async stop(): Promise<void> {
       stopping.abort();
       await platform.stop();
     },
   };
 }
+
+/** A platform's connection, attempted until it succeeds. */
+export type Link = ReturnType<typeof keepConnected>;

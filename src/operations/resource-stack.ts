@@ -2,17 +2,11 @@ import { setFlagsFromString } from "node:v8";
 import type { Log } from "../core/telemetry.ts";
 
 /** Closes resources in reverse order, even those that were still opening when a later one failed. */
-interface ResourceStack {
-  /** Returns what `opening` resolves to, and calls `close` with it in {@link ResourceStack.closeAll}. */
-  add<T>(name: string, opening: Promise<T>, close: (opened: T) => Promise<void>): Promise<T>;
-  /** Waits for pending openings and closes everything. A failed close is logged. It never rejects. */
-  closeAll(): Promise<void>;
-}
-
-export function createResourceStack(log: Log): ResourceStack {
+export function createResourceStack(log: Log) {
   const stack = new AsyncDisposableStack();
   return {
-    async add(name, opening, close) {
+    /** Returns what `opening` resolves to, and calls `close` with it in `closeAll`. */
+    async add<T>(name: string, opening: Promise<T>, close: (opened: T) => Promise<void>): Promise<T> {
       stack.defer(async () => {
         const [opened] = await Promise.allSettled([opening]);
         if (opened.status === "rejected") return;
@@ -24,6 +18,7 @@ export function createResourceStack(log: Log): ResourceStack {
       });
       return await opening;
     },
+    /** Waits for pending openings and closes everything. A failed close is logged. It never rejects. */
     closeAll: () => stack.disposeAsync(),
   };
 }

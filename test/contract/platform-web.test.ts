@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { startHttpServer, toReadiness } from "../../src/operations/http-server.ts";
 import { createMetrics } from "../../src/operations/metrics.ts";
 import { createSharedMemory } from "../support/memory-records.ts";
+import { systemClock } from "../../src/support/clock.ts";
 import { createWebPlatform, type WebPlatform } from "../../src/platforms/web/platform.ts";
 import { allCommands } from "../support/commands.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { firstEvent, plainSealer } from "../unit/platforms/web/page-server.ts";
+import { fineGateway, firstEvent, plainSealer } from "../unit/platforms/web/page-server.ts";
 import { describePlatform } from "./platform.ts";
 import type { PlatformSubject, SentMessage } from "./platform-subject.ts";
 
@@ -85,7 +86,9 @@ async function open(): Promise<PlatformSubject> {
         dataDir,
         sealer: plainSealer,
         records: createSharedMemory().records,
-        banner: () => ({ gateway: "test", isSandbox: true }),
+        clock: systemClock,
+        gateway: fineGateway,
+        retentionMs: undefined,
       });
       return current;
     },
@@ -101,14 +104,10 @@ async function open(): Promise<PlatformSubject> {
       post(id, text);
     },
     async presses(label, key) {
-      if (label === "Details") {
-        const path = `/api/conversations/${chat}/act`;
-        told = await (await ask("POST", path, JSON.stringify({ kind: "details", key }))).text();
-        return;
-      }
-      const action = label === "Retry" ? "retry" : "confirm";
-      const body = JSON.stringify({ [action === "retry" ? "retryKey" : "key"]: key });
-      await ask("POST", `/api/conversations/${chat}/${action}`, body);
+      const kind = label === "Remove" ? "confirm" : label.toLowerCase();
+      const path = `/api/conversations/${chat}/act`;
+      const answer = await ask("POST", path, JSON.stringify({ kind, key }));
+      if (kind === "details") told = await answer.text();
     },
     async seen(by) {
       return by === "others" ? "" : [...(await items()).map(({ text }) => text), told].join("\n");

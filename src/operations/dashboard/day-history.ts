@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Json } from "../../core/events.ts";
 import type { Records } from "../../core/storage.ts";
-import type { Log, Meter } from "../../core/telemetry.ts";
+import type { Log, Measured } from "../../core/telemetry.ts";
 import { inTime } from "../../support/clock.ts";
 
 /** What happened in ten minutes. */
@@ -26,18 +26,6 @@ export interface ModelTimes {
   /** The time until the end of its answer. */
   readonly wholeP50: number | null;
   readonly wholeP95: number | null;
-}
-
-/** The last 24 hours of a process, and of those that ran before it in its place. */
-export interface DayHistory {
-  /** Counts turns, refusals and how long models take. */
-  readonly take: Meter;
-  /** Returns the slices, oldest first, without those in which nothing happened. */
-  slices(): readonly Slice[];
-  /** Returns each model since then (Unix ms), the busiest first. */
-  modelsSince(since: number): readonly ModelTimes[];
-  /** Saves what is not saved yet. */
-  close(): Promise<void>;
 }
 
 interface DayHistoryOptions {
@@ -83,7 +71,8 @@ interface Counts {
   models: Record<string, ModelCounts>;
 }
 
-export function createDayHistory(options: DayHistoryOptions): DayHistory {
+/** Keeps the last 24 hours of a process, and of those that ran before it in its place. */
+export function createDayHistory(options: DayHistoryOptions) {
   const { records, key, clock, log } = options;
   let kept: Counts[] = [];
   let isChanged = false;
@@ -136,7 +125,8 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
   const stopSaving = clock.every(saveEveryMs, () => void save());
 
   return {
-    take(event) {
+    /** Counts turns, refusals and how long models take. */
+    take(this: void, event: Measured): void {
       if (event.kind === "turn") {
         const slice = current();
         slice.turns++;
@@ -155,7 +145,8 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
         }
       }
     },
-    slices: () =>
+    /** Returns the slices, oldest first, without those in which nothing happened. */
+    slices: (): readonly Slice[] =>
       recent().map(({ time, turns, failed, refused, models }) => ({
         time: time / 1000,
         turns,
@@ -163,18 +154,22 @@ export function createDayHistory(options: DayHistoryOptions): DayHistory {
         refused,
         models: toTimes(models),
       })),
-    modelsSince(since) {
+    /** Returns each model since then (Unix ms), the busiest first. */
+    modelsSince(since: number): readonly ModelTimes[] {
       const sum: Counts = { time: 0, turns: 0, failed: 0, refused: {}, models: {} };
       for (const slice of recent()) if (slice.time + sliceMs > since) merge(sum, slice);
       return toTimes(sum.models);
     },
-    async close() {
+    /** Saves what is not saved yet. */
+    async close(): Promise<void> {
       stopSaving();
       // A store that does not respond must not hold up the end.
       await inTime(save(), maxCloseMs, { clock });
     },
   };
 }
+
+export type DayHistory = ReturnType<typeof createDayHistory>;
 
 function bump(counts: Record<string, number>, name: string | number, by = 1): void {
   counts[name] = (counts[name] ?? 0) + by;

@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import type { Meter } from "../../core/telemetry.ts";
+import type { Measured } from "../../core/telemetry.ts";
 import type { Load } from "../metrics.ts";
 
 /** What is sampled. */
@@ -32,19 +32,12 @@ export interface PlatformActivity {
   readonly limited: number;
 }
 
-/** What a process did in the last hour, in memory. */
-export interface LoadHistory {
-  /** Notes what concerns the connection of a platform. */
-  readonly take: Meter;
-  series(): LoadSeries;
-  activity(platform: string): PlatformActivity;
-  close(): void;
-}
-
 const sampleEveryMs = 10_000;
 const maxSamples = 360;
 const watchEveryMs = 1000;
-export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }: LoadSources): LoadHistory {
+
+/** Keeps what a process did in the last hour, in memory. */
+export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }: LoadSources) {
   const samples: { readonly time: number; readonly load: Load; readonly delivery: number }[] = [];
   const activities = new Map<string, { lastEventAt?: number; reconnects: number; limited: number }>();
   const connected = new Map<string, boolean>();
@@ -68,11 +61,12 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }:
   const timers = [clock.every(sampleEveryMs, sample), clock.every(watchEveryMs, watch)];
 
   return {
-    take(event) {
+    /** Notes what concerns the connection of a platform. */
+    take(this: void, event: Measured): void {
       if (event.kind === "accepted") activityOf(event.platform).lastEventAt = clock.now();
       else if (event.kind === "limited") activityOf(event.platform).limited++;
     },
-    series() {
+    series(): LoadSeries {
       // This makes a page that was just opened show the present.
       const current = [...samples, { time: clock.now(), load: load(), delivery: deliveryWaiting() }];
       return {
@@ -84,9 +78,11 @@ export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }:
         deliveryWaiting: current.map(({ delivery }) => delivery),
       };
     },
-    activity: (platform) => ({ ...activityOf(platform) }),
-    close() {
+    activity: (platform: string): PlatformActivity => ({ ...activityOf(platform) }),
+    close(): void {
       for (const cancel of timers) cancel();
     },
   };
 }
+
+export type LoadHistory = ReturnType<typeof createLoadHistory>;

@@ -15,24 +15,17 @@ export interface Problem {
   readonly requestId?: string;
 }
 
-/** The last problems that were logged. */
-export interface RecentProblems {
-  /** Takes a serialised line of the log. Other levels are passed over. */
-  take(line: string): void;
-  /** Returns the problems, newest first. */
-  read(): readonly Problem[];
-}
-
 const defaultMax = 50;
 /** The limit of one kind, since anybody who can connect can cause some kinds at will. */
 const maxOfKind = 5;
 const maxReasonChars = 300;
 
 /** Keeps the last `max` problems (default 50), and five of one kind. */
-export function createRecentProblems(max = defaultMax): RecentProblems {
+export function createRecentProblems(max = defaultMax) {
   const kept: Problem[] = [];
   return {
-    take(line) {
+    /** Takes a serialised line of the log. Other levels are passed over. */
+    take(line: string): void {
       // Most lines are of other levels and need not be parsed.
       if (!/^\{"level":"(?:warn|error|fatal)"/.test(line)) return;
       const problem = toProblem(line);
@@ -42,9 +35,12 @@ export function createRecentProblems(max = defaultMax): RecentProblems {
       if (alike.length > maxOfKind) kept.splice(kept.indexOf(alike[0]!), 1);
       if (kept.length > max) kept.shift();
     },
-    read: () => kept.toReversed(),
+    /** Returns the problems, newest first. */
+    read: (): readonly Problem[] => kept.toReversed(),
   };
 }
+
+export type RecentProblems = ReturnType<typeof createRecentProblems>;
 
 type Fields = Readonly<Record<string, unknown>>;
 

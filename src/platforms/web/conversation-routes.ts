@@ -1,35 +1,43 @@
-import type { ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { z } from "zod";
 import { parseCommandLine } from "../../core/command.ts";
 import type { IncomingEvent } from "../../core/events.ts";
-import type { Press } from "../../core/press.ts";
+import type { ExportedFile } from "../../core/storage.ts";
+import { toZip } from "../../media/zip.ts";
 import { steadyClock } from "../../support/clock.ts";
 import { createSseWriter, type SseWriter } from "../../support/http/event-stream.ts";
-import { inertHeaders, whenClosed } from "../../support/http/respond.ts";
+import { inertHeaders, toDisposition, whenClosed } from "../../support/http/respond.ts";
 import { translate } from "../../words/translate.ts";
+import { toConversationId, toItemId, toTurnKey, privateCallPrefix, toEventKey } from "./address.ts";
 import {
-  toConversationId,
-  toItemId,
-  toTurnKey,
-  pageIdPattern,
-  privateCallPrefix,
-  toEventKey,
-} from "./address.ts";
-import { badField, messageLimits, type ApiContext, type Exchange, type Route } from "./api-context.ts";
-import { type Feed, holdsUp, isRunning } from "./feed.ts";
-import { readJson, sendJson, sendProblem, sendTooMany, sendUntrustedFile } from "./http.ts";
+  conversationPath,
+  keyText,
+  messageLimits,
+  pageId,
+  type ApiContext,
+  type Exchange,
+  type Route,
+} from "./api-context.ts";
+import { holdsUp, isRunning } from "./feed.ts";
+import { badField, readBody, sendJson, sendProblem, sendTooMany, sendUntrustedFile } from "./http.ts";
 import { followList } from "./list-routes.ts";
 import { localActor, toEvent } from "./messages.ts";
 import { toUploadView } from "./conversation-views.ts";
 import { findUpload } from "./upload-routes.ts";
 import { toAttachment } from "./uploads.ts";
-import type { ListStateView, SnapshotView, ItemView } from "./views.ts";
+import type { ListStateView, ItemView } from "./views.ts";
+
+const messageText = z.string().max(messageLimits.maxChars);
+const sentMessage = z.object({
+  id: pageId,
+  text: messageText,
+  uploads: z.array(z.string()).max(messageLimits.maxFiles).default([]),
+});
 
 /** Handles `POST …/edit`, by which the person changes the text of a question. Its files stay. */
 async function editQuestion(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
-  const { itemId, text: given } = await readJson(request);
-  if (typeof itemId !== "string" || itemId.length > maxKeyChars) throw badField("itemId");
-  if (typeof given !== "string" || given.length > messageLimits.maxChars) throw badField("text");
-  const text = given.trim();
+  const { itemId, text } = await readBody(request, z.object({ itemId: keyText, text: messageText.trim() }));
   const conversationId = toConversationId(id);
   const item = await findQuestion(context, conversationId, itemId, whenClosed(response));
   if (item === undefined) {
@@ -75,42 +83,88 @@ async function findQuestion(
 
 const defaultMessages = 100;
 const maxMessages = 2000;
-const maxKeyChars = 400;
 /** This is more than anybody makes in one conversation. All of them are deleted with it. */
 const maxPrivateCalls = 100_000;
 
-const conversation = `/api/conversations/(${pageIdPattern})`;
-
 /** The endpoints of `/api/conversations`. */
 export const conversationRoutes: readonly Route[] = [
-  { method: "GET", path: new RegExp(`^${conversation}/events$`), run: streamConversation },
-  { method: "GET", path: new RegExp(`^${conversation}/blobs/([0-9a-f]{64})$`), run: sendBlob },
-  { method: "POST", path: new RegExp(`^${conversation}/messages$`), run: receiveMessage },
-  { method: "POST", path: new RegExp(`^${conversation}/edit$`), run: editQuestion },
-  { method: "POST", path: new RegExp(`^${conversation}/take-back$`), run: takeBackWaiting },
-  { method: "POST", path: new RegExp(`^${conversation}/cancel$`), run: cancel },
-  { method: "POST", path: new RegExp(`^${conversation}/retry$`), run: retry },
-  { method: "POST", path: new RegExp(`^${conversation}/confirm$`), run: confirm },
-  { method: "DELETE", path: new RegExp(`^${conversation}$`), run: deleteConversation },
+  { method: "GET", path: conversationPath("/events"), run: streamConversation },
+  { method: "GET", path: conversationPath("/blobs/([0-9a-f]{64})"), run: sendBlob },
+  { method: "POST", path: conversationPath("/messages"), run: receiveMessage },
+  { method: "POST", path: conversationPath("/edit"), run: editQuestion },
+  { method: "POST", path: conversationPath("/take-back"), run: takeBackWaiting },
+  { method: "POST", path: conversationPath("/cancel"), run: cancel },
+  // A chat to read, and one with everything in it.
+  { method: "GET", path: conversationPath("/export\\.md"), run: sendMarkdown },
+  { method: "GET", path: conversationPath("/export\\.zip"), run: sendArchive },
+  { method: "DELETE", path: conversationPath(""), run: deleteConversation },
 ];
 
+/** The delay before the browser reconnects. */
+const retryMs = 1000;
+
+/**
+ * Sends server-sent events of one conversation: the changes after the last one that the page has, or else a
+ * snapshot, then every new change. They include what the list of all conversations shows, because browsers
+ * allow six connections to one server and a page should have one. Resolves when the page is connected. The
+ * stream ends when the page disconnects, the session ends or the platform stops.
+ * @throws ParleyError `store-unavailable`, before anything is sent
+ */
 async function streamConversation(context: ApiContext, exchange: Exchange): Promise<void> {
   const { request, response, target, session } = exchange;
-  if (!context.bounds.takeStream(session, response)) {
-    sendTooMany(response, 10_000, translate("web.too-many-windows"));
-    return;
-  }
+  const { bounds, feeds, views, signal } = context;
+  if (!bounds.takeStream(session, response))
+    return sendTooMany(response, 10_000, translate("web.too-many-windows"));
   const conversationId = toConversationId(exchange.id);
   const asked = Number(target.query.get("max") ?? defaultMessages);
   const max = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), maxMessages) : defaultMessages;
-  const lastSeen = request.headers["last-event-id"] ?? target.query.get("after") ?? undefined;
-  await sendEvents(response, {
-    feed: context.feeds.of(conversationId),
-    list: followList(context, conversationId),
-    cursor: typeof lastSeen === "string" && lastSeen !== "" ? lastSeen : undefined,
-    signal: context.signal,
-    useHistory: (use) => context.views.useHistory(conversationId, max, whenClosed(response), use),
+  const lastSeen = request.headers["last-event-id"] ?? target.query.get("after") ?? "";
+  const feed = feeds.of(conversationId);
+  const list = followList(context, conversationId);
+  // A page that reads too slowly is disconnected, and reconnects with its cursor.
+  const open = (): SseWriter => createSseWriter(response, { headers: inertHeaders, retryMs });
+  let missed = feed.since(String(lastSeen));
+  let writer = missed === undefined ? undefined : open();
+  if (writer === undefined)
+    // Live items are merged synchronously, so that no change is lost.
+    await views.useHistory(conversationId, max, whenClosed(response), async (merge) => {
+      const id = feed.cursor;
+      const snapshot = merge();
+      const from = feed.cursor;
+      writer = open();
+      // A long chat may be larger than the usual limit of unread data. What changes meanwhile follows.
+      await writer.send(JSON.stringify(snapshot), { id, event: "snapshot" });
+      missed = feed.since(from);
+    });
+  if (writer === undefined || missed === undefined) {
+    response.destroy();
+    return;
+  }
+  const stream = writer;
+  const push = (id: string, change: unknown): void =>
+    stream.push(JSON.stringify(change), { id, event: "change" });
+  for (const { id, change } of missed) push(id, change);
+
+  // It has no id, so that it does not move the cursor of the conversation.
+  const sendList = (isChanged: boolean): void =>
+    stream.push(JSON.stringify({ ...list.state(), isChanged } satisfies ListStateView), {
+      event: "list",
+    });
+  sendList(false);
+  const listening = [feed.listen(({ id, change }) => push(id, change)), list.listen(sendList)];
+  const stopListening = (): void => {
+    for (const stop of listening) stop();
+  };
+  const end = (): void => {
+    stopListening();
+    stream.end();
+  };
+  signal.addEventListener("abort", end, { once: true });
+  response.once("close", () => {
+    stopListening();
+    signal.removeEventListener("abort", end);
   });
+  if (signal.aborted) end();
 }
 
 async function sendBlob({ feeds, history, bounds }: ApiContext, exchange: Exchange): Promise<void> {
@@ -130,7 +184,7 @@ async function sendBlob({ feeds, history, bounds }: ApiContext, exchange: Exchan
 }
 
 async function receiveMessage(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
-  const { replyId, text, uploadIds } = parseMessage(await readJson(request));
+  const { id: replyId, text, uploads: uploadIds } = await readBody(request, sentMessage);
   const address = { conversationId: toConversationId(id), replyId };
   const itemId = toItemId(toEventKey(address), "user");
   const found = await Promise.allSettled(uploadIds.map((uploadId) => findUpload(context.uploads, uploadId)));
@@ -147,13 +201,8 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
   const uploads = found.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   if (text.trim() === "" && uploads.length === 0) throw badField("text");
 
-  const sentAt = steadyClock.now();
-  const event = toEvent(context.commands, {
-    address,
-    text,
-    attachments: uploads.map((upload) => toAttachment(upload)),
-    sentAt,
-  });
+  const attachments = uploads.map((upload) => toAttachment(upload));
+  const event = toEvent(context.commands, { address, text, attachments });
   const sentIn = {
     conversationId: address.conversationId,
     messageKey: event.key,
@@ -229,8 +278,7 @@ async function takeBack(
 
 /** Takes back a message of the person whose turn has not begun. */
 async function takeBackWaiting(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
-  const { itemId } = await readJson(request);
-  if (typeof itemId !== "string" || itemId.length > maxKeyChars) throw badField("itemId");
+  const { itemId } = await readBody(request, z.object({ itemId: keyText }));
   const conversationId = toConversationId(id);
   const feed = context.feeds.of(conversationId);
   const item = feed.get(itemId);
@@ -245,18 +293,6 @@ async function takeBackWaiting(context: ApiContext, { request, response, id }: E
     if (uploadId !== undefined) await context.uploads.remove(uploadId);
   }
   sendJson(response, 200, {});
-}
-
-function parseMessage(body: Readonly<Record<string, unknown>>): {
-  readonly replyId: string;
-  readonly text: string;
-  readonly uploadIds: readonly string[];
-} {
-  const { id: replyId, text, uploads: uploadIds = [] } = body;
-  if (typeof replyId !== "string" || !new RegExp(`^${pageIdPattern}$`).test(replyId)) throw badField("id");
-  if (typeof text !== "string" || text.length > messageLimits.maxChars) throw badField("text");
-  if (!isStrings(uploadIds) || uploadIds.length > messageLimits.maxFiles) throw badField("uploads");
-  return { replyId, text, uploadIds };
 }
 
 /** Stops the conversation's turn and its private calls, which run beside it. */
@@ -282,34 +318,8 @@ function cancelPrivateCalls(context: ApiContext, conversationId: string) {
   return Promise.all(calls.map((item) => stop(context, toTurnKey(item.id))));
 }
 
-async function retry(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
-  const { retryKey } = await readJson(request);
-  if (typeof retryKey !== "string" || retryKey.length > maxKeyChars) throw badField("retryKey");
-  const isOffered = await hasItem(context, toConversationId(id), (item) => item.retryKey === retryKey);
-  await pressIn(context, response, isOffered, { kind: "retry", key: retryKey });
-}
-
-async function confirm(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
-  const { key } = await readJson(request);
-  if (typeof key !== "string" || key.length > maxKeyChars) throw badField("key");
-  const isOffered = await hasItem(context, toConversationId(id), (item) => item.confirm?.key === key);
-  await pressIn(context, response, isOffered, { kind: "confirm", key });
-}
-
-/** Answers 202 where the turn runs again, and 410 where it is gone or the page has no such button. */
-async function pressIn(
-  { receiver }: ApiContext,
-  response: ServerResponse,
-  isOffered: boolean,
-  press: Press,
-): Promise<void> {
-  const result = isOffered ? await receiver.press(press, localActor()) : undefined;
-  const isAccepted = result?.kind === "done";
-  sendJson(response, isAccepted ? 202 : 410, { outcome: isAccepted ? "accepted" : "gone" });
-}
-
 /** Whether a live or stored item of the conversation fulfils the condition. */
-async function hasItem(
+export async function hasItem(
   { feeds, views }: ApiContext,
   conversationId: string,
   isWanted: (item: ItemView) => boolean,
@@ -328,89 +338,50 @@ async function deleteConversation(context: ApiContext, { response, id }: Exchang
   for (const call of calls) await receiver.conversationDeleted(call.conversationId);
   await uploads.removeFrom(conversationId);
   feeds.of(conversationId).clear();
-  context.list.touch(conversationId);
+  feeds.touch(conversationId);
   sendJson(response, 200, {});
 }
 
-function isStrings(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((item) => typeof item === "string");
+async function sendMarkdown(context: ApiContext, exchange: Exchange): Promise<void> {
+  await sendExport(context, exchange, {
+    extension: "md",
+    mediaType: "text/markdown; charset=utf-8",
+    toBytes: ([markdown]) => markdown?.read() ?? [],
+  });
 }
 
-/** What one person's list of conversations shows besides stored data, and the state of the gateway. */
-export interface ListFeed {
-  state(): Omit<ListStateView, "isChanged">;
-  /** Listens to changes. `isStored` means that stored data has changed. Returns what ends it. */
-  listen(listener: (isStored: boolean) => void): () => void;
+async function sendArchive(context: ApiContext, exchange: Exchange): Promise<void> {
+  await sendExport(context, exchange, { extension: "zip", mediaType: "application/zip", toBytes: toZip });
 }
 
-/** The delay before the browser reconnects. */
-const retryMs = 1000;
-
-/**
- * Sends server-sent events of one conversation: the changes after `cursor` or else a snapshot, then every new
- * change. They include what the list of all conversations shows, because browsers allow six connections to
- * one server and a page should have one. Resolves when the page is connected. The stream ends when the page
- * disconnects or `signal` aborts.
- * @throws ParleyError `store-unavailable`, before anything is sent
- */
-async function sendEvents(
-  response: ServerResponse,
-  options: {
-    readonly feed: Feed;
-    readonly list: ListFeed;
-    /** The id of the last change that the page has. Without a usable one, a snapshot is sent. */
-    readonly cursor: string | undefined;
-    readonly signal: AbortSignal;
-    /** Reads the history. `merge` adds live items synchronously, so that no change is lost. */
-    useHistory(use: (merge: () => SnapshotView) => Promise<void>): Promise<void>;
+/** Sends an export as it is read, without knowing its length. An error in the middle ends the download. */
+async function sendExport(
+  { receiver, history, bounds }: ApiContext,
+  { request, response, id, session }: Exchange,
+  form: {
+    readonly extension: string;
+    readonly mediaType: string;
+    toBytes(files: readonly ExportedFile[]): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   },
 ): Promise<void> {
-  const { feed, signal } = options;
-  // A page that reads too slowly is disconnected, and reconnects with its cursor.
-  const open = (): SseWriter =>
-    createSseWriter(response, {
-      headers: inertHeaders,
-      retryMs,
-    });
-  let missed = options.cursor === undefined ? undefined : feed.since(options.cursor);
-  let writer = missed === undefined ? undefined : open();
-  if (writer === undefined)
-    await options.useHistory(async (merge) => {
-      const id = feed.cursor;
-      const snapshot = merge();
-      const from = feed.cursor;
-      writer = open();
-      // A long chat may be larger than the usual limit of unread data. What changes meanwhile follows.
-      await writer.send(JSON.stringify(snapshot), { id, event: "snapshot" });
-      missed = feed.since(from);
-    });
-  if (writer === undefined || missed === undefined) {
-    response.destroy();
+  await bounds.takeFile(session, response);
+  const conversationId = toConversationId(id);
+  if (!(await receiver.knows(conversationId))) {
+    sendProblem(response, 404, "not-found", translate("web.no-chat"));
     return;
   }
-  const stream = writer;
-  const push = (id: string, change: unknown): void =>
-    stream.push(JSON.stringify(change), { id, event: "change" });
-  for (const { id, change } of missed) push(id, change);
-
-  // It has no id, so that it does not move the cursor of the conversation.
-  const sendList = (isChanged: boolean): void =>
-    stream.push(JSON.stringify({ ...options.list.state(), isChanged } satisfies ListStateView), {
-      event: "list",
-    });
-  sendList(false);
-  const listening = [feed.listen(({ id, change }) => push(id, change)), options.list.listen(sendList)];
-  const stopListening = (): void => {
-    for (const stop of listening) stop();
-  };
-  const end = (): void => {
-    stopListening();
-    stream.end();
-  };
-  signal.addEventListener("abort", end, { once: true });
-  response.once("close", () => {
-    stopListening();
-    signal.removeEventListener("abort", end);
+  const { title, files } = await history.export(conversationId);
+  response.writeHead(200, {
+    ...inertHeaders,
+    "Content-Type": form.mediaType,
+    "Content-Disposition": toDisposition("attachment", `${toFileName(title)}.${form.extension}`),
   });
-  if (signal.aborted) end();
+  if (request.method === "HEAD") response.end();
+  else await pipeline(Readable.from(form.toBytes(files)), response);
+}
+
+/** Makes a file name for every system from a title. */
+function toFileName(title: string): string {
+  const name = title.replaceAll(/[^\p{L}\p{M}\p{N} ,()_-]+/gu, " ").replaceAll(/\s+/g, " ");
+  return name.trim().slice(0, 80).trim() || "conversation";
 }

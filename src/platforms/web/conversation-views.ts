@@ -10,7 +10,7 @@ import { toItemId, toTurnKey } from "./address.ts";
 import { isRunning, withLive, type Feed, type Feeds } from "./feed.ts";
 import { ownerOf } from "./page-person.ts";
 import type { UploadMeta } from "./uploads.ts";
-import { type FileView, type ItemView, toItem, type SnapshotView } from "./views.ts";
+import { type FileView, type ItemView, toFileView, toItem, type SnapshotView } from "./views.ts";
 
 /** How many messages are read to find the stored form of items that have just ended. */
 const recentMessages = 30;
@@ -245,8 +245,5 @@ export function toUploadView({
   name,
   mediaType,
 }: Pick<UploadMeta, "name" | "mediaType"> & { readonly id: string }): FileView {
-  const url = `/api/uploads/${id}`;
-  if (mediaType.startsWith("image/")) return { kind: "image", url, name, altText: name };
-  if (mediaType.startsWith("audio/")) return { kind: "audio", url, name };
-  return { kind: "file", url, name };
+  return toFileView({ url: `/api/uploads/${id}`, name, mediaType });
 }

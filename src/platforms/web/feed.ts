@@ -12,56 +12,6 @@ interface NumberedChange {
 /** A page that missed more changes gets a snapshot. */
 const maxChanges = 500;
 
-/** Keeps the latest changes of one conversation, numbered, for the pages that show it. */
-class ChangeLog {
-  /** Distinguishes the numbers of this log from those of another process or an evicted log. */
-  readonly #epoch = randomBytes(6).toString("hex");
-  readonly #changes: NumberedChange[] = [];
-  readonly #listeners = new Set<(change: NumberedChange) => void>();
-  #last = 0;
-
-  /** The id of the last change. */
-  get cursor(): string {
-    return `${this.#epoch}-${this.#last}`;
-  }
-
-  get hasListeners(): boolean {
-    return this.#listeners.size > 0;
-  }
-
-  /** Numbers a change and passes it to all listeners synchronously. */
-  append(change: Change): void {
-    this.#last += 1;
-    const numbered = { id: this.cursor, change };
-    this.#changes.push(numbered);
-    if (this.#changes.length > maxChanges) this.#changes.shift();
-    for (const listener of this.#listeners) listener(numbered);
-  }
-
-  /** Removes all changes, so that no page gets them any more. The numbers continue. */
-  clear(): void {
-    this.#changes.length = 0;
-  }
-
-  /** Returns the changes after `cursor`, or `undefined` when some of them have been dropped. */
-  since(cursor: string): readonly NumberedChange[] | undefined {
-    if (cursor === this.cursor) return [];
-    const [epoch, number] = cursor.split("-");
-    if (epoch !== this.#epoch) return undefined;
-    if (number === "0" && this.#changes[0]?.id === `${this.#epoch}-1`) return [...this.#changes];
-    const index = this.#changes.findIndex((change) => change.id === cursor);
-    return index === -1 ? undefined : this.#changes.slice(index + 1);
-  }
-
-  /** Calls `listener` with every new change, until the returned function is called. */
-  listen(listener: (change: NumberedChange) => void): () => void {
-    this.#listeners.add(listener);
-    return () => {
-      this.#listeners.delete(listener);
-    };
-  }
-}
-
 const maxFileBytes = 64 * 1024 * 1024;
 /** The most live items. Past it, the oldest that has ended is dropped. */
 const maxItems = 100;
@@ -73,7 +23,11 @@ const maxSentIds = 10_000;
  * not yet, in the history: messages being accepted, answers being streamed, and failures with their Retry.
  */
 export class Feed {
-  readonly #changes = new ChangeLog();
+  /** Distinguishes the numbers of these changes from those of another process or an evicted feed. */
+  readonly #epoch = randomBytes(6).toString("hex");
+  readonly #changes: NumberedChange[] = [];
+  readonly #listeners = new Set<(change: NumberedChange) => void>();
+  #last = 0;
   readonly #items = new Map<string, ItemView>();
   /** Maps a live item id to the id under which the answer was stored, where they differ. */
   readonly #storedIds = createRecent<string>(maxStoredIds);
@@ -87,21 +41,26 @@ export class Feed {
   /** The ids of items that {@link restore} has added. */
   readonly #restored = new Set<string>();
 
-  readonly #onChange: (feed: Feed, change: Change) => void;
+  readonly #onChange: (change: Change) => void;
 
   /** Is called after each change. By default nothing is. */
-  constructor(onChange: (feed: Feed, change: Change) => void = () => undefined) {
+  constructor(onChange: (change: Change) => void = () => undefined) {
     this.#onChange = onChange;
+  }
+
+  /** Whether an answer is being made. */
+  get isRunning(): boolean {
+    return [...this.#items.values()].some(isRunning);
   }
 
   /** Whether no page listens and no answer is being made. */
   get isIdle(): boolean {
-    return !this.#changes.hasListeners && ![...this.#items.values()].some(isRunning);
+    return this.#listeners.size === 0 && !this.isRunning;
   }
 
   /** The id of the last change. */
   get cursor(): string {
-    return this.#changes.cursor;
+    return `${this.#epoch}-${this.#last}`;
   }
 
   /** Returns the id under which an answer is stored. For a batch it is the id of the first message. */
@@ -230,17 +189,10 @@ export class Feed {
     this.#items.delete(id);
   }
 
-  /** Removes everything when the conversation was deleted, on pages too. */
+  /** Removes everything when the conversation was deleted, on pages too. The numbers of changes continue. */
   clear(): void {
-    for (const one of [
-      this.#items,
-      this.#files,
-      this.#storedIds,
-      this.#sentIds,
-      this.#restored,
-      this.#changes,
-    ])
-      one.clear();
+    for (const one of [this.#items, this.#files, this.#storedIds, this.#sentIds, this.#restored]) one.clear();
+    this.#changes.length = 0;
     this.#publish({ kind: "gone" });
   }
 
@@ -257,12 +209,18 @@ export class Feed {
 
   /** Returns the changes after `cursor`, or `undefined` when some of them have been dropped. */
   since(cursor: string): readonly NumberedChange[] | undefined {
-    return this.#changes.since(cursor);
+    const [epoch, number] = cursor.split("-");
+    const missed = this.#last - Number(number);
+    if (epoch !== this.#epoch || !(missed >= 0 && missed <= this.#changes.length)) return undefined;
+    return this.#changes.slice(this.#changes.length - missed);
   }
 
   /** Calls `listener` with every new change, until the returned function is called. */
   listen(listener: (change: NumberedChange) => void): () => void {
-    return this.#changes.listen(listener);
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
   }
 
   #itemsFrom(id: string): readonly ItemView[] {
@@ -272,8 +230,12 @@ export class Feed {
 
   #publish(change: Change): void {
     if (change.kind === "put") this.#sentIds.set(change.item.id, true);
-    this.#changes.append(change);
-    this.#onChange(this, change);
+    this.#last += 1;
+    const numbered = { id: this.cursor, change };
+    this.#changes.push(numbered);
+    if (this.#changes.length > maxChanges) this.#changes.shift();
+    for (const listener of this.#listeners) listener(numbered);
+    this.#onChange(change);
   }
 }
 
@@ -310,20 +272,36 @@ function withFailure(stored: ItemView, live: ItemView): ItemView {
   };
 }
 
+/** `isStored` means that a stored entry has changed. Otherwise an answer has begun or ended. */
+type ListListener = (conversationId: string, change: { readonly isStored: boolean }) => void;
+
 /**
- * Holds the feeds of all conversations. Past `maxFeeds` the least recently used idle one is dropped. A feed
- * in use is never dropped, which an LRU cache could not promise. `onChange` is called after each change of
- * one.
+ * Holds the feeds of all conversations, and tells pages about changes of the lists of conversations, of all
+ * people. Past `maxFeeds` the least recently used idle feed is dropped. A feed in use is never dropped, which
+ * an LRU cache could not promise.
  */
-export function createFeeds(
-  maxFeeds = 200,
-  onChange: (conversationId: string, feed: Feed, change: Change) => void = () => undefined,
-) {
+export function createFeeds(maxFeeds = 200) {
   const feeds = new Map<string, Feed>();
+  const running = new Set<string>();
+  const listeners = new Set<ListListener>();
+  const tell = (conversationId: string, isStored: boolean): void => {
+    for (const listener of listeners) listener(conversationId, { isStored });
+  };
+
+  function createFeed(conversationId: string): Feed {
+    const feed = new Feed(({ kind }) => {
+      // The text of an answer that grows says nothing new, and comes often.
+      if (kind === "text" || feed.isRunning === running.has(conversationId)) return;
+      if (feed.isRunning) running.add(conversationId);
+      else running.delete(conversationId);
+      tell(conversationId, false);
+    });
+    return feed;
+  }
+
   return {
     of(conversationId: string): Feed {
-      const feed =
-        feeds.get(conversationId) ?? new Feed((...changed) => onChange(conversationId, ...changed));
+      const feed = feeds.get(conversationId) ?? createFeed(conversationId);
       feeds.delete(conversationId);
       feeds.set(conversationId, feed);
       for (const [id, other] of feeds) {
@@ -334,46 +312,12 @@ export function createFeeds(
     },
     /** Returns the feeds that exist, by conversation id. */
     all: (): ReadonlyMap<string, Feed> => feeds,
-  };
-}
-
-export type Feeds = ReturnType<typeof createFeeds>;
-
-/** `isStored` means that a stored entry has changed. Otherwise an answer has begun or ended. */
-type ListListener = (conversationId: string, change: { readonly isStored: boolean }) => void;
-
-/** Tells pages about changes of the lists of conversations, of all people. */
-export interface ListChanges {
-  /** Lists the conversations in which this process is making an answer. */
-  running(): readonly string[];
-  /** Notes that a conversation is new or gone, or that its title, name or pin has changed. */
-  touch(conversationId: string): void;
-  /** Takes in a change of a conversation. */
-  follow(conversationId: string, feed: Feed, change: Change): void;
-  /** Calls `listener` after every change, until the returned function is called. */
-  listen(listener: ListListener): () => void;
-}
-
-export function createListChanges(): ListChanges {
-  const running = new Set<string>();
-  const listeners = new Set<ListListener>();
-  const tell = (conversationId: string, isStored: boolean): void => {
-    for (const listener of listeners) listener(conversationId, { isStored });
-  };
-
-  return {
-    running: () => [...running],
-    touch: (conversationId) => tell(conversationId, true),
-    follow(conversationId, feed, { kind }) {
-      // The text of an answer that grows says nothing new, and comes often.
-      if (kind === "text") return;
-      const isNow = feed.items().some(isRunning);
-      if (isNow === running.has(conversationId)) return;
-      if (isNow) running.add(conversationId);
-      else running.delete(conversationId);
-      tell(conversationId, false);
-    },
-    listen(listener) {
+    /** Lists the conversations in which this process is making an answer. */
+    running: (): readonly string[] => [...running],
+    /** Notes that a conversation is new or gone, or that its title, name or pin has changed. */
+    touch: (conversationId: string): void => tell(conversationId, true),
+    /** Calls `listener` after every change of a list, until the returned function is called. */
+    listen(listener: ListListener): () => void {
       listeners.add(listener);
       return () => {
         listeners.delete(listener);
@@ -381,3 +325,5 @@ export function createListChanges(): ListChanges {
     },
   };
 }
+
+export type Feeds = ReturnType<typeof createFeeds>;

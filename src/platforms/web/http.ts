@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
+import type { z } from "zod";
 import { isParleyError, ParleyError, type ErrorCode } from "../../core/errors.ts";
 import { sniff } from "../../media/sniff.ts";
 import { readJsonBody } from "../../support/http/body.ts";
@@ -53,22 +54,33 @@ export function sendTooMany(response: ServerResponse, waitMs: number, message: s
   sendProblem(response, 429, "too-many", `${message} ${again}`, headers);
 }
 
+/** Limits of a body, past which the request is refused or its connection closed. */
+interface BodyLimits {
+  /** Default 256 KiB. */
+  readonly maxBytes?: number;
+  /** Default 20 seconds. */
+  readonly timeoutMs?: number;
+}
+
 /**
- * Reads a JSON object. The default limits are 256 KiB and 20 seconds, after which the connection is closed.
- * @throws ParleyError `invalid-option` when the body is not a JSON object or has another content type,
+ * Reads a JSON body of this shape.
+ * @throws ParleyError `invalid-option` when the body is no JSON, of another shape or content type,
  *   `attachment-too-large` over the limit
  * @throws Error when the client disconnects or is too slow
  */
-export async function readJson(
+export async function readBody<T>(
   request: IncomingMessage,
-  { maxBytes = maxJsonBytes, timeoutMs = jsonTimeoutMs } = {},
-): Promise<Readonly<Record<string, unknown>>> {
+  shape: z.ZodType<T>,
+  { maxBytes = maxJsonBytes, timeoutMs = jsonTimeoutMs }: BodyLimits = {},
+): Promise<T> {
   const timer = setTimeout(() => request.destroy(), timeoutMs);
   const body = await readJsonBody(request, maxBytes).finally(() => clearTimeout(timer));
   switch (body.kind) {
-    case "json":
-      if (typeof body.value !== "object" || body.value === null || Array.isArray(body.value)) throw notJson();
-      return body.value as Record<string, unknown>;
+    case "json": {
+      const { data, error } = shape.safeParse(body.value);
+      if (data === undefined) throw badField(String(error?.issues[0]?.path[0] ?? "body"));
+      return data;
+    }
     case "wrong-type":
       throw notJson();
     case "not-utf8":
@@ -79,6 +91,13 @@ export async function readJson(
         detail: { maxBytes },
       });
   }
+}
+
+/** Makes an error for a field of a request body that is missing or invalid. */
+export function badField(name: string): ParleyError {
+  return new ParleyError("invalid-option", `field ${name} is invalid`, {
+    detail: { command: "message", option: name, problem: translate("web.field") },
+  });
 }
 
 const statuses: Partial<Record<ErrorCode, number>> = {

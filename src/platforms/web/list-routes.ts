@@ -1,10 +1,10 @@
-import { badField, type ApiContext, type Exchange, type Route } from "./api-context.ts";
-import { readJson, sendJson, sendProblem } from "./http.ts";
-import { isPageConversation, pageIdPattern, toConversationId, toPageId, withoutOthers } from "./address.ts";
+import { z } from "zod";
+import { conversationPath, type ApiContext, type Exchange, type Route } from "./api-context.ts";
+import { readBody, sendJson, sendProblem } from "./http.ts";
+import { isPageConversation, toConversationId, toPageId, withoutOthers } from "./address.ts";
 import { localActor } from "./messages.ts";
 import { conversationPrefixOf } from "./page-person.ts";
-import type { ListFeed } from "./conversation-routes.ts";
-import type { ConversationsView } from "./views.ts";
+import type { ConversationsView, ListStateView } from "./views.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
 
@@ -12,11 +12,15 @@ const defaultListed = 200;
 const maxListed = 2000;
 /** Longer names are cut later. This limits what is read. */
 const maxNameChars = 1000;
+const labels = z.object({
+  name: z.string().max(maxNameChars).exactOptional(),
+  isPinned: z.boolean().exactOptional(),
+});
 
 /** The endpoints of the list of conversations, and of its changes. */
 export const listRoutes: readonly Route[] = [
-  { method: "GET", path: /^\/api\/conversations$/, run: sendConversations },
-  { method: "POST", path: new RegExp(`^/api/conversations/(${pageIdPattern})/labels$`), run: label },
+  { method: "GET", path: "/api/conversations", run: sendConversations },
+  { method: "POST", path: conversationPath("/labels"), run: label },
 ];
 
 async function sendConversations({ history }: ApiContext, { response, target }: Exchange): Promise<void> {
@@ -39,26 +43,25 @@ async function sendConversations({ history }: ApiContext, { response, target }: 
 }
 
 /** Follows what a page shows beside its conversation: its person's list, and whether the gateway answers. */
-export function followList(
-  { list, outlook }: Pick<ApiContext, "list" | "outlook">,
-  conversationId: string,
-): ListFeed {
+export function followList({ feeds, gateway: { outlook } }: ApiContext, conversationId: string) {
   // Changes come from code that runs in another language.
   const language = currentLanguage();
   const prefix = conversationPrefixOf(conversationId);
   const isOwn = (id: string): boolean => conversationPrefixOf(id) === prefix;
   return {
-    state() {
+    /** Returns what it shows now. */
+    state(): Omit<ListStateView, "isChanged"> {
       const trouble = outlook.trouble();
       return {
-        running: list.running().filter(isOwn).map(toPageId),
+        running: feeds.running().filter(isOwn).map(toPageId),
         ...(trouble === undefined ? {} : { trouble: inLanguage(language, () => toNotice(trouble)) }),
       };
     },
-    listen(listener) {
+    /** Listens to changes. `isStored` means that stored data has changed. Returns what ends it. */
+    listen(listener: (isStored: boolean) => void): () => void {
       const ends = [
         outlook.onChange(() => listener(false)),
-        list.listen((id, { isStored }) => {
+        feeds.listen((id, { isStored }) => {
           if (isOwn(id)) listener(isStored);
         }),
       ];
@@ -70,14 +73,11 @@ export function followList(
 }
 
 /** Names or pins a conversation. The answer is 404 where it does not exist. */
-async function label({ receiver, list }: ApiContext, { request, response, id }: Exchange): Promise<void> {
-  const { name, isPinned } = await readJson(request);
-  if (name !== undefined && (typeof name !== "string" || name.length > maxNameChars)) throw badField("name");
-  if (isPinned !== undefined && typeof isPinned !== "boolean") throw badField("isPinned");
-  const labels = { ...(name === undefined ? {} : { name }), ...(isPinned === undefined ? {} : { isPinned }) };
+async function label({ receiver, feeds }: ApiContext, { request, response, id }: Exchange): Promise<void> {
+  const wanted = await readBody(request, labels);
   const conversationId = toConversationId(id);
-  if (await receiver.labelConversation(conversationId, labels, localActor())) {
-    list.touch(conversationId);
+  if (await receiver.labelConversation(conversationId, wanted, localActor())) {
+    feeds.touch(conversationId);
     sendJson(response, 200, {});
     return;
   }

@@ -1,22 +1,34 @@
 import { freeTextOption, parseCommandLine, type Command } from "../../core/command.ts";
 import { resolveInput } from "../../core/command-input.ts";
 import type { Actor } from "../../core/access.ts";
-import type { Attachment, Author, IncomingEvent, Origin } from "../../core/events.ts";
+import type { Attachment, CommandCall, IncomingEvent } from "../../core/events.ts";
+import type { ActionCall } from "../../core/press.ts";
+import { steadyClock } from "../../support/clock.ts";
 import { currentLocale } from "../../words/translate.ts";
 import { type WebAddress, toEventKey } from "./address.ts";
 import { currentPerson } from "./page-person.ts";
-import type { CommandView, OptionView } from "./views.ts";
+import type { CommandView } from "./views.ts";
 import { unknownCommand } from "../../support/text.ts";
 
-/** Returns the sender, an account or the operator, with the language of the browser. */
-export function currentSender(): { readonly author: Author; readonly origin?: Origin } {
+/** Returns the person who sends the request, with the language of the browser. */
+export function localActor() {
   const { author, origin } = currentPerson();
-  return { author: { ...author, ...currentLocale() }, ...(origin === undefined ? {} : { origin }) };
+  return {
+    platform: "web",
+    author: { ...author, ...currentLocale() },
+    ...(origin === undefined ? {} : { origin }),
+  } satisfies Actor;
 }
 
-/** Returns the same person as the one who presses a button. */
-export function localActor(): Actor {
-  return { platform: "web", ...currentSender() };
+/** Returns what every event of the person who sends the request has. */
+function eventAt(address: WebAddress) {
+  return {
+    ...localActor(),
+    key: toEventKey(address),
+    conversationId: address.conversationId,
+    sentAt: steadyClock.now(),
+    address: { ...address },
+  };
 }
 
 /**
@@ -27,16 +39,9 @@ export function localActor(): Actor {
  */
 export function toEvent(
   commands: ReadonlyMap<string, Command>,
-  sent: { address: WebAddress; text: string; attachments: readonly Attachment[]; sentAt: number },
+  sent: { readonly address: WebAddress; readonly text: string; readonly attachments: readonly Attachment[] },
 ): IncomingEvent {
-  const base = {
-    key: toEventKey(sent.address),
-    platform: "web",
-    conversationId: sent.address.conversationId,
-    ...currentSender(),
-    sentAt: sent.sentAt,
-    address: { ...sent.address },
-  };
+  const base = eventAt(sent.address);
   const line = parseCommandLine(sent.text);
   if (line === undefined) {
     return { ...base, kind: "message", text: sent.text.trim(), attachments: sent.attachments };
@@ -56,6 +61,20 @@ export function toEvent(
   };
 }
 
+/** Makes a call of its own from what a button asks for. */
+export function toCommandCall(address: WebAddress, { name, options, pictures }: ActionCall): CommandCall {
+  return {
+    ...eventAt(address),
+    kind: "call",
+    name,
+    options,
+    ...(pictures === undefined ? {} : { pictures }),
+    inConversation: true,
+    isPrivate: address.isPrivate === true,
+    isInputVisible: true,
+  };
+}
+
 /** Returns what the page needs to complete a command. `usage` is one line, as in {@link CommandView}. */
 export function toCommandView(command: Command, usage: string): CommandView {
   const freeText = freeTextOption(command);
@@ -64,31 +83,29 @@ export function toCommandView(command: Command, usage: string): CommandView {
     description: command.description,
     usage,
     ...(freeText === undefined ? {} : { freeText }),
-    options: Object.entries(command.options).map(([name, option]): OptionView => {
-      const base = { name, kind: option.kind, description: option.description };
-      const isRequired = option.required === true;
-      switch (option.kind) {
-        case "string":
-          return {
-            ...base,
-            isRequired,
-            values: option.choices ?? [],
-            completesModels: option.completes === "models",
-            ...(option.operation === undefined ? {} : { operation: option.operation }),
-          };
-        case "integer":
-          return { ...base, isRequired, values: numbers(option.min, option.max), completesModels: false };
-        case "boolean":
-          return { ...base, isRequired, values: ["yes", "no"], completesModels: false };
-        case "attachment":
-          return { ...base, isRequired, values: [], completesModels: false };
-      }
-    }),
+    options: Object.entries(command.options).map(([name, option]) => ({
+      name,
+      kind: option.kind,
+      description: option.description,
+      isRequired: option.required === true,
+      values: valuesOf(option),
+      completesModels: option.kind === "string" && option.completes === "models",
+      ...(option.kind === "string" && option.operation !== undefined ? { operation: option.operation } : {}),
+    })),
   };
 }
 
-/** Returns all numbers of a range of at most 11 as completions, and none for a larger range. */
-function numbers(min: number, max: number): string[] {
-  if (max - min > 10) return [];
-  return Array.from({ length: max - min + 1 }, (_, index) => `${min + index}`);
+/** Returns all values of an option, or none where there are too many to list: over 11 numbers. */
+function valuesOf(option: Command["options"][string]): readonly string[] {
+  switch (option.kind) {
+    case "string":
+      return option.choices ?? [];
+    case "integer":
+      if (option.max - option.min > 10) return [];
+      return Array.from({ length: option.max - option.min + 1 }, (_, index) => `${option.min + index}`);
+    case "boolean":
+      return ["yes", "no"];
+    case "attachment":
+      return [];
+  }
 }

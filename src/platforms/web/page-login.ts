@@ -1,19 +1,19 @@
 import type { Clock } from "../../core/clock.ts";
-import { ParleyError } from "../../core/errors.ts";
 import { type Log, createRareLog } from "../../core/telemetry.ts";
 import { isLoopback, isOfOtherSite } from "../../support/http/client-address.ts";
 import { createLoginDelays, isSameSecret } from "../../support/http/login-delays.ts";
 import { isRead } from "../../support/http/router.ts";
 import { translate } from "../../words/translate.ts";
 import { passwordLimits, type Account, type Accounts } from "./accounts/accounts.ts";
-import { readJson, sendJson, sendProblem, sendTooMany } from "./http.ts";
+import { readBody, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import { sharedPerson, toAccountPerson, type PagePerson } from "./page-person.ts";
 import { LRUCache } from "lru-cache";
 import { createHash, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { z } from "zod";
 
 /** Who sends a request. */
-interface LoggedIn {
+export interface LoggedIn {
   readonly person: PagePerson;
   /** Absent for the shared account. */
   readonly account?: Account;
@@ -30,6 +30,9 @@ type LoginForm = "password" | "account" | "either";
 
 /** The limit of a login's body, which a stranger may send. */
 const maxBytes = 4096;
+const text = z.string().catch("");
+const credentials = z.object({ name: text.transform((name) => name.trim().toLowerCase()), password: text });
+const changedPassword = z.object({ old: text, new: text });
 
 /** The options of {@link createPageLogin}. */
 interface PageLoginOptions {
@@ -116,9 +119,7 @@ export function createPageLogin(options: PageLoginOptions) {
      * name, of the shared account.
      */
     async logIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
-      const body = await readJson(request, { maxBytes });
-      const name = toText(body["name"]).trim().toLowerCase();
-      const given = toText(body["password"]);
+      const { name, password: given } = await readBody(request, credentials, { maxBytes });
       const login =
         name === ""
           ? sessions.logIn(request, given)
@@ -140,16 +141,15 @@ export function createPageLogin(options: PageLoginOptions) {
       response: ServerResponse,
       { account }: LoggedIn,
     ): Promise<void> {
-      const body = await readJson(request, { maxBytes });
-      const passwords = { old: toText(body["old"]), new: toText(body["new"]) };
+      const given = await readBody(request, changedPassword, { maxBytes });
       if (account === undefined) return sendProblem(response, 404, "not-found", translate("web.not-found"));
       const { minChars: min, maxChars: max } = passwordLimits;
-      if (passwords.new.length < min || passwords.new.length > max)
+      if (given.new.length < min || given.new.length > max)
         return sendProblem(response, 422, "unfit-password", translate("web.password-length", { min, max }));
       const login = await sessions.logInAs(request, async () => {
-        const known = await accounts.check(account.name, passwords.old);
+        const known = await accounts.check(account.name, given.old);
         if (known?.id !== account.id) return undefined;
-        return toHolder(await accounts.setPassword(account.name, passwords.new));
+        return toHolder(await accounts.setPassword(account.name, given.new));
       });
       sendLogin(response, login, false);
     },
@@ -165,10 +165,6 @@ export function createPageLogin(options: PageLoginOptions) {
 
 function toHolder(account: Account | undefined): SessionHolder | undefined {
   return account === undefined ? undefined : { accountId: account.id, changedAt: account.changedAt };
-}
-
-function toText(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }
 
 /** Every state-changing request must have this header. Forms and images of other sites cannot set it. */
@@ -189,12 +185,6 @@ export function bindProblem(
   if (isLoopback(host) || mode === "accounts" || (password !== undefined && password !== ""))
     return undefined;
   return `HOST=${host} lets other machines reach the page, which has no password: set PAGE_PASSWORD, or PAGE_LOGIN=accounts, or HOST=127.0.0.1`;
-}
-
-/** @throws ParleyError `config` for a {@link bindProblem} */
-export function checkBind(host: string, password: string | undefined, mode?: PageLoginMode): void {
-  const problem = bindProblem(host, password, mode);
-  if (problem !== undefined) throw new ParleyError("config", problem);
 }
 
 /**

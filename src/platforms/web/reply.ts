@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Reply, ReplyHooks } from "../../core/platform.ts";
 import { type WebAddress, toEventKey, toItemId } from "./address.ts";
 import type { Feed } from "./feed.ts";
-import { blobUrl, toSourcesView, type FileView, type ItemView } from "./views.ts";
+import { blobUrl, toFileView, toSourcesView, type ItemView } from "./views.ts";
 import { steadyClock } from "../../support/clock.ts";
 
 /** The shortest time between two text changes, which limits how often pages render. */
@@ -109,11 +109,7 @@ export function createWebReply(options: {
       const hash = createHash("sha256").update(file.bytes).digest("hex");
       feed.cacheFile(hash, file.bytes);
       const url = blobUrl(address.conversationId, hash, file.name);
-      const view: FileView = file.mediaType.startsWith("image/")
-        ? { kind: "image", url, name: file.name, altText: file.altText }
-        : file.mediaType.startsWith("audio/")
-          ? { kind: "audio", url, name: file.name }
-          : { kind: "file", url, name: file.name };
+      const view = toFileView({ ...file, url });
       const current = item();
       feed.put({ ...current, files: [...current.files, view] });
       return Promise.resolve();

@@ -32,31 +32,27 @@ export const defaultSessionLimits: SessionLimits = {
 
 const maxSessions = 1000;
 
-/** The limits that a request is checked against. */
-export interface SessionBounds {
-  /** Returns the milliseconds until the session may make a request. 0 allows this one. */
-  takeRequest(session: string): number;
-  /** Reserves an event stream until the response closes. Returns false where there are too many. */
-  takeStream(session: string, response: ServerResponse): boolean;
-  /** Resolves when a file may be loaded and sent. @throws Error when the client disconnects first */
-  takeFile(session: string, response: ServerResponse): Promise<void>;
-  /** Resolves when a file may be received. @throws Error when the client disconnects first */
-  takeUpload(session: string, response: ServerResponse): Promise<void>;
-  /** Resolves when the session may search. @throws Error when the client disconnects first */
-  takeSearch(session: string, response: ServerResponse): Promise<void>;
-}
-
-export function createSessionBounds(limits: SessionLimits = defaultSessionLimits): SessionBounds {
+/** Creates the limits that a request is checked against. */
+export function createSessionBounds(limits: SessionLimits = defaultSessionLimits) {
   const requests = createRateLimiter({ maxKeys: maxSessions });
-  const files = createFairSemaphore({ max: limits.files, maxPerKey: limits.filesPerSession });
-  const uploads = createFairSemaphore({ max: limits.uploads, maxPerKey: limits.uploadsPerSession });
-  const searches = createFairSemaphore({ max: limits.searches, maxPerKey: 1 });
   const streams = new Map<string, number>();
   let allStreams = 0;
 
+  /** Resolves when there is room, until the response closes. @throws Error when the client disconnects first */
+  const takeOf = (max: number, maxPerKey: number) => {
+    const semaphore = createFairSemaphore({ max, maxPerKey });
+    return async (session: string, response: ServerResponse): Promise<void> => {
+      const release = await semaphore.acquire(session, 1, whenClosed(response));
+      if (response.closed) release();
+      else response.once("close", release);
+    };
+  };
+
   return {
-    takeRequest: (session) => requests.take(session, limits.requestsPerMinute),
-    takeStream(session, response) {
+    /** Returns the milliseconds until the session may make a request. 0 allows this one. */
+    takeRequest: (session: string): number => requests.take(session, limits.requestsPerMinute),
+    /** Reserves an event stream until the response closes. Returns false where there are too many. */
+    takeStream(session: string, response: ServerResponse): boolean {
       const own = streams.get(session) ?? 0;
       if (allStreams >= limits.streams || own >= limits.streamsPerSession) return false;
       allStreams += 1;
@@ -69,18 +65,13 @@ export function createSessionBounds(limits: SessionLimits = defaultSessionLimits
       });
       return true;
     },
-    takeFile: (session, response) => takeUntilClosed(files, session, response),
-    takeUpload: (session, response) => takeUntilClosed(uploads, session, response),
-    takeSearch: (session, response) => takeUntilClosed(searches, session, response),
+    /** Waits until a file may be loaded and sent. */
+    takeFile: takeOf(limits.files, limits.filesPerSession),
+    /** Waits until a file may be received. */
+    takeUpload: takeOf(limits.uploads, limits.uploadsPerSession),
+    /** Waits until the session may search. */
+    takeSearch: takeOf(limits.searches, 1),
   };
 }
 
-async function takeUntilClosed(
-  semaphore: ReturnType<typeof createFairSemaphore>,
-  session: string,
-  response: ServerResponse,
-): Promise<void> {
-  const release = await semaphore.acquire(session, 1, whenClosed(response));
-  if (response.closed) release();
-  else response.once("close", release);
-}
+export type SessionBounds = ReturnType<typeof createSessionBounds>;

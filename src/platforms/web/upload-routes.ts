@@ -1,17 +1,22 @@
 import { ParleyError } from "../../core/errors.ts";
-import { sniff } from "../../media/sniff.ts";
+import { type DocumentFormat, readDocument } from "../../media/documents/read-document.ts";
+import { decodeText, sniff } from "../../media/sniff.ts";
+import { whenClosed } from "../../support/http/respond.ts";
 import type { ApiContext, Exchange, Route } from "./api-context.ts";
-import { sendJson, sendUntrustedFile } from "./http.ts";
+import { sendJson, sendProblem, sendUntrustedFile } from "./http.ts";
 import { currentPerson } from "./page-person.ts";
 import { isOf, type Upload, type Uploads } from "./uploads.ts";
 import { translate } from "../../words/translate.ts";
 
 const maxSniffedBytes = 4_000_000;
+/** The longest text that is shown before a file is sent, in characters. */
+const maxChars = 20_000;
 
-/** The endpoints of `/api/uploads`. */
+/** The endpoints of `/api/uploads`. `…/text` shows the text of a file as it is read when it is sent. */
 export const uploadRoutes: readonly Route[] = [
-  { method: "POST", path: /^\/api\/uploads$/, run: receiveUpload },
+  { method: "POST", path: "/api/uploads", run: receiveUpload },
   { method: "GET", path: /^\/api\/uploads\/([0-9a-f]{32})$/, run: sendUpload },
+  { method: "GET", path: /^\/api\/uploads\/([0-9a-f]{32})\/text$/, run: sendText },
   { method: "DELETE", path: /^\/api\/uploads\/([0-9a-f]{32})$/, run: removeUpload },
 ];
 
@@ -60,4 +65,30 @@ async function removeUpload({ uploads }: ApiContext, { response, id }: Exchange)
   const upload = await uploads.find(id);
   if (upload !== undefined && isOf(upload, currentPerson().author.id)) await uploads.remove(id);
   sendJson(response, 200, {});
+}
+
+/** Sends `{ text, isCut }`, or 422 with the reason where there is no text. */
+async function sendText({ uploads, bounds }: ApiContext, { response, id, session }: Exchange): Promise<void> {
+  const upload = await findUpload(uploads, id);
+  await bounds.takeFile(session, response);
+  const bytes = await uploads.bytesOf(upload);
+  const sniffed = sniff(bytes);
+  if (sniffed.kind === "text") return sendJson(response, 200, decodeText(bytes, maxChars));
+  if (sniffed.kind !== "document")
+    return sendProblem(response, 422, "no-text", translate("web.no-preview", { name: upload.name }));
+  const read = await readDocument(
+    bytes,
+    sniffed.extension as DocumentFormat,
+    currentPerson().author.id,
+    whenClosed(response),
+  );
+  if ("problem" in read)
+    return sendProblem(
+      response,
+      422,
+      read.problem,
+      translate("page.not-read", { name: upload.name, reason: translate(`document.${read.problem}`) }),
+    );
+  const { text } = read;
+  sendJson(response, 200, { text: text.slice(0, maxChars), isCut: text.length > maxChars });
 }

@@ -81,10 +81,8 @@ export function createUploads(directory: string, options: UploadOptions) {
     isClaimedSound(claimed) ? (options.maxRecordingBytes ?? options.maxBytes) : options.maxBytes;
   const files = createUploadFiles(directory, options.sealer);
   let loading: Promise<Map<string, Entry>> | undefined;
-  /** The messages whose reply cannot run again. */
-  const finishedKeys = new Set<string>();
-  /** The messages that are stored and have files here, and since when, in Unix ms. */
-  const storedKeys = new Map<string, number>();
+  /** From when on nobody needs the files of a message, by its key and in Unix ms. */
+  const neededUntil = new Map<string, number>();
   let inProgress = 0;
   /** The bytes of all files, those that are being received included. */
   let usedBytes = 0;
@@ -275,19 +273,20 @@ export function createUploads(directory: string, options: UploadOptions) {
       await removeSent(
         ({ messageKey, isCall }, isShown) => !isCall && !isShown && messageKeys.has(messageKey),
       );
-      const before = storedKeys.size;
+      let isDue = false;
       for (const { meta } of (await entries()).values()) {
-        if (meta?.sentIn === undefined || meta.sentIn.isCall) continue;
-        const { messageKey } = meta.sentIn;
-        if (messageKeys.has(messageKey) && !storedKeys.has(messageKey)) storedKeys.set(messageKey, now());
+        const { messageKey, isCall } = meta?.sentIn ?? {};
+        if (messageKey === undefined || isCall === true || !messageKeys.has(messageKey)) continue;
+        if ((neededUntil.get(messageKey) ?? 0) > now()) continue;
+        neededUntil.set(messageKey, now() + shownMs);
+        isDue = true;
       }
-      return storedKeys.size > before;
+      return isDue;
     },
 
     /** Removes the files of all stored messages now, because there are no pages any more. */
     async removeStored(): Promise<void> {
-      await removeSent(({ messageKey }) => storedKeys.has(messageKey));
-      storedKeys.clear();
+      await removeSent(({ messageKey, isCall }) => !isCall && neededUntil.has(messageKey));
     },
 
     /**
@@ -295,7 +294,7 @@ export function createUploads(directory: string, options: UploadOptions) {
      * once, since a call whose end is not recorded yet is run again after a crash.
      */
     expireOf(messageKey: string): void {
-      finishedKeys.add(messageKey);
+      neededUntil.set(messageKey, now());
     },
 
     /** Removes expired files and the remains of uploads that broke off. Returns how many. */
@@ -303,15 +302,12 @@ export function createUploads(directory: string, options: UploadOptions) {
       const at = now();
       const expired = [...(await entries())].filter(([, { meta, usedAt }]) => {
         if (meta === undefined) return at - usedAt > brokenOffMs;
-        if (meta.sentIn !== undefined) {
-          const { messageKey } = meta.sentIn;
-          if (finishedKeys.has(messageKey) || at - (storedKeys.get(messageKey) ?? at) >= shownMs) return true;
-        }
+        if (meta.sentIn !== undefined && at >= (neededUntil.get(meta.sentIn.messageKey) ?? Infinity))
+          return true;
         const keepMs = meta.sentIn === undefined ? unsentMs : sentMs;
         return at - usedAt > keepMs || at - meta.createdAt > retentionMs;
       });
-      finishedKeys.clear();
-      for (const [key, since] of storedKeys) if (at - since >= shownMs) storedKeys.delete(key);
+      for (const [key, until] of neededUntil) if (at >= until) neededUntil.delete(key);
       for (const [id] of expired) await remove(id);
       return expired.length;
     },

@@ -203,40 +203,36 @@ export interface OptionView {
 
 /** Converts a stored message. A retried answer has the id of its first attempt. */
 export function toItem(conversationId: string, message: StoredMessage): ItemView {
-  const text = toText(message.parts);
-  // The text that a command has heard is its answer.
-  const isCommand = message.role === "user" && parseCommandLine(text) !== undefined;
-  const { failure, turnKey, notices = [] } = message;
-  const isFailed = message.outcome === "failed";
+  const { failure, turnKey, role, outcome, receipt, versions } = message;
+  const content = toVersionView(conversationId, message, role);
+  const isFailed = outcome === "failed";
   const actions = isFailed ? [] : actionsOf(conversationId, message);
-  const usage = message.receipt === undefined ? undefined : toUsageView(message.receipt);
+  const usage = receipt === undefined ? undefined : toUsageView(receipt.calls);
   return {
-    id: toItemId(turnKey, message.role),
-    role: message.role,
+    ...content,
+    id: toItemId(turnKey, role),
+    role,
     state: isFailed ? "failed" : "finished",
-    createdAt: message.createdAt,
-    text,
-    files: message.parts.flatMap((part) => toFile(conversationId, part, { isCommand })),
-    notices: isFailed || failure === undefined ? notices : [...notices, failure],
+    notices: isFailed || failure === undefined ? content.notices : [...content.notices, failure],
     ...(isFailed ? { failure: failure ?? "", retryKey: turnKey } : {}),
     ...(actions.length === 0 ? {} : { actions }),
-    ...toSourcesView(message.sources),
-    ...(message.thoughts === undefined ? {} : { thoughts: message.thoughts }),
-    ...(message.model === undefined ? {} : { model: message.model }),
     ...(usage === undefined ? {} : { usage }),
-    ...(message.outcome === "interrupted" ? { isInterrupted: true } : {}),
-    ...(message.versions === undefined
+    ...(outcome === "interrupted" ? { isInterrupted: true } : {}),
+    ...(versions === undefined
       ? {}
-      : { versions: message.versions.map((version) => toVersionView(conversationId, version)) }),
+      : { versions: versions.map((version) => toVersionView(conversationId, version, role)) }),
   };
 }
 
-function toVersionView(conversationId: string, version: AnswerVersion): VersionView {
-  const { parts, createdAt, thoughts, sources, notices = [], model } = version;
+function toVersionView(conversationId: string, said: AnswerVersion, role: ItemView["role"]): VersionView {
+  const { parts, createdAt, thoughts, sources, notices = [], model } = said;
+  const text = parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
+  // The text that a command has heard is its answer.
+  const isCommand = role === "user" && parseCommandLine(text) !== undefined;
   return {
     createdAt,
-    text: toText(parts),
-    files: parts.flatMap((part) => toFile(conversationId, part, { isCommand: false })),
+    text,
+    files: parts.flatMap((part) => toFile(conversationId, part, { isCommand })),
     notices,
     ...toSourcesView(sources),
     ...(thoughts === undefined ? {} : { thoughts }),
@@ -248,10 +244,6 @@ function toVersionView(conversationId: string, version: AnswerVersion): VersionV
 export function toSourcesView(sources: readonly AnswerSource[] | undefined): Pick<ItemView, "sources"> {
   const shown = toShownSources(sources);
   return shown.length === 0 ? {} : { sources: shown };
-}
-
-function toText(parts: readonly MessagePart[]): string {
-  return parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
 }
 
 function toFile(
@@ -290,6 +282,22 @@ function toFile(
   }
 }
 
+/** Returns a file by its media type. `altText` describes a picture. Default: its name. */
+export function toFileView({
+  url,
+  name,
+  mediaType,
+  altText = name,
+}: {
+  readonly url: string;
+  readonly name: string;
+  readonly mediaType: string;
+  readonly altText?: string;
+}): FileView {
+  if (mediaType.startsWith("image/")) return { kind: "image", url, name, altText };
+  return { kind: mediaType.startsWith("audio/") ? "audio" : "file", url, name };
+}
+
 /** Returns the URL of a conversation's blob. `name` is the file name of a download. */
 export function blobUrl(conversationId: string, hash: string, name: string): string {
   return `/api/conversations/${toPageId(conversationId)}/blobs/${hash}?name=${encodeURIComponent(name)}`;
@@ -307,8 +315,8 @@ export interface UsageView {
   readonly isPartial?: true;
 }
 
-/** Returns what one answer has used, or `undefined` where nothing is known. */
-export function toUsageView({ calls }: Receipt): UsageView | undefined {
+/** Returns what the calls of one answer or of several have used, or `undefined` where nothing is known. */
+export function toUsageView(calls: Receipt["calls"]): UsageView | undefined {
   const usages = calls.flatMap(({ usage }) => usage ?? []);
   const tokens = usages.flatMap(({ promptTokens, completionTokens }) =>
     promptTokens === undefined && completionTokens === undefined
@@ -317,27 +325,11 @@ export function toUsageView({ calls }: Receipt): UsageView | undefined {
   );
   const costs = usages.flatMap(({ costUsd }) => costUsd ?? []);
   if (tokens.length === 0 && costs.length === 0) return undefined;
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   return {
     ...(tokens.length === 0 ? {} : { tokens: sum(tokens) }),
     ...(costs.length === 0 ? {} : { costUsd: sum(costs) }),
     ...(usages.some(({ isEstimated }) => isEstimated) ? { isEstimated: true } : {}),
     ...(costs.length > 0 && costs.length < calls.length ? { isPartial: true } : {}),
   };
-}
-
-/** Returns the sum of several answers. */
-export function sumUsage(usages: readonly UsageView[]): UsageView {
-  const tokens = usages.flatMap((usage) => usage.tokens ?? []);
-  const costs = usages.flatMap(({ costUsd }) => costUsd ?? []);
-  const isPartial = costs.length > 0 && usages.some((one) => one.costUsd === undefined || one.isPartial);
-  return {
-    ...(tokens.length === 0 ? {} : { tokens: sum(tokens) }),
-    ...(costs.length === 0 ? {} : { costUsd: sum(costs) }),
-    ...(usages.some(({ isEstimated }) => isEstimated) ? { isEstimated: true } : {}),
-    ...(isPartial ? { isPartial: true } : {}),
-  };
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
 }

@@ -60,37 +60,25 @@ export const web = definePlatform({
   },
   tools: {},
   async load() {
-    const [{ createWebPlatform }, { checkBind }] = await Promise.all([
-      import("./platform.ts"),
-      import("./page-login.ts"),
-    ]);
+    const { createWebPlatform } = await import("./platform.ts");
     return {
       create(
         { PAGE_HOSTS, PAGE_PASSWORD: password, PAGE_LOGIN: loginMode, PAGE_TITLES, PAGE_TRUSTED_PROXIES },
-        { commands, log, dataDir, sealer, retentionMs, host, gateway, records, clock },
+        dependencies,
       ) {
-        checkBind(host, password, loginMode);
         const platform = createWebPlatform({
-          commands,
-          log,
-          dataDir,
-          sealer,
-          records,
-          clock,
+          ...dependencies,
           loginMode,
-          hasTitles: PAGE_TITLES === "model" && !gateway.isSandbox,
+          hasTitles: PAGE_TITLES === "model" && !dependencies.gateway.isSandbox,
           trustedProxies: PAGE_TRUSTED_PROXIES,
-          ...(retentionMs === undefined ? {} : { retentionMs }),
-          outlook: gateway.outlook,
-          banner: () => ({ gateway: gateway.name, isSandbox: gateway.isSandbox }),
           ...(password === undefined ? {} : { password }),
         });
         return {
           platform,
-          handler: (request, response, target) => platform.handle(request, response, target),
+          handler: platform.handle,
           allowedHosts: PAGE_HOSTS,
           erasure: platform.erasure,
-          accountOf: (request) => platform.accountOf(request),
+          accountOf: platform.accountOf,
         };
       },
     };

@@ -19,7 +19,6 @@ export const pageMessages = {
   "page.account.changed": "Your password has been changed.",
   "page.offline": "Parley cannot be reached. Is it still running?",
   "page.server-status": "The server returned status {status}.",
-  "page.failed": "That did not work. Try again.",
   "page.upload-removed": "Removed.",
   "page.new-chat": "New chat",
   "page.conversations": "Conversations",

@@ -359,8 +359,10 @@ function showPlots({ series, day, usage, time: now }) {
   );
 }
 
+/** Draws everything anew, after a change of size or of the colour scheme. */
 function drawAnew() {
-  forgetPlots();
+  for (const { plot } of plots.values()) plot.destroy();
+  plots.clear();
   if (shown !== undefined) showPlots(shown);
 }
 
@@ -386,7 +388,7 @@ await refresh();
  * @param {readonly (readonly (number | null)[])[]} data times in Unix seconds, then the values of each line
  * @param {{ from: number, to: number, format?: (value: number) => string, isDaily?: boolean }} options
  */
-export function draw(id, lines, data, { from, to, format = number, isDaily = false }) {
+function draw(id, lines, data, { from, to, format = number, isDaily = false }) {
   const place = byId(id);
   const say = (/** @type {number | null | undefined} */ value) =>
     value === null || value === undefined ? "–" : format(value);
@@ -450,10 +452,4 @@ export function draw(id, lines, data, { from, to, format = number, isDaily = fal
     place,
   );
   plots.set(id, drawn);
-}
-
-/** Draws everything anew, after a change of size or of the colour scheme. */
-export function forgetPlots() {
-  for (const { plot } of plots.values()) plot.destroy();
-  plots.clear();
 }

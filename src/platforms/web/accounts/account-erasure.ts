@@ -1,5 +1,7 @@
 import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
+import type { Feeds } from "../feed.ts";
 import { accountAuthorId, toAccountPerson } from "../page-person.ts";
+import type { Uploads } from "../uploads.ts";
 import type { Account, Accounts } from "./accounts.ts";
 
 /** The options of {@link eraseRemoved}. */
@@ -7,9 +9,8 @@ interface AccountErasureOptions {
   readonly accounts: Accounts;
   readonly receiver: Pick<Receiver, "conversationDeleted" | "peopleDeleted">;
   readonly history: Pick<ConversationHistory, "conversations">;
-  /** Erases the files of a person. */
-  readonly removeUploadsOf: (authorId: string) => Promise<void>;
-  readonly removeFeed: (conversationId: string) => void;
+  readonly uploads: Pick<Uploads, "removeOf">;
+  readonly feeds: Feeds;
 }
 
 /**
@@ -24,7 +25,7 @@ export async function eraseRemoved(options: AccountErasureOptions): Promise<numb
 }
 
 async function erase(account: Account, options: AccountErasureOptions): Promise<void> {
-  const { accounts, receiver, history, removeUploadsOf, removeFeed } = options;
+  const { accounts, receiver, history, uploads, feeds } = options;
   const { conversationPrefix } = toAccountPerson(account);
   const erased = new Set<string>();
   for (;;) {
@@ -34,12 +35,12 @@ async function erase(account: Account, options: AccountErasureOptions): Promise<
     if (left.length === 0) break;
     for (const { conversationId } of left) {
       await receiver.conversationDeleted(conversationId);
-      removeFeed(conversationId);
+      feeds.of(conversationId).clear();
       erased.add(conversationId);
     }
   }
   const authorId = accountAuthorId(account.id);
-  await removeUploadsOf(authorId);
+  await uploads.removeOf(authorId);
   await receiver.peopleDeleted(authorId);
   await accounts.forget(account.id);
 }

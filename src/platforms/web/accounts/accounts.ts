@@ -39,34 +39,13 @@ export interface Account {
   readonly changedAt: number;
 }
 
-/** The accounts of the page. Processes see changes within two seconds. Failures throw `store-unavailable`. */
-export interface Accounts {
-  /** Whether there are any, closed ones included. Then nobody opens the page without a login. */
-  hasAny(): Promise<boolean>;
-  /** Lists the accounts that are not erased, by name. */
-  list(): Promise<readonly Account[]>;
-  /** Returns an account that may log in, or `undefined` where there is none. */
-  find(id: string): Promise<Account | undefined>;
-  /** Returns the name of an account, whatever its state. */
-  nameOf(id: string): Promise<string | undefined>;
-  /** Returns `undefined` where the name or password is wrong. @throws ParleyError `busy` on many logins */
-  check(name: string, password: string): Promise<Account | undefined>;
-  /** Adds an account. @throws ParleyError `invalid-option` with a sentence on a bad or taken name */
-  add(name: string, password: string): Promise<Account>;
-  /** Sets a password, which ends all sessions. @throws ParleyError `invalid-option`, like {@link add} */
-  setPassword(name: string, password: string): Promise<Account>;
-  /** Changes the state. @throws ParleyError `invalid-option` where the account is missing or being erased */
-  setState(name: string, state: Account["state"]): Promise<Account>;
-  /** Removes what is stored about an account that is being erased, once its chats are erased. */
-  forget(id: string): Promise<void>;
-}
-
 const indexKey = "web/accounts";
 const recordKey = (id: string): string => `web/account/${id}`;
 const cacheMs = 2000;
 const maxCached = 1000;
 
-export function createAccounts(records: Records, clock: Clock = systemClock): Accounts {
+/** The accounts of the page. Processes see changes within two seconds. Failures throw `store-unavailable`. */
+export function createAccounts(records: Records, clock: Clock = systemClock) {
   const cache = new LRUCache<string, { readonly value: unknown }>({
     max: maxCached,
     ttl: cacheMs,
@@ -145,12 +124,17 @@ export function createAccounts(records: Records, clock: Clock = systemClock): Ac
   }
 
   return {
+    /** Lists the accounts that are not erased, by name. */
     list,
+    /** Returns an account that may log in, or `undefined` where there is none. */
     find,
+    /** Whether there are any, closed ones included. Then nobody opens the page without a login. */
     hasAny: async () => Object.values(await readIndex()).some(({ state }) => state !== "erasing"),
-    nameOf: async (id) => Object.entries(await readIndex()).find(([, one]) => one.id === id)?.[0],
+    /** Returns the name of an account, whatever its state. */
+    nameOf: async (id: string) => Object.entries(await readIndex()).find(([, one]) => one.id === id)?.[0],
 
-    async check(name, password) {
+    /** Returns `undefined` where the name or password is wrong. @throws ParleyError `busy` on many logins */
+    async check(name: string, password: string): Promise<Account | undefined> {
       // An account that was just added can be used at once.
       const index = await readIndex({ isFresh: true });
       const entry = Object.hasOwn(index, name) ? index[name] : undefined;
@@ -162,7 +146,8 @@ export function createAccounts(records: Records, clock: Clock = systemClock): Ac
       return isRight && record !== undefined ? await find(record.id) : undefined;
     },
 
-    async add(name, password) {
+    /** Adds an account. @throws ParleyError `invalid-option` with a sentence on a bad or taken name */
+    async add(name: string, password: string): Promise<Account> {
       if (!accountName.test(name))
         throw wrong(
           `${JSON.stringify(name)} cannot be a name: 1 to 32 of a to z, 0 to 9, dots, dashes and underscores, the first a letter or digit.`,
@@ -188,26 +173,31 @@ export function createAccounts(records: Records, clock: Clock = systemClock): Ac
       return expectAccount(await find(id));
     },
 
-    async setPassword(name, password) {
+    /** Sets a password, which ends all sessions. @throws ParleyError `invalid-option`, like `add` */
+    async setPassword(name: string, password: string): Promise<Account> {
       expectPassword(password);
       const { entry } = await known(name);
       await write(entry.id, password, (await readRecord(entry.id))?.createdAt ?? clock.now());
       return expectAccount(await toAccount(name, entry));
     },
 
-    async setState(name, state) {
+    /** Changes the state. @throws ParleyError `invalid-option` where there is none or it is being erased */
+    async setState(name: string, state: Account["state"]): Promise<Account> {
       const { index, entry } = await known(name);
       const changed = { ...entry, state };
       await save(indexKey, { ...index, [name]: changed });
       return expectAccount(await toAccount(name, changed));
     },
 
-    async forget(id) {
+    /** Removes what is stored about an account that is being erased, once its chats are erased. */
+    async forget(id: string): Promise<void> {
       await records.delete(recordKey(id));
       cache.delete(recordKey(id));
     },
   };
 }
+
+export type Accounts = ReturnType<typeof createAccounts>;
 
 /** @throws ParleyError `invalid-option` for a password that is too short or too long */
 function expectPassword(password: string): void {

@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { html } from "./dom.js";
+import { html, useAction } from "./dom.js";
 import { translate } from "./words.js";
 
 /** @typedef {import("../../../core/forms.ts").Form} Form */
@@ -19,8 +19,7 @@ export function ActionForm({ form, onSubmit, onClose }) {
     ),
   );
   const [problems, setProblems] = useState(/** @type {Record<string, string>} */ ({}));
-  const [failure, setFailure] = useState("");
-  const [isBusy, setBusy] = useState(false);
+  const { problem: failure, isBusy, run } = useAction();
 
   // The focus moves before anything can be typed, which would go elsewhere.
   useLayoutEffect(() => focusFirst("textarea, input, select"), []);
@@ -33,17 +32,9 @@ export function ActionForm({ form, onSubmit, onClose }) {
   }
 
   /** @param {Event} event */
-  const submit = async (event) => {
+  const submit = (event) => {
     event.preventDefault();
-    setBusy(true);
-    setFailure("");
-    try {
-      setProblems(await onSubmit(values));
-    } catch (error) {
-      setFailure(/** @type {Error} */ (error).message);
-    } finally {
-      setBusy(false);
-    }
+    void run(async () => setProblems(await onSubmit(values)));
   };
   /** @param {KeyboardEvent} event */
   const closeOnEscape = (event) => {

@@ -40,6 +40,23 @@ function toRequestError(status, body) {
 }
 
 /**
+ * Sends a request. Resolves to a response with a status of success.
+ * @param {string} path
+ * @param {RequestInit} [init]
+ */
+async function ask(path, init) {
+  /** @type {Response} */
+  let response;
+  try {
+    response = await fetch(path, init);
+  } catch {
+    throw new RequestError(0, "offline", translate("page.offline"));
+  }
+  if (response.ok) return response;
+  throw toRequestError(response.status, await response.json().catch(() => undefined));
+}
+
+/**
  * Sends a request with a JSON body and returns the JSON response.
  * @param {string} method
  * @param {string} path
@@ -48,22 +65,23 @@ function toRequestError(status, body) {
  * @returns {Promise<unknown>}
  */
 export async function call(method, path, body, signal) {
-  /** @type {Response} */
-  let response;
-  try {
-    response = await fetch(path, {
-      method,
-      ...(signal === undefined ? {} : { signal }),
-      headers: { "x-parley": "1", ...(body === undefined ? {} : { "content-type": "application/json" }) },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-  } catch {
-    throw new RequestError(0, "offline", translate("page.offline"));
-  }
-  /** @type {unknown} */
-  const answer = await response.json().catch(() => undefined);
-  if (!response.ok) throw toRequestError(response.status, answer);
-  return answer;
+  const response = await ask(path, {
+    method,
+    ...(signal === undefined ? {} : { signal }),
+    headers: { "x-parley": "1", ...(body === undefined ? {} : { "content-type": "application/json" }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return await response.json().catch(() => undefined);
+}
+
+/**
+ * Does something in a conversation. A message that is sent again with the same `id` has no further effect.
+ * @param {string} conversationId
+ * @param {"messages" | "take-back" | "edit" | "cancel" | "labels" | "branch" | "act"} what
+ * @param {object} body
+ */
+export async function postTo(conversationId, what, body) {
+  return await call("POST", `/api/conversations/${conversationId}/${what}`, body);
 }
 
 /** Loads the gateway, commands and limits. @returns {Promise<StateView>} */
@@ -74,15 +92,6 @@ export async function loadState() {
 /** Loads the newest conversations and those that are pinned. @param {number} max */
 export async function loadConversations(max) {
   return /** @type {ConversationsView} */ (await call("GET", `/api/conversations?max=${max}`));
-}
-
-/**
- * Names or pins a conversation. An empty name brings the title back.
- * @param {string} conversationId
- * @param {{ name?: string, isPinned?: boolean }} labels
- */
-export async function labelConversation(conversationId, labels) {
-  await call("POST", `/api/conversations/${conversationId}/labels`, labels);
 }
 
 /**
@@ -97,74 +106,44 @@ export async function suggestModels(query, operation) {
   return /** @type {{ models: string[] }} */ (answer).models;
 }
 
-/**
- * Sends a message. Sending the same `id` again has no effect, so a retry is safe.
- * @param {string} conversationId
- * @param {{ id: string, text: string, uploads: string[] }} message
- */
-export async function sendMessage(conversationId, message) {
-  await call("POST", `/api/conversations/${conversationId}/messages`, message);
-}
-
-/**
- * Takes back a message that waits for an answer before it.
- * @param {string} conversationId
- * @param {string} itemId
- */
-export async function takeBackMessage(conversationId, itemId) {
-  await call("POST", `/api/conversations/${conversationId}/take-back`, { itemId });
-}
-
-/**
- * Changes the text of a question.
- * @param {string} conversationId
- * @param {string} itemId
- * @param {string} text
- */
-export async function editMessage(conversationId, itemId, text) {
-  await call("POST", `/api/conversations/${conversationId}/edit`, { itemId, text });
-}
-
-/** Stops the answer that is being made. @param {string} conversationId */
-export async function stopAnswer(conversationId) {
-  await call("POST", `/api/conversations/${conversationId}/cancel`, {});
-}
-
-/** Runs a failed turn again. @param {string} conversationId @param {string} retryKey */
-export async function retryAnswer(conversationId, retryKey) {
-  await call("POST", `/api/conversations/${conversationId}/retry`, { retryKey });
-}
-
-/** Runs a call again as confirmed. @param {string} conversationId @param {string} key */
-export async function confirmAnswer(conversationId, key) {
-  await call("POST", `/api/conversations/${conversationId}/confirm`, { key });
-}
-
 /** @typedef {import("../../../core/press.ts").PressResult} PressResult */
 /** @typedef {import("../views.ts").ToldView} ToldView */
 /** @typedef {import("../views.ts").GivenFilesView} GivenFilesView */
+/**
+ * @typedef {ToldView | GivenFilesView |
+ *   Extract<PressResult, { kind: "form" | "done" | "problems" }>} ActionResult `done`: an answer follows in
+ *   the conversation, where there is one
+ */
 
 /**
- * Runs a button below an answer, or what was filled into its form.
+ * Presses a button of the conversation, or submits its form or one of the settings.
  * @param {string} conversationId
- * @param {import("../../../core/press.ts").ReplyAction} action
+ * @param {{ readonly kind: import("../../../core/press.ts").PressKind, readonly key: string }} action
  * @param {Record<string, string>} [values]
- * @returns {Promise<ToldView | GivenFilesView |
- *   Extract<PressResult, { kind: "form" | "done" | "problems" }>>} `done`: an
- *   answer follows in the conversation, where there is one
+ * @returns {Promise<ActionResult>}
  */
 export async function runAction(conversationId, { kind, key }, values) {
   const body = { kind, key, replyId: makeId(), ...(values === undefined ? {} : { values }) };
   try {
-    const answer = await call("POST", `/api/conversations/${conversationId}/act`, body);
-    return /** @type {ToldView | GivenFilesView | Extract<PressResult, { kind: "form" | "done" }>} */ (
-      answer
-    );
+    return /** @type {ActionResult} */ (await postTo(conversationId, "act", body));
   } catch (error) {
-    const { problems } = /** @type {{ body?: { problems?: Record<string, string> } }} */ (error).body ?? {};
+    const refused = error instanceof RequestError ? error.body : undefined;
+    const { problems } = /** @type {{ problems?: Record<string, string> }} */ (refused ?? {});
     if (problems === undefined) throw error;
     return { kind: "problems", problems };
   }
+}
+
+/**
+ * Saves fields of one form of the settings. Resolves to a sentence for each field that is wrong.
+ * @param {string} conversationId
+ * @param {string} key
+ * @param {Record<string, string>} values
+ * @returns {Promise<Readonly<Record<string, string>>>}
+ */
+export async function saveSettings(conversationId, key, values) {
+  const result = await runAction(conversationId, { kind: "settings", key }, values);
+  return result.kind === "problems" ? result.problems : {};
 }
 
 /**
@@ -176,33 +155,15 @@ export function exportAddress(conversationId, kind) {
   return `/api/conversations/${conversationId}/export.${kind}`;
 }
 
+/** Loads a chat as Markdown. @param {string} conversationId */
+export async function loadChatMarkdown(conversationId) {
+  return await (await ask(exportAddress(conversationId, "md"))).text();
+}
+
 /** Loads what the answers of a chat have used. @param {string} conversationId */
 export async function loadUsage(conversationId) {
   const usage = await call("GET", `/api/conversations/${conversationId}/usage`);
   return /** @type {import("../views.ts").UsageView} */ (usage);
-}
-
-/** Loads a chat as Markdown. @param {string} conversationId */
-export async function loadChatMarkdown(conversationId) {
-  /** @type {Response} */
-  let response;
-  try {
-    response = await fetch(exportAddress(conversationId, "md"));
-    if (response.ok) return await response.text();
-  } catch {
-    throw new RequestError(0, "offline", translate("page.offline"));
-  }
-  throw toRequestError(response.status, await response.json().catch(() => undefined));
-}
-
-/** Deletes a conversation for good. @param {string} conversationId */
-export async function deleteConversation(conversationId) {
-  await call("DELETE", `/api/conversations/${conversationId}`);
-}
-
-/** Deletes an upload that was not sent. @param {string} uploadId */
-export async function removeUpload(uploadId) {
-  await call("DELETE", `/api/uploads/${uploadId}`);
 }
 
 /** Loads the forms of the settings panel. @param {string} conversationId */
@@ -218,28 +179,6 @@ export async function loadModel(conversationId) {
 }
 
 /**
- * Saves fields of one form. Resolves to a sentence for each field that is wrong, if there are any.
- * @param {string} key
- * @param {Record<string, string>} values
- * @returns {Promise<Record<string, string> | undefined>}
- */
-export async function saveSettings(key, values) {
-  try {
-    await call("POST", "/api/settings", { key, values });
-    return undefined;
-  } catch (error) {
-    const { problems } = /** @type {{ body?: { problems?: Record<string, string> } }} */ (error).body ?? {};
-    if (problems === undefined) throw error;
-    return problems;
-  }
-}
-
-/** Changes the password of the account that is logged in. @param {string} old @param {string} next */
-export async function changePassword(old, next) {
-  await call("POST", "/api/password", { old, new: next });
-}
-
-/**
  * Searches all that was said.
  * @param {string} text
  * @param {string | undefined} after `next` of the response before
@@ -249,28 +188,6 @@ export async function searchChats(text, after, signal) {
   return /** @type {import("../views.ts").SearchView} */ (
     await call("POST", "/api/search", { text, after }, signal)
   );
-}
-
-/** Ends the session. */
-export async function logOut() {
-  await call("POST", "/api/logout", {});
-}
-
-/**
- * Starts a session.
- * @param {string} name the account's; empty for the shared one
- * @param {string} password
- * @returns {Promise<string | undefined>} what went wrong, as a sentence
- */
-export async function logIn(name, password) {
-  const response = await fetch("/api/login", {
-    method: "POST",
-    headers: { "x-parley": "1", "content-type": "application/json" },
-    body: JSON.stringify({ name, password }),
-  });
-  if (response.ok) return undefined;
-  const body = /** @type {{ error?: { message?: string } }} */ (await response.json().catch(() => ({})));
-  return body.error?.message ?? translate("page.failed");
 }
 
 /**

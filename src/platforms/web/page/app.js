@@ -1,14 +1,4 @@
-import {
-  confirmAnswer,
-  editMessage,
-  loadState,
-  logOut,
-  retryAnswer,
-  runAction,
-  sendMessage,
-  stopAnswer,
-  takeBackMessage,
-} from "./api.js";
+import { call, loadState, postTo, runAction } from "./api.js";
 import { downloadFiles } from "./attachments.js";
 import { useChatList, Sidebar } from "./sidebar.js";
 import { Composer } from "./composer.js";
@@ -137,19 +127,23 @@ export function App({ initial }) {
     // The address changes now, since the response may be lost, and a reload opens the same conversation.
     if (location.pathname === "/") history.replaceState(null, "", `/c/${currentId}`);
     await model.save();
-    await sendMessage(currentId, message);
+    await postTo(currentId, "messages", message);
     refreshList();
   };
 
   /** Puts its text and files into the composer again. @param {import("./thread-state.js").Item} item */
   const takeBack = async (item) => {
     const files = await downloadFiles(item.files);
-    await takeBackMessage(currentId, item.id);
+    await postTo(currentId, "take-back", { itemId: item.id });
     setPrefill({ text: item.text, files, isAdded: true, nonce: Date.now() });
   };
 
-  /** @type {import("./message.js").EditItem} */
-  const edit = (item, text) => editMessage(currentId, item.id, text);
+  /** @type {import("./foot.js").RunAction} */
+  const act = (action, values) => {
+    const asking = thread.items.find((item) => action.kind === "confirm" && item.confirm?.key === action.key);
+    if (asking !== undefined) confirmed.current.add(asking.id);
+    return runAction(currentId, action, values);
+  };
 
   /** Attaches the picture again, with the command that changes it. @param {Image} image */
   const changeOwn = async (image) => {
@@ -167,7 +161,17 @@ export function App({ initial }) {
   };
 
   const stop = () => {
-    stopAnswer(currentId).catch((/** @type {Error} */ error) => setProblem(error.message));
+    postTo(currentId, "cancel", {}).catch((/** @type {Error} */ error) => setProblem(error.message));
+  };
+
+  /** @type {import("./message.js").MessageActions} */
+  const actions = {
+    onEnlarge: setEnlarged,
+    onAct: act,
+    onTakeBack: takeBack,
+    onEdit: async (item, text) => void (await postTo(currentId, "edit", { itemId: item.id, text })),
+    onAskAnew: (...edited) => openBranch(({ askInBranch }) => askInBranch(currentId, ...edited)),
+    onBranch: (item) => openBranch(({ branchFrom }) => branchFrom(currentId, item)),
   };
 
   // The menu button can be focused only after `inert` is removed from the page behind the drawer.
@@ -242,20 +246,7 @@ export function App({ initial }) {
             setPrefill({ ...idea, nonce: Date.now() })}
         />`}
         onEarlier=${() => setMaxMessages(maxMessages + moreMessages)}
-        onEnlarge=${setEnlarged}
-        onRetry=${(/** @type {import("./thread-state.js").Item} */ item) =>
-          retryAnswer(currentId, item.retryKey ?? "")}
-        onConfirm=${(/** @type {import("./thread-state.js").Item} */ item) => {
-          confirmed.current.add(item.id);
-          return confirmAnswer(currentId, item.confirm?.key ?? "");
-        }}
-        onAct=${(/** @type {Parameters<import("./foot.js").RunAction>} */ ...used) => runAction(currentId, ...used)}
-        onTakeBack=${takeBack}
-        onEdit=${edit}
-        onAskAnew=${(/** @type {Parameters<import("./message.js").EditItem>} */ ...edited) =>
-          openBranch(({ askInBranch }) => askInBranch(currentId, ...edited))}
-        onBranch=${(/** @type {import("./thread-state.js").Item} */ item) =>
-          openBranch(({ branchFrom }) => branchFrom(currentId, item))}
+        actions=${actions}
       />
       <${Composer}
         key=${`composer ${currentId}`}
@@ -290,7 +281,7 @@ export function App({ initial }) {
       html`<${Lightbox}
         items=${thread.items}
         first=${enlarged}
-        onAct=${(/** @type {Parameters<import("./foot.js").RunAction>} */ ...used) => runAction(currentId, ...used)}
+        onAct=${act}
         onChangeOwn=${changeOwn}
         onClose=${() => setEnlarged(undefined)}
       />`
@@ -313,7 +304,7 @@ function SkipLink() {
 
 function leave() {
   forgetDrafts();
-  void logOut().then(() => location.reload());
+  void call("POST", "/api/logout", {}).then(() => location.reload());
 }
 
 /**
@@ -409,7 +400,7 @@ function ideas(commands) {
  * @param {readonly import("../views.ts").CommandView[]} props.commands
  * @param {(idea: { text: string, picker?: string }) => void} props.onIdea
  */
-export function Welcome({ isUnknown, commands, onIdea }) {
+function Welcome({ isUnknown, commands, onIdea }) {
   return html`<section class="welcome" aria-labelledby="welcome-title">
     <img src="/page/icon.svg" alt="" width="52" height="52" />
     ${isUnknown && html`<p class="unknown" role="status">${translate("page.unknown-chat")}</p>`}
@@ -429,7 +420,7 @@ export function Welcome({ isUnknown, commands, onIdea }) {
 }
 
 /** Says that this is the sandbox. @param {{ banner: import("../views.ts").StateView["banner"] }} props */
-export function Banner({ banner }) {
+function Banner({ banner }) {
   if (!banner.isSandbox) return null;
   return html`<aside class="banner" aria-label="Sandbox">
     <p>
@@ -440,5 +431,3 @@ export function Banner({ banner }) {
     </p>
   </aside>`;
 }
-
-/** @typedef {import("../views.ts").ItemView} Item */

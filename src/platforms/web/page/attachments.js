@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { removeUpload, uploadFile } from "./api.js";
+import { call, uploadFile } from "./api.js";
 import { classes, html, makeId, Icon } from "./dom.js";
+import { Preview } from "./lazy-parts.js";
 import { translate } from "./words.js";
 
 /**
@@ -96,7 +97,7 @@ export function usePendingFiles(limits, onProblem) {
     one.abort.abort();
     if (one.previewUrl !== undefined) URL.revokeObjectURL(one.previewUrl);
     // The server removes unsent uploads after some hours anyway.
-    if (one.uploadId !== undefined) removeUpload(one.uploadId).catch(() => undefined);
+    if (one.uploadId !== undefined) call("DELETE", `/api/uploads/${one.uploadId}`).catch(() => undefined);
     setPending((all) => all.filter((other) => other.key !== one.key));
   };
 
@@ -135,11 +136,8 @@ async function downloadFile(url, name) {
 
 /** Lists files to send. @param {{ pending: readonly Pending[], onRemove: (one: Pending) => void }} props */
 export function PendingFiles({ pending, onRemove }) {
-  const [opened, setOpened] = useState(
-    /** @type {(typeof import("./lightbox.js") & { one: Pending }) | undefined} */ (undefined),
-  );
+  const [opened, setOpened] = useState(/** @type {Pending | undefined} */ (undefined));
   if (pending.length === 0) return null;
-  const open = async (/** @type {Pending} */ one) => setOpened({ ...(await import("./lightbox.js")), one });
   return html`<ul class="pending" aria-label=${translate("page.files-to-send")}>
       ${pending.map(
         (one) =>
@@ -150,7 +148,7 @@ export function PendingFiles({ pending, onRemove }) {
                     type="button"
                     class="chip-open"
                     title=${translate("page.preview", { name: one.file.name })}
-                    onClick=${() => void open(one)}
+                    onClick=${() => setOpened(one)}
                   >
                     <${ChipContent} one=${one} />
                   </button>`
@@ -167,7 +165,7 @@ export function PendingFiles({ pending, onRemove }) {
           </li>`,
       )}
     </ul>
-    ${opened !== undefined && html`<${opened.Preview} one=${opened.one} onClose=${() => setOpened(undefined)} />`}`;
+    ${opened !== undefined && html`<${Preview} one=${opened} onClose=${() => setOpened(undefined)} />`}`;
 }
 
 /** Whether a file can be seen. A recording can be heard when it is sent. @param {Pending} one */

@@ -1,9 +1,10 @@
 import { toUsageText } from "./times.js";
-import { exportAddress, loadChatMarkdown, loadUsage, call, sendMessage, uploadFile } from "./api.js";
+import { exportAddress, loadChatMarkdown, loadUsage, postTo, uploadFile } from "./api.js";
 import { downloadFiles } from "./attachments.js";
 import { copyText, html, makeId, Icon } from "./dom.js";
+import { Menu } from "./menu.js";
 import { translate } from "./words.js";
-import { useEffect, useId, useRef, useState, useLayoutEffect } from "preact/hooks";
+import { useEffect, useRef, useState, useLayoutEffect } from "preact/hooks";
 
 /** How long a result is shown instead of the button's label. */
 const resultMs = 2500;
@@ -13,10 +14,7 @@ const resultMs = 2500;
  * @param {{ conversationId: string }} props
  */
 export function ChatMenu({ conversationId }) {
-  const menuId = useId().replaceAll(/\W/g, "");
-  const menu = useRef(/** @type {HTMLDivElement | null} */ (null));
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const [isOpen, setOpen] = useState(false);
   const [result, setResult] = useState("");
   /** The usage of the answers, in words. */
   const [usage, setUsage] = useState("");
@@ -27,28 +25,14 @@ export function ChatMenu({ conversationId }) {
     return () => clearTimeout(timer);
   }, [result]);
 
-  const onToggle = (/** @type {ToggleEvent} */ event) => {
-    const isShown = event.newState === "open";
-    setOpen(isShown);
-    if (isShown) {
-      loadUsage(conversationId).then(
-        (loaded) => setUsage(toUsageText(loaded)),
-        (/** @type {Error} */ error) => setUsage(error.message),
-      );
-    }
-    const element = menu.current;
-    if (!isShown || element === null || button.current === null) return;
-    // In the top layer it does not know where its button is.
-    const { bottom, left, right } = button.current.getBoundingClientRect();
-    element.style.top = `${bottom + 4}px`;
-    if (getComputedStyle(element).direction === "rtl") element.style.left = `${Math.max(8, left)}px`;
-    else element.style.right = `${Math.max(8, window.innerWidth - right)}px`;
-    element.querySelector("button")?.focus();
-  };
+  const showUsage = () =>
+    loadUsage(conversationId).then(
+      (loaded) => setUsage(toUsageText(loaded)),
+      (/** @type {Error} */ error) => setUsage(error.message),
+    );
 
   /** @param {(markdown: string) => Promise<string>} use uses the chat; resolves to what is said about it */
   const withMarkdown = async (use) => {
-    menu.current?.hidePopover();
     try {
       setResult(await use(await loadChatMarkdown(conversationId)));
     } catch (error) {
@@ -68,65 +52,42 @@ export function ChatMenu({ conversationId }) {
       return "";
     });
 
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-    if (step === 0) return;
-    event.preventDefault();
-    const entries = [...(menu.current?.querySelectorAll("button, a") ?? [])];
-    const index = entries.findIndex((entry) => entry === document.activeElement);
-    const next = entries[(index + step + entries.length) % entries.length];
-    if (next instanceof HTMLElement) next.focus();
+  /** @param {() => void} close */
+  const content = (close) => {
+    /** @param {"copy" | "send"} icon @param {string} label @param {() => Promise<void>} work */
+    const button = (icon, label, work) =>
+      html`<button
+        type="button"
+        class="quiet"
+        onClick=${() => {
+          close();
+          void work();
+        }}
+      >
+        <${Icon} name=${icon} />${label}
+      </button>`;
+    /** @param {"md" | "zip"} kind @param {string} label */
+    const download = (kind, label) =>
+      html`<a href=${exportAddress(conversationId, kind)} download onClick=${close}>
+        <${Icon} name="download" />${label}
+      </a>`;
+    return html`${button("copy", translate("page.chat-menu.copy"), copy)}
+      ${"share" in navigator && button("send", translate("page.chat-menu.share"), share)}
+      ${download("md", translate("page.chat-menu.markdown"))}
+      ${download("zip", translate("page.chat-menu.zip"))}
+      <p role="status">${usage !== "" && translate("page.usage.chat", { amounts: usage })}</p>`;
   };
 
-  const download = (/** @type {"md" | "zip"} */ kind, /** @type {string} */ label) =>
-    html`<li>
-      <a href=${exportAddress(conversationId, kind)} download onClick=${() => menu.current?.hidePopover()}>
-        <${Icon} name="download" />${label}
-      </a>
-    </li>`;
-
   return html`<span class="chat-menu-result" role="status">${result}</span>
-    <button
-      type="button"
-      class="quiet chat-menu-button"
-      ref=${button}
-      popovertarget=${menuId}
-      aria-label=${translate("page.chat-menu")}
-      title=${translate("page.chat-menu")}
-      aria-expanded=${isOpen ? "true" : "false"}
-    >
-      <${Icon} name="download" />
-    </button>
-    <div
-      id=${menuId}
-      class="chat-menu"
-      ref=${menu}
-      popover="auto"
+    <${Menu}
+      buttonRef=${button}
+      icon="download"
       role="group"
-      aria-label=${translate("page.chat-menu")}
-      onToggle=${onToggle}
-      onKeyDown=${onKey}
-    >
-      <ul>
-        <li>
-          <button type="button" class="quiet" onClick=${() => void copy()}>
-            <${Icon} name="copy" />${translate("page.chat-menu.copy")}
-          </button>
-        </li>
-        ${
-          "share" in navigator &&
-          html`<li>
-            <button type="button" class="quiet" onClick=${() => void share()}>
-              <${Icon} name="send" />${translate("page.chat-menu.share")}
-            </button>
-          </li>`
-        }
-        ${download("md", translate("page.chat-menu.markdown"))}
-        ${download("zip", translate("page.chat-menu.zip"))}
-      </ul>
-      <p role="status">${usage !== "" && translate("page.usage.chat", { amounts: usage })}</p>
-    </div>`;
+      name="chat-menu"
+      label=${translate("page.chat-menu")}
+      onOpen=${showUsage}
+      >${content}<//
+    >`;
 }
 
 /** @typedef {import("../views.ts").ItemView} Item */
@@ -139,7 +100,7 @@ export function ChatMenu({ conversationId }) {
  */
 export async function branchFrom(conversationId, item) {
   const to = makeId();
-  await call("POST", `/api/conversations/${conversationId}/branch`, { itemId: item.id, to });
+  await postTo(conversationId, "branch", { itemId: item.id, to });
   return to;
 }
 
@@ -156,7 +117,7 @@ export async function askInBranch(conversationId, item, text) {
   const options = { onProgress: () => undefined, signal: new AbortController().signal };
   const uploaded = await Promise.all(files.map((file) => uploadFile(file, options)));
   const to = await branchFrom(conversationId, item);
-  await sendMessage(to, { id: makeId(), text, uploads: uploaded.map(({ id }) => id) });
+  await postTo(to, "messages", { id: makeId(), text, uploads: uploaded.map(({ id }) => id) });
   return to;
 }
 

@@ -331,7 +331,7 @@ const listId = "suggestions";
  * @param {number} caret
  * @param {readonly import("./completion.js").Command[]} commands
  */
-export function useCompletion(text, caret, commands) {
+function useCompletion(text, caret, commands) {
   const [dismissed, setDismissed] = useState("");
   const [models, setModels] = useState(
     /** @type {{ query: string, names: string[] }} */ ({ query: "", names: [] }),
@@ -415,7 +415,7 @@ function withModels(completion, query, models) {
 }
 
 /** Returns ARIA attributes that lead to the list. @param {number} index @param {boolean} isOpen */
-export function listAttributes(index, isOpen) {
+function listAttributes(index, isOpen) {
   return {
     "aria-autocomplete": "list",
     "aria-haspopup": "listbox",
@@ -431,7 +431,7 @@ export function listAttributes(index, isOpen) {
  * @param {number} props.index
  * @param {(suggestion: Suggestion) => void} props.onTake
  */
-export function CompletionList({ completion, index, onTake }) {
+function CompletionList({ completion, index, onTake }) {
   const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   useEffect(() => {
     list.current?.children[index]?.scrollIntoView({ block: "nearest" });
@@ -473,7 +473,7 @@ const storageKey = (conversationId) => `sending ${conversationId}`;
  * @param {string} conversationId
  * @param {{ text: string, uploads: readonly string[] }} content
  */
-export function takeSendId(conversationId, { text, uploads }) {
+function takeSendId(conversationId, { text, uploads }) {
   const content = JSON.stringify([text, uploads]);
   const [id, known] = (sessionStorage.getItem(storageKey(conversationId)) ?? "").split("\n");
   if (id !== undefined && id !== "" && known === content) return id;
@@ -486,6 +486,6 @@ export function takeSendId(conversationId, { text, uploads }) {
  * Makes the next message get a new id, because the last one was sent, refused or changed.
  * @param {string} conversationId
  */
-export function dropSendId(conversationId) {
+function dropSendId(conversationId) {
   sessionStorage.removeItem(storageKey(conversationId));
 }

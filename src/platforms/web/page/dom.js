@@ -1,6 +1,7 @@
 import { translate } from "./words.js";
 import htm from "htm";
 import { h } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** Creates Preact elements from a tagged template. */
 export const html = htm.bind(h);
@@ -61,18 +62,56 @@ export function Icon({ name }) {
 }
 
 /**
- * Shows the cross that closes a dialog.
- * @param {{ dialog: { readonly current: HTMLDialogElement | null } }} props
+ * Runs what sends a request, one at a time for a button. `problem` says why the last run failed. `run`
+ * resolves to whether it succeeded.
  */
-export function CloseButton({ dialog }) {
+export function useAction() {
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  /** @param {() => unknown} action */
+  const run = async (action) => {
+    setBusy(true);
+    setProblem("");
+    try {
+      await action();
+      return true;
+    } catch (error) {
+      setProblem(/** @type {Error} */ (error).message);
+      return false;
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { problem, setProblem, isBusy, run };
+}
+
+/** Returns the ref of a dialog that is shown over everything else at once. */
+export function useDialog() {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useLayoutEffect(() => dialog.current?.showModal(), []);
+  return dialog;
+}
+
+/** Closes a dialog after a click beside it. @param {MouseEvent} event */
+export function closeBeside({ target, currentTarget }) {
+  if (target === currentTarget && target instanceof HTMLDialogElement) target.close();
+}
+
+/** Shows the cross that closes the dialog around it. */
+export function CloseButton() {
   return html`<button
     type="button"
     class="quiet"
     aria-label=${translate("page.close")}
-    onClick=${() => dialog.current?.close()}
+    onClick=${closeAround}
   >
     <${Icon} name="close" />
   </button>`;
+}
+
+/** Closes the dialog around a button. @param {Event} event */
+export function closeAround({ currentTarget }) {
+  if (currentTarget instanceof Element) currentTarget.closest("dialog")?.close();
 }
 
 /**

@@ -1,15 +1,18 @@
 import { useId, useRef, useState } from "preact/hooks";
 import { Time, toUsageText } from "./times.js";
 import { ActionForm, Markdown } from "./lazy-parts.js";
-import { copyText, html, Icon } from "./dom.js";
+import { copyText, html, useAction, Icon } from "./dom.js";
 import { labelOf, translate } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {NonNullable<Item["actions"]>[number]} Action */
-/** @typedef {Awaited<ReturnType<typeof import("./api.js").runAction>>} Result */
-/** @typedef {(action: Action, values?: Record<string, string>) => Promise<Result>} RunAction */
 /**
- * @typedef {{ action: Action, text: string, isProblem: boolean, sources?: Item["sources"],
+ * @typedef {(action: { kind: import("../../../core/press.ts").PressKind, key: string }, values?: Record<string,
+ *   string>) => Promise<import("./api.js").ActionResult>} RunAction
+ */
+/**
+ * What a button has shown.
+ * @typedef {{ action: Action, markdown?: string, sources?: Item["sources"],
  *   files?: import("../views.ts").GivenFilesView["files"],
  *   form?: import("./action-form.js").Form }} Shown
  */
@@ -51,8 +54,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
   const actions = newest?.actions?.filter((action) => !isRating(action)) ?? [];
   const [isCopied, setCopied] = useState(false);
   const [shown, setShown] = useState(/** @type {Shown | undefined} */ (undefined));
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState("");
+  const { problem, isBusy, run } = useAction();
   const panelId = useId();
   const copy = async () => {
     setCopied(await copyText(item.text.trim()));
@@ -61,32 +63,13 @@ export function Foot({ item, choice, onAct, onBranch }) {
   const buttons = useRef(/** @type {HTMLDivElement | null} */ (null));
   /** @param {Action} action */
   const toggle = async (action) => {
-    if (shown?.action.kind === action.kind && !shown.isProblem) {
-      setShown(undefined);
-      return;
-    }
-    setBusy(true);
-    try {
+    const isShown = shown?.action.kind === action.kind;
+    if (isShown) return setShown(undefined);
+    const isDone = await run(async () => {
       const result = await onAct(action);
-      if (result.kind === "told")
-        setShown({ action, text: result.markdown, isProblem: false, sources: result.sources });
-      else if (result.kind === "files")
-        setShown({ action, text: result.markdown, isProblem: false, files: result.files });
-      else if (result.kind === "form") setShown({ action, text: "", isProblem: false, form: result.form });
-      else setShown(undefined);
-    } catch (error) {
-      setShown({ action, text: /** @type {Error} */ (error).message, isProblem: true });
-    } finally {
-      setBusy(false);
-    }
-  };
-  const branch = () => {
-    if (newest === undefined) return;
-    setBusy(true);
-    setProblem("");
-    onBranch(newest)
-      .catch((/** @type {Error} */ error) => setProblem(error.message))
-      .finally(() => setBusy(false));
+      setShown(result.kind === "done" || result.kind === "problems" ? undefined : { action, ...result });
+    });
+    if (!isDone) setShown(undefined);
   };
   const close = () => {
     const name = shown === undefined ? "" : labelOf(shown.action.kind, kinds[shown.action.kind].label);
@@ -132,7 +115,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
             <span class="label">${labelOf(action.kind, kinds[action.kind].label)}</span>
           </button>`,
       )}
-      ${newest !== undefined && html`<${Rate} item=${newest} onAct=${onAct} onProblem=${setProblem} />`}
+      ${newest !== undefined && html`<${Rate} item=${newest} isBusy=${isBusy} rate=${(/** @type {Action} */ action) => run(() => onAct(action))} />`}
       ${
         // A model's answer is stored once its name is known.
         newest?.model !== undefined &&
@@ -142,7 +125,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
           class="quiet small"
           disabled=${isBusy}
           title=${translate("page.branch.title")}
-          onClick=${branch}
+          onClick=${() => void run(() => onBranch(newest))}
         >
           <${Icon} name="branch" /><span class="label">${translate("page.branch")}</span>
         </button>`
@@ -158,48 +141,39 @@ export function Foot({ item, choice, onAct, onBranch }) {
       id=${panelId}
       class="told"
       hidden=${shown === undefined}
-      role=${shown?.form !== undefined ? undefined : shown?.isProblem === true ? "alert" : "status"}
+      role=${shown?.form === undefined ? "status" : undefined}
     >
+      ${shown?.markdown !== undefined && html`<${Markdown} text=${shown.markdown} />`}
+      <${Sources} sources=${shown?.sources} />
+      ${shown?.files?.map(({ name, url }) => html`<p><a href=${url} download=${name}>${name}</a></p>`)}
       ${
-        shown?.form === undefined
-          ? shown !== undefined &&
-            html`<${Markdown} text=${shown.text} /><${Sources} sources=${shown.sources} />
-              ${shown.files?.map(({ name, url }) => html`<p><a href=${url} download=${name}>${name}</a></p>`)}`
-          : html`<${ActionForm}
-              form=${shown.form}
-              onSubmit=${(/** @type {Record<string, string>} */ values) => submit(shown.action, values)}
-              onClose=${close}
-            />`
+        shown?.form !== undefined &&
+        html`<${ActionForm}
+          form=${shown.form}
+          onSubmit=${(/** @type {Record<string, string>} */ values) => submit(shown.action, values)}
+          onClose=${close}
+        />`
       }
     </div>`;
 }
 
 /**
  * The two buttons that rate an answer. The own rating is the pressed one.
- * @param {{ item: Item, onAct: RunAction, onProblem: (problem: string) => void }} props
+ * @param {{ item: Item, isBusy: boolean, rate: (action: Action) => Promise<boolean> }} props `rate` resolves
+ *   to whether the rating is stored
  */
-function Rate({ item, onAct, onProblem }) {
+function Rate({ item, isBusy, rate }) {
   const buttons = item.actions?.filter(isRating) ?? [];
   /**
    * What was pressed here, until the server says it with the item. The key names one answer of several in
    * this place.
    */
   const [pressed, setPressed] = useState(/** @type {Action | undefined} */ (undefined));
-  const [isBusy, setBusy] = useState(false);
   if (buttons.length === 0) return null;
   const rating = buttons.some(({ key }) => key === pressed?.key) ? pressed?.kind : item.rating;
   /** @param {Action} action */
-  const rate = async (action) => {
-    setBusy(true);
-    onProblem("");
-    try {
-      await onAct(action);
-      setPressed(action);
-    } catch (error) {
-      onProblem(/** @type {Error} */ (error).message);
-    } finally {
-      setBusy(false);
-    }
+  const press = async (action) => {
+    if (await rate(action)) setPressed(action);
   };
   return html`<span class="rate">
     ${buttons.map(
@@ -212,7 +186,7 @@ function Rate({ item, onAct, onProblem }) {
           aria-pressed=${rating === action.kind ? "true" : "false"}
           title=${labelOf(action.kind, kinds[action.kind].label)}
           disabled=${isBusy}
-          onClick=${() => void rate(action)}
+          onClick=${() => void press(action)}
         >
           <${Icon} name=${kinds[action.kind].icon} />
         </button>`,

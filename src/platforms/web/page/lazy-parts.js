@@ -1,24 +1,30 @@
 import { html } from "./dom.js";
 import { useEffect, useState } from "preact/hooks";
 
-/** Messages and dialogs are loaded when they are first shown, so that an empty chat is painted sooner. */
+/**
+ * Messages and dialogs are loaded when they are first shown, so that an empty chat is painted sooner. What
+ * messages are shown with is more than half of what the page loads, and follows the first paint.
+ */
 
 const retryMs = 1000;
 
 /**
- * Makes a component that is loaded when it is first shown. Until then nothing is shown. A failed load is
- * tried again. `load` loads it earlier.
- * @template P
- * @param {() => Promise<(props: P) => unknown>} load
- * @returns {((props: P) => unknown) & { load: () => Promise<void> }}
+ * Makes a component that is loaded when it is first shown. A failed load is tried again. `load` loads it
+ * earlier.
+ * @param {() => Promise<Readonly<Record<string, unknown>>>} load loads the file
+ * @param {string} name of the component in the file
+ * @param {object} [options]
+ * @param {readonly string[]} [options.styles] the names of its style sheets
+ * @param {(props: any) => unknown} [options.before] shows something until it is loaded. Default: nothing.
  */
-function lazy(load) {
-  /** @type {((props: P) => unknown) | undefined} */
+function lazy(load, name, { styles = [], before } = {}) {
+  /** @type {unknown} */
   let component;
   const loadOnce = async () => {
-    component = await load();
+    const [loaded] = await Promise.all([load(), ...styles.map(loadStyles)]);
+    component = loaded[name];
   };
-  /** @param {P} props */
+  /** @param {object} props */
   function Lazy(props) {
     const [, setLoaded] = useState(component !== undefined);
     useEffect(() => {
@@ -32,15 +38,17 @@ function lazy(load) {
         );
       };
       if (component === undefined) start();
+      else setLoaded(true);
       return () => window.clearTimeout(timer);
     }, []);
-    return component === undefined ? undefined : html`<${component} ...${props} />`;
+    return component === undefined ? before?.(props) : html`<${component} ...${props} />`;
   }
   return Object.assign(Lazy, { load: loadOnce });
 }
 
-/** Loads a style sheet, once. @param {string} path */
-function loadStyles(path) {
+/** Loads a style sheet, once. @param {string} name */
+function loadStyles(name) {
+  const path = `/page/${name}.css`;
   if (document.querySelector(`link[href="${path}"]`) !== null) return Promise.resolve();
   return new Promise((resolve, reject) => {
     const link = document.createElement("link");
@@ -55,112 +63,49 @@ function loadStyles(path) {
       },
       { once: true },
     );
-    document.head.append(link);
+    // What is printed has the last word.
+    document.querySelector('link[media="print"]')?.before(link);
   });
 }
 
-/** Shows the settings. */
-export const SettingsPanel = lazy(async () => {
-  const [{ SettingsPanel: panel }] = await Promise.all([
-    import("./settings.js"),
-    loadStyles("/page/settings.css"),
-    loadStyles("/page/account.css"),
-  ]);
-  return panel;
+const chatMenu = () => import("./chat-menu.js");
+const searchDialog = () => import("./search-dialog.js");
+const markdown = () => import("./markdown.js");
+
+export const SettingsPanel = lazy(() => import("./settings.js"), "SettingsPanel", {
+  styles: ["settings", "account"],
 });
-/** Shows the search. */
-export const SearchDialog = lazy(async () => {
-  const [{ SearchDialog: dialog }] = await Promise.all([
-    import("./search-dialog.js"),
-    loadStyles("/page/search.css"),
-  ]);
-  return dialog;
+export const SearchDialog = lazy(searchDialog, "SearchDialog", { styles: ["search"] });
+export const ShortcutsDialog = lazy(searchDialog, "ShortcutsDialog", { styles: ["shortcuts"] });
+export const ActionForm = lazy(() => import("./action-form.js"), "ActionForm", { styles: ["settings"] });
+export const RecorderBar = lazy(() => import("./recorder.js"), "RecorderBar");
+export const Lightbox = lazy(() => import("./lightbox.js"), "Lightbox", { styles: ["lightbox"] });
+export const Preview = lazy(() => import("./lightbox.js"), "Preview", { styles: ["preview"] });
+export const ChatMenu = lazy(chatMenu, "ChatMenu", { styles: ["chat-menu"] });
+export const Renaming = lazy(chatMenu, "Renaming");
+export const Deletion = lazy(chatMenu, "Deletion");
+export const MessageList = lazy(() => import("./message.js"), "MessageList", {
+  styles: ["content", "rich", "question"],
 });
-/** Lists the keyboard shortcuts. */
-export const ShortcutsDialog = lazy(async () => {
-  const [{ ShortcutsDialog: dialog }] = await Promise.all([
-    import("./search-dialog.js"),
-    loadStyles("/page/shortcuts.css"),
-  ]);
-  return dialog;
+/** Shows Markdown as elements, and until they can be made, as it is written. */
+export const Markdown = lazy(markdown, "Markdown", {
+  before: (/** @type {{ text: string }} */ { text }) =>
+    html`<div class="markdown as-written" dir="auto">${text}</div>`,
 });
-/** Shows the form of a button. */
-export const ActionForm = lazy(async () => {
-  const [{ ActionForm: form }] = await Promise.all([
-    import("./action-form.js"),
-    loadStyles("/page/settings.css"),
-  ]);
-  return form;
-});
-/** Records a voice note. */
-export const RecorderBar = lazy(async () => (await import("./recorder.js")).RecorderBar);
-/** Shows a picture at full size. */
-export const Lightbox = lazy(async () => {
-  const [{ Lightbox: lightbox }] = await Promise.all([
-    import("./lightbox.js"),
-    loadStyles("/page/lightbox.css"),
-  ]);
-  return lightbox;
-});
-/** Shows the menu of the whole chat. */
-export const ChatMenu = lazy(async () => {
-  const [{ ChatMenu: menu }] = await Promise.all([
-    import("./chat-menu.js"),
-    loadStyles("/page/chat-menu.css"),
-  ]);
-  return menu;
-});
-/** Shows the messages. */
-export const MessageList = lazy(async () => (await import("./message.js")).MessageList);
-/** Edits a conversation's name. */
-export const Renaming = lazy(async () => (await import("./chat-menu.js")).Renaming);
-/** Asks before it deletes a conversation. */
-export const Deletion = lazy(async () => (await import("./chat-menu.js")).Deletion);
+
+/** Loads what messages are shown with. */
+export async function loadMessageParts() {
+  await Promise.all([Markdown.load(), MessageList.load(), ChatMenu.load()]);
+}
 
 /**
- * The renderer of Markdown with its libraries, which are more than half of what the page loads. An empty chat
- * does not need it, so it is loaded after the first paint.
- * @typedef {typeof import("./markdown.js")} Renderer
+ * Returns Markdown as a screen reader says it, or as written where the renderer cannot be loaded.
+ * @param {string} text
  */
-
-/** @type {Renderer | undefined} */
-let renderer;
-/** @type {Promise<void> | undefined} */
-let loading;
-
-/** Loads the renderer. Resolves when {@link Markdown} is ready. After a failure the next call tries again. */
-export function loadMarkdown() {
-  loading ??= import("./markdown.js").then(
-    (loaded) => {
-      renderer = loaded;
-    },
-    (/** @type {unknown} */ error) => {
-      loading = undefined;
-      throw error;
-    },
-  );
-  return loading;
-}
-
-/** Shows Markdown as elements, or as written without a renderer. @param {{ text: string }} props */
-export function Markdown({ text }) {
-  const [, setLoaded] = useState(renderer !== undefined);
-  useEffect(() => {
-    if (renderer !== undefined) return;
-    const load = () => loadMarkdown().then(() => setLoaded(true));
-    let timer = 0;
-    load().catch(() => {
-      timer = window.setTimeout(() => void load(), 2000);
-    });
-    return () => window.clearTimeout(timer);
-  }, []);
-  return renderer === undefined
-    ? html`<div class="markdown as-written" dir="auto">${text}</div>`
-    : html`<${renderer.Markdown} text=${text} />`;
-}
-
-/** Returns Markdown as a screen reader says it, or as written without a renderer. @param {string} text */
 export async function toSpoken(text) {
-  await loadMarkdown().catch(() => undefined);
-  return renderer === undefined ? text : renderer.toSpoken(text);
+  try {
+    return (await markdown()).toSpoken(text);
+  } catch {
+    return text;
+  }
 }

@@ -1,9 +1,9 @@
 import { ActionForm } from "./action-form.js";
 import { call } from "./api.js";
-import { classes, html, Icon } from "./dom.js";
+import { classes, closeAround, closeBeside, html, useAction, useDialog, Icon } from "./dom.js";
 import { isRunning } from "./thread-state.js";
 import { translate } from "./words.js";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 /** @typedef {import("./message.js").Image} Image */
 /** @typedef {import("./thread-state.js").Item} Item */
@@ -34,18 +34,13 @@ function picturesOf(items) {
  * @param {() => void} props.onClose
  */
 export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const dialog = useDialog();
   const [pictures] = useState(() => picturesOf(items));
   const [index, setIndex] = useState(() => pictures.findIndex(({ image }) => image === first));
   const [form, setForm] = useState(/** @type {Form | undefined} */ (undefined));
-  const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
+  const { problem, setProblem, isBusy, run } = useAction();
   const { image, item, number } = pictures[index] ?? { image: first, item: undefined, number: 1 };
   const change = item?.actions?.find(({ kind }) => kind === "change");
-
-  useEffect(() => {
-    dialog.current?.showModal();
-  }, []);
 
   /** @param {number} to */
   const show = (to) => {
@@ -62,22 +57,14 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
   };
 
   const openChange = async () => {
-    setBusy(true);
-    setProblem("");
-    try {
-      if (change === undefined) {
-        await onChangeOwn(image);
-        dialog.current?.close();
-        return;
-      }
-      const result = await onAct(change);
-      if (result.kind === "form") setForm(withPicture(result.form, number));
-      else if (result.kind === "told") setProblem(result.markdown);
-    } catch (error) {
-      setProblem(/** @type {Error} */ (error).message);
-    } finally {
-      setBusy(false);
+    if (change === undefined) {
+      await onChangeOwn(image);
+      dialog.current?.close();
+      return;
     }
+    const result = await onAct(change);
+    if (result.kind === "form") setForm(withPicture(result.form, number));
+    else if (result.kind === "told") throw new Error(result.markdown);
   };
 
   /** @param {Record<string, string>} values */
@@ -89,10 +76,6 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
     return {};
   };
 
-  /** @param {MouseEvent} event */
-  const onClick = (event) => {
-    if (event.target === dialog.current) dialog.current?.close();
-  };
   /** Escape closes the form first, then the picture. @param {KeyboardEvent} event */
   const onEscape = (event) => {
     if (event.key !== "Escape" || form === undefined) return;
@@ -116,7 +99,7 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
     class=${classes("lightbox", form !== undefined && "has-form")}
     ref=${dialog}
     onClose=${onClose}
-    onClick=${onClick}
+    onClick=${closeBeside}
     onKeyDownCapture=${onEscape}
     onKeyDown=${onKey}
     tabindex="-1"
@@ -141,7 +124,7 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
       ${
         canChange &&
         form === undefined &&
-        html`<button type="button" onClick=${() => void openChange()} disabled=${isBusy}>
+        html`<button type="button" onClick=${() => void run(openChange)} disabled=${isBusy}>
           <${Icon} name="edit" />${translate("page.picture.change")}
         </button>`
       }
@@ -152,9 +135,7 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
       >
         <${Icon} name="download" />${translate("page.download")}
       </a>
-      <button type="button" onClick=${() => dialog.current?.close()}>
-        <${Icon} name="close" />${translate("page.close")}
-      </button>
+      <button type="button" onClick=${closeAround}><${Icon} name="close" />${translate("page.close")}</button>
     </div>
     ${problem !== "" && html`<p role="alert">${problem}</p>`}
     ${form !== undefined && html`<${ActionForm} key=${index} form=${form} onSubmit=${submit} onClose=${closeForm} />`}
@@ -192,14 +173,13 @@ function withPicture(form, number) {
  * @param {{ one: import("./attachments.js").Pending, onClose: () => void }} props
  */
 export function Preview({ one, onClose }) {
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const dialog = useDialog();
   const [read, setRead] = useState(/** @type {{ text: string, isCut: boolean } | undefined} */ (undefined));
   const [problem, setProblem] = useState("");
   const { file, uploadId, previewUrl } = one;
   const isPicture = file.type.startsWith("image/") && previewUrl !== undefined;
 
   useEffect(() => {
-    dialog.current?.showModal();
     if (isPicture || uploadId === undefined) return;
     call("GET", `/api/uploads/${uploadId}/text`).then(
       (answer) => setRead(/** @type {{ text: string, isCut: boolean }} */ (answer)),
@@ -207,17 +187,17 @@ export function Preview({ one, onClose }) {
     );
   }, []);
 
-  /** @param {MouseEvent} event */
-  const onClick = (event) => {
-    if (event.target === dialog.current) dialog.current?.close();
-  };
   const title = translate("page.preview", { name: file.name });
-  return html`<dialog class="preview" ref=${dialog} onClose=${onClose} onClick=${onClick} aria-label=${title}>
+  return html`<dialog
+    class="preview"
+    ref=${dialog}
+    onClose=${onClose}
+    onClick=${closeBeside}
+    aria-label=${title}
+  >
     <div class="preview-head">
       <h2 dir="auto">${file.name}</h2>
-      <button type="button" onClick=${() => dialog.current?.close()}>
-        <${Icon} name="close" />${translate("page.close")}
-      </button>
+      <button type="button" onClick=${closeAround}><${Icon} name="close" />${translate("page.close")}</button>
     </div>
     ${isPicture && html`<img src=${previewUrl} alt=${file.name} />`}
     ${!isPicture && read === undefined && problem === "" && html`<p role="status">${translate("page.loading")}</p>`}

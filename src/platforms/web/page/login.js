@@ -1,5 +1,4 @@
-import { logIn } from "./api.js";
-import { translate } from "./words.js";
+import { call } from "./api.js";
 
 const form = /** @type {HTMLFormElement} */ (document.querySelector("#login"));
 const field = /** @type {HTMLInputElement} */ (document.querySelector("#password"));
@@ -10,17 +9,11 @@ const button = /** @type {HTMLButtonElement} */ (document.querySelector("button"
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  logIn(name.value, field.value).then(
-    (message) => {
-      if (message === undefined) {
-        location.reload();
-        return;
-      }
-      problem.textContent = message;
+  call("POST", "/api/login", { name: name.value, password: field.value }).then(
+    () => location.reload(),
+    (/** @type {Error} */ error) => {
+      problem.textContent = error.message;
       field.select();
-    },
-    () => {
-      problem.textContent = translate("page.offline");
     },
   );
 });

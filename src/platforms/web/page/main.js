@@ -2,26 +2,16 @@ import { render } from "preact";
 import { loadState } from "./api.js";
 import { App } from "./app.js";
 import { html } from "./dom.js";
-import { loadMarkdown, ChatMenu, MessageList } from "./lazy-parts.js";
+import { loadMessageParts } from "./lazy-parts.js";
 
 const root = /** @type {HTMLElement} */ (document.querySelector("#app"));
 
 /** An opened chat has messages to show. An empty one is painted first. */
 const isEmpty = !location.pathname.startsWith("/c/");
 
-async function load() {
-  const [initial] = await Promise.all([loadState(), isEmpty ? undefined : loadMessageParts()]);
-  return initial;
-}
-
-/** Loads what messages are shown with. */
-function loadMessageParts() {
-  return Promise.all([loadMarkdown(), MessageList.load(), ChatMenu.load()]);
-}
-
 function start() {
-  load().then(
-    (initial) => {
+  Promise.all([loadState(), isEmpty ? undefined : loadMessageParts()]).then(
+    ([initial]) => {
       root.replaceChildren();
       render(html`<${App} initial=${initial} />`, root);
       // What fails here is loaded again with the first answer.

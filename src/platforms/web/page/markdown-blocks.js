@@ -322,7 +322,7 @@ function toToken(type, match) {
 
 /** @param {MathsToken} token @param {string} name */
 function toCode({ formula }, name) {
-  const text = formula.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  const text = escape(formula);
   return name === "language-math-block"
     ? `<p><code class="${name}">${text}</code></p>\n`
     : `<code class="${name}">${text}</code>`;

@@ -53,7 +53,7 @@ function isAbsolute(address) {
  * @param {string} markup
  * @returns {DocumentFragment}
  */
-export function toFragment(markup) {
+function toFragment(markup) {
   const fragment = purifier.sanitize(markup, {
     ALLOWED_TAGS: tags.split(" "),
     ALLOWED_ATTR: attributes,
@@ -144,7 +144,7 @@ function Block({ markup }) {
     block?.replaceChildren(toFragment(markup));
     // A block that still grows is not coloured at each word.
     const timer = setTimeout(() => {
-      if (block !== null) void enrich(block, toColouredCode).catch(stayPlain);
+      if (block !== null) void enrich(block).catch(stayPlain);
     }, enrichAfterMs);
     return () => clearTimeout(timer);
   }, [markup]);
@@ -168,10 +168,9 @@ const coded = 'pre > code[class^="language-"]';
  * Shows formulas as MathML and colours code, by libraries that are loaded on first use. Until then, and where
  * they cannot be loaded, both stay as they were written.
  * @param {HTMLElement} element a rendered block of Markdown
- * @param {(markup: string) => DocumentFragment} toSafe sanitises markup of coloured code
  */
-export async function enrich(element, toSafe) {
-  await Promise.all([showFormulas(element), colourCode(element, toSafe)]);
+async function enrich(element) {
+  await Promise.all([showFormulas(element), colourCode(element)]);
 }
 
 /** @param {HTMLElement} element */
@@ -201,8 +200,8 @@ async function showFormulas(element) {
   }
 }
 
-/** @param {HTMLElement} element @param {(markup: string) => DocumentFragment} toSafe */
-async function colourCode(element, toSafe) {
+/** @param {HTMLElement} element */
+async function colourCode(element) {
   const found = [...element.querySelectorAll(coded)].filter(
     ({ textContent }) => (textContent ?? "").length <= maxCodeChars,
   );
@@ -212,6 +211,6 @@ async function colourCode(element, toSafe) {
     const language = /language-(\S+)/.exec(code.className)?.[1] ?? "";
     if (highlighter.getLanguage(language) === undefined) continue;
     const { value } = highlighter.highlight(code.textContent ?? "", { language, ignoreIllegals: true });
-    code.replaceChildren(toSafe(value));
+    code.replaceChildren(toColouredCode(value));
   }
 }

@@ -1,4 +1,4 @@
-import { html, classes, Icon } from "./dom.js";
+import { html, classes, useAction, Icon } from "./dom.js";
 import { Foot, Sources } from "./foot.js";
 import { Markdown } from "./lazy-parts.js";
 import { isRunning, noticesOf } from "./thread-state.js";
@@ -10,51 +10,34 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hook
 /** @typedef {import("../views.ts").FileView} File */
 /** @typedef {Extract<File, { kind: "image" }>} Image */
 
+/** @typedef {(item: Item, text: string) => Promise<void>} EditItem */
 /**
- * Shows one message.
- * @param {object} props
- * @param {Item} props.item
- * @param {(image: Image) => void} props.onEnlarge
- * @param {(item: Item) => Promise<void>} props.onRetry
- * @param {(item: Item) => Promise<void>} props.onConfirm
- * @param {import("./foot.js").RunAction} props.onAct
- * @param {(item: Item) => Promise<void>} props.onTakeBack
- * @param {EditItem} props.onEdit
- * @param {EditItem} props.onAskAnew
- * @param {(item: Item) => Promise<void>} props.onBranch
+ * What people do with messages.
+ * @typedef {object} MessageActions
+ * @property {(image: Image) => void} onEnlarge
+ * @property {import("./foot.js").RunAction} onAct
+ * @property {(item: Item) => Promise<void>} onTakeBack
+ * @property {EditItem} onEdit
+ * @property {EditItem} onAskAnew asks in a new chat
+ * @property {(item: Item) => Promise<void>} onBranch
  */
-export function Message({
-  item,
-  onEnlarge,
-  onRetry,
-  onConfirm,
-  onAct,
-  onTakeBack,
-  onEdit,
-  onAskAnew,
-  onBranch,
-}) {
+
+/** @typedef {{ item: Item, actions: MessageActions }} Props */
+
+/** Shows one message. @param {Props} props */
+function Message({ item, actions }) {
   const isUser = item.role === "user";
   return html`<article class=${classes("message", isUser ? "from-user" : "from-parley", `is-${item.state}`)}>
     <h2 class="sr-only">${isUser ? translate("page.you") : "Parley"}</h2>
-    ${isUser && html`<${Files} files=${item.files} onEnlarge=${onEnlarge} />`}
-    ${isUser && html`<${Question} item=${item} onEdit=${onEdit} onAskAnew=${onAskAnew} />`}
-    ${isUser && item.isWaiting === true && html`<${Waiting} item=${item} onTakeBack=${onTakeBack} />`}
-    ${!isUser && html`<${Answer} ...${{ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }} />`}
+    ${isUser && html`<${Files} files=${item.files} onEnlarge=${actions.onEnlarge} />`}
+    ${isUser && html`<${Question} item=${item} actions=${actions} />`}
+    ${isUser && item.isWaiting === true && html`<${Waiting} item=${item} onTakeBack=${actions.onTakeBack} />`}
+    ${!isUser && html`<${Answer} item=${item} actions=${actions} />`}
   </article>`;
 }
 
-/**
- * Shows the content of an answer.
- * @param {object} props
- * @param {Item} props.item
- * @param {(image: Image) => void} props.onEnlarge
- * @param {(item: Item) => Promise<void>} props.onRetry
- * @param {(item: Item) => Promise<void>} props.onConfirm
- * @param {import("./foot.js").RunAction} props.onAct
- * @param {(item: Item) => Promise<void>} props.onBranch
- */
-function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
+/** Shows the content of an answer. @param {Props} props */
+function Answer({ item, actions }) {
   const isGrowing = isRunning(item);
   const [{ newest, number }, setShown] = useState({ newest: item, number: 0 });
   const { versions = [] } = item;
@@ -74,7 +57,7 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
   return html`
     ${content.thoughts !== undefined && html`<${Thoughts} text=${content.thoughts} />`}
     ${content.text !== "" && html`<${Markdown} text=${content.text} />`}
-    <${Files} files=${content.files} onEnlarge=${onEnlarge} />
+    <${Files} files=${content.files} onEnlarge=${actions.onEnlarge} />
     <${Sources} sources=${content.sources} />
     ${
       isGrowing &&
@@ -85,8 +68,8 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
         >
       </p>`
     }
-    ${earlier === undefined && item.failure !== undefined && html`<${Failure} item=${item} reason=${item.failure === "" ? translate("page.answer-has-failed") : item.failure} onRetry=${onRetry} onAct=${onAct} />`}
-    ${item.confirm !== undefined && html`<${Confirm} item=${item} label=${item.confirm.label} onConfirm=${onConfirm} />`}
+    ${earlier === undefined && item.failure !== undefined && html`<${Failure} item=${item} onAct=${actions.onAct} />`}
+    ${item.confirm !== undefined && html`<${Confirm} confirm=${item.confirm} onAct=${actions.onAct} />`}
     ${
       notices.length > 0 &&
       html`<ul class="notices">
@@ -98,8 +81,8 @@ function Answer({ item, onEnlarge, onRetry, onConfirm, onAct, onBranch }) {
       html`<${Foot}
         item=${earlier === undefined && item.state === "finished" ? item : { ...content, isOver: true }}
         choice=${choice}
-        onAct=${onAct}
-        onBranch=${onBranch}
+        onAct=${actions.onAct}
+        onBranch=${actions.onBranch}
       />`
     }
   `;
@@ -141,10 +124,15 @@ function Thoughts({ text }) {
 
 /** The message is queued. @param {{ item: Item, onTakeBack: (item: Item) => Promise<void> }} props */
 function Waiting({ item, onTakeBack }) {
-  const { problem, isBusy, run } = useAction(() => onTakeBack(item));
+  const { problem, isBusy, run } = useAction();
   return html`<div class="waits">
     <span role="status">${problem === "" ? translate("page.waits") : problem}</span>
-    <button type="button" class="quiet small" onClick=${run} disabled=${isBusy}>
+    <button
+      type="button"
+      class="quiet small"
+      onClick=${() => void run(() => onTakeBack(item))}
+      disabled=${isBusy}
+    >
       ${translate("page.take-back")}
     </button>
   </div>`;
@@ -152,57 +140,56 @@ function Waiting({ item, onTakeBack }) {
 
 /**
  * Says why an answer failed, with Retry, and Continue where there is some text.
- * @param {{ item: Item, reason: string, onRetry: (item: Item) => Promise<void>, onAct:
- *   import("./foot.js").RunAction }} props
+ * @param {{ item: Item, onAct: import("./foot.js").RunAction }} props
  */
-function Failure({ item, reason, onRetry, onAct }) {
-  const { problem, isBusy, run } = useAction(() => onRetry(item));
-  const rest = item.actions?.find(({ kind }) => kind === "continue");
-  const more = useAction(async () => {
-    const result = rest === undefined ? undefined : await onAct(rest);
-    if (result?.kind === "told") throw new Error(result.markdown);
-  });
+function Failure({ item: { failure, retryKey, actions }, onAct }) {
+  const { problem, isBusy, run } = useAction();
+  const rest = actions?.find(({ kind }) => kind === "continue");
   return html`<div class="failure">
-    <p>${problem || more.problem || reason}</p>
+    <p>${problem || failure || translate("page.answer-has-failed")}</p>
     ${
       rest !== undefined &&
-      html`<button type="button" onClick=${more.run} disabled=${isBusy || more.isBusy}>
+      html`<button type="button" onClick=${() => void run(() => answerBy(onAct, rest))} disabled=${isBusy}>
         <${Icon} name="down" />${labelOf("continue", "Continue")}
       </button>`
     }
     ${
-      item.retryKey !== undefined &&
-      html`<button type="button" onClick=${run} disabled=${isBusy}>
+      retryKey !== undefined &&
+      html`<button
+        type="button"
+        onClick=${() => void run(() => answerBy(onAct, { kind: "retry", key: retryKey }))}
+        disabled=${isBusy}
+      >
         <${Icon} name="retry" />${translate("page.retry")}
       </button>`
     }
   </div>`;
 }
 
-/** @param {{ item: Item, label: string, onConfirm: (item: Item) => Promise<void> }} props */
-function Confirm({ item, label, onConfirm }) {
-  const { problem, isBusy, run } = useAction(() => onConfirm(item));
+/** @param {{ confirm: NonNullable<Item["confirm"]>, onAct: import("./foot.js").RunAction }} props */
+function Confirm({ confirm: { key, label }, onAct }) {
+  const { problem, isBusy, run } = useAction();
   return html`<div class="confirm">
-    <button type="button" class="danger" onClick=${run} disabled=${isBusy}>${label}</button>
+    <button
+      type="button"
+      class="danger"
+      onClick=${() => void run(() => answerBy(onAct, { kind: "confirm", key }))}
+      disabled=${isBusy}
+    >
+      ${label}
+    </button>
     ${problem !== "" && html`<span role="alert">${problem}</span>`}
   </div>`;
 }
 
 /**
- * Returns the state of a button that sends a request.
- * @param {() => Promise<void>} action
- * @returns {{ problem: string, isBusy: boolean, run: () => void }} `problem` says why the last run failed
+ * Presses a button that an answer follows. What is told instead is the reason why none does.
+ * @param {import("./foot.js").RunAction} onAct
+ * @param {Parameters<import("./foot.js").RunAction>[0]} action
  */
-function useAction(action) {
-  const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const run = () => {
-    setBusy(true);
-    action()
-      .catch((/** @type {Error} */ error) => setProblem(error.message))
-      .finally(() => setBusy(false));
-  };
-  return { problem, isBusy, run };
+async function answerBy(onAct, action) {
+  const result = await onAct(action);
+  if (result.kind === "told") throw new Error(result.markdown);
 }
 
 /** Pictures come first. @param {{ files: readonly File[], onEnlarge: (image: Image) => void }} props */
@@ -305,13 +292,9 @@ function Recording({ file }) {
     ${file.transcript !== undefined && file.transcript !== "" && html`<figcaption dir="auto">${file.transcript}</figcaption>`}
   </figure>`;
 }
-/** @typedef {(item: Item, text: string) => Promise<void>} EditItem */
 
-/**
- * Shows the words of a question, and the button to change them.
- * @param {{ item: Item, onEdit: EditItem, onAskAnew: EditItem }} props `onAskAnew` asks in a new chat
- */
-function Question({ item, onEdit, onAskAnew }) {
+/** Shows the words of a question, and the button to change them. @param {Props} props */
+function Question({ item, actions: { onEdit, onAskAnew } }) {
   const [isEditing, setEditing] = useState(false);
   /** What the server has taken, until the event stream brings it, so that the old words do not come back. */
   const [saved, setSaved] = useState(/** @type {string | undefined} */ (undefined));
@@ -372,10 +355,9 @@ function isEditable(item) {
 function Editor({ item, onEdit, onAskAnew, onClose }) {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const [text, setText] = useState(item.text);
-  const [problem, setProblem] = useState("");
-  const [isSaving, setSaving] = useState(false);
+  const { problem, isBusy, run } = useAction();
   const hintId = useId();
-  const canSave = !isSaving && (text.trim() !== "" || item.files.length > 0);
+  const canSave = !isBusy && (text.trim() !== "" || item.files.length > 0);
 
   // This happens before anything can be typed, since a late call would move the caret.
   useLayoutEffect(() => {
@@ -384,23 +366,14 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
     element?.setSelectionRange(element.value.length, element.value.length);
   }, []);
 
-  const save = async () => {
-    if (!canSave) return;
-    if (text.trim() === item.text.trim()) return onClose();
-    await send(onEdit);
-  };
-
   /** @param {EditItem} way */
   const send = async (way) => {
-    setSaving(true);
-    setProblem("");
-    try {
-      await way(item, text);
-      onClose();
-    } catch (error) {
-      setProblem(/** @type {Error} */ (error).message);
-      setSaving(false);
-    }
+    if (await run(() => way(item, text))) onClose();
+  };
+  const save = () => {
+    if (!canSave) return;
+    if (text.trim() === item.text.trim()) onClose();
+    else void send(onEdit);
   };
 
   /** @param {KeyboardEvent} event */
@@ -410,7 +383,7 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
       onClose();
     } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      void save();
+      save();
     }
   };
 
@@ -443,7 +416,7 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
           <${Icon} name="branch" />${translate("page.ask-in-new-chat")}
         </button>`
       }
-      <button type="button" class="small" onClick=${() => void save()} disabled=${!canSave}>
+      <button type="button" class="small" onClick=${save} disabled=${!canSave}>
         ${translate("page.save")}
       </button>
     </div>
@@ -452,15 +425,15 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
 
 /**
  * Shows the messages, with a line between days.
- * @param {{ items: readonly Item[] } & Omit<Parameters<typeof Message>[0], "item">} props
+ * @param {{ items: readonly Item[], actions: MessageActions }} props
  */
-export function MessageList({ items, ...actions }) {
+export function MessageList({ items, actions }) {
   return html`<ol class="messages" aria-label=${translate("page.messages")}>
     ${items.map((item, index) => {
       const day = dayBefore(item, items[index - 1]);
       return html`${day !== undefined && html`<li key=${`day ${item.id}`} class="day">${day}</li>`}
         <li key=${item.id} data-item=${item.id}>
-          <${Message} ...${{ ...actions, item }} />
+          <${Message} item=${item} actions=${actions} />
         </li>`;
     })}
   </ol>`;

@@ -33,8 +33,7 @@ export function useModel(conversationId, exists, onProblem) {
 
   /** @param {ModelView} shown @param {string} model */
   const put = async (shown, model) => {
-    const problems = await saveSettings(shown.key, { [shown.name]: model });
-    const [problem] = Object.values(problems ?? {});
+    const [problem] = Object.values(await saveSettings(conversationId, shown.key, { [shown.name]: model }));
     if (problem !== undefined) throw new Error(problem);
   };
 

@@ -1,5 +1,5 @@
 import { searchChats } from "./api.js";
-import { classes, html, CloseButton, Icon } from "./dom.js";
+import { classes, closeBeside, html, useDialog, CloseButton, Icon } from "./dom.js";
 import { controlKey } from "./shortcuts.js";
 import { language, translate } from "./words.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -21,7 +21,7 @@ const dates = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
  * @param {() => void} props.onClose
  */
 export function SearchDialog({ recent, onOpen, onClose }) {
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const dialog = useDialog();
   const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   const [text, setText] = useState("");
   const [index, setIndex] = useState(0);
@@ -31,7 +31,6 @@ export function SearchDialog({ recent, onOpen, onClose }) {
   const shown = isEmpty ? recent.slice(0, maxRecent) : found;
   const marked = shown[Math.min(index, shown.length - 1)];
 
-  useLayoutEffect(() => dialog.current?.showModal(), []);
   useLayoutEffect(() => {
     list.current?.querySelector(".is-marked")?.scrollIntoView({ block: "nearest" });
   }, [marked?.id]);
@@ -56,9 +55,7 @@ export function SearchDialog({ recent, onOpen, onClose }) {
     ref=${dialog}
     aria-label=${translate("page.search")}
     onClose=${onClose}
-    onClick=${(/** @type {MouseEvent} */ event) => {
-      if (event.target === dialog.current) dialog.current?.close();
-    }}
+    onClick=${closeBeside}
   >
     <div class="search-head">
       <${Icon} name="search" />
@@ -80,7 +77,7 @@ export function SearchDialog({ recent, onOpen, onClose }) {
         }}
         onKeyDown=${onKey}
       />
-      <${CloseButton} dialog=${dialog} />
+      <${CloseButton} />
     </div>
     ${isEmpty && shown.length > 0 && html`<p class="search-note">${translate("page.search.recent")}</p>`}
     <ul
@@ -184,8 +181,7 @@ function useSearch(text) {
 
 /** Lists the keyboard shortcuts. @param {{ onClose: () => void }} props */
 export function ShortcutsDialog({ onClose }) {
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useLayoutEffect(() => dialog.current?.showModal(), []);
+  const dialog = useDialog();
   /** @type {readonly (readonly [string, readonly string[]])[]} */
   const shortcuts = [
     [translate("page.search"), [controlKey, "K"]],
@@ -202,13 +198,11 @@ export function ShortcutsDialog({ onClose }) {
     ref=${dialog}
     aria-labelledby="shortcuts-title"
     onClose=${onClose}
-    onClick=${(/** @type {MouseEvent} */ event) => {
-      if (event.target === dialog.current) dialog.current?.close();
-    }}
+    onClick=${closeBeside}
   >
     <header>
       <h2 id="shortcuts-title">${translate("page.keys")}</h2>
-      <${CloseButton} dialog=${dialog} />
+      <${CloseButton} />
     </header>
     <dl>
       ${shortcuts.map(

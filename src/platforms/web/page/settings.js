@@ -1,6 +1,6 @@
 import { FormField } from "./action-form.js";
-import { loadSettings, saveSettings, changePassword } from "./api.js";
-import { html, CloseButton } from "./dom.js";
+import { call, loadSettings, saveSettings } from "./api.js";
+import { html, useAction, useDialog, CloseButton } from "./dom.js";
 import { translate } from "./words.js";
 import { useState, useEffect, useRef } from "preact/hooks";
 
@@ -17,27 +17,22 @@ const idOf = (form, field) => `${form.key}|${field.name}`;
  */
 export function SettingsPanel({ conversationId, accountName, onClose }) {
   const account = useAccount(accountName);
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const dialog = useDialog();
   const content = useRef(/** @type {HTMLFormElement | null} */ (null));
   const [forms, setForms] = useState(/** @type {readonly Form[] | undefined} */ (undefined));
   const [scope, setScope] = useState("");
   const [typed, setTyped] = useState(/** @type {Texts} */ ({}));
   const [problems, setProblems] = useState(/** @type {Texts} */ ({}));
-  const [message, setMessage] = useState({ text: "", isBad: false });
-  const [isBusy, setBusy] = useState(false);
+  const [isSaved, setSaved] = useState(false);
+  const { problem, setProblem, isBusy, run } = useAction();
 
   const load = async () => {
     const loaded = await loadSettings(conversationId);
     setForms(loaded);
     setScope((current) => (current === "" ? (loaded[0]?.scope ?? "") : current));
   };
-  /** @param {unknown} error */
-  const tell = (error) => setMessage({ text: /** @type {Error} */ (error).message, isBad: true });
 
-  useEffect(() => {
-    dialog.current?.showModal();
-    load().catch(tell);
-  }, []);
+  useEffect(() => void run(load), []);
   // The first field that is wrong is shown and can be corrected at once.
   useEffect(() => {
     const wrong = content.current?.querySelector("[aria-invalid=true]");
@@ -49,49 +44,41 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
   const scopes = [...new Set((forms ?? []).map((form) => form.scope))];
   const shown = (forms ?? []).filter((form) => form.scope === scope);
 
-  /** Saves the forms with a changed field, one after another. @param {Event} event */
-  const save = async (event) => {
-    event.preventDefault();
-    setBusy(true);
-    setMessage({ text: "", isBad: false });
-    try {
-      /** @type {Texts} */
-      const wrong = {};
-      for (const form of shown) {
-        const changed = form.fields.filter(
-          (field) => (typed[idOf(form, field)] ?? field.value) !== field.value,
-        );
-        if (changed.length === 0) continue;
-        const values = Object.fromEntries(
-          changed.map((field) => [field.name, typed[idOf(form, field)] ?? ""]),
-        );
-        const found = await saveSettings(form.key, values);
-        for (const [name, problem] of Object.entries(found ?? {})) wrong[`${form.key}|${name}`] = problem;
-      }
-      setProblems(wrong);
-      if (Object.keys(wrong).length === 0) setTyped({});
-      await load();
-      const count = Object.keys(wrong).length;
-      setMessage(
-        count === 0
-          ? { text: translate("page.settings.saved"), isBad: false }
-          : { text: translate("page.settings.wrong", { count }), isBad: true },
+  /** Saves the forms with a changed field, one after another. */
+  const save = async () => {
+    /** @type {Texts} */
+    const wrong = {};
+    for (const form of shown) {
+      const changed = form.fields.filter(
+        (field) => (typed[idOf(form, field)] ?? field.value) !== field.value,
       );
-    } catch (error) {
-      tell(error);
-    } finally {
-      setBusy(false);
+      if (changed.length === 0) continue;
+      const values = Object.fromEntries(changed.map((field) => [field.name, typed[idOf(form, field)] ?? ""]));
+      const found = await saveSettings(conversationId, form.key, values);
+      for (const [name, problem] of Object.entries(found)) wrong[`${form.key}|${name}`] = problem;
     }
+    setProblems(wrong);
+    const count = Object.keys(wrong).length;
+    if (count === 0) setTyped({});
+    await load();
+    if (count > 0) throw new Error(translate("page.settings.wrong", { count }));
+    setSaved(true);
+  };
+  /** @param {Event} event */
+  const submit = (event) => {
+    event.preventDefault();
+    setSaved(false);
+    void run(save);
   };
 
   return html`<dialog class="settings" ref=${dialog} onClose=${onClose} aria-labelledby="settings-title">
-      <form ref=${content} onSubmit=${save} novalidate>
+      <form ref=${content} onSubmit=${submit} novalidate>
         <header>
           <h2 id="settings-title">${translate("page.settings")}</h2>
-          <${CloseButton} dialog=${dialog} />
+          <${CloseButton} />
         </header>
         <div class="settings-body">
-          ${forms === undefined && message.text === "" && html`<p>${translate("page.loading")}</p>`}
+          ${forms === undefined && problem === "" && html`<p>${translate("page.loading")}</p>`}
           ${
             scopes.length > 0 &&
             html`<fieldset class="scopes">
@@ -106,7 +93,8 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
                       checked=${name === scope}
                       onChange=${() => {
                         setScope(name);
-                        setMessage({ text: "", isBad: false });
+                        setProblem("");
+                        setSaved(false);
                       }}
                     />${name}
                   </label>`,
@@ -135,7 +123,9 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
           <p><a href="/admin">${translate("page.dashboard")}</a></p>
         </div>
         <footer>
-          <p role="status" class=${message.isBad ? "is-bad" : ""}>${message.text}</p>
+          <p role="status" class=${problem === "" ? "" : "is-bad"}>
+            ${isSaved ? translate("page.settings.saved") : problem}
+          </p>
           <button type="submit" class="primary" disabled=${isBusy || forms === undefined}>
             ${translate("page.save")}
           </button>
@@ -182,18 +172,6 @@ function ThemeChoice() {
 }
 
 /**
- * Shows who is logged in, with a button that calls `onChange` to change the account's password.
- * @param {{ name: string, isChanged: boolean, onChange: () => void }} props
- */
-function AccountSection({ name, isChanged, onChange }) {
-  return html`<section class="account" aria-label=${translate("page.account")}>
-    <p>${translate("page.account.name", { name })}</p>
-    <button type="button" onClick=${onChange}>${translate("page.account.change")}</button>
-    <p role="status">${isChanged ? translate("page.account.changed") : ""}</p>
-  </section>`;
-}
-
-/**
  * Returns the parts of the settings that belong to an account: a section of the panel, and the dialog beside
  * it. Both are empty without an account.
  * @param {string | undefined} name
@@ -208,7 +186,11 @@ function useAccount(name) {
     setOpen(true);
   };
   return {
-    section: html`<${AccountSection} name=${name} isChanged=${isChanged} onChange=${open} />`,
+    section: html`<section class="account" aria-label=${translate("page.account")}>
+      <p>${translate("page.account.name", { name })}</p>
+      <button type="button" onClick=${open}>${translate("page.account.change")}</button>
+      <p role="status">${isChanged ? translate("page.account.changed") : ""}</p>
+    </section>`,
     dialog:
       isOpen &&
       html`<${PasswordDialog}
@@ -229,30 +211,21 @@ const limits = { minChars: 8, maxChars: 200 };
  * @param {{ name: string, onClose: (isChanged: boolean) => void }} props
  */
 function PasswordDialog({ name, onClose }) {
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const dialog = useDialog();
   const old = useRef(/** @type {HTMLInputElement | null} */ (null));
   const next = useRef(/** @type {HTMLInputElement | null} */ (null));
   const isChanged = useRef(false);
-  const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
-
-  useEffect(() => dialog.current?.showModal(), []);
+  const { problem, isBusy, run } = useAction();
 
   /** @param {Event} event */
   const submit = async (event) => {
     event.preventDefault();
-    setBusy(true);
-    setProblem("");
-    try {
-      await changePassword(old.current?.value ?? "", next.current?.value ?? "");
-      isChanged.current = true;
-      dialog.current?.close();
-    } catch (error) {
-      setProblem(/** @type {Error} */ (error).message);
-      old.current?.select();
-    } finally {
-      setBusy(false);
-    }
+    const passwords = { old: old.current?.value ?? "", new: next.current?.value ?? "" };
+    const isDone = await run(() => call("POST", "/api/password", passwords));
+    if (!isDone) return old.current?.select();
+    isChanged.current = true;
+    dialog.current?.close();
+    return undefined;
   };
 
   return html`<dialog
@@ -264,7 +237,7 @@ function PasswordDialog({ name, onClose }) {
     <form onSubmit=${submit}>
       <header>
         <h2 id="password-title">${translate("page.account.change")}</h2>
-        <${CloseButton} dialog=${dialog} />
+        <${CloseButton} />
       </header>
       <div class="settings-body">
         <input type="hidden" autocomplete="username" value=${name} />

@@ -12,16 +12,9 @@ const nearPx = 60;
  * @param {import("./thread-state.js").Thread} props.thread
  * @param {unknown} props.empty shown when there are no messages
  * @param {() => void} props.onEarlier
- * @param {(image: import("./message.js").Image) => void} props.onEnlarge
- * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onRetry
- * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onConfirm
- * @param {import("./foot.js").RunAction} props.onAct
- * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onTakeBack
- * @param {import("./message.js").EditItem} props.onEdit
- * @param {import("./message.js").EditItem} props.onAskAnew
- * @param {(item: import("./thread-state.js").Item) => Promise<void>} props.onBranch
+ * @param {import("./message.js").MessageActions} props.actions
  */
-export function ThreadView({ thread, empty, onEarlier, onEnlarge, ...actions }) {
+export function ThreadView({ thread, empty, onEarlier, actions }) {
   const scroller = useRef(/** @type {HTMLDivElement | null} */ (null));
   const isAtEnd = useRef(true);
   const lastTop = useRef(0);
@@ -97,7 +90,7 @@ export function ThreadView({ thread, empty, onEarlier, onEnlarge, ...actions }) 
             ${translate("page.earlier")}
           </button>`
         }
-        ${count > 0 && html`<${MessageList} ...${{ ...actions, items: thread.items, onEnlarge }} />`}
+        ${count > 0 && html`<${MessageList} items=${thread.items} actions=${actions} />`}
       </div>
     </div>
     ${

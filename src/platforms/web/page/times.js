@@ -20,16 +20,6 @@ export function dayOf(ms) {
   return new Date(ms).toDateString();
 }
 
-/** Returns `14:05`. @param {number} ms @param {string} locale */
-export function toTimeText(ms, locale) {
-  return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(ms);
-}
-
-/** Returns date and time in full. @param {number} ms @param {string} locale */
-export function toFullText(ms, locale) {
-  return new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" }).format(ms);
-}
-
 /**
  * Returns a day: "Today", "Yesterday", a weekday of the last six days, or a date.
  * @param {number} ms
@@ -76,10 +66,13 @@ export function toCostText(usd, locale) {
 /** The locale of times, dates and numbers. */
 export const locale = toLocale(document.documentElement.lang, navigator.language);
 
+const full = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" });
+const short = new Intl.DateTimeFormat(locale, { timeStyle: "short" });
+
 /** Shows when something was said. @param {{ at: number }} props Unix milliseconds */
 export function Time({ at }) {
-  return html`<time datetime=${new Date(at).toISOString()} title=${toFullText(at, locale)}
-    >${toTimeText(at, locale)}</time
+  return html`<time datetime=${new Date(at).toISOString()} title=${full.format(at)}
+    >${short.format(at)}</time
   >`;
 }
 

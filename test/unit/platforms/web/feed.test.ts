@@ -109,3 +109,44 @@ describe("feeds", () => {
     expect(feeds.of("c")).not.toBe(quiet);
   });
 });
+
+function setUp() {
+  const feeds = createFeeds();
+  let told = 0;
+  const changed: string[] = [];
+  const stop = feeds.listen((conversationId, { isStored }) => {
+    told += 1;
+    if (isStored) changed.push(conversationId);
+  });
+  return { feeds, feed: feeds.of("web:1"), told: () => told, stop, changed };
+}
+
+describe("changes of the list of conversations", () => {
+  it("say which answers are being made, once each", () => {
+    const { feeds, feed, told } = setUp();
+    feed.put(pageItem("q/user", { role: "user", state: "finished" }));
+    expect([feeds.running(), told()]).toEqual([[], 0]);
+    feed.put(pageItem("q/assistant", { state: "waiting" }));
+    feed.setText("q/assistant", "One");
+    feed.setText("q/assistant", "One two");
+    expect([feeds.running(), told()]).toEqual([["web:1"], 1]);
+    feed.put(pageItem("q/assistant", { state: "finished" }));
+    expect([feeds.running(), told()]).toEqual([[], 2]);
+  });
+
+  it("end with a conversation that is deleted", () => {
+    const { feeds, feed } = setUp();
+    feed.put(pageItem("q/assistant", { state: "waiting" }));
+    feed.clear();
+    expect(feeds.running()).toEqual([]);
+  });
+
+  it("name the conversation whose entry has changed, and stop when nobody listens", () => {
+    const { feeds, told, stop, changed } = setUp();
+    feeds.touch("web:2");
+    expect(changed).toEqual(["web:2"]);
+    stop();
+    feeds.touch("web:2");
+    expect(told()).toBe(1);
+  });
+});

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { FakeForms } from "../../../support/no-forms.ts";
 import type { Records } from "../../../../src/core/storage.ts";
 import { eraseRemoved } from "../../../../src/platforms/web/accounts/account-erasure.ts";
+import { createFeeds } from "../../../../src/platforms/web/feed.ts";
 import { createAccounts, type Accounts } from "../../../../src/platforms/web/accounts/accounts.ts";
 import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
@@ -217,11 +218,11 @@ describe("a page with accounts", () => {
     await server.askAsPage("DELETE", path, undefined, ben);
     await server.askAsPage("POST", `${path}/cancel`, {}, ben);
     await server.askAsPage("POST", `${path}/edit`, { itemId: stored.id, text: "x" }, ben);
-    expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: stored.turnKey }, ben)).status).toBe(
-      410,
-    );
-    const key = `${annas} ${messageId}/answer`;
-    expect((await server.askAsPage("POST", `${path}/act`, { kind: "details", key }, ben)).status).toBe(410);
+    for (const pressed of [
+      { kind: "retry", key: stored.turnKey },
+      { kind: "details", key: `${annas} ${messageId}/answer` },
+    ])
+      expect((await server.askAsPage("POST", `${path}/act`, pressed, ben)).status).toBe(410);
     expect(server.receiver.gone).toEqual([`web:@${ids.ben}:${chat}`]);
     expect(server.receiver.cancelled).toEqual([`web:@${ids.ben}:${chat}`]);
     expect([...server.receiver.edits, ...server.receiver.acted, ...server.receiver.retried]).toEqual([]);
@@ -278,11 +279,12 @@ describe("a page with accounts", () => {
     server.receiver.forms = forms;
     const save = async (conversationId: string) => {
       const key = `settings/conversation/models/${conversationId}`;
-      return (await server.askAsPage("POST", "/api/settings", { key, values: {} }, ben)).status;
+      const pressed = { kind: "settings", key, values: {} };
+      return (await server.askAsPage("POST", `${path}/act`, pressed, ben)).status;
     };
-    expect(await save(`web:@${ids.anna}:${chat}`)).toBe(422);
-    expect(await save(`web:${chat}`)).toBe(422);
-    expect(await save("discord:1")).toBe(422);
+    expect(await save(`web:@${ids.anna}:${chat}`)).toBe(410);
+    expect(await save(`web:${chat}`)).toBe(410);
+    expect(await save("discord:1")).toBe(410);
     expect(await save(`web:@${ids.ben}:${chat}`)).toBe(200);
     expect(submitted).toEqual([`settings/conversation/models/web:@${ids.ben}:${chat}`]);
   });
@@ -393,17 +395,19 @@ describe("an account that is removed with its chats", () => {
     server.receiver.peopleDeleted = async (prefix) => void erased.push(prefix);
     await accounts.setState("anna", "erasing");
     const fresh = createAccounts(records);
+    const feeds = createFeeds();
+    for (const id of annas) feeds.of(id).listen(({ change }) => erased.push(`${change.kind}: ${id}`));
     const count = await eraseRemoved({
       accounts: fresh,
       receiver: server.receiver,
       history: server.receiver,
-      removeUploadsOf: async (authorId) => void erased.push(`files of ${authorId}`),
-      removeFeed: (conversationId) => void erased.push(`feed of ${conversationId}`),
+      uploads: { removeOf: async (authorId) => void erased.push(`files of ${authorId}`) },
+      feeds,
     });
     expect(count).toBe(1);
     expect(server.receiver.gone).toEqual(annas);
     expect(erased).toEqual([
-      ...annas.map((id) => `feed of ${id}`),
+      ...annas.map((id) => `gone: ${id}`),
       `files of web:@${ids.anna}`,
       `web:@${ids.anna}`,
     ]);

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
 import type { Clock } from "../../../../src/core/clock.ts";
 import type { Records } from "../../../../src/core/storage.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 import type { PageLoginMode } from "../../../../src/platforms/web/page-login.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
-import type { Sealer } from "../../../../src/core/platform-module.ts";
+import type { PlatformDependencies, Sealer } from "../../../../src/core/platform-module.ts";
 import { createMetrics } from "../../../../src/operations/metrics.ts";
 import { startHttpServer, toReadiness } from "../../../../src/operations/http-server.ts";
 import type { SessionLimits } from "../../../../src/platforms/web/session-limits.ts";
@@ -67,6 +68,13 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
+/** A gateway that answers. */
+export const fineGateway: PlatformDependencies["gateway"] = {
+  name: "test",
+  isSandbox: true,
+  outlook: { trouble: () => undefined, onChange: () => () => undefined, look: () => undefined },
+};
+
 /** Leaves bytes as they are, as without STORE_ENCRYPTION_KEYS. */
 export const plainSealer: Sealer = { seal: (_name, bytes) => bytes, open: (_name, bytes) => bytes };
 
@@ -99,7 +107,9 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
     dataDir: directory,
     sealer: plainSealer,
     records: createSharedMemory().records,
-    banner: () => ({ gateway: "test", isSandbox: true }),
+    clock: systemClock,
+    gateway: fineGateway,
+    retentionMs: undefined,
     ...others,
   });
   await platform.start(receiver, receiver);
@@ -176,19 +186,24 @@ export async function followEvents(host: string, path: string, headers: Record<s
   const chunks = response.body.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
   const events: PageEvent[] = [];
   const lists: ListStateView[] = [];
-  let text = "";
+  /** What has come of the next event. A snapshot has megabytes, which are joined once. */
+  let pieces: string[] = [];
   /** Returns all events so far, once there are enough. It then disconnects, unless `isLast` is false. */
   const until = async (isEnough: (events: readonly PageEvent[]) => boolean, isLast = true) => {
     while (!isEnough(events)) {
       const chunk = await chunks.next();
       if (chunk.done === true) throw new Error("the stream ended too early");
-      text += chunk.value;
+      const isEnd = `${pieces.at(-1)?.at(-1) ?? ""}${chunk.value}`.includes("\n\n");
+      pieces.push(chunk.value);
+      if (!isEnd) continue;
+      let text = pieces.join("");
       for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n")) {
         const event = toEvent(text.slice(0, end));
         if (event?.event === "list") lists.push(event.data as ListStateView);
         else if (event !== undefined) events.push(event);
         text = text.slice(end + 2);
       }
+      pieces = [text];
     }
     if (isLast) abort.abort();
     return events;

@@ -94,7 +94,7 @@ describe("the page's files", () => {
         await load(imports[name] ?? new URL(name, `http://x${path}`).pathname);
     };
     for (const path of [...styles, "/page/main.js"]) await load(path);
-    expect(found.size).toBeGreaterThan(30);
+    expect(found.size).toBeGreaterThan(25);
     const weights = [...found].toSorted((a, b) => b[1] - a[1]);
     const total = weights.reduce((sum, [, bytes]) => sum + bytes, 0);
     expect(total, weights.map(([path, bytes]) => `${path} ${bytes}`).join("\n")).toBeLessThan(60_000);

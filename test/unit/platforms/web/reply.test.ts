@@ -111,8 +111,9 @@ describe("a reply", () => {
     expect(await snapshot()).toMatchObject([
       { state: "failed", failure: "The gateway is unavailable.", retryKey: "turn-1" },
     ]);
-    expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: "other" })).status).toBe(410);
-    expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: "turn-1" })).status).toBe(202);
+    const retry = (key: string) => server.askAsPage("POST", `${path}/act`, { kind: "retry", key });
+    expect((await retry("other")).status).toBe(410);
+    expect((await retry("turn-1")).json()).toEqual({ kind: "done" });
     expect(server.receiver.retried).toEqual(["turn-1"]);
     const retried = server.platform.openReply({ conversationId, replyId }, hooks);
     await retried.show();
@@ -184,7 +185,8 @@ describe("a private call", () => {
     await reply.show();
     await reply.fail({ text: "The gateway is unavailable.", retryKey: key });
     expect(await snapshot()).toEqual([]);
-    expect((await server.askAsPage("POST", `${path}/retry`, { retryKey: key })).status).toBe(202);
+    const pressed = { kind: "retry", key };
+    expect((await server.askAsPage("POST", `${path}/act`, pressed)).json()).toEqual({ kind: "done" });
     const retried = server.platform.openReply(call, hooks);
     await retried.show();
     expect(await snapshot()).toMatchObject([{ state: "waiting", isPrivate: true }]);

@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { readJson } from "../../../../src/platforms/web/http.ts";
+import { z } from "zod";
+import { readBody } from "../../../../src/platforms/web/http.ts";
 import { defaultSessionLimits } from "../../../../src/platforms/web/session-limits.ts";
 import { askRaw, openRaw, readToEnd, statusOf } from "../../operations/raw-request.ts";
 import type { SnapshotView } from "../../../../src/platforms/web/views.ts";
@@ -106,7 +107,7 @@ describe("a stranger, before the login", () => {
 
   it("is disconnected when the body of a login does not come", async () => {
     const server = createServer((request, response) => {
-      void readJson(request, { timeoutMs: 50 }).catch(() => response.destroy());
+      void readBody(request, z.object({}), { timeoutMs: 50 }).catch(() => response.destroy());
     });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");

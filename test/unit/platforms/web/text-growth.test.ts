@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { usageOf } from "../../../../src/core/command.ts";
 import { toTurnKey } from "../../../../src/platforms/web/address.ts";
+import { asPerson, sharedPerson } from "../../../../src/platforms/web/page-person.ts";
 import { toCommandView, toEvent } from "../../../../src/platforms/web/messages.ts";
 import type { CommandView } from "../../../../src/platforms/web/views.ts";
 import { growthOf } from "../../../support/growth.ts";
@@ -13,12 +14,8 @@ const { complete } = await loadPageModule<{
 const views = [...testCommands.values()].map((command) => toCommandView(command, usageOf(command)));
 const sent = (text: string) => {
   try {
-    return toEvent(testCommands, {
-      address: { conversationId: "web:c", replyId: "r" },
-      text,
-      attachments: [],
-      sentAt: 1,
-    });
+    const address = { conversationId: "web:c", replyId: "r" };
+    return asPerson(sharedPerson, () => toEvent(testCommands, { address, text, attachments: [] }));
   } catch (error) {
     return error;
   }

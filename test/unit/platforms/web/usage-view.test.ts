@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import type { ReceiptCall } from "../../../../src/core/receipt.ts";
-import { sumUsage, toUsageView } from "../../../../src/platforms/web/views.ts";
+import { toUsageView } from "../../../../src/platforms/web/views.ts";
 
 const callOf = (usage?: ReceiptCall["usage"]): ReceiptCall => ({
   operation: "chat",
   asked: "m",
   ...(usage === undefined ? {} : { usage }),
 });
-const viewOf = (...calls: readonly ReceiptCall[]) => toUsageView({ calls, totalMs: 1 });
+const viewOf = (...calls: readonly ReceiptCall[]) => toUsageView(calls);
 
 test("an answer's usage is the sum of its calls", () => {
   const heard = callOf({ audioSeconds: 60, costUsd: 0.01, isEstimated: false });
@@ -22,19 +22,4 @@ test("what has no price makes the cost partial, and what is not known is not sho
   expect(viewOf(free, priced)).toEqual({ tokens: 2, costUsd: 1, isPartial: true });
   expect(viewOf(callOf())).toBeUndefined();
   expect(viewOf()).toBeUndefined();
-});
-
-test("the usage of a chat is the sum of its answers", () => {
-  expect(
-    sumUsage([
-      { tokens: 3, costUsd: 0.5 },
-      { tokens: 4, costUsd: 0.25, isEstimated: true },
-    ]),
-  ).toEqual({
-    tokens: 7,
-    costUsd: 0.75,
-    isEstimated: true,
-  });
-  expect(sumUsage([{ tokens: 3 }, { costUsd: 1 }])).toEqual({ tokens: 3, costUsd: 1, isPartial: true });
-  expect(sumUsage([])).toEqual({});
 });

@@ -1,0 +1,76 @@
+import { classes, html, Icon } from "./dom.js";
+import { useId, useRef, useState } from "preact/hooks";
+
+/**
+ * Shows a button that opens a menu beside it, over everything else. The arrow keys move between its buttons
+ * and links. Escape, Tab and a click elsewhere close it.
+ * @param {object} props
+ * @param {string} props.label
+ * @param {Parameters<typeof Icon>[0]["name"]} props.icon
+ * @param {"menu" | "group"} props.role
+ * @param {string} [props.name] a class of the menu
+ * @param {{ current: HTMLButtonElement | null }} props.buttonRef
+ * @param {() => void} [props.onOpen]
+ * @param {(close: () => void) => unknown} props.children returns what is in it while it is open
+ */
+export function Menu({ label, icon, role, name, buttonRef, onOpen, children }) {
+  const id = useId();
+  const menu = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const [isOpen, setOpen] = useState(false);
+  const close = () => menu.current?.hidePopover();
+  const entries = () =>
+    /** @type {HTMLElement[]} */ ([...(menu.current?.querySelectorAll("button, a") ?? [])]);
+  /** @param {number} index */
+  const focusAt = (index) => {
+    const all = entries();
+    all.at(index % all.length)?.focus();
+  };
+
+  /** @param {ToggleEvent} event */
+  const onToggle = (event) => {
+    if (event.newState !== "open") return;
+    focusAt(0);
+    onOpen?.();
+  };
+  /** @param {KeyboardEvent} event */
+  const onKey = (event) => {
+    const index = entries().findIndex((entry) => entry === document.activeElement);
+    if (event.key === "ArrowDown") focusAt(index + 1);
+    else if (event.key === "ArrowUp") focusAt(index - 1);
+    else if (event.key === "Home") focusAt(0);
+    else if (event.key === "End") focusAt(-1);
+    else if (event.key === "Escape") close();
+    else {
+      if (event.key === "Tab") close();
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  return html`<button
+      type="button"
+      class=${classes("quiet", "menu-button", isOpen && "is-open")}
+      ref=${buttonRef}
+      popovertarget=${id}
+      aria-label=${label}
+      title=${label}
+      aria-haspopup=${role === "menu" ? "menu" : undefined}
+      aria-expanded=${isOpen ? "true" : "false"}
+    >
+      <${Icon} name=${icon} />
+    </button>
+    <div
+      id=${id}
+      class=${classes("menu", name)}
+      ref=${menu}
+      popover="auto"
+      role=${role}
+      aria-label=${label}
+      onBeforeToggle=${(/** @type {ToggleEvent} */ event) => setOpen(event.newState === "open")}
+      onToggle=${onToggle}
+      onKeyDown=${onKey}
+    >
+      ${isOpen && children(close)}
+    </div>`;
+}
