@@ -145,7 +145,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     return { before, isNew: before === undefined && hasHead !== true };
   };
 
-  const mergeSettings = (conversationId: string, settings: ConversationSettings, resolves?: Resolves) =>
+  const saveSettings = (conversationId: string, settings: ConversationSettings, resolves?: Resolves) =>
     writers.run(conversationId, async () => {
       const { before, isNew } = await look(conversationId);
       const merged = { ...before, ...settings };
@@ -241,8 +241,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async settings(conversationId) {
       return (await readSettings(conversationId)) ?? {};
     },
-    saveSettings: (conversationId, settings) => mergeSettings(conversationId, settings),
-    noteSettings: (conversationId, settings) => mergeSettings(conversationId, settings, "soon"),
+    saveSettings,
     list: (prefix, query) => listConversations({ store, slots, log }, prefix, query),
     search: (prefix, search) => searchConversations(store, prefix, search, clock),
     listWithin: (place) => readMembers(store, indexes.conversationsWithin(place)),

@@ -252,10 +252,15 @@ export interface Conversations {
   /** Those of the conversations that exist. It always takes two reads. */
   existing(conversationIds: readonly string[]): Promise<readonly string[]>;
   settings(conversationId: string): Promise<ConversationSettings>;
-  /** Merges into the saved settings. A new conversation is created, so that `exists` returns true. */
-  saveSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
-  /** Like `saveSettings` for what can be found out again. A power failure may lose the last 250 ms. */
-  noteSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
+  /**
+   * Merges into the saved settings. A new conversation is created, so that `exists` returns true. `soon` is for
+   * what can be found out again: it survives the end of the process, and 250 ms later also a power failure.
+   */
+  saveSettings(
+    conversationId: string,
+    settings: ConversationSettings,
+    resolves?: "durable" | "soon",
+  ): Promise<void>;
   /**
    * Conversations whose id starts with `prefix`, the most recently active first. Pinned ones are included
    * even if `max` others are more recent.
