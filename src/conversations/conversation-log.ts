@@ -34,7 +34,7 @@ import {
   newestFirst,
 } from "./conversation-index.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
-import { outliving, unlistExpiredBlobs } from "./retention.ts";
+import { outliving } from "./retention.ts";
 import { createRollingSummary, writeWithoutSummary } from "./rolling-summary.ts";
 import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./slots.ts";
 import { entryAt, indexes, platformOf } from "./store-keys.ts";
@@ -248,13 +248,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async putBlob(conversationId, bytes, mediaType) {
       const hash = createHash("sha256").update(bytes).digest("hex");
       const index = indexes.blobs(conversationId);
-      const now = steadyClock.now();
-      await store.write([
-        ...(outlivingMs === undefined
-          ? []
-          : await unlistExpiredBlobs(store, { conversationId, now, ttlMs: outlivingMs })),
-        { kind: "add-member", index, member: hash, score: now },
-      ]);
+      await store.write([{ kind: "add-member", index, member: hash, score: steadyClock.now() }]);
       await blobs.put(conversationId, hash, { bytes, mediaType }, outlivingMs);
       return { hash, mediaType, sizeBytes: bytes.byteLength };
     },

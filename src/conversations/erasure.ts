@@ -59,6 +59,12 @@ export function createErasure(options: ErasureOptions): Erasure {
     );
   };
 
+  /** How many of these blobs have not expired. */
+  const countBlobs = async (conversationId: string, hashes: readonly string[]): Promise<number> => {
+    const keys = hashes.map((hash) => entryAt.blob(conversationId, hash).key);
+    return (await store.hasMany("blob", keys)).filter(Boolean).length;
+  };
+
   /** Makes missing messages of the conversation not count as damage from now on. */
   const allowGaps = async (conversationId: string): Promise<Change[]> => {
     const head = await slots.head(conversationId);
@@ -77,6 +83,7 @@ export function createErasure(options: ErasureOptions): Erasure {
       changes.push({ kind: "delete", at: entryAt.slot(conversationId, position) });
     }
     const hashes = await blobHashes(store, conversationId);
+    const blobCount = await countBlobs(conversationId, hashes);
     await eraseBlobs(conversationId, hashes);
     await writeBatches(store, changes);
     await eraseAnsweredEvents(store, { conversationId });
@@ -87,7 +94,7 @@ export function createErasure(options: ErasureOptions): Erasure {
       { kind: "delete", at: entryAt.summary(conversationId) },
       ...(await unindexConversation(store, conversationId)),
     ]);
-    return { messages, blobs: hashes.length, conversations: messages > 0 ? 1 : 0 };
+    return { ...nothing, messages, blobs: blobCount, conversations: messages > 0 ? 1 : 0 };
   };
 
   /** Replaces messages by tombstones. Their ids stay known, so that a late delivery is not stored again. */
