@@ -280,10 +280,10 @@ export interface ErasureReport {
   readonly blobs: number;
   /** The number of conversations that were erased as a whole. */
   readonly conversations: number;
-  /** The number of settings that the person made for themselves. Default 0. */
-  readonly settings?: number;
-  /** The person's ratings of answers that stay. Default 0. */
-  readonly ratings?: number;
+  /** The number of settings that the person made for themselves. */
+  readonly settings: number;
+  /** The person's ratings of answers that stay. */
+  readonly ratings: number;
 }
 
 /** Which messages of a conversation are to be erased. */
