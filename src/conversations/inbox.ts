@@ -11,6 +11,7 @@ import {
   expireAnswered,
   type InboxRecord,
   saveProgress,
+  saveRecord,
   toEntry,
   toErased,
 } from "./inbox-record.ts";
@@ -190,9 +191,9 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       return true;
     },
     async refuse(key) {
-      const at = entryAt.event(key);
-      const change: Change = { kind: "set", at, value: toErased(key, undefined), ttlMs: answeredTtlMs };
-      return (await store.writeIf([at], [change])) === undefined ? "refused" : "duplicate";
+      const change = saveRecord(toErased(key, undefined), answeredTtlMs);
+      const failed = await store.writeIf([entryAt.event(key)], [change]);
+      return failed === undefined ? "refused" : "duplicate";
     },
     async saveTurn(turn, { isDurable = false } = {}) {
       const isSaved = await changeEvents(
