@@ -14,6 +14,7 @@ import {
   acceptEvent,
   answeredTtlMs,
   editsOf,
+  expireAnswered,
   indexAnswered,
   indexOpen,
   type InboxRecord,
@@ -268,4 +269,25 @@ export function eraseEvent(key: string, record: InboxRecord | undefined): Change
     { kind: "remove-member", index: indexes.openEvents, member: key },
     ...(record === undefined ? [] : [...unindexOpen(record.event), ...unindexAnswered(record.event)]),
   ];
+}
+
+/**
+ * Lets an answered event expire within a day, unless it is to be answered again or was accepted after `later`.
+ */
+export function expireEvent(
+  { key = "", record }: Partial<FoundEvent> = {},
+  later: InboxRecord,
+): Decision<undefined> {
+  const index = indexes.answeredEventsIn(later.event.conversationId);
+  if (record === undefined)
+    return { result: undefined, changes: [{ kind: "remove-member", index, member: key }] };
+  if (record.isClosed !== true || record.acceptedAt >= later.acceptedAt) return { result: undefined };
+  return {
+    result: undefined,
+    changes: [
+      { kind: "keep", at: entryAt.event(key), ttlMs: answeredTtlMs },
+      { kind: "keep", at: entryAt.turn(key), ttlMs: answeredTtlMs },
+      ...expireAnswered(record.event, answeredTtlMs),
+    ],
+  };
 }
