@@ -262,8 +262,8 @@ export interface Conversations {
     resolves?: "durable" | "soon",
   ): Promise<void>;
   /**
-   * Conversations whose id starts with `prefix`, the most recently active first. Pinned ones are included
-   * even if `max` others are more recent.
+   * Conversations whose id starts with `prefix`, which begins with the platform, the most recently active
+   * first. Pinned ones are included even if `max` others are more recent.
    */
   list(prefix: string, query: ConversationsQuery): Promise<readonly ConversationSummary[]>;
   /** Searches messages and titles of a platform's conversations. `prefix` begins with the platform. */
