@@ -52,12 +52,12 @@ export default defineCommand({
   },
 });
 
-function isNothing({ messages, conversations, settings = 0, ratings = 0 }: ErasureReport): boolean {
+function isNothing({ messages, conversations, settings, ratings }: ErasureReport): boolean {
   return messages === 0 && conversations === 0 && settings === 0 && ratings === 0;
 }
 
 /** "12 messages and 3 files (1 whole conversation)" */
-function sumOf({ messages, blobs, conversations, settings = 0, ratings = 0 }: ErasureReport): string {
+function sumOf({ messages, blobs, conversations, settings, ratings }: ErasureReport): string {
   const parts = [
     translate("forget.messages", { count: messages }),
     ...(blobs === 0 ? [] : [translate("forget.files", { count: blobs })]),

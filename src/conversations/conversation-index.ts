@@ -139,22 +139,16 @@ export async function listConversations(
   const { max, without, isWanted } = query;
   const isListed = (id: string): boolean =>
     id.startsWith(prefix) && (without === undefined || !id.startsWith(without)) && isWanted?.(id) !== false;
-  const platforms = prefix.includes(":") ? [platformOf(prefix)] : await readPlatforms(store);
-  const found: Found[] = [];
-  for (const platform of platforms) {
-    let taken = 0;
-    for await (const one of newestFirst(store, platform)) {
-      if (taken === max) break;
-      if (!isListed(one.conversationId)) continue;
-      found.push(one);
-      taken++;
-    }
+  const platform = platformOf(prefix);
+  const newest: Found[] = [];
+  for await (const one of newestFirst(store, platform)) {
+    if (newest.length === max) break;
+    if (isListed(one.conversationId)) newest.push(one);
   }
-  const newest = found.sort((a, b) => b.updatedAt - a.updatedAt).slice(0, max);
   const known = new Set(newest.map(({ conversationId }) => conversationId));
-  const pinned = (await Promise.all(platforms.map((one) => readMembers(store, indexes.pinned(one)))))
-    .flat()
-    .filter((id) => isListed(id) && !known.has(id));
+  const pinned = (await readMembers(store, indexes.pinned(platform))).filter(
+    (id) => isListed(id) && !known.has(id),
+  );
   const older = await Promise.all(
     pinned.map(async (conversationId) => {
       const [last] = await slots.last(conversationId, 1, maxRecentChars);

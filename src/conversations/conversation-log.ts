@@ -34,7 +34,7 @@ import {
   newestFirst,
 } from "./conversation-index.ts";
 import type { Change, KeyValueStore } from "./key-value.ts";
-import { outliving, unlistExpiredBlobs } from "./retention.ts";
+import { outliving } from "./retention.ts";
 import { createRollingSummary, writeWithoutSummary } from "./rolling-summary.ts";
 import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./slots.ts";
 import { entryAt, indexes, platformOf } from "./store-keys.ts";
@@ -145,7 +145,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     return { before, isNew: before === undefined && hasHead !== true };
   };
 
-  const mergeSettings = (conversationId: string, settings: ConversationSettings, resolves?: Resolves) =>
+  const saveSettings = (conversationId: string, settings: ConversationSettings, resolves?: Resolves) =>
     writers.run(conversationId, async () => {
       const { before, isNew } = await look(conversationId);
       const merged = { ...before, ...settings };
@@ -241,21 +241,14 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async settings(conversationId) {
       return (await readSettings(conversationId)) ?? {};
     },
-    saveSettings: (conversationId, settings) => mergeSettings(conversationId, settings),
-    noteSettings: (conversationId, settings) => mergeSettings(conversationId, settings, "soon"),
+    saveSettings,
     list: (prefix, query) => listConversations({ store, slots, log }, prefix, query),
     search: (prefix, search) => searchConversations(store, prefix, search, clock),
     listWithin: (place) => readMembers(store, indexes.conversationsWithin(place)),
     async putBlob(conversationId, bytes, mediaType) {
       const hash = createHash("sha256").update(bytes).digest("hex");
       const index = indexes.blobs(conversationId);
-      const now = steadyClock.now();
-      await store.write([
-        ...(outlivingMs === undefined
-          ? []
-          : await unlistExpiredBlobs(store, { conversationId, now, ttlMs: outlivingMs })),
-        { kind: "add-member", index, member: hash, score: now },
-      ]);
+      await store.write([{ kind: "add-member", index, member: hash, score: steadyClock.now() }]);
       await blobs.put(conversationId, hash, { bytes, mediaType }, outlivingMs);
       return { hash, mediaType, sizeBytes: bytes.byteLength };
     },
@@ -278,11 +271,10 @@ function replacing(
   return versions.length === 0 ? message : { ...message, versions };
 }
 
-/** How many conversations are read at once, with how many latest messages of each. */
+/** How many conversations are searched at once. */
 const conversationsAtOnce = 3;
-const latestMessages = 10;
-/** How many earlier messages of a conversation are read at once. Each may hold a million characters. */
-const earlierMessages = 16;
+/** How many messages of a conversation are read at once. Each may hold a million characters. */
+const messagesAtOnce = 16;
 /** The limit for each text, because attached documents are longer and folding them takes time. */
 const maxSearchedChars = 200_000;
 
@@ -307,90 +299,45 @@ async function searchConversations(
   if (text.isEmpty) return { found };
   const endsAt = clock.monotonic() + search.maxMs;
   for await (const batch of batches(candidates(store, prefix, search), conversationsAtOnce)) {
-    for (const one of await readBatch(store, batch)) {
-      // Other work gets a turn between the conversations.
-      await turnOfLoop();
-      search.signal.throwIfAborted();
-      const result = await searchOne(store, one, text);
-      if (result !== undefined) found.push(result);
-      if (found.length >= search.max || clock.monotonic() > endsAt) {
-        return { found, next: toCursor(one.candidate) };
-      }
+    search.signal.throwIfAborted();
+    for (const one of await Promise.all(batch.map((each) => searchOne(store, each, text)))) {
+      if (one === undefined) continue;
+      found.push(one);
+      if (found.length >= search.max) return { found, next: toCursor(one) };
     }
+    const last = batch.at(-1);
+    if (last !== undefined && clock.monotonic() > endsAt) return { found, next: toCursor(last) };
   }
   return { found };
 }
 
-/** A conversation with what is known before its messages are read. */
-interface Searched {
-  readonly candidate: Candidate;
-  readonly next: number;
-  readonly settings: ConversationSettings;
-  /** The messages down to `from`, newest first. */
-  readonly messages: readonly StoredMessage[];
-  readonly from: number;
-}
-
-/** Reads heads, settings and latest messages of several conversations in three round trips altogether. */
-async function readBatch(store: KeyValueStore, batch: readonly Candidate[]): Promise<Searched[]> {
-  const keysOf = (at: (id: string) => { readonly key: string }) =>
-    batch.map(({ conversationId }) => at(conversationId).key);
-  const [heads, allSettings] = await Promise.all([
-    store.inspectMany<Head>("head", keysOf(entryAt.head)),
-    store.inspectMany<ConversationSettings>("settings", keysOf(entryAt.settings)),
-  ]);
-  const ends = batch.map((_, index) => readable(heads[index])?.next ?? 0);
-  const keys = batch.flatMap(({ conversationId }, index) => {
-    const end = ends[index] ?? 0;
-    return range(Math.max(0, end - latestMessages), end).map(
-      (position) => entryAt.slot(conversationId, position).key,
-    );
-  });
-  const slots = await store.inspectMany<Slot>("slot", keys);
-  let taken = 0;
-  return batch.map((candidate, index) => {
-    const next = ends[index] ?? 0;
-    const from = Math.max(0, next - latestMessages);
-    const own = slots.slice(taken, taken + next - from);
-    taken += own.length;
-    return {
-      candidate,
-      next,
-      from,
-      settings: readable(allSettings[index]) ?? {},
-      messages: toMessages(own).toReversed(),
-    };
-  });
-}
-
+/** Looks for the latest message with the words, and else at the title. */
 async function searchOne(
   store: KeyValueStore,
-  { candidate, settings, messages, from }: Searched,
+  candidate: Candidate,
   text: TextSearch,
 ): Promise<FoundConversation | undefined> {
   const { conversationId } = candidate;
-  let match = messages.map((message) => toMatch(message, text)).find((one) => one !== undefined);
-  let first = from === 0 ? messages.at(-1) : undefined;
-  for (let to = from; to > 0 && match === undefined; to -= earlierMessages) {
+  const readSlots = async (from: number, to: number) => {
+    const keys = range(from, to).map((position) => entryAt.slot(conversationId, position).key);
+    return toMessages(await store.inspectMany<Slot>("slot", keys));
+  };
+  const [[head], [found]] = await Promise.all([
+    store.inspectMany<Head>("head", [entryAt.head(conversationId).key]),
+    store.inspectMany<ConversationSettings>("settings", [entryAt.settings(conversationId).key]),
+  ]);
+  const settings = readable(found) ?? {};
+  let match: FoundConversation["message"];
+  for (let to = readable(head)?.next ?? 0; to > 0 && match === undefined; to -= messagesAtOnce) {
+    // Other work gets a turn in between.
     await turnOfLoop();
-    const keys = range(Math.max(0, to - earlierMessages), to).map(
-      (position) => entryAt.slot(conversationId, position).key,
-    );
-    const older = toMessages(await store.inspectMany<Slot>("slot", keys)).toReversed();
-    match = older.map((message) => toMatch(message, text)).find((one) => one !== undefined);
-    first = older.at(-1);
+    const messages = (await readSlots(Math.max(0, to - messagesAtOnce), to)).toReversed();
+    match = messages.map((message) => toMatch(message, text)).find((one) => one !== undefined);
   }
   const given = settings.name ?? settings.title;
   if (match === undefined && (given === undefined || !text.matches(given))) return undefined;
-  // If a later message matches, the first one may not have been read.
-  const start = entryAt.slot(conversationId, 0);
-  const title = given ?? toConversationTitle(first ?? toMessage(readable(await readOne(store, start.key))));
+  const title = given ?? toConversationTitle((await readSlots(0, 1))[0]);
   return { ...candidate, title, ...(match === undefined ? {} : { message: match }) };
-}
-
-async function readOne(store: KeyValueStore, key: string): Promise<Slot | ParleyError | undefined> {
-  const [slot] = await store.inspectMany<Slot>("slot", [key]);
-  return slot;
 }
 
 function toMatch(message: StoredMessage, text: TextSearch): FoundConversation["message"] {

@@ -39,7 +39,7 @@ interface ErasureOptions {
   readonly retentionMs?: number | undefined;
 }
 
-const nothing: ErasureReport = { messages: 0, blobs: 0, conversations: 0 };
+const nothing: ErasureReport = { messages: 0, blobs: 0, conversations: 0, settings: 0, ratings: 0 };
 /** The position of a message that was removed before it was stored. */
 const noPosition = -1;
 /** How long after its removal a message may still be delivered. */
@@ -57,6 +57,12 @@ export function createErasure(options: ErasureOptions): Erasure {
       store,
       hashes.map((member) => ({ kind: "remove-member", index, member })),
     );
+  };
+
+  /** How many of these blobs have not expired. */
+  const countBlobs = async (conversationId: string, hashes: readonly string[]): Promise<number> => {
+    const keys = hashes.map((hash) => entryAt.blob(conversationId, hash).key);
+    return (await store.hasMany("blob", keys)).filter(Boolean).length;
   };
 
   /** Makes missing messages of the conversation not count as damage from now on. */
@@ -77,6 +83,7 @@ export function createErasure(options: ErasureOptions): Erasure {
       changes.push({ kind: "delete", at: entryAt.slot(conversationId, position) });
     }
     const hashes = await blobHashes(store, conversationId);
+    const blobCount = await countBlobs(conversationId, hashes);
     await eraseBlobs(conversationId, hashes);
     await writeBatches(store, changes);
     await eraseAnsweredEvents(store, { conversationId });
@@ -87,7 +94,7 @@ export function createErasure(options: ErasureOptions): Erasure {
       { kind: "delete", at: entryAt.summary(conversationId) },
       ...(await unindexConversation(store, conversationId)),
     ]);
-    return { messages, blobs: hashes.length, conversations: messages > 0 ? 1 : 0 };
+    return { ...nothing, messages, blobs: blobCount, conversations: messages > 0 ? 1 : 0 };
   };
 
   /** Replaces messages by tombstones. Their ids stay known, so that a late delivery is not stored again. */
@@ -118,7 +125,7 @@ export function createErasure(options: ErasureOptions): Erasure {
         })),
       );
     }
-    return { messages: selected.length, blobs: hashes.length, conversations: 0 };
+    return { ...nothing, messages: selected.length, blobs: hashes.length };
   };
 
   /** Removes a person's ratings from answers. */
@@ -134,7 +141,7 @@ export function createErasure(options: ErasureOptions): Erasure {
         const { ratings: _ratings, ...rest } = slot;
         return Object.keys(others).length === 0 ? rest : { ...rest, ratings: others };
       });
-    return rated.length === 0 ? nothing : { ...nothing, ratings: rated.length };
+    return { ...nothing, ratings: rated.length };
   };
 
   const forgetIn = async (conversationId: string, authorId: string): Promise<ErasureReport> => {
@@ -157,10 +164,10 @@ export function createErasure(options: ErasureOptions): Erasure {
       isBy(authorId),
       isRatedBy(authorId),
     );
-    const ratings = rated.length === 0 ? {} : { ratings: rated.length };
-    if (selected.length === 0) return { ...nothing, ...ratings };
-    if (othersWrote) return { messages: selected.length, blobs: hashes.length, conversations: 0, ...ratings };
-    return { messages, blobs: (await blobHashes(store, conversationId)).length, conversations: 1 };
+    const found = { ...nothing, messages: selected.length, blobs: hashes.length, ratings: rated.length };
+    if (selected.length === 0 || othersWrote) return found;
+    const blobCount = await countBlobs(conversationId, await blobHashes(store, conversationId));
+    return { ...nothing, messages, blobs: blobCount, conversations: 1 };
   };
 
   /** Refuses messages that are not stored from now on, so that no process stores one after the scan. */
@@ -258,7 +265,7 @@ export function createErasure(options: ErasureOptions): Erasure {
   const countSettings = async (authorId: string): Promise<ErasureReport> => {
     const at = entryAt.layer(authorId);
     const settings = Object.keys((await store.get<LayerValues>(at.space, at.key)) ?? {}).length;
-    return settings === 0 ? nothing : { ...nothing, settings };
+    return { ...nothing, settings };
   };
 
   return {
@@ -273,10 +280,10 @@ export function createErasure(options: ErasureOptions): Erasure {
       );
       await eraseAnsweredEvents(store, { conversationId, authorId });
       if (conversationId === undefined) await spending.forgetPerson(authorId);
-      const settings = conversationId === undefined ? await countSettings(authorId) : nothing;
-      if (settings !== nothing) await store.write([{ kind: "delete", at: entryAt.layer(authorId) }]);
+      const own = conversationId === undefined ? await countSettings(authorId) : nothing;
+      if (own.settings > 0) await store.write([{ kind: "delete", at: entryAt.layer(authorId) }]);
       await store.backend.scrub();
-      return add(report, settings);
+      return add(report, own);
     },
     async countAuthor(conversationId, authorId) {
       const found = await overConversations({ conversationId, authorId }, (id) => countIn(id, authorId));
@@ -309,14 +316,12 @@ function isRatedBy(authorId: string): (message: StoredMessage) => boolean {
 }
 
 function add(one: ErasureReport, other: ErasureReport): ErasureReport {
-  const settings = (one.settings ?? 0) + (other.settings ?? 0);
-  const ratings = (one.ratings ?? 0) + (other.ratings ?? 0);
   return {
     messages: one.messages + other.messages,
     blobs: one.blobs + other.blobs,
     conversations: one.conversations + other.conversations,
-    ...(settings === 0 ? {} : { settings }),
-    ...(ratings === 0 ? {} : { ratings }),
+    settings: one.settings + other.settings,
+    ratings: one.ratings + other.ratings,
   };
 }
 

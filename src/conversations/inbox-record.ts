@@ -1,5 +1,5 @@
 import type { IncomingEvent, MessageEdit } from "../core/events.ts";
-import type { HeardPart, InboxEntry, NewEdit, OpenRedo, StoppedAnswer, TurnProgress } from "../core/inbox.ts";
+import type { InboxEntry, NewEdit, TurnProgress } from "../core/inbox.ts";
 import { steadyClock } from "../support/clock.ts";
 import type { IndexChange } from "./backend.ts";
 import { type KeyValueStore, writeBatches, type Change } from "./key-value.ts";
@@ -29,26 +29,13 @@ export function keptMs({ acceptedAt }: Pick<InboxRecord, "acceptedAt">, retentio
  * An accepted event as it is stored. Each write expects the version that was read, so that of two processes,
  * two presses, an edit and a crash only one wins.
  */
-export interface InboxRecord {
-  readonly event: IncomingEvent;
-  readonly acceptedAt: number;
+export interface InboxRecord extends Omit<InboxEntry, "turn" | "isWithdrawn"> {
   /** It rises with each write. Default 0. */
   readonly version?: number;
   /** The latest attempt at a turn with this event that a process has claimed. Default 0. */
   readonly attempts?: number;
-  readonly isClosed?: true;
   /** Whether its content was erased. A closed one then has only its key. */
   readonly isForgotten?: true;
-  /** Set on an open event that was answered before. */
-  readonly redo?: OpenRedo;
-  /** The name of the person who stopped the turn of an open event. */
-  readonly stoppedBy?: string;
-  /** The partial answer, on the first event of a stopped turn. */
-  readonly stoppedAnswer?: StoppedAnswer;
-  /** Whether it was answered when it was edited, and is open again. */
-  readonly wasAnswered?: true;
-  /** What was heard in the recordings of an open event. */
-  readonly heard?: readonly HeardPart[];
 }
 
 /** The fields that every new form of a record takes from the one before. */
@@ -125,41 +112,23 @@ export function editsOf({ event }: InboxRecord): number {
 }
 
 /** A stored event in the form of the port. */
-export function toEntry(
-  {
-    event,
-    acceptedAt,
-    isForgotten,
-    isClosed,
-    redo,
-    stoppedBy,
-    stoppedAnswer,
-    wasAnswered,
-    heard,
-  }: InboxRecord,
-  turn: TurnProgress | undefined,
-): InboxEntry {
+export function toEntry(record: InboxRecord, turn: TurnProgress | undefined): InboxEntry {
+  const { version: _version, attempts: _attempts, isForgotten, ...entry } = record;
   return {
-    event,
-    acceptedAt,
+    ...entry,
     ...(turn === undefined ? {} : { turn }),
     ...(isForgotten === true ? { isWithdrawn: true } : {}),
-    ...(isClosed === true ? { isClosed } : {}),
-    ...(redo === undefined ? {} : { redo }),
-    ...(stoppedBy === undefined ? {} : { stoppedBy }),
-    ...(stoppedAnswer === undefined ? {} : { stoppedAnswer }),
-    ...(wasAnswered === true ? { wasAnswered } : {}),
-    ...(heard === undefined ? {} : { heard }),
   };
+}
+
+/** The change that stores a record under its key, by default for ever. */
+export function saveRecord(record: InboxRecord, ttlMs?: number): Change {
+  return { kind: "set", at: entryAt.event(record.event.key), value: record, ttlMs };
 }
 
 /** The changes that store a new event as the last open one. */
 export function acceptEvent(record: InboxRecord): Change[] {
-  const { event } = record;
-  return [
-    { kind: "set", at: entryAt.event(event.key), value: record },
-    ...indexAccepted(event, orderOf(record)),
-  ];
+  return [saveRecord(record), ...indexAccepted(record.event, orderOf(record))];
 }
 
 /** The changes that store the progress of a turn under the key of its first event. */

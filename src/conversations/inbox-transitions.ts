@@ -14,6 +14,7 @@ import {
   acceptEvent,
   answeredTtlMs,
   editsOf,
+  expireAnswered,
   indexAnswered,
   indexOpen,
   type InboxRecord,
@@ -21,6 +22,7 @@ import {
   nextOf,
   orderOf,
   saveProgress,
+  saveRecord,
   toClosed,
   toEdited,
   toErased,
@@ -65,8 +67,7 @@ export function claimEvents(
     if (known === undefined) continue;
     const record = { ...known, ...nextOf(known), attempts: turn.attempts };
     claimed.push(record);
-    if (isMissing === true) changes.push(...acceptEvent(record));
-    else changes.push({ kind: "set", at: entryAt.event(record.event.key), value: record });
+    changes.push(...(isMissing === true ? acceptEvent(record) : [saveRecord(record)]));
   }
   return { result: claimed, changes };
 }
@@ -80,7 +81,7 @@ export function stopEvent(
   if (record === undefined || record.isClosed === true) return { result: undefined };
   const stoppedAnswer = answer === undefined ? {} : { stoppedAnswer: answer };
   const value = { ...record, ...nextOf(record), stoppedBy: by, ...stoppedAnswer };
-  return { result: value, changes: [{ kind: "set", at: entryAt.event(record.event.key), value }] };
+  return { result: value, changes: [saveRecord(value)] };
 }
 
 /** Implements {@link Inbox.keepHeard}. The result is `undefined` if the event is not open. */
@@ -91,7 +92,7 @@ export function hearPart(
   if (record === undefined || record.isClosed === true || record.isForgotten === true)
     return { result: undefined };
   const value = { ...record, ...nextOf(record), heard: [...(record.heard ?? []), part] };
-  return { result: value, changes: [{ kind: "set", at: entryAt.event(record.event.key), value }] };
+  return { result: value, changes: [saveRecord(value)] };
 }
 
 /** Implements {@link Inbox.reopen}. The result is `undefined` if the event has expired or was erased. */
@@ -149,8 +150,7 @@ function toClosing(found: readonly FoundEvent[], retentionMs: number | undefined
       const closed = toClosed(record);
       isErased ||= closed.isForgotten === true && record.isForgotten !== true;
       const ttlMs = closed.isForgotten === true ? answeredTtlMs : keptMs(record, retentionMs);
-      changes.push({ kind: "set", at: entryAt.event(key), value: closed, ttlMs });
-      changes.push(...unindexOpen(record.event));
+      changes.push(saveRecord(closed, ttlMs), ...unindexOpen(record.event));
       if (closed.isForgotten !== true) {
         changes.push(...indexAnswered(record.event, ttlMs));
         answered.push(record);
@@ -169,11 +169,7 @@ function toClosing(found: readonly FoundEvent[], retentionMs: number | undefined
 /** The changes that open a closed event again or keep an open one open. */
 function openAgain(record: InboxRecord): Change[] {
   const { event } = record;
-  return [
-    { kind: "set", at: entryAt.event(event.key), value: record },
-    ...indexOpen(event, orderOf(record)),
-    ...unindexAnswered(event),
-  ];
+  return [saveRecord(record), ...indexOpen(event, orderOf(record)), ...unindexAnswered(event)];
 }
 
 /** A record with the turn that begins with it. */
@@ -258,7 +254,7 @@ export function withdrawEvents(
     const [first] = open;
     const isEnded = record === undefined || record.isClosed === true || turn === undefined;
     if (isEnded || !keepsReplies || first !== undefined) changes.push(...eraseEvent(key, record));
-    else changes.push({ kind: "set", at: entryAt.event(key), value: toWithdrawn(record) });
+    else changes.push(saveRecord(toWithdrawn(record)));
     // The progress moves to the first of the others, because nobody else would end their reply.
     if (turn === undefined || first === undefined) continue;
     if ((byKey.get(first)?.turn?.attempts ?? 0) < turn.attempts) moved.push({ ...turn, keys: open });
@@ -268,9 +264,30 @@ export function withdrawEvents(
 
 export function eraseEvent(key: string, record: InboxRecord | undefined): Change[] {
   return [
-    { kind: "set", at: entryAt.event(key), value: toErased(key, record), ttlMs: answeredTtlMs },
+    saveRecord(toErased(key, record), answeredTtlMs),
     { kind: "delete", at: entryAt.turn(key) },
     { kind: "remove-member", index: indexes.openEvents, member: key },
     ...(record === undefined ? [] : [...unindexOpen(record.event), ...unindexAnswered(record.event)]),
   ];
+}
+
+/**
+ * Lets an answered event expire within a day, unless it is to be answered again or was accepted after `later`.
+ */
+export function expireEvent(
+  { key = "", record }: Partial<FoundEvent> = {},
+  later: InboxRecord,
+): Decision<undefined> {
+  const index = indexes.answeredEventsIn(later.event.conversationId);
+  if (record === undefined)
+    return { result: undefined, changes: [{ kind: "remove-member", index, member: key }] };
+  if (record.isClosed !== true || record.acceptedAt >= later.acceptedAt) return { result: undefined };
+  return {
+    result: undefined,
+    changes: [
+      { kind: "keep", at: entryAt.event(key), ttlMs: answeredTtlMs },
+      { kind: "keep", at: entryAt.turn(key), ttlMs: answeredTtlMs },
+      ...expireAnswered(record.event, answeredTtlMs),
+    ],
+  };
 }

@@ -8,9 +8,9 @@ import {
   acceptEvent,
   answeredTtlMs,
   createAcceptedEvents,
-  expireAnswered,
   type InboxRecord,
   saveProgress,
+  saveRecord,
   toEntry,
   toErased,
 } from "./inbox-record.ts";
@@ -20,6 +20,7 @@ import {
   type Decision,
   editEvent,
   eraseEvent,
+  expireEvent,
   type FoundEvent,
   hearPart,
   redoTurn,
@@ -31,6 +32,9 @@ import type { Change, KeyValueStore } from "./key-value.ts";
 import { entryAt, indexes } from "./store-keys.ts";
 
 const batchSize = 500;
+
+/** How many earlier events are checked after an answered turn. The next one continues. */
+const maxEarlier = 100;
 
 /** More lost races in a row are a fault. */
 const maxConflicts = 100;
@@ -155,13 +159,22 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     }
   };
 
-  /** Lets earlier turns expire, because they cannot be answered anew. An answered command does not do so. */
+  /**
+   * Lets earlier turns of the conversation expire within a day, because they cannot be answered anew after a
+   * later answer. Otherwise the store would keep everything twice. An answered command does not do so.
+   */
   const letEarlierGo = async (answered: readonly InboxRecord[], keys: readonly string[]) => {
     const first = answered.find(({ event }) => event.kind === "message");
     if (first === undefined) return;
-    const { event, acceptedAt } = first;
+    const index = indexes.answeredEventsIn(first.event.conversationId);
+    const minScore = steadyClock.latest() + answeredTtlMs + 1;
     try {
-      await letEarlierTurnsExpire(store, { conversationId: event.conversationId, keys, acceptedAt });
+      const page = { order: "lowest-first", minScore, offset: 0, max: maxEarlier } as const;
+      for (const { member: key } of await store.readIndex(index, page)) {
+        if (keys.includes(key)) continue;
+        const decide = ([found]: readonly FoundEvent[]) => expireEvent(found, first);
+        await changeEvents(store, [key], decide, { resolves: "soon" });
+      }
     } catch (error) {
       // The next message repeats this.
       log.warn({ err: error }, "earlier turns of a conversation are kept longer");
@@ -190,9 +203,9 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       return true;
     },
     async refuse(key) {
-      const at = entryAt.event(key);
-      const change: Change = { kind: "set", at, value: toErased(key, undefined), ttlMs: answeredTtlMs };
-      return (await store.writeIf([at], [change])) === undefined ? "refused" : "duplicate";
+      const change = saveRecord(toErased(key, undefined), answeredTtlMs);
+      const failed = await store.writeIf([entryAt.event(key)], [change]);
+      return failed === undefined ? "refused" : "duplicate";
     },
     async saveTurn(turn, { isDurable = false } = {}) {
       const isSaved = await changeEvents(
@@ -342,59 +355,4 @@ export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredE
       { forDamaged: true },
     );
   }
-}
-
-/** How many earlier events are checked after an answered turn. The next one continues. */
-const maxEarlier = 100;
-
-/** The turn that has just been answered. */
-interface AnsweredBefore {
-  readonly conversationId: string;
-  /** The keys of its events. */
-  readonly keys: readonly string[];
-  /** The `InboxRecord.acceptedAt` of the first of them. */
-  readonly acceptedAt: number;
-}
-
-/**
- * Lets earlier turns of a conversation expire within a day, because they cannot be answered anew after a
- * later answer. Otherwise the store would keep everything twice. Without such turns it is one read.
- * @throws ParleyError `store-unavailable`, `store-corrupt`
- */
-async function letEarlierTurnsExpire(store: KeyValueStore, answered: AnsweredBefore): Promise<void> {
-  const { conversationId, keys, acceptedAt } = answered;
-  const index = indexes.answeredEventsIn(conversationId);
-  const minScore = steadyClock.latest() + answeredTtlMs + 1;
-  const page = { order: "lowest-first", minScore, offset: 0, max: maxEarlier } as const;
-  const kept = (await store.readIndex(index, page)).map(({ member }) => member);
-  const others = kept.filter((key) => !keys.includes(key));
-  for (const key of others) await letExpire(store, index, key, acceptedAt);
-}
-
-/** Lets an event expire, unless it is to be answered again or was accepted later. */
-async function letExpire(
-  store: KeyValueStore,
-  index: string,
-  key: string,
-  acceptedAt: number,
-): Promise<void> {
-  await changeEvents(
-    store,
-    [key],
-    ([found]): Decision<undefined> => {
-      const { record } = found ?? {};
-      if (record === undefined)
-        return { result: undefined, changes: [{ kind: "remove-member", index, member: key }] };
-      if (record.isClosed !== true || record.acceptedAt >= acceptedAt) return { result: undefined };
-      return {
-        result: undefined,
-        changes: [
-          { kind: "keep", at: entryAt.event(key), ttlMs: answeredTtlMs },
-          { kind: "keep", at: entryAt.turn(key), ttlMs: answeredTtlMs },
-          ...expireAnswered(record.event, answeredTtlMs),
-        ],
-      };
-    },
-    { resolves: "soon" },
-  );
 }

@@ -317,7 +317,7 @@ function parseEnvelope(text: string): Envelope {
 }
 
 function checkShape(space: Space, value: unknown): void {
-  if (value === undefined || isStored[space](value)) return;
+  if (value === undefined || isStored(space, value)) return;
   throw new ParleyError("store-corrupt", `a stored value of the space ${space} does not have its shape`, {
     detail: { space },
   });

@@ -1,4 +1,3 @@
-import type { IndexChange } from "./backend.ts";
 import type { BlobStore } from "./blobs.ts";
 import { readPlatforms, unindexConversation, readMembers } from "./conversation-index.ts";
 import { sweepEventIndexes } from "./inbox-record.ts";
@@ -55,38 +54,9 @@ async function unlistExpired(store: KeyValueStore): Promise<void> {
   }
 }
 
-/** The hashes of a conversation's blobs. */
+/** The hashes of a conversation's blobs, also of those that have expired since. */
 export async function blobHashes(store: KeyValueStore, conversationId: string): Promise<readonly string[]> {
   return readMembers(store, indexes.blobs(conversationId));
-}
-
-/** How many are unlisted at a time. It is more than are added, so that the list does not grow. */
-const maxUnlisted = 20;
-
-/**
- * The changes that unlist some of a conversation's expired blobs, because a conversation in constant use is
- * never unlisted as a whole. Blobs from before there was a retention never expire and stay listed as newest.
- */
-export async function unlistExpiredBlobs(
-  store: KeyValueStore,
-  { conversationId, now, ttlMs }: { conversationId: string; now: number; ttlMs: number },
-): Promise<readonly IndexChange[]> {
-  const index = indexes.blobs(conversationId);
-  const page = await store.readIndex(index, { order: "lowest-first", offset: 0, max: maxUnlisted });
-  // Scores keep a blob that is stored again. More members with the last score of a full page may follow.
-  const isFull = page.length === maxUnlisted;
-  const maxScore = Math.min(now - ttlMs, (page.at(-1)?.score ?? 0) - (isFull ? 1 : 0));
-  const due = page.filter(({ score }) => score <= maxScore).map(({ member }) => member);
-  if (due.length === 0) return [];
-  const exist = await store.hasMany(
-    "blob",
-    due.map((hash) => entryAt.blob(conversationId, hash).key),
-  );
-  const left = due.filter((_, position) => exist[position] === true);
-  return [
-    ...left.map((member) => ({ kind: "add-member", index, member, score: now }) as const),
-    { kind: "trim-index", index, maxScore },
-  ];
 }
 
 /**

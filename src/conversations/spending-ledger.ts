@@ -5,12 +5,11 @@ import type {
   BudgetPeriod,
   BudgetScope,
   PassedShare,
-  Reservation,
   SettledCall,
   SpendingLedger,
 } from "../core/spending.ts";
 import { addUtcDays, endOfUtcDay, endOfUtcMonth, toUtcDay } from "../support/clock.ts";
-import type { IndexChange, PassedLimit, ScoreLimit } from "./backend.ts";
+import type { IndexChange, ScoreLimit } from "./backend.ts";
 import { type KeyValueStore, writeBatches } from "./key-value.ts";
 import { indexes } from "./store-keys.ts";
 import { createRecent } from "../support/recent.ts";
@@ -45,15 +44,16 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   // Consecutive ids change fewer pages than random ones.
   const processId = randomUUID();
   let reservations = 0;
-  /** What this process has already listed. Most calls find everything listed and write only their counts. */
+  /**
+   * What this process has listed already. A server keeps whoever lists an index waiting for everybody else who
+   * does, so that all processes would count their turns one after the other.
+   */
   const listed = createRecent<number>(maxListed);
-  const count = async (
-    limits: readonly ScoreLimit[],
-    { adds, lists }: { readonly adds: readonly IndexChange[]; readonly lists: readonly Listing[] },
-  ): Promise<PassedLimit | undefined> => {
-    const missing = lists.filter(({ member, score }) => (listed.get(member) ?? -1) < score);
-    const passed = await store.count(limits, [...adds, ...missing]);
-    if (passed === undefined) for (const { member, score } of missing) listed.set(member, score);
+  const count: KeyValueStore["count"] = async (limits, changes) => {
+    const due = changes.filter((each) => !isListing(each) || (listed.get(each.member) ?? -1) < each.score);
+    const passed = await store.count(limits, due);
+    if (passed === undefined)
+      for (const { member, score } of due.filter(isListing)) listed.set(member, score);
     return passed;
   };
 
@@ -108,10 +108,10 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
             max: (max - 1) * minuteMs,
           },
         ],
-        {
-          adds: [{ kind: "add-score", index: indexes.turns(minute), member: personId, score: 1 }],
-          lists: [keepUntil(indexes.turns(minute), (minute + 2) * minuteMs)],
-        },
+        [
+          { kind: "add-score", index: indexes.turns(minute), member: personId, score: 1 },
+          keepUntil(indexes.turns(minute), (minute + 2) * minuteMs),
+        ],
       );
       if (passed === undefined) return undefined;
       const [current = 0, previous = 0] = passed.scores;
@@ -141,15 +141,10 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
           terms: spentTerms(budget, now),
           max: Math.ceil(toNano(budget.budgetUsd)) - (mustFit ? amount : 1),
         })),
-        {
-          adds: scopes.map((scope) => ({
-            kind: "add-score",
-            index: indexes.reserved(period),
-            member: toMember(scope),
-            score: amount,
-          })),
-          lists: [keepUntil(indexes.reserved(period), (period + 2) * reserveTtlMs)],
-        },
+        [
+          ...toReserves(scopes, period, amount),
+          keepUntil(indexes.reserved(period), (period + 2) * reserveTtlMs),
+        ],
       );
       const budget = passed === undefined ? undefined : budgets[passed.position];
       if (passed === undefined || budget === undefined)
@@ -169,18 +164,17 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       if (!isReserved && used === undefined) return;
       const settled = indexes.settled(period);
       const isLate = periodOf(now) > period + 1;
-      await count([{ terms: [{ index: settled, member: id }], max: 0 }], {
-        adds: [
+      const released = -Math.round(reservation.reservedUsd * nanoPerUsd);
+      await count(
+        [{ terms: [{ index: settled, member: id }], max: 0 }],
+        [
           { kind: "add-member", index: settled, member: id, score: 1 },
-          // After its period nobody reads the reserve, and its index may be gone.
-          ...(isLate ? [] : toReleases(reservation, period)),
-          ...(used === undefined ? [] : toCharges(used, day)),
-        ],
-        lists: [
           keepUntil(settled, (period + 2) * reserveTtlMs),
-          ...(used === undefined ? [] : toListings(used, day, endOfUtcDay(day) + usageMs)),
+          // After its period nobody reads the reserve, and its index may be gone.
+          ...(isLate ? [] : toReserves(reservation.scopes, period, released)),
+          ...(used === undefined ? [] : toCharges(used, day, endOfUtcDay(day) + usageMs)),
         ],
-      });
+      );
     },
 
     async rate(labels, rating, now) {
@@ -189,14 +183,15 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       if (until <= now) return;
       const index = indexes.ratings(day);
       const other: Rating = rating === "good" ? "bad" : "good";
-      await count([], {
-        adds: [
+      await count(
+        [],
+        [
           { kind: "remove-member", index, member: toRatingMember(labels, other) },
           { kind: "add-member", index, member: toRatingMember(labels, rating), score: 1 },
-          toUsageDay(personId, day),
+          keepUntil(index, until),
+          ...toUsageDay(personId, day, until),
         ],
-        lists: [keepUntil(index, until), keepUntil(indexes.usageDaysOf(personId), until)],
-      });
+      );
     },
 
     async spentUsd(scope, now, period = "day") {
@@ -215,13 +210,15 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       const member = `${toMember(scope)} ${budgetUsd} ${period}`;
       const { name, end } = periodsOf(day)[period];
       const [told, toldOn] = [indexes.told(name), indexes.toldOn(day)];
-      const passed = await count([{ terms: [{ index: told, member }], max: percent - 1 }], {
-        adds: [
+      const passed = await count(
+        [{ terms: [{ index: told, member }], max: percent - 1 }],
+        [
           { kind: "add-member", index: told, member, score: percent },
           { kind: "add-member", index: toldOn, member: `${member} ${percent}`, score: now },
+          keepUntil(told, end + dayMs),
+          keepUntil(toldOn, endOfUtcDay(day) + 2 * dayMs),
         ],
-        lists: [keepUntil(told, end + dayMs), keepUntil(toldOn, endOfUtcDay(day) + 2 * dayMs)],
-      });
+      );
       return passed === undefined;
     },
 
@@ -318,39 +315,39 @@ function toNano(usd: number): number {
   return Number.isNaN(usd) ? 0 : Math.min(Math.max(usd, 0), maxCallUsd) * nanoPerUsd;
 }
 
-/** The time when an index may be removed. */
-type Listing = Extract<IndexChange, { kind: "add-member" }>;
-
-function keepUntil(index: string, time: number): Listing {
+/** Lists an index among the counted ones, until it may be removed. */
+function keepUntil(index: string, time: number): IndexChange {
   return { kind: "add-member", index: indexes.countedIndexes, member: index, score: time };
 }
 
-function toReleases({ scopes, reservedUsd }: Reservation, period: number): IndexChange[] {
+function isListing(change: IndexChange): change is Extract<IndexChange, { kind: "add-member" }> {
+  return change.kind === "add-member" && change.index === indexes.countedIndexes;
+}
+
+/** Adds a reserve to each scope, or with a negative amount takes it away. */
+function toReserves(scopes: readonly BudgetScope[], period: number, score: number): IndexChange[] {
   const index = indexes.reserved(period);
-  const score = -Math.round(reservedUsd * nanoPerUsd);
   return scopes.map((scope) => ({ kind: "add-score", index, member: toMember(scope), score }));
 }
 
-function toCharges(used: SettledCall, day: string): IndexChange[] {
+function toCharges(used: SettledCall, day: string, usageKeptUntil: number): IndexChange[] {
   const score = Math.round(toNano(used.chargedUsd));
   const members = score === 0 ? [] : uniqueScopes(used.scopes).map(toMember);
   return [
-    ...Object.values(periodsOf(day)).flatMap(({ name }) =>
-      members.map((member): IndexChange => ({
-        kind: "add-score",
-        index: indexes.spent(name),
-        member,
-        score,
-      })),
-    ),
+    ...Object.values(periodsOf(day)).flatMap(({ name, end }): IndexChange[] => [
+      ...members.map((member) => ({ kind: "add-score", index: indexes.spent(name), member, score }) as const),
+      keepUntil(indexes.spent(name), end + dayMs),
+    ]),
     ...toUsageChanges(used, day),
-    // Always: `forgetPerson` may have removed it, here or in another process.
-    toUsageDay(used.labels.personId, day),
+    keepUntil(indexes.usage(day), usageKeptUntil),
+    ...toUsageDay(used.labels.personId, day, usageKeptUntil),
   ];
 }
 
-function toUsageDay(personId: string, day: string): IndexChange {
-  return { kind: "add-member", index: indexes.usageDaysOf(personId), member: day, score: Date.parse(day) };
+/** Lists a day among those of a person. */
+function toUsageDay(personId: string, day: string, keptUntil: number): IndexChange[] {
+  const index = indexes.usageDaysOf(personId);
+  return [{ kind: "add-member", index, member: day, score: Date.parse(day) }, keepUntil(index, keptUntil)];
 }
 
 /** A day and its month, with their ends in Unix ms. */
@@ -359,15 +356,6 @@ function periodsOf(
 ): Readonly<Record<BudgetPeriod, { readonly name: string; readonly end: number }>> {
   const month = day.slice(0, 7);
   return { day: { name: day, end: endOfUtcDay(day) }, month: { name: month, end: endOfUtcMonth(month) } };
-}
-
-/** What has the counts of a day and its month removed in time. */
-function toListings({ labels }: SettledCall, day: string, usageKeptUntil: number): Listing[] {
-  return [
-    ...Object.values(periodsOf(day)).map(({ name, end }) => keepUntil(indexes.spent(name), end + dayMs)),
-    keepUntil(indexes.usage(day), usageKeptUntil),
-    keepUntil(indexes.usageDaysOf(labels.personId), usageKeptUntil),
-  ];
 }
 
 /** How many milliseconds until one more turn fits. The previous minute counts in part, as in `countTurn`. */

@@ -1,231 +1,203 @@
-import type { MessagePart } from "../core/storage.ts";
+import { z } from "zod";
 import type { Space } from "./backend.ts";
 
-type Check = (value: unknown) => boolean;
-type Fields = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-const isText: Check = (value) => typeof value === "string";
-const isNumber: Check = (value) => Number.isFinite(value);
-const isFlag: Check = (value) => typeof value === "boolean";
-const isAny: Check = () => true;
-const isWhole =
-  (min: number, max: number): Check =>
-  (value) =>
-    Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
-const optional =
-  (check: Check): Check =>
-  (value) =>
-    value === undefined || check(value);
-const oneOf =
-  (...words: readonly string[]): Check =>
-  (value) =>
-    words.includes(value as string);
-const listOf =
-  (check: Check): Check =>
-  (value) =>
-    Array.isArray(value) && value.every((each) => check(each));
-const fields = (checks: Readonly<Record<string, Check>>): Check => {
-  const each = Object.entries(checks);
-  return (value) => isObject(value) && each.every(([name, check]) => check(ownField(value, name)));
-};
-const ownField = (value: Fields, name: string) => (Object.hasOwn(value, name) ? value[name] : undefined);
+const text = z.string();
+const number = z.number();
+const flag = z.boolean();
+const object = z.looseObject({});
 
 /** The range of a Date. Some platforms' times have fractions of a millisecond. */
-const isTime: Check = (value) => isNumber(value) && Math.abs(value as number) <= 8.64e15;
+const time = z.number().min(-8.64e15).max(8.64e15);
 /** The keys of slots have ten digits. */
-const maxPosition = 9_999_999_999;
-const isBlobRef = fields({ hash: isText, mediaType: isText, sizeBytes: isNumber });
-const isAuthor = fields({ id: isText, name: isText });
+const position = z.int().min(0).max(9_999_999_999);
+const blobRef = z.object({ hash: text, mediaType: text, sizeBytes: number });
+const author = z.object({ id: text, name: text });
 
-const parts: Readonly<Record<MessagePart["kind"], Check>> = {
-  text: fields({ text: isText }),
-  image: fields({ blob: isBlobRef, name: isText, altText: optional(isText) }),
-  "image-link": fields({ url: isText }),
-  voice: fields({
-    blob: optional(isBlobRef),
-    name: isText,
-    text: isText,
-    times: optional(listOf(fields({ at: isNumber, from: isNumber, to: optional(isNumber) }))),
+/** The parts of a stored message. */
+const part = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("text"), text: text }),
+  z.object({ kind: z.literal("image"), blob: blobRef, name: text, altText: text.optional() }),
+  z.object({ kind: z.literal("image-link"), url: text }),
+  z.object({
+    kind: z.literal("voice"),
+    blob: blobRef.optional(),
+    name: text,
+    text: text,
+    times: z.optional(z.array(z.object({ at: number, from: number, to: number.optional() }))),
   }),
-  file: fields({ name: isText, text: isText }),
-  unread: fields({ name: isText, reason: isText }),
-};
-const isPart: Check = (value) => {
-  const kind = isObject(value) ? value["kind"] : undefined;
-  return typeof kind === "string" && Object.hasOwn(parts, kind) && parts[kind as MessagePart["kind"]](value);
-};
+  z.object({ kind: z.literal("file"), name: text, text: text }),
+  z.object({ kind: z.literal("unread"), name: text, reason: text }),
+]);
 
-const isUsage = fields({ isEstimated: isFlag, costUsd: optional(isNumber) });
-const isReceipt = fields({
-  calls: listOf(
-    fields({
-      operation: oneOf("chat", "image", "transcription"),
-      asked: isText,
-      purpose: optional(oneOf("summary")),
-      fallback: optional(isText),
-      model: optional(isText),
-      usage: optional(isUsage),
+const usage = z.object({ isEstimated: flag, costUsd: number.optional() });
+const receipt = z.object({
+  calls: z.array(
+    z.object({
+      operation: z.enum(["chat", "image", "transcription"]),
+      asked: text,
+      purpose: z.optional(z.literal("summary")),
+      fallback: text.optional(),
+      model: text.optional(),
+      usage: usage.optional(),
     }),
   ),
-  context: optional(
-    fields({
-      messages: isNumber,
-      leftOut: isNumber,
-      hasOlder: optional(isFlag),
-      summedUp: optional(isNumber),
-      estimatedTokens: isNumber,
-      images: optional(isNumber),
-      leftOutImages: optional(isNumber),
+  context: z.optional(
+    z.object({
+      messages: number,
+      leftOut: number,
+      hasOlder: flag.optional(),
+      summedUp: number.optional(),
+      estimatedTokens: number,
+      images: number.optional(),
+      leftOutImages: number.optional(),
     }),
   ),
-  files: optional(
-    fields({ read: isNumber, unread: isNumber, voices: optional(isNumber), of: listOf(isText) }),
-  ),
-  temperature: optional(isNumber),
-  maxTokens: optional(isNumber),
-  firstTextMs: optional(isNumber),
-  totalMs: isNumber,
+  files: z.optional(z.object({ read: number, unread: number, voices: number.optional(), of: z.array(text) })),
+  temperature: number.optional(),
+  maxTokens: number.optional(),
+  firstTextMs: number.optional(),
+  totalMs: number,
 });
 
-const isTranscription = fields({
-  text: isText,
-  timed: optional(listOf(fields({ fromSeconds: isNumber, toSeconds: optional(isNumber), text: isText }))),
-  asked: isText,
-  model: isText,
-  fallback: optional(isText),
-  usage: isUsage,
-  notices: listOf(isText),
+const transcription = z.object({
+  text: text,
+  timed: z.optional(z.array(z.object({ fromSeconds: number, toSeconds: number.optional(), text: text }))),
+  asked: text,
+  model: text,
+  fallback: text.optional(),
+  usage: usage,
+  notices: z.array(text),
 });
 
-const isSources = listOf(fields({ url: isText, title: optional(isText) }));
-const isPictures = listOf(fields({ conversationId: isText, messageId: isText, number: isNumber }));
-const isTombstone = fields({ forgotten: (value) => value === true, id: isText });
-const isMessage = fields({
-  id: isText,
-  role: oneOf("user", "assistant"),
-  turnKey: isText,
-  attempt: optional(isNumber),
-  author: optional(isAuthor),
-  parts: listOf(isPart),
-  thoughts: optional(isText),
-  call: optional(fields({ name: isText, options: isObject, pictures: optional(isPictures) })),
-  createdAt: isTime,
-  editedAt: optional(isTime),
-  estimatedTokens: isNumber,
-  outcome: optional(oneOf("complete", "interrupted", "failed")),
-  failure: optional(isText),
-  sources: optional(isSources),
-  notices: optional(listOf(isText)),
-  model: optional(isText),
-  usage: optional(isObject),
-  command: optional(isText),
-  isCut: optional(isFlag),
-  receipt: optional(isReceipt),
-  ratings: optional(isObject),
-  shownAs: optional(listOf(isText)),
-  versions: optional(
-    listOf(
-      fields({
-        parts: listOf(isPart),
-        thoughts: optional(isText),
-        sources: optional(isSources),
-        notices: optional(listOf(isText)),
-        model: optional(isText),
-        createdAt: isTime,
+const sources = z.array(z.object({ url: text, title: text.optional() }));
+const pictures = z.array(z.object({ conversationId: text, messageId: text, number: number }));
+const tombstone = z.object({ forgotten: z.literal(true), id: text });
+const message = z.object({
+  id: text,
+  role: z.enum(["user", "assistant"]),
+  turnKey: text,
+  attempt: number.optional(),
+  author: author.optional(),
+  parts: z.array(part),
+  thoughts: text.optional(),
+  call: z.optional(z.object({ name: text, options: object, pictures: pictures.optional() })),
+  createdAt: time,
+  editedAt: time.optional(),
+  estimatedTokens: number,
+  outcome: z.optional(z.enum(["complete", "interrupted", "failed"])),
+  failure: text.optional(),
+  sources: sources.optional(),
+  notices: z.optional(z.array(text)),
+  model: text.optional(),
+  usage: object.optional(),
+  command: text.optional(),
+  isCut: flag.optional(),
+  receipt: receipt.optional(),
+  ratings: object.optional(),
+  shownAs: z.optional(z.array(text)),
+  versions: z.optional(
+    z.array(
+      z.object({
+        parts: z.array(part),
+        thoughts: text.optional(),
+        sources: sources.optional(),
+        notices: z.optional(z.array(text)),
+        model: text.optional(),
+        createdAt: time,
       }),
     ),
   ),
-  inContext: optional(isFlag),
-  room: optional(fields({ isApp: isFlag })),
+  inContext: flag.optional(),
+  room: z.optional(z.object({ isApp: flag })),
 });
 
-const isAttachments = listOf(fields({ id: isText, name: isText }));
+const attachments = z.array(z.object({ id: text, name: text }));
 const incoming = {
-  key: isText,
-  platform: isText,
-  conversationId: isText,
-  author: isAuthor,
-  sentAt: isTime,
-  within: optional(listOf(isText)),
-  address: isObject,
+  key: text,
+  platform: text,
+  conversationId: text,
+  author: author,
+  sentAt: time,
+  within: z.optional(z.array(text)),
+  address: object,
 };
-const isIncomingMessage = fields({
+const incomingMessage = z.object({
   ...incoming,
-  kind: oneOf("message"),
-  text: isText,
-  attachments: isAttachments,
-  model: optional(isText),
-  edit: optional(fields({ at: isTime, takenAt: isTime, count: isNumber, attemptsBefore: isNumber })),
-  fixedWords: optional(listOf(fields({ name: isText, position: isNumber, text: isText }))),
-  pictures: optional(isPictures),
-  repliesTo: optional(fields({ key: isText, attachments: isAttachments })),
-  isAside: optional(isFlag),
+  kind: z.literal("message"),
+  text: text,
+  attachments: attachments,
+  model: text.optional(),
+  edit: z.optional(z.object({ at: time, takenAt: time, count: number, attemptsBefore: number })),
+  fixedWords: z.optional(z.array(z.object({ name: text, position: number, text: text }))),
+  pictures: pictures.optional(),
+  repliesTo: z.optional(z.object({ key: text, attachments: attachments })),
+  isAside: flag.optional(),
 });
-const isCommandCall = fields({
+const commandCall = z.object({
   ...incoming,
-  kind: oneOf("call"),
-  name: isText,
-  options: isObject,
-  pictures: optional(isPictures),
-  problem: optional(fields({ written: isText, detail: isObject })),
-  subject: optional(fields({ author: isAuthor, text: isText, attachments: isAttachments })),
+  kind: z.literal("call"),
+  name: text,
+  options: object,
+  pictures: pictures.optional(),
+  problem: z.optional(z.object({ written: text, detail: object })),
+  subject: z.optional(z.object({ author: author, text: text, attachments: attachments })),
 });
 
-const isSettingValue: Check = (value) => isText(value) || isNumber(value) || listOf(isText)(value);
 /** Settings of other versions may have other names. */
-const isLayerValues: Check = (value) =>
-  isObject(value) && Object.values(value).every((each) => isSettingValue(each));
+const layerValues = z.record(text, z.union([text, number, z.array(text)]));
+
+const shapes: Readonly<Record<Space, z.ZodType>> = {
+  head: z.object({ next: position, keptFrom: position.optional() }),
+  slot: message.extend({ forgotten: z.undefined().optional() }).or(tombstone),
+  id: position.or(z.literal(-1)),
+  settings: z.object({
+    title: text.optional(),
+    name: text.optional(),
+    isPinned: flag.optional(),
+    model: text.optional(),
+    chosen: layerValues.optional(),
+    resetAfter: text.optional(),
+    lastPicture: text.optional(),
+    within: z.optional(z.array(text)),
+    answerTo: z.optional(z.enum(["mentions", "every-message"])),
+    room: z.optional(
+      z.object({
+        readUpTo: text.optional(),
+        readAt: time.optional(),
+        told: z.optional(z.object({ permission: text, turnKey: text })),
+      }),
+    ),
+    aside: z.optional(z.object({ from: time, to: time })),
+  }),
+  summary: z.object({
+    text: text,
+    from: position,
+    until: position,
+    messages: number,
+    costUsd: number.optional(),
+    oldestAt: time.optional(),
+    claim: z.optional(z.object({ token: text, until: position })),
+  }),
+  blob: z.object({ mediaType: text, base64: text.optional(), sizeBytes: number.optional() }),
+  inbox: z.object({
+    event: z.discriminatedUnion("kind", [incomingMessage, commandCall]),
+    acceptedAt: time,
+    version: number.optional(),
+    attempts: number.optional(),
+    isClosed: flag.optional(),
+    isForgotten: flag.optional(),
+    redo: z.optional(z.object({ kind: text, since: number, requestedAt: time, model: text.optional() })),
+    stoppedBy: text.optional(),
+    wasAnswered: flag.optional(),
+    heard: z.optional(z.array(z.object({ hash: text, answer: transcription.optional() }))),
+  }),
+  turn: z.object({ keys: z.array(text), address: object, attempts: number }),
+  layer: layerValues,
+  record: z.unknown(),
+  meta: z.unknown(),
+};
 
 /** Whether a decoded value has the shape of its space, as far as readers need it. It may have more fields. */
-export const isStored: Readonly<Record<Space, Check>> = {
-  head: fields({ next: isWhole(0, maxPosition), keptFrom: optional(isWhole(0, maxPosition)) }),
-  slot: (value) => (isObject(value) && Object.hasOwn(value, "forgotten") ? isTombstone : isMessage)(value),
-  id: isWhole(-1, maxPosition),
-  settings: fields({
-    title: optional(isText),
-    name: optional(isText),
-    isPinned: optional(isFlag),
-    model: optional(isText),
-    chosen: optional(isLayerValues),
-    resetAfter: optional(isText),
-    lastPicture: optional(isText),
-    within: optional(listOf(isText)),
-    answerTo: optional(oneOf("mentions", "every-message")),
-    room: optional(
-      fields({
-        readUpTo: optional(isText),
-        readAt: optional(isTime),
-        told: optional(fields({ permission: isText, turnKey: isText })),
-      }),
-    ),
-    aside: optional(fields({ from: isTime, to: isTime })),
-  }),
-  summary: fields({
-    text: isText,
-    from: isWhole(0, maxPosition),
-    until: isWhole(0, maxPosition),
-    messages: isNumber,
-    costUsd: optional(isNumber),
-    oldestAt: optional(isTime),
-    claim: optional(fields({ token: isText, until: isWhole(0, maxPosition) })),
-  }),
-  blob: fields({ mediaType: isText, base64: optional(isText), sizeBytes: optional(isNumber) }),
-  inbox: fields({
-    event: (value) => isIncomingMessage(value) || isCommandCall(value),
-    acceptedAt: isTime,
-    version: optional(isNumber),
-    attempts: optional(isNumber),
-    isClosed: optional(isFlag),
-    isForgotten: optional(isFlag),
-    redo: optional(fields({ kind: isText, since: isNumber, requestedAt: isTime, model: optional(isText) })),
-    stoppedBy: optional(isText),
-    wasAnswered: optional(isFlag),
-    heard: optional(listOf(fields({ hash: isText, answer: optional(isTranscription) }))),
-  }),
-  turn: fields({ keys: listOf(isText), address: isObject, attempts: isNumber }),
-  layer: isLayerValues,
-  record: isAny,
-  meta: isAny,
-};
+export function isStored(space: Space, value: unknown): boolean {
+  return shapes[space].safeParse(value).success;
+}

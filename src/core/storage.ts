@@ -252,13 +252,18 @@ export interface Conversations {
   /** Those of the conversations that exist. It always takes two reads. */
   existing(conversationIds: readonly string[]): Promise<readonly string[]>;
   settings(conversationId: string): Promise<ConversationSettings>;
-  /** Merges into the saved settings. A new conversation is created, so that `exists` returns true. */
-  saveSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
-  /** Like `saveSettings` for what can be found out again. A power failure may lose the last 250 ms. */
-  noteSettings(conversationId: string, settings: ConversationSettings): Promise<void>;
   /**
-   * Conversations whose id starts with `prefix`, the most recently active first. Pinned ones are included
-   * even if `max` others are more recent.
+   * Merges into the saved settings. A new conversation is created, so that `exists` returns true. `soon` is for
+   * what can be found out again: it survives the end of the process, and 250 ms later also a power failure.
+   */
+  saveSettings(
+    conversationId: string,
+    settings: ConversationSettings,
+    resolves?: "durable" | "soon",
+  ): Promise<void>;
+  /**
+   * Conversations whose id starts with `prefix`, which begins with the platform, the most recently active
+   * first. Pinned ones are included even if `max` others are more recent.
    */
   list(prefix: string, query: ConversationsQuery): Promise<readonly ConversationSummary[]>;
   /** Searches messages and titles of a platform's conversations. `prefix` begins with the platform. */
@@ -275,10 +280,10 @@ export interface ErasureReport {
   readonly blobs: number;
   /** The number of conversations that were erased as a whole. */
   readonly conversations: number;
-  /** The number of settings that the person made for themselves. Default 0. */
-  readonly settings?: number;
-  /** The person's ratings of answers that stay. Default 0. */
-  readonly ratings?: number;
+  /** The number of settings that the person made for themselves. */
+  readonly settings: number;
+  /** The person's ratings of answers that stay. */
+  readonly ratings: number;
 }
 
 /** Which messages of a conversation are to be erased. */

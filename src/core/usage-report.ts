@@ -1,19 +1,21 @@
 import type { UsageRow } from "./spending.ts";
 
+/** The amounts of a usage row that can be added up. */
+const sums = [
+  "calls",
+  "promptTokens",
+  "completionTokens",
+  "images",
+  "audioSeconds",
+  "costUsd",
+  "estimatedCalls",
+  "unpricedCalls",
+  "goodRatings",
+  "badRatings",
+] as const;
+
 /** Sums of usage rows, with amounts as in {@link UsageRow}. */
-export type UsageSum = Pick<
-  UsageRow,
-  | "calls"
-  | "promptTokens"
-  | "completionTokens"
-  | "images"
-  | "audioSeconds"
-  | "costUsd"
-  | "estimatedCalls"
-  | "unpricedCalls"
-  | "goodRatings"
-  | "badRatings"
->;
+export type UsageSum = Pick<UsageRow, (typeof sums)[number]>;
 
 /** The dimensions by which usage can be grouped. */
 export const usageDimensions = ["person", "channel", "model", "operation", "day"] as const;
@@ -25,18 +27,7 @@ export interface UsageGroup extends UsageSum {
 }
 
 /** The sum of no rows. */
-export const noUsage: UsageSum = {
-  calls: 0,
-  promptTokens: 0,
-  completionTokens: 0,
-  images: 0,
-  audioSeconds: 0,
-  costUsd: 0,
-  estimatedCalls: 0,
-  unpricedCalls: 0,
-  goodRatings: 0,
-  badRatings: 0,
-};
+export const noUsage = toSum(() => 0);
 
 /** Adds up rows or groups. */
 export function sumUsage(rows: readonly UsageSum[]): UsageSum {
@@ -70,16 +61,9 @@ function keyOf(row: UsageRow, by: UsageDimension): string {
 }
 
 function add(a: UsageSum, b: UsageSum): UsageSum {
-  return {
-    calls: a.calls + b.calls,
-    promptTokens: a.promptTokens + b.promptTokens,
-    completionTokens: a.completionTokens + b.completionTokens,
-    images: a.images + b.images,
-    audioSeconds: a.audioSeconds + b.audioSeconds,
-    costUsd: a.costUsd + b.costUsd,
-    estimatedCalls: a.estimatedCalls + b.estimatedCalls,
-    unpricedCalls: a.unpricedCalls + b.unpricedCalls,
-    goodRatings: a.goodRatings + b.goodRatings,
-    badRatings: a.badRatings + b.badRatings,
-  };
+  return toSum((name) => a[name] + b[name]);
+}
+
+function toSum(amountOf: (name: keyof UsageSum) => number): UsageSum {
+  return Object.fromEntries(sums.map((name) => [name, amountOf(name)])) as unknown as UsageSum;
 }

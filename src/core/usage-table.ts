@@ -23,10 +23,11 @@ export function usageLines(rows: readonly UsageRow[]): string[] {
   );
 }
 
+/** The cells of a sum, in the order of the tables' columns. */
 const summaryLines = {
-  calls: (sum: UsageSum) => toCountText(sum.calls),
+  calls: (sum: UsageSum) => formatCount(sum.calls),
   tokens: tokensOf,
-  pictures: (sum: UsageSum) => toCountText(sum.images),
+  pictures: (sum: UsageSum) => formatCount(sum.images),
   "audio-minutes": (sum: UsageSum) => toMinutesText(sum.audioSeconds),
   cost: costOf,
 } as const;
@@ -41,11 +42,7 @@ export function usageTable(usage: {
   const { by, top, others, names } = usage;
   const toLine = (label: string, sum: UsageSum) => [
     label,
-    toCountText(sum.calls),
-    tokensOf(sum),
-    toCountText(sum.images),
-    toMinutesText(sum.audioSeconds),
-    costOf(sum),
+    ...Object.values(summaryLines).map((toText) => toText(sum)),
   ];
   const lines = top.map((group) => toLine(labelOf(group.key, by, names), group));
   if (others.length > 0)
@@ -89,7 +86,7 @@ export function budgetLines(budgets: readonly BudgetState[]): string[] {
 }
 
 function tokensOf({ promptTokens, completionTokens }: UsageSum): string {
-  return toCountText(promptTokens + completionTokens);
+  return formatCount(promptTokens + completionTokens);
 }
 
 function costOf({ calls, costUsd, estimatedCalls, unpricedCalls }: UsageSum): string {
@@ -110,56 +107,38 @@ function toTable(head: readonly string[], lines: readonly (readonly string[])[])
   return [head, rule, ...lines].map(toRow).join("\n");
 }
 
-const header = [
-  "day",
-  "person_id",
-  "person",
-  "channel_id",
-  "channel",
-  "model",
-  "operation",
-  "calls",
-  "prompt_tokens",
-  "completion_tokens",
-  "pictures",
-  "audio_seconds",
-  "cost_usd",
-  "estimated_calls",
-  "unpriced_calls",
-  "command",
-  "good_ratings",
-  "bad_ratings",
-];
+type Names = ReadonlyMap<string, string>;
+
+/** The columns of the CSV file by their heads. */
+const columns: Readonly<Record<string, (row: UsageRow, names: Names) => string | number>> = {
+  day: (row) => row.day,
+  person_id: (row) => row.personId,
+  person: (row, names) => names.get(row.personId) ?? "",
+  channel_id: (row) => row.channel ?? "",
+  channel: (row, names) => names.get(row.channel ?? "") ?? "",
+  model: (row) => row.model,
+  operation: (row) => row.operation,
+  calls: (row) => row.calls,
+  prompt_tokens: (row) => row.promptTokens,
+  completion_tokens: (row) => row.completionTokens,
+  pictures: (row) => row.images,
+  audio_seconds: (row) => row.audioSeconds,
+  cost_usd: (row) => row.costUsd,
+  estimated_calls: (row) => row.estimatedCalls,
+  unpriced_calls: (row) => row.unpricedCalls,
+  command: (row) => row.command ?? "",
+  good_ratings: (row) => row.goodRatings,
+  bad_ratings: (row) => row.badRatings,
+};
 
 /**
  * Writes usage rows as CSV (RFC 4180, UTF-8 with a byte order mark for spreadsheets), by day and person. A
  * cell that a spreadsheet would take for a formula gets an apostrophe. `names` are known names by id.
  */
-export function toUsageCsv(rows: readonly UsageRow[], names: ReadonlyMap<string, string>): string {
+export function toUsageCsv(rows: readonly UsageRow[], names: Names): string {
   const ordered = rows.toSorted((a, b) => compare(a.day, b.day) || compare(a.personId, b.personId));
-  const lines = ordered.map((row) =>
-    [
-      row.day,
-      row.personId,
-      names.get(row.personId) ?? "",
-      row.channel ?? "",
-      row.channel === undefined ? "" : (names.get(row.channel) ?? ""),
-      row.model,
-      row.operation,
-      row.calls,
-      row.promptTokens,
-      row.completionTokens,
-      row.images,
-      row.audioSeconds,
-      row.costUsd,
-      row.estimatedCalls,
-      row.unpricedCalls,
-      row.command ?? "",
-      row.goodRatings,
-      row.badRatings,
-    ].map(toCell),
-  );
-  return `\uFEFF${[header, ...lines].map((cells) => `${cells.join(",")}\r\n`).join("")}`;
+  const lines = ordered.map((row) => Object.values(columns).map((cellOf) => toCell(cellOf(row, names))));
+  return `\uFEFF${[Object.keys(columns), ...lines].map((cells) => `${cells.join(",")}\r\n`).join("")}`;
 }
 
 /** Protects against formulas in spreadsheets. @see https://owasp.org/www-community/attacks/CSV_Injection */
@@ -176,11 +155,6 @@ function toPlainNumber(value: number): string {
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** A whole number with the separators of the person's language, for example `12,345`. */
-function toCountText(count: number): string {
-  return formatCount(count);
 }
 
 /** US dollars with two decimals, or two significant digits below a cent: `$12.30`, `$0.0042`. */
@@ -203,5 +177,5 @@ export function toSecondsText(ms: number): string {
 export function toMinutesText(seconds: number): string {
   const minutes = seconds / 60;
   if (minutes === 0) return "0";
-  return minutes < 9.95 ? formatDecimal(Math.max(0.1, minutes), { least: 0, most: 1 }) : toCountText(minutes);
+  return minutes < 9.95 ? formatDecimal(Math.max(0.1, minutes), { least: 0, most: 1 }) : formatCount(minutes);
 }

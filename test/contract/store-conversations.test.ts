@@ -47,7 +47,7 @@ describeStores("settings and conversations", (current) => {
     it("of a person are erased with all that the person wrote, and are counted before", async () => {
       const person = freshId();
       await store.settings.change(person, { calm: "on", language: "German" });
-      const nothing = { messages: 0, blobs: 0, conversations: 0 };
+      const nothing = { messages: 0, blobs: 0, conversations: 0, settings: 0, ratings: 0 };
       expect(await store.erasure.countAuthor(freshId(), person)).toEqual(nothing);
       await store.erasure.forgetAuthor(freshId(), person);
       expect(await store.erasure.countAuthor(undefined, person)).toEqual({ ...nothing, settings: 2 });
@@ -203,7 +203,6 @@ describeStores("settings and conversations", (current) => {
       expect(listed[0]?.updatedAt).toBeGreaterThan(listed[1]?.updatedAt as number);
       expect(await store.conversations.list(`${scope}:b`, { max: 10 })).toHaveLength(1);
       expect(await store.conversations.list(`${scope}:`, { max: 2 })).toHaveLength(2);
-      expect(await store.conversations.list("", { max: 1000 })).toEqual(expect.arrayContaining([...listed]));
       expect(await store.conversations.list("nobody:", { max: 10 })).toEqual([]);
     });
   });
@@ -353,7 +352,7 @@ describeStores("settings and conversations", (current) => {
       await rate("ann", "good");
       await rate(bob.id, "bad");
       await conversations.rate("test:2", answer.id, { personId: "ann", rating: "bad" });
-      const one = { messages: 0, blobs: 0, conversations: 0, ratings: 1 };
+      const one = { messages: 0, blobs: 0, conversations: 0, settings: 0, ratings: 1 };
       expect(await erasure.countAuthor("test:1", "ann")).toEqual(one);
       expect(await erasure.countAuthor(undefined, "ann")).toEqual({ ...one, ratings: 2 });
       expect(await erasure.forgetAuthor("test:1", "ann")).toEqual(one);
@@ -366,6 +365,8 @@ describeStores("settings and conversations", (current) => {
         messages: 0,
         blobs: 0,
         conversations: 0,
+        settings: 0,
+        ratings: 0,
       });
     });
 

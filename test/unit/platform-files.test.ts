@@ -5,7 +5,7 @@ import { createFakePlatform } from "../support/fakes.ts";
 
 it("an archive erases the files of every platform before what the store has", async () => {
   const calls: string[] = [];
-  const report: ErasureReport = { messages: 1, blobs: 0, conversations: 0 };
+  const report: ErasureReport = { messages: 1, blobs: 0, conversations: 0, settings: 0, ratings: 0 };
   const archive: Archive = {
     exportConversation: () => Promise.resolve({ title: "", files: [] }),
     countAuthor: () => Promise.resolve(report),

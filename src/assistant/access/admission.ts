@@ -54,119 +54,98 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
   const calls = createFairSemaphore({ max: limits.calls, maxPerKey: limits.callsPerPerson });
   const bytes = createFairSemaphore({ max: limits.fileBytes, maxPerKey: limits.fileBytesPerPerson });
 
-  function expectAllowed({ model }: { readonly model: string }): void {
-    const listed = gateway.knownModels().map(({ id }) => id);
-    allowed.expectAllowed(model, listed);
-  }
-
-  async function admitted<T>(personId: string, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
-    const release = await calls.acquire(personId, 1, signal);
-    try {
-      return await call();
-    } finally {
-      release();
+  function gatewayFor(caller: Caller): Gateway {
+    async function admit({ model }: { readonly model: string }, signal: AbortSignal): Promise<Release> {
+      const listed = gateway.knownModels().map(({ id }) => id);
+      allowed.expectAllowed(model, listed);
+      return await calls.acquire(caller.personId, 1, signal);
     }
+
+    async function reserve(
+      operation: ModelOperation,
+      { model }: { readonly model: string },
+      worst: WorstCase,
+      signal: AbortSignal,
+    ): Promise<Charge> {
+      signal.throwIfAborted();
+      const charge = await budgets.reserve(caller, operation, model, worst);
+      if (signal.aborted) {
+        await charge.release(undefined);
+        throw signal.reason;
+      }
+      return charge;
+    }
+
+    /** Makes a call whose answer arrives as a whole, and settles it however it ends. */
+    async function answerOf<T extends { readonly usage: Usage; readonly model: string }>(
+      operation: ModelOperation,
+      request: { readonly model: string },
+      worst: WorstCase,
+      signal: AbortSignal,
+      call: () => Promise<T>,
+      estimate: (answer: T) => BilledAmounts | undefined = () => undefined,
+    ): Promise<T> {
+      const release = await admit(request, signal);
+      try {
+        const charge = await reserve(operation, request, worst, signal);
+        let answer: T;
+        try {
+          answer = await call();
+        } catch (error) {
+          await charge.release(isBilled(error) ? worst.whenLeft : undefined);
+          throw error;
+        }
+        const estimated = estimate(answer);
+        if (estimated === undefined) await charge.settle(answer.usage, answer.model);
+        else await charge.release(estimated);
+        return answer;
+      } finally {
+        release();
+      }
+    }
+
+    return {
+      async *chat(request, signal) {
+        const release = await admit(request, signal);
+        try {
+          const known = gateway.knownModels().find(({ id }) => id === request.model);
+          const worst = chatWorstCase(request, known?.capabilities.drawsInChat === true);
+          const charge = await reserve("chat", request, worst, signal);
+          yield* meteredEvents(gateway.chat(request, signal), charge, worst);
+        } finally {
+          release();
+        }
+      },
+      generateImages: async (request, signal) =>
+        answerOf("image", request, imageWorstCase(request), signal, () =>
+          gateway.generateImages(request, signal),
+        ),
+      transcribe: async (request, signal) =>
+        answerOf(
+          "transcription",
+          request,
+          transcriptionWorstCase(request),
+          signal,
+          () => gateway.transcribe(request, signal),
+          // Many services answer with only the words.
+          (answer) =>
+            answer.usage.costUsd === undefined && answer.usage.audioSeconds === undefined
+              ? heardAmounts(request, answer)
+              : undefined,
+        ),
+      listModels: (signal) => gateway.listModels(signal),
+      knownModels: () => gateway.knownModels(),
+      highestPrice: (operation, model) => gateway.highestPrice(operation, model),
+    };
   }
 
   return {
+    gatewayFor,
     load: () => ({ running: calls.used(), waiting: calls.waiting() }),
     async admitBytes(personId, count, signal) {
       // A request for nothing does not wait behind large ones.
       return count === 0 ? () => {} : await bytes.acquire(personId, count, signal);
     },
-    gatewayFor(caller) {
-      const { personId } = caller;
-      const metered = createMeteredGateway(gateway, budgets, caller);
-      return {
-        ...metered,
-        async *chat(request, signal) {
-          expectAllowed(request);
-          const release = await calls.acquire(personId, 1, signal);
-          try {
-            yield* metered.chat(request, signal);
-          } finally {
-            release();
-          }
-        },
-        async generateImages(request, signal) {
-          expectAllowed(request);
-          return await admitted(personId, signal, () => metered.generateImages(request, signal));
-        },
-        async transcribe(request, signal) {
-          expectAllowed(request);
-          return await admitted(personId, signal, () => metered.transcribe(request, signal));
-        },
-      };
-    },
-  };
-}
-
-/** A gateway that reserves the cost of each call before it and settles it however the call ends. */
-function createMeteredGateway(gateway: Gateway, budgets: Pick<Budgets, "reserve">, caller: Caller): Gateway {
-  async function reserve(
-    operation: ModelOperation,
-    model: string,
-    worst: WorstCase,
-    signal: AbortSignal,
-  ): Promise<Charge> {
-    signal.throwIfAborted();
-    const charge = await budgets.reserve(caller, operation, model, worst);
-    if (signal.aborted) {
-      await charge.release(undefined);
-      throw signal.reason;
-    }
-    return charge;
-  }
-
-  async function metered<T extends { readonly usage: Usage; readonly model: string }>(
-    operation: ModelOperation,
-    model: string,
-    worst: WorstCase,
-    signal: AbortSignal,
-    call: () => Promise<T>,
-    estimate: (answer: T) => BilledAmounts | undefined = () => undefined,
-  ): Promise<T> {
-    const charge = await reserve(operation, model, worst, signal);
-    let answer: T;
-    try {
-      answer = await call();
-    } catch (error) {
-      await charge.release(isBilled(error) ? worst.whenLeft : undefined);
-      throw error;
-    }
-    const estimated = estimate(answer);
-    if (estimated === undefined) await charge.settle(answer.usage, answer.model);
-    else await charge.release(estimated);
-    return answer;
-  }
-
-  return {
-    async *chat(request, signal) {
-      const known = gateway.knownModels().find(({ id }) => id === request.model);
-      const worst = chatWorstCase(request, known?.capabilities.drawsInChat === true);
-      const charge = await reserve("chat", request.model, worst, signal);
-      yield* meteredEvents(gateway.chat(request, signal), charge, worst);
-    },
-    generateImages: (request, signal) =>
-      metered("image", request.model, imageWorstCase(request), signal, () =>
-        gateway.generateImages(request, signal),
-      ),
-    transcribe: (request, signal) =>
-      metered(
-        "transcription",
-        request.model,
-        transcriptionWorstCase(request),
-        signal,
-        () => gateway.transcribe(request, signal),
-        // Many services answer with only the words.
-        (answer) =>
-          answer.usage.costUsd === undefined && answer.usage.audioSeconds === undefined
-            ? heardAmounts(request, answer)
-            : undefined,
-      ),
-    listModels: (signal) => gateway.listModels(signal),
-    knownModels: () => gateway.knownModels(),
-    highestPrice: (operation, model) => gateway.highestPrice(operation, model),
   };
 }
 

@@ -1,12 +1,11 @@
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
-import { createRecent } from "../../support/recent.ts";
 
 /** The result of counting a request. */
 interface CountedTurn {
   /** The error `rate-limited` for one request too many, which is not counted. */
   readonly refusal: ParleyError | undefined;
-  /** Takes the count back because the request was not accepted. It waits for an unavailable store. */
+  /** Takes the count back because the request was not accepted. While the store is away it stays counted. */
   undo(): Promise<void>;
 }
 
@@ -23,37 +22,21 @@ interface TurnRateOptions {
   readonly now: () => number;
 }
 
-/** How many people's counts may wait to be taken back. */
-const maxOwing = 10_000;
-/** The time after which a count no longer matters, in milliseconds. */
-const countedMs = 2 * 60_000;
-
 const notCounted: CountedTurn = { refusal: undefined, undo: () => Promise.resolve() };
 
 /** Creates the {@link TurnRate}. */
 export function createTurnRate({ ledger, max, now }: TurnRateOptions): TurnRate {
-  /** The times of counts that could not be taken back, by person. */
-  const owed = createRecent<readonly number[]>(maxOwing, countedMs);
-
   async function undo(personId: string, countedAt: number): Promise<void> {
     try {
       await ledger.uncountTurn(personId, countedAt);
     } catch (error) {
       if (!isParleyError(error, "store-unavailable")) throw error;
-      owed.set(personId, [...(owed.get(personId) ?? []), countedAt]);
     }
-  }
-
-  async function settleOwed(personId: string): Promise<void> {
-    const times = owed.get(personId) ?? [];
-    owed.delete(personId);
-    for (const countedAt of times) await undo(personId, countedAt);
   }
 
   return {
     async count(personId) {
       if (max === 0) return notCounted;
-      await settleOwed(personId);
       const countedAt = now();
       let retryAfterMs: number | undefined;
       try {
@@ -63,11 +46,7 @@ export function createTurnRate({ ledger, max, now }: TurnRateOptions): TurnRate 
         if (!isParleyError(error, "store-unavailable")) throw error;
         return notCounted;
       }
-      if (retryAfterMs === undefined)
-        return {
-          refusal: undefined,
-          undo: () => undo(personId, countedAt),
-        };
+      if (retryAfterMs === undefined) return { refusal: undefined, undo: () => undo(personId, countedAt) };
       const refusal = new ParleyError("rate-limited", "too many requests of one person in a minute", {
         retryAfterMs,
         detail: { max },

@@ -203,7 +203,7 @@ export function createOtherTurns(
 export async function sealReply(
   ending: TurnToEnd,
   options: {
-    readonly conversations: Pick<Conversations, "noteSettings">;
+    readonly conversations: Pick<Conversations, "saveSettings">;
     readonly isAnswered: () => Promise<boolean>;
     readonly meter: Meter;
   },
@@ -227,7 +227,7 @@ export async function sealReply(
     options.meter({ kind: "refused", platform: platform.id, code: "too-old" });
     // Messages in its thread are for the bot although nothing of the turn is stored.
     if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
-      await options.conversations.noteSettings(event.conversationId, { within: event.within });
+      await options.conversations.saveSettings(event.conversationId, { within: event.within }, "soon");
     isAnswered = await options.isAnswered();
   });
   if (outcome === "ended" && !isAnswered) await inbox.close(progress.keys, { attempts });

@@ -147,12 +147,12 @@ export async function markPeoplesThread(conversations: Conversations, conversati
 
 /** Changes what is known of a room and keeps the rest. Only the conversation's turns do so, one by one. */
 export async function changeRoomState(
-  conversations: Pick<Conversations, "settings" | "noteSettings">,
+  conversations: Pick<Conversations, "settings" | "saveSettings">,
   conversationId: string,
   change: RoomState,
 ): Promise<void> {
   const { room } = await conversations.settings(conversationId);
-  await conversations.noteSettings(conversationId, { room: { ...room, ...change } });
+  await conversations.saveSettings(conversationId, { room: { ...room, ...change } }, "soon");
 }
 
 /**

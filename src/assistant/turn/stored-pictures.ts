@@ -63,13 +63,13 @@ export async function takePicture(
 
 /** Remembers the last message with a picture, because people may mean it after it has left the context. */
 export async function noteLastPicture(
-  conversations: Pick<Conversations, "noteSettings">,
+  conversations: Pick<Conversations, "saveSettings">,
   conversationId: string,
   { id, turnKey, parts }: Pick<StoredMessage, "id" | "turnKey" | "parts">,
 ): Promise<void> {
   // A lone command has a separate conversation without later messages.
   if (turnKey === conversationId || picturePartsOf({ parts }).length === 0) return;
-  await conversations.noteSettings(conversationId, { lastPicture: id });
+  await conversations.saveSettings(conversationId, { lastPicture: id }, "soon");
 }
 
 function gone(name: string): ParleyError {

@@ -50,7 +50,7 @@ const writes: Readonly<Record<string, readonly string[]>> = {
     "withdraw",
     "keepHeard",
   ],
-  conversations: ["append", "replace", "setShownAs", "rate", "saveSettings", "noteSettings", "putBlob"],
+  conversations: ["append", "replace", "setShownAs", "rate", "saveSettings", "putBlob"],
   erasure: ["forgetAuthor", "removeMessages", "replaceMessage", "deleteConversation"],
   records: ["set", "delete"],
   settings: ["change", "erase"],

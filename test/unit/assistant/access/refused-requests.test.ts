@@ -247,16 +247,10 @@ describe("the rate of requests", () => {
         await expect(world.passingTime(world.assistant.receive(message("out")))).rejects.toMatchObject({
           code: "store-unavailable",
         });
-      // Taking it back may fail as well. Then the next request does it.
-      const uncount = vi.spyOn(world.store.spending, "uncountTurn").mockImplementation(outage);
-      await expect(world.passingTime(world.assistant.receive(message("out")))).rejects.toMatchObject({
-        code: "store-unavailable",
-      });
       await expect(world.assistant.press({ kind: "retry", key: "fake:nothing" }, ada)).resolves.toEqual({
         kind: "gone",
       });
       accept.mockRestore();
-      uncount.mockRestore();
       for (const text of ["one", "two"])
         expect(await world.assistant.receive(message(text))).toBe("accepted");
       await world.settled();

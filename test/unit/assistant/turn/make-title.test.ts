@@ -73,6 +73,7 @@ describe("the title of a conversation", () => {
 
   it("says nothing of a question that is deleted while the model writes it, or while it is stored", async () => {
     const { conversations } = world.store;
+    const saveSettings = conversations.saveSettings.bind(conversations);
     const save = vi.spyOn(conversations, "saveSettings");
     written = "My Secret";
     const remove = (key: string) =>
@@ -91,7 +92,7 @@ describe("the title of a conversation", () => {
     const second = ask("my secret");
     save.mockImplementationOnce(async (conversationId, settings) => {
       await remove(await second);
-      await conversations.noteSettings(conversationId, settings);
+      await saveSettings(conversationId, settings);
     });
     await vi.waitFor(() => expect(save).toHaveBeenCalledTimes(2));
     await vi.waitFor(async () => expect(await titleNow()).toBeUndefined());
