@@ -297,7 +297,9 @@ describe.runIf(has("chromium"))("recordings on the page", () => {
     await page.getByText(/voice-.*\.webm/).waitFor();
     await field(page).press("Enter");
     await answerAfter(page, 0);
-    await expect.poll(() => page.locator(".from-user figcaption").innerText()).toMatch(/Recording: (Ogg|WebM)/);
+    await expect
+      .poll(() => page.locator(".from-user figcaption").innerText())
+      .toMatch(/Recording: (Ogg|WebM)/);
     // The browser has written no length into it.
     await expect.poll(() => durationOf(page)).toBeGreaterThan(0.8);
     expect(await durationOf(page)).toBeLessThan(30);
