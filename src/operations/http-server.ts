@@ -149,10 +149,10 @@ const hostPattern = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([1-9]\d{0,4}))?$/;
 
 /**
  * Decides whether a request names this server. It does not with a missing, repeated or foreign Host header.
- * This protects every endpoint against DNS rebinding: a page of another site can reach this server under its own
- * name, but not under one of these. A server bound to loopback has loopback names with the bound port. Others
- * have loopback names, the bind, the machine's name and IP addresses, each with any port, since there may be
- * a port mapping.
+ * This protects every endpoint against DNS rebinding: a page of another site can reach this server under its
+ * own name, but not under one of these. A server bound to loopback has loopback names with the bound port.
+ * Others have loopback names, the bind, the machine's name and IP addresses, each with any port, since there
+ * may be a port mapping.
  * @param allowedHosts further Host values, with port unless it is the scheme's default
  */
 function createHostGuard(bind: string, allowedHosts: readonly string[]) {

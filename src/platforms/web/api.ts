@@ -224,7 +224,7 @@ async function act(context: ApiContext, { request, response, id }: Exchange): Pr
   }
 }
 
-/** Whether the page offers the person this button or form, in a chat of their own. The key is the browser's. */
+/** Whether the page offers the person this button or form, in a chat of their own. Browsers send any key. */
 async function isOffered(
   context: ApiContext,
   conversationId: string,

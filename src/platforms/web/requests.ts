@@ -44,7 +44,7 @@ interface RequestOptions extends PageAccess {
   readonly isPaused: () => boolean;
 }
 
-/** Serves the requests to the page's paths: its files, its documents and its API, to those who may open it. */
+/** Serves the page's paths: its files, its documents and its API, to those who may open it. */
 export function createPageRequests(options: RequestOptions) {
   const { accounts, clock, log, password, context, isPaused } = options;
   const warnRarely = createRareLog(log, () => clock.monotonic());

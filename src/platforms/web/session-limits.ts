@@ -38,7 +38,7 @@ export function createSessionBounds(limits: SessionLimits = defaultSessionLimits
   const streams = new Map<string, number>();
   let allStreams = 0;
 
-  /** Resolves when there is room, until the response closes. @throws Error when the client disconnects first */
+  /** Takes room until the response closes. @throws Error when the client disconnects first */
   const takeOf = (max: number, maxPerKey: number) => {
     const semaphore = createFairSemaphore({ max, maxPerKey });
     return async (session: string, response: ServerResponse): Promise<void> => {

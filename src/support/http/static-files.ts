@@ -11,8 +11,8 @@ const toBrotli = promisify(brotliCompress);
 const toGzip = promisify(gzip);
 
 /**
- * A file is compressed when it is first asked for after a start. The best quality (11) would save a tenth of the
- * bytes and take 80 times as long: the first page would be there seconds later.
+ * A file is compressed when it is first asked for after a start. The best quality (11) would save a tenth of
+ * the bytes and take 80 times as long: the first page would be there seconds later.
  */
 const brotliQuality = 5;
 /** Smaller files hardly shrink. */

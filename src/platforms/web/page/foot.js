@@ -7,8 +7,10 @@ import { labelOf, translate } from "./words.js";
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {NonNullable<Item["actions"]>[number]} Action */
 /**
- * @typedef {(action: { kind: import("../../../core/press.ts").PressKind, key: string }, values?: Record<string,
- *   string>) => Promise<import("./api.js").ActionResult>} RunAction
+ * @typedef {(
+ *   action: { kind: import("../../../core/press.ts").PressKind, key: string },
+ *   values?: Record<string, string>,
+ * ) => Promise<import("./api.js").ActionResult>} RunAction
  */
 /**
  * What a button has shown.

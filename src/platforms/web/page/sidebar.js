@@ -180,7 +180,9 @@ function ChatEntry({ conversation, isCurrent, isRunning, onOpen, onLabel, onDele
       }}
     />`;
   }
-  /** @type {readonly { icon: "pin" | "edit" | "trash", label: string, isDanger?: true, onTake: () => void }[]} */
+  /**
+   * @type {readonly { icon: "pin" | "edit" | "trash", label: string, isDanger?: true, onTake: () => void }[]}
+   */
   const items = [
     {
       icon: "pin",
