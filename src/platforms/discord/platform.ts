@@ -12,11 +12,14 @@ import { createAttachmentDownload } from "./intake/files.ts";
 import { createIntake } from "./intake/intake.ts";
 import { createMessageLinks, createRoomReader } from "./intake/read-room.ts";
 import { registerCommands } from "./press/commands.ts";
+import { createFreshTokens } from "./press/acknowledgements.ts";
 import { createReplies } from "./reply/replies.ts";
-import { createDiscordRequests } from "./requests.ts";
+import { createDiscordApi, publicApiUrl } from "./transport/api.ts";
 import { createConnection, type Connection } from "./transport/connection.ts";
+import { createDiscordScheduler } from "./transport/delivery.ts";
 import { createDirectory } from "./transport/directory.ts";
 import { createHeardMessages, withHearing } from "./transport/gateway-events.ts";
+import { createDiscordClock, createInvalidRequestGuard } from "./transport/make-request.ts";
 import { automaticShards, isOwnGuild, type ShardSettings } from "./transport/shards.ts";
 
 /** The options of {@link createDiscordPlatform}. */
@@ -48,10 +51,25 @@ const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.re
 /** Creates Discord as a {@link Platform}. @see docs/discord.md */
 export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log, clock = systemClock } = options;
+  const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/(?<!\/)\/+$/, "");
+  const discordClock = createDiscordClock(clock);
+  const now = options.now ?? (() => discordClock.now());
+  const onResponse = discordClock.observe;
   const suspensions = createSuspensionWatch(clock);
-  const requests = createDiscordRequests({ ...options, suspensions, clock });
-  const { api, scheduler } = requests;
-  const downloads = createAttachmentDownload(api, requests.apiUrl);
+  const scheduler = createDiscordScheduler({ ...options, suspensions, clock });
+  const guard = createInvalidRequestGuard({ log, clock });
+  const api = createDiscordApi({
+    token: options.token,
+    apiUrl,
+    scheduler,
+    now,
+    onResponse,
+    guard,
+    clock,
+    log,
+  });
+  const freshTokens = createFreshTokens(now);
+  const downloads = createAttachmentDownload(api, apiUrl);
   let connection: Connection | undefined;
   let intake: ReturnType<typeof createIntake> | undefined;
   const stopping = new AbortController();
@@ -63,7 +81,8 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   /** Creates what the platform works with from its start on. */
   function prepare(receiver: Receiver, history: ConversationHistory): Connection {
     intake = createIntake({
-      ...requests,
+      api,
+      freshTokens,
       commands,
       receiver,
       history,
@@ -71,12 +90,15 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       bot,
       directory,
       plan: () => connection?.plan(),
+      now,
       signal: stopping.signal,
       clock,
       log,
     });
     return createConnection({
-      ...requests,
+      apiUrl,
+      guard,
+      onResponse,
       token: options.token,
       shards: options.shards ?? automaticShards,
       claims: options.claims ?? ownClaims,
@@ -114,7 +136,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       connection ??= prepare(receiver, history);
       await connection.open();
     },
-    ...createReplies({ ...requests, directory, botId: bot.id, suspensions, clock, log }),
+    ...createReplies({ api, directory, scheduler, freshTokens, botId: bot.id, suspensions, now, clock, log }),
     download: (attachment, limits) => downloads.download(attachment, limits),
     readRoom,
     linksTo: createMessageLinks(directory),

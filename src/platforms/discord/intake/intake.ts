@@ -1,4 +1,3 @@
-import type { DirectNotes } from "../requests.ts";
 import type { APIInteraction } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import type { Command } from "../../../core/command.ts";
@@ -7,7 +6,7 @@ import type { Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { toChannelPlace, toEventKey, toGuildPlace } from "../address.ts";
 import type { Bot } from "../bot.ts";
-import type { Acknowledgements, FreshTokens } from "../press/acknowledgements.ts";
+import type { FreshTokens } from "../press/acknowledgements.ts";
 import { createModalTargetCache } from "../press/call-intake.ts";
 import { createInteractionHandler } from "../press/interactions.ts";
 import type { DiscordApi } from "../transport/api.ts";
@@ -31,8 +30,6 @@ interface Intake {
 /** Connects those who handle the events of a connection with each other. */
 export function createIntake(options: {
   readonly api: DiscordApi;
-  readonly directNotes: DirectNotes;
-  readonly acknowledgements: Acknowledgements;
   readonly freshTokens: FreshTokens;
   readonly commands: ReadonlyMap<string, Command>;
   readonly receiver: Receiver;
@@ -49,7 +46,7 @@ export function createIntake(options: {
   readonly clock: Clock;
   readonly log: Log;
 }): Intake {
-  const { api, acknowledgements, freshTokens, commands, receiver, history, bot, directory } = options;
+  const { api, freshTokens, commands, receiver, history, bot, directory } = options;
   const { now, signal, clock, log } = options;
   const locales = createLocales({
     guildLocale: (guildId) => directory.guildLocale(guildId),
@@ -96,7 +93,6 @@ export function createIntake(options: {
   });
   const messages = createMessageIntake({
     api,
-    directNotes: options.directNotes,
     receiver,
     channels: directory,
     names: bot.names,
@@ -147,7 +143,6 @@ export function createIntake(options: {
   });
   const handle = createInteractionHandler({
     api,
-    acknowledgements,
     receiver,
     commands,
     names: bot.names,

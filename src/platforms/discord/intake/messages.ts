@@ -10,7 +10,6 @@ import type { Language } from "../../../words/languages.ts";
 import { translate, inLanguage } from "../../../words/translate.ts";
 import { createRefusalSchedule, isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
 import { isDirectType, isThreadType, toConversationId } from "../address.ts";
-import type { DirectNotes } from "../requests.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
 import { toSentence } from "../reply/content.ts";
@@ -21,7 +20,6 @@ import { createRecent } from "../../../support/recent.ts";
 /** The options of {@link createMessageIntake}. */
 interface MessageOptions {
   readonly api: DiscordApi;
-  readonly directNotes: DirectNotes;
   readonly receiver: Receiver;
   readonly channels: Directory;
   readonly names: (guildId: string | undefined) => Names;
@@ -62,7 +60,7 @@ const busyNoticeIntervalMs = 30_000;
 
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
-  const refusals = createRefusalNotices(api, options.directNotes, log, clock);
+  const refusals = createRefusalNotices(api, log, clock);
   const queue = createKeyedQueue();
   const busyNotices = createRecent(1000, busyNoticeIntervalMs, () => clock.monotonic());
 
@@ -286,8 +284,7 @@ interface RefusalNotices {
  * interactions. So the person gets a direct message. Where they take none, nothing is said.
  */
 function createRefusalNotices(
-  api: Pick<DiscordApi, "createMessage">,
-  directNotes: DirectNotes,
+  api: Pick<DiscordApi, "createMessage" | "tellDirectly">,
   log: Log,
   clock: Clock,
 ): RefusalNotices {
@@ -312,7 +309,7 @@ function createRefusalNotices(
         }
         // Every instance that has the message tells it, and Discord takes one message with this nonce.
         const where = `https://discord.com/channels/${guildId}/${channelId}/${id}`;
-        const isSent = await directNotes.send(author.id, {
+        const isSent = await api.tellDirectly(author.id, {
           ...toSentence(`${notice}\n${translate("discord.about", { address: where })}`),
           nonce: id,
           enforce_nonce: true,

@@ -33,10 +33,6 @@ export interface Acknowledgements {
     error: unknown,
     options?: { readonly isAtOnce?: boolean },
   ): Promise<void>;
-  /** Requests with this token wait until `acknowledgement` has settled. */
-  expect(token: string, acknowledgement: Promise<unknown>): void;
-  /** Resolves when no acknowledgement with that token is expected any more. */
-  settled(token: string): Promise<void>;
 }
 
 export function createAcknowledgements(
@@ -44,8 +40,6 @@ export function createAcknowledgements(
   log: Log,
   clock: Clock,
 ): Acknowledgements {
-  const pending = new Map<string, Promise<unknown>>();
-
   async function send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean> {
     try {
       await api.respond(interaction.id, interaction.token, body);
@@ -71,45 +65,12 @@ export function createAcknowledgements(
       if (!isUnanimous(error) && !isAtOnce) await clock.sleep(refuseAfterMs);
       await tell(interaction, toNotice(error));
     },
-    expect(token, acknowledgement) {
-      const settled = Promise.allSettled([acknowledgement]).then(() => pending.delete(token));
-      pending.set(token, settled);
-    },
-    async settled(token) {
-      await pending.get(token);
-    },
   };
 }
 
 /** Whether every instance refuses it: each reads the same input and the same rules in the same way. */
 function isUnanimous(error: unknown): boolean {
   return isParleyError(error, "invalid-option") || isParleyError(error, "access-denied");
-}
-
-/** Delays requests about an interaction's messages until its acknowledgement, as Discord rejects others. */
-export function withAcknowledgements(
-  api: DiscordApi,
-  { settled }: Pick<Acknowledgements, "settled">,
-): DiscordApi {
-  return {
-    ...api,
-    async followUp(interaction, body, options) {
-      await settled(interaction.token);
-      return api.followUp(interaction, body, options);
-    },
-    async editFollowUp(interaction, messageId, body, options) {
-      await settled(interaction.token);
-      return api.editFollowUp(interaction, messageId, body, options);
-    },
-    async getFollowUp(interaction, messageId) {
-      await settled(interaction.token);
-      return api.getFollowUp(interaction, messageId);
-    },
-    async deleteFollowUp(interaction, messageId) {
-      await settled(interaction.token);
-      await api.deleteFollowUp(interaction, messageId);
-    },
-  };
 }
 
 /** A click's token is valid for 15 minutes. It is not used in the last half minute. */

@@ -42,7 +42,7 @@ type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
  * of its reply wait for that. `spentMs`: how much of the deadline has passed before.
  */
 export function createCallIntake(options: {
-  readonly api: Pick<DiscordApi, "editFollowUp">;
+  readonly api: Pick<DiscordApi, "editFollowUp" | "expect">;
   readonly receiver: Pick<Receiver, "receive" | "conversationOf">;
   readonly acknowledgements: Acknowledgements;
   readonly clock: Clock;
@@ -99,7 +99,7 @@ export function createCallIntake(options: {
     const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
     const leftMs = Math.max(0, slowAfterMs - spentMs);
     const acknowledgement = acknowledge(interaction, call, receiving, leftMs);
-    acknowledgements.expect(interaction.token, acknowledgement);
+    api.expect(interaction.token, acknowledgement);
     const hasNotice = await acknowledgement;
     // Not waited for: the platform stops when the acknowledgements are sent.
     receiving.catch(async (error: unknown) => {

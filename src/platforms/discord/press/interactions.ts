@@ -16,7 +16,7 @@ import { toLanguage } from "../../../words/languages.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import { isForOneProcess, type ActionCall, type Press } from "../../../core/press.ts";
 import { createActionHandler, createButtonHandler, createFormClicks } from "./clicks.ts";
-import type { Acknowledgements, FreshTokens } from "./acknowledgements.ts";
+import { createAcknowledgements, type FreshTokens } from "./acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { createCallIntake, type ModalTargetCache } from "./call-intake.ts";
 import { createCommandUses } from "./command-uses.ts";
@@ -29,8 +29,7 @@ import { inLanguage } from "../../../words/translate.ts";
 
 /** The options of {@link createInteractionHandler}. */
 interface InteractionOptions {
-  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp">;
-  readonly acknowledgements: Acknowledgements;
+  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp" | "expect" | "respond">;
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
@@ -50,8 +49,10 @@ interface InteractionOptions {
  * Handles INTERACTION_CREATE: it calls the receiver and acknowledges within Discord's three seconds. Whoever
  * used something that cannot be handled is told so.
  */
-export function createInteractionHandler(options: InteractionOptions) {
-  const { acknowledgements, log } = options;
+export function createInteractionHandler(given: InteractionOptions) {
+  const { api, clock, log } = given;
+  const acknowledgements = createAcknowledgements(api, log, clock);
+  const options = { ...given, acknowledgements };
   const click = createButtonHandler(options);
   const takeCall = createCallIntake(options);
   const uses = createCommandUses({ ...options, takeCall });

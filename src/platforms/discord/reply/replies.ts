@@ -16,7 +16,6 @@ import {
   toRefKey,
   toReplyAddress,
 } from "../address.ts";
-import type { DirectNotes } from "../requests.ts";
 import { toPrivateSentence, toSentence } from "./content.ts";
 import type { FreshTokens } from "../press/acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
@@ -28,7 +27,6 @@ import { createThreads } from "./threads.ts";
 /** Opens replies on Discord, by their saved addresses. */
 export function createReplies(options: {
   readonly api: DiscordApi;
-  readonly directNotes: DirectNotes;
   readonly directory: Directory;
   readonly scheduler: DeliveryScheduler;
   readonly freshTokens: FreshTokens;
@@ -109,7 +107,7 @@ export function createReplies(options: {
       if ((channelType as ChannelType) === ChannelType.DM)
         return void (await api.createMessage(channelId, toSentence(text)));
       const userId = authorId.slice(toAuthorId("").length);
-      if (!(await options.directNotes.send(userId, toSentence(text))))
+      if (!(await api.tellDirectly(userId, toSentence(text))))
         throw new ParleyError("busy", "too many direct messages were opened lately");
     },
     channelAddress: (channel, name) =>

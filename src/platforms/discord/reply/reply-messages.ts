@@ -14,8 +14,8 @@ import {
 import { discordCode, errorCodes, isTokenGone, withPermission } from "../errors.ts";
 import { randomNonce, withAltTexts } from "../intake/files.ts";
 import { createFollowUps, type FollowUps, type FreshTokens } from "../press/acknowledgements.ts";
-import type { DiscordApi, SendOptions } from "../transport/api.ts";
-import { lanes } from "../transport/delivery.ts";
+import type { DiscordApi } from "../transport/api.ts";
+import { lanes, type SendOptions } from "../transport/delivery.ts";
 import { privateFlags, type DiscordContent } from "./content.ts";
 import type { createDestinationFinder, OwnPosts } from "./destination.ts";
 import type { Threads } from "./threads.ts";

@@ -13,7 +13,8 @@ import {
   toReplyAddress,
   type DiscordAddress,
 } from "../address.ts";
-import type { DiscordApi, SendOptions } from "../transport/api.ts";
+import type { DiscordApi } from "../transport/api.ts";
+import type { SendOptions } from "../transport/delivery.ts";
 import type { Directory } from "../transport/directory.ts";
 import { cut, toSentence } from "./content.ts";
 import { errorCodes, discordCode, withPermission } from "../errors.ts";
