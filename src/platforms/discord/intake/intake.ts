@@ -15,10 +15,11 @@ import type { ConnectionEvents } from "../transport/gateway-events.ts";
 import type { ShardPlan } from "../transport/shards.ts";
 import { createLocales } from "./locales.ts";
 import { createDeletionEvents, createEditEvents, createOrderedChanges } from "./message-changes.ts";
-import { createHiddenContentNotices, createMessageEvents, createReplyChains } from "./message-events.ts";
+import { createHiddenContentNotices, createMessageEvents } from "./message-events.ts";
 import { createMessageIntake } from "./messages.ts";
 import { createMissedMessages } from "./missed-messages.ts";
 import { createMemberships, createOrigins } from "./origin.ts";
+import { createReplyChains } from "./reply-chains.ts";
 
 /** What people do on Discord, from the gateway's events to the receiver. */
 interface Intake {

@@ -12,7 +12,7 @@ import { createRefusalSchedule, isOutage, receivePatiently } from "../../deliver
 import { isDirectType, isThreadType, toConversationId } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
-import { toSentence } from "../reply/content.ts";
+import { toReplyOnce, toSentence } from "../reply/content.ts";
 import { mentionsBot, type Names } from "./incoming.ts";
 import { isFromPerson, toSpoken, type MessageEvents } from "./message-events.ts";
 import { createRecent } from "../../../support/recent.ts";
@@ -55,17 +55,13 @@ const acceptForMs = 5000;
 const askDiscordForMs = 60_000;
 /** While this process stops, another instance has this long to take a message, and answers it sooner. */
 const keepAfterMs = 2000;
-/** How often one person is told in one channel that the bot is busy. */
-const busyNoticeIntervalMs = 30_000;
 
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
   const refusals = createRefusalNotices(api, log, clock);
+  /** A person who sends very many messages is told once in a while that the bot is busy. */
+  const busyNotices = createRefusalSchedule(() => clock.monotonic());
   const queue = createKeyedQueue();
-  const busyNotices = createRecent(1000, busyNoticeIntervalMs, () => clock.monotonic());
-
-  /** The bot's last message that is no reply, by channel. */
-  const lastAnswers = createRecent<string>(1000);
   let enqueued = 0;
   /** The position in the queue at which missed messages of a channel were looked up. */
   const lookedUpAt = createRecent<number>(1000);
@@ -120,9 +116,8 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       if (isForBot !== true) return;
       // The look-up finds it when the store responds again.
       if (isTransient) options.lookUpLater();
-      // Discord does not deliver it again, so that the person must be told, unless another instance has
-      // answered.
-      if (!isParleyError(error, "store-unavailable") || !isBeingAnswered(message)) await tell(message, error);
+      // Discord does not deliver it again, so that the person must be told.
+      await tell(message, error);
     }
   }
 
@@ -178,14 +173,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
   /** Tells the person that the message is not taken, or not yet: in a reply, once for all instances. */
   async function tell(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
-    if (isParleyError(error, "busy") && !isFirstBusyNotice(message)) return;
+    const who = `${message.channel_id} ${message.author.id}`;
+    if (isParleyError(error, "busy") && !busyNotices.isDue(error, who, 0)) return;
     const words = isParleyError(error, "store-unavailable") ? acceptingNotice() : toNotice(error);
-    await api.createMessage(message.channel_id, {
-      ...toSentence(words),
-      message_reference: { message_id: message.id, fail_if_not_exists: false },
-      nonce: message.id,
-      enforce_nonce: true,
-    });
+    await api.createMessage(message.channel_id, toReplyOnce(message.id, words));
   }
 
   async function tellPrivately(
@@ -199,25 +190,6 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     // Who did not speak to the bot is told nothing.
     const isAddressed = (await isCertainlyForBot(message, options.names(message.guild_id))) !== false;
     if (isAddressed) await refusals.tell(message, error);
-  }
-
-  /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */
-  function isBeingAnswered({ id, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
-    // The thread that is opened for a message has its id.
-    return [channelId, id].some((one) => BigInt(lastAnswers.get(one) ?? 0) > BigInt(id));
-  }
-
-  function noteAnswer(message: GatewayMessageCreateDispatchData): void {
-    const isOwn = message.author.id === options.names(message.guild_id).botId;
-    if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
-  }
-
-  /** A person who sends very many messages is told once in a while, not once a message. */
-  function isFirstBusyNotice({ author, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
-    const who = `${channelId} ${author.id}`;
-    const isFirst = !busyNotices.has(who);
-    if (isFirst) busyNotices.set(who, true);
-    return isFirst;
   }
 
   /**
@@ -250,7 +222,6 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
   return {
     take(message, { isMissed = false } = {}) {
-      noteAnswer(message);
       if (isMissed) noteLookUp(message.channel_id);
       enqueue(message, clock.monotonic(), isMissed);
     },
@@ -299,12 +270,7 @@ function createRefusalNotices(
       const notice = toNotice(error);
       try {
         if (guildId === undefined) {
-          await api.createMessage(channelId, {
-            ...toSentence(notice),
-            message_reference: { message_id: id, fail_if_not_exists: false },
-            nonce: id,
-            enforce_nonce: true,
-          });
+          await api.createMessage(channelId, toReplyOnce(id, notice));
           return;
         }
         // Every instance that has the message tells it, and Discord takes one message with this nonce.

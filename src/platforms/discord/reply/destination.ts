@@ -109,8 +109,6 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     if (found !== undefined) return { ...toPosted(found.channelId), found };
     if (thread === undefined || replyTo === undefined)
       return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };
-    // Discord would refuse the request for each question, and the answer would wait for that.
-    if (threads.isFull(channelId)) return toChannel(translate("discord.threads-full"));
     const waitMs = scheduler.waitMs([lanes.threads(channelId)], "final");
     if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "final") <= maxGlobalWaitMs)
       return openThread(replyTo, thread.title, maxThreadWaitMs);
