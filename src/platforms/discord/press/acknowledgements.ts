@@ -23,6 +23,8 @@ export interface Acknowledgements {
    * @param body the response, as Discord's API has it
    */
   send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
+  /** Tells only the person something. Returns as {@link send}. */
+  tell(interaction: Pick<APIInteraction, "id" | "token">, text: string): Promise<boolean>;
   /**
    * Tells only the person why the interaction is refused. Wrong input and what the rules forbid are told at
    * once. Everything else is told after two seconds, unless another instance has responded. With `isAtOnce`
@@ -53,14 +55,15 @@ export function createAcknowledgements(
     }
   }
 
-  const tell = (interaction: Pick<APIInteraction, "id" | "token">, notice: string): Promise<boolean> =>
+  const tell: Acknowledgements["tell"] = (interaction, text) =>
     send(interaction, {
       type: InteractionResponseType.ChannelMessageWithSource,
-      data: toPrivateSentence(notice),
+      data: toPrivateSentence(text),
     });
 
   return {
     send,
+    tell,
     async refuse(interaction, error, { isAtOnce = false } = {}) {
       if (!isUnanimous(error) && !isAtOnce) await clock.sleep(refuseAfterMs);
       await tell(interaction, toNotice(error));
@@ -71,6 +74,14 @@ export function createAcknowledgements(
 /** Whether every instance refuses it: each reads the same input and the same rules in the same way. */
 function isUnanimous(error: unknown): boolean {
   return isParleyError(error, "invalid-option") || isParleyError(error, "access-denied");
+}
+
+/** Returns what authorizes requests about an interaction's messages. */
+export function tokenOf({
+  application_id: applicationId,
+  token,
+}: Pick<APIInteraction, "application_id" | "token">): InteractionToken {
+  return { applicationId, token };
 }
 
 /** A click's token is valid for 15 minutes. It is not used in the last half minute. */

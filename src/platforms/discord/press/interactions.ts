@@ -11,6 +11,7 @@ import {
 import type { Actor } from "../../../core/access.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Command } from "../../../core/command.ts";
+import { ParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { toLanguage } from "../../../words/languages.ts";
 import type { Receiver } from "../../../core/platform.ts";
@@ -53,11 +54,11 @@ export function createInteractionHandler(given: InteractionOptions) {
   const { api, clock, log } = given;
   const acknowledgements = createAcknowledgements(api, log, clock);
   const options = { ...given, acknowledgements };
-  const click = createButtonHandler(options);
+  const click = createButtonHandler({ ...options, toActor });
   const takeCall = createCallIntake(options);
   const uses = createCommandUses({ ...options, takeCall });
   const act = createActionHandler({ ...options, toActor, takeCall: takeActionCall });
-  const forms = createFormClicks(options);
+  const forms = createFormClicks({ ...options, toActor });
 
   return function handle(interaction: APIInteraction): Promise<void> {
     if (!("locale" in interaction)) return handleInLanguage(interaction);
@@ -115,9 +116,9 @@ export function createInteractionHandler(given: InteractionOptions) {
 
   async function toActor(
     interaction: APIMessageComponentInteraction | APIModalSubmitInteraction,
-  ): Promise<Actor | undefined> {
+  ): Promise<Actor> {
     const { member, user = member?.user } = interaction;
-    if (user === undefined) return undefined;
+    if (user === undefined) throw new ParleyError("internal", "an interaction without user");
     const origin = await options.origins.ofInteraction(interaction);
     return { platform: "discord", author: toAuthor(user, member, interaction.locale), origin };
   }
