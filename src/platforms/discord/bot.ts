@@ -38,7 +38,7 @@ export function createBot(directory: Directory, connection: () => Connection | u
     async nameOf(id) {
       const channelId = /^discord:channel:(\d+)$/.exec(id)?.[1];
       if (channelId !== undefined) {
-        const name = await directory.nameOf(channelId);
+        const name = (await directory.channelIfReadable(channelId))?.name;
         return name === undefined ? undefined : `#${name}`;
       }
       const roleId = /^discord:role:(\d+)$/.exec(id)?.[1];

@@ -122,8 +122,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const readRoom = createRoomReader({
     api,
     async names(channelId) {
-      const [place] = await Promise.allSettled([directory.placeOf(channelId)]);
-      return bot.names(place.status === "fulfilled" ? place.value.guildId : undefined);
+      return bot.names((await directory.channelIfReadable(channelId))?.guildId);
     },
     readsContents: bot.readsContents,
     heard,

@@ -56,7 +56,7 @@ export function createIntake(options: {
     now,
   });
   const modalTargets = createModalTargetCache(api);
-  const memberships = createMemberships(api, createOwnGuilds(api, directory, options.plan, clock), clock);
+  const memberships = createMemberships(api, createOwnGuilds(api, directory, options.plan), clock);
   const origins = createOrigins({ api, directory, memberships, clock });
   const handling = new Set<Promise<void>>();
 

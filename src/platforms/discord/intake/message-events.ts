@@ -116,12 +116,16 @@ export function createMessageEvents(options: {
 
   async function ruleOf(message: PlacedMessage, channelType: number, isCall: boolean): Promise<AnswerRule> {
     if (!isThreadType(channelType) && !isDirectType(channelType)) return ruleInChannel(message);
-    const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
+    const parent = isThreadType(channelType) ? await parentOf(message) : undefined;
     return ruleInThread(message, parent, channelType, isCall);
   }
 
   async function isOwnThread(channelId: string): Promise<boolean> {
-    return (await channels.ownerOf(channelId)) === options.botId();
+    return (await channels.channel(channelId)).ownerId === options.botId();
+  }
+
+  async function parentOf({ channel_id: channelId }: PlacedMessage): Promise<string | undefined> {
+    return (await channels.channelIfReadable(channelId))?.parentId;
   }
 
   /** Returns the event of a message, or `undefined` where it is not for the bot. */
@@ -141,7 +145,7 @@ export function createMessageEvents(options: {
     if (isDirectType(channelType) || isThreadType(channelType)) {
       const conversationId = toConversationId(message.channel_id);
       // A known conversation needs this too, since the run that was to store its places may have been killed.
-      const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
+      const parent = isThreadType(channelType) ? await parentOf(message) : undefined;
       const rule = await ruleInThread(message, parent, channelType, spoken.isCall === true);
       const isOurs = rule.answerTo !== "mentions";
       if (!isAnswered(spoken, rule)) {
@@ -157,7 +161,7 @@ export function createMessageEvents(options: {
         ? !isToOthers && (await receiver.knows(conversationId))
         : repliesToBot(message, names);
       const event = toMessage(message, names, conversationId, address, isKnown);
-      const title = isFirstOfPost(message) ? await channels.nameOf(message.id) : undefined;
+      const title = isFirstOfPost(message) ? (await channels.channelIfReadable(message.id))?.name : undefined;
       return withOrigin({
         ...event,
         text: withPostTitle(title, event.text),

@@ -126,8 +126,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     message: GatewayMessageCreateDispatchData,
   ): Promise<GatewayMessageCreateDispatchData> {
     if (message.guild_id !== undefined) return message;
-    const [place] = await Promise.allSettled([channels.placeOf(message.channel_id)]);
-    const guildId = place.status === "fulfilled" ? place.value.guildId : undefined;
+    const guildId = (await channels.channelIfReadable(message.channel_id))?.guildId;
     return guildId === undefined ? message : { ...message, guild_id: guildId };
   }
 

@@ -124,11 +124,10 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
 }
 
 /** Returns {@link Platform.linksTo}. */
-export function createMessageLinks(directory: Pick<Directory, "placeOf">): Platform["linksTo"] {
+export function createMessageLinks(directory: Pick<Directory, "channelIfReadable">): Platform["linksTo"] {
   return async (given, keys) => {
     const { channelId, channelType } = fromReplyAddress(given);
-    const [found] = await Promise.allSettled([directory.placeOf(channelId)]);
-    const { guildId, parentId } = found.status === "fulfilled" ? found.value : {};
+    const { guildId, parentId } = (await directory.channelIfReadable(channelId)) ?? {};
     if (guildId === undefined && !isDirectType(channelType)) return new Map();
     return new Map(
       keys.flatMap((key) => {

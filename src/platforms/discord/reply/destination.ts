@@ -7,6 +7,7 @@ import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-sch
 import { type DiscordAddress, type MessageRef, isThreadType, privateThread, fromRef } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { lanes } from "../transport/delivery.ts";
+import type { Directory } from "../transport/directory.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import type { Threads } from "./threads.ts";
 import { createRecent } from "../../../support/recent.ts";
@@ -51,8 +52,7 @@ interface DestinationOptions {
   readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly address: DiscordAddress;
   readonly threads: Threads;
-  /** Returns the channel that contains a thread. */
-  readonly parentOf: (threadId: string) => Promise<string | undefined>;
+  readonly directory: Pick<Directory, "channelIfReadable">;
   readonly ownPosts: Pick<OwnPosts, "has">;
   /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
   readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
@@ -164,7 +164,7 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
         destination = toChannel(why);
       } else {
         if (!isThreadType(channelType) || channelType === privateThread) return false;
-        const parentId = await options.parentOf(threadId);
+        const parentId = (await options.directory.channelIfReadable(threadId))?.parentId;
         if (parentId === undefined) return false;
         // A thread has the id of the message that it was opened from.
         destination = { ...toChannel(why), channelId: parentId, replyTo: threadId };

@@ -64,7 +64,6 @@ export function createReplies(options: {
           address,
           isResumed: hooks.isResumed === true,
           threads,
-          parentOf: (threadId) => directory.parentOf(threadId),
           ownPosts,
           async shownByOthers(ids) {
             const taken = (await hooks.otherTurnsShow?.(ids.map((id) => toEventKey(id)))) ?? [];

@@ -11,6 +11,7 @@ import { createUploads } from "../intake/files.ts";
 import type { FreshTokens } from "../press/acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { isOldMessage, lanes } from "../transport/delivery.ts";
+import type { Directory } from "../transport/directory.ts";
 import {
   lengthOf,
   lengthOfSource,
@@ -39,8 +40,7 @@ interface TargetOptions {
   readonly ownPosts: OwnPosts;
   /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
   readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
-  /** Returns the channel that contains a thread. */
-  readonly parentOf: (threadId: string) => Promise<string | undefined>;
+  readonly directory: Pick<Directory, "channelIfReadable">;
   /** Returns the bot's user id. */
   readonly botId: () => string;
   readonly log: Log;
