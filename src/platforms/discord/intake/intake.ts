@@ -7,7 +7,6 @@ import type { Log } from "../../../core/telemetry.ts";
 import { toChannelPlace, toEventKey, toGuildPlace } from "../address.ts";
 import type { Bot } from "../bot.ts";
 import type { FreshTokens } from "../press/acknowledgements.ts";
-import { createModalTargetCache } from "../press/call-intake.ts";
 import { createInteractionHandler } from "../press/interactions.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { createOwnGuilds, type Directory } from "../transport/directory.ts";
@@ -55,7 +54,6 @@ export function createIntake(options: {
     log,
     now,
   });
-  const modalTargets = createModalTargetCache(api);
   const memberships = createMemberships(api, createOwnGuilds(api, directory, options.plan), clock);
   const origins = createOrigins({ api, directory, memberships, clock });
   const handling = new Set<Promise<void>>();
@@ -148,7 +146,6 @@ export function createIntake(options: {
     commands,
     names: bot.names,
     origins,
-    modalTargets,
     locales,
     notes: bot.notes,
     freshTokens,

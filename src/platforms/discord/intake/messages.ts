@@ -110,7 +110,8 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
         leftAt.set(message.channel_id, enqueued);
         return options.lookUpLater();
       }
-      const isForBot = known.isEvent ? true : await isForBotIfKnown(message, names);
+      // While Discord is unreachable too, that cannot be known.
+      const isForBot = known.isEvent || (await isCertainlyForBot(message, names).catch(() => undefined));
       // Perhaps the message belongs to a conversation that only the store knows.
       if (isForBot === undefined && isTransient) options.lookUpLater();
       if (isForBot !== true) return;
@@ -208,15 +209,6 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     if (channels.isOpen(toConversationId(channelId))) return true;
     if (!isThreadType(type)) return isDirectType(type);
     return (await events.isOwnThread(channelId)) ? true : undefined;
-  }
-
-  /** Answers {@link isCertainlyForBot} even while Discord is unreachable, then with `undefined`. */
-  async function isForBotIfKnown(
-    message: GatewayMessageCreateDispatchData,
-    names: Names,
-  ): Promise<boolean | undefined> {
-    const [known] = await Promise.allSettled([isCertainlyForBot(message, names)]);
-    return known.status === "fulfilled" ? known.value : undefined;
   }
 
   return {

@@ -19,7 +19,7 @@ import { isForOneProcess, type ActionCall, type Press } from "../../../core/pres
 import { createActionHandler, createButtonHandler, createFormClicks } from "./clicks.ts";
 import { createAcknowledgements, type FreshTokens } from "./acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
-import { createCallIntake, type ModalTargetCache } from "./call-intake.ts";
+import { createCallIntake, createModalTargetCache } from "./call-intake.ts";
 import { createCommandUses } from "./command-uses.ts";
 import { parsePress } from "../reply/content.ts";
 import { readFormModal } from "./form-modal.ts";
@@ -30,12 +30,11 @@ import { inLanguage } from "../../../words/translate.ts";
 
 /** The options of {@link createInteractionHandler}. */
 interface InteractionOptions {
-  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp" | "expect" | "respond">;
+  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp" | "expect" | "respond" | "getMessage">;
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
   readonly origins: Pick<Origins, "ofInteraction">;
-  readonly modalTargets: ModalTargetCache;
   readonly freshTokens: FreshTokens;
   readonly locales: Pick<Locales, "note">;
   /** Returns the notes on fields of forms that do not work with this connection. */
@@ -56,7 +55,8 @@ export function createInteractionHandler(given: InteractionOptions) {
   const options = { ...given, acknowledgements };
   const click = createButtonHandler({ ...options, toActor });
   const takeCall = createCallIntake(options);
-  const uses = createCommandUses({ ...options, takeCall });
+  const modalTargets = createModalTargetCache(api);
+  const uses = createCommandUses({ ...options, modalTargets, takeCall });
   const act = createActionHandler({ ...options, toActor, takeCall: takeActionCall });
   const forms = createFormClicks({ ...options, toActor });
 

@@ -8,6 +8,7 @@ import { type DiscordAddress, type MessageRef, isThreadType, privateThread, from
 import type { DiscordApi } from "../transport/api.ts";
 import { lanes } from "../transport/delivery.ts";
 import type { Directory } from "../transport/directory.ts";
+import type { FreshTokens } from "../press/acknowledgements.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import type { Threads } from "./threads.ts";
 import { createRecent } from "../../../support/recent.ts";
@@ -46,20 +47,25 @@ interface DestinationFinder {
   close(): void;
 }
 
-/** Options of {@link createDestinationFinder}. */
-interface DestinationOptions {
+/** What the parts of one reply work with. */
+export interface ReplyOptions {
   readonly api: DiscordApi;
-  readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly address: DiscordAddress;
+  /** Whether an earlier process may have posted messages of this reply. */
+  readonly isResumed: boolean;
   readonly threads: Threads;
-  readonly directory: Pick<Directory, "channelIfReadable">;
-  readonly ownPosts: Pick<OwnPosts, "has">;
+  readonly scheduler: DeliveryScheduler;
+  readonly freshTokens: FreshTokens;
+  readonly ownPosts: OwnPosts;
   /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
   readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
+  readonly directory: Pick<Directory, "channelIfReadable">;
   /** Returns the bot's user id. */
   readonly botId: () => string;
-  readonly clock: Clock;
   readonly log: Log;
+  /** Discord's time, in Unix milliseconds. */
+  readonly now: () => number;
+  readonly clock: Clock;
 }
 
 /** Where a thread could only be opened later than this, the answer goes to the channel if that is sooner. */
@@ -69,7 +75,7 @@ const channelWaitMs = 5000;
 /** Where all routes together make it wait this long, more urgent requests would overtake it repeatedly. */
 const maxGlobalWaitMs = 250;
 
-export function createDestinationFinder(options: DestinationOptions): DestinationFinder {
+export function createDestinationFinder(options: ReplyOptions): DestinationFinder {
   const { api, scheduler, address, threads, log } = options;
   const { channelId, channelType, replyTo, thread, interaction } = address;
   let destination = savedDestination();
