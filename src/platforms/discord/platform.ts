@@ -7,7 +7,6 @@ import type { Log, Meter } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import { createSuspensionWatch } from "../delivery/delivery-scheduler.ts";
-import { createBot } from "./bot.ts";
 import { createAttachmentDownload } from "./intake/files.ts";
 import { createIntake } from "./intake/intake.ts";
 import { createMessageLinks, createRoomReader } from "./intake/read-room.ts";
@@ -16,9 +15,8 @@ import { createFreshTokens } from "./press/acknowledgements.ts";
 import { createReplies } from "./reply/replies.ts";
 import { createDiscordApi, publicApiUrl } from "./transport/api.ts";
 import { createConnection, type Connection } from "./transport/connection.ts";
-import { createDiscordScheduler } from "./transport/delivery.ts";
-import { createDirectory } from "./transport/directory.ts";
 import { createHeardMessages, withHearing } from "./transport/gateway-events.ts";
+import { createBot, createDirectory } from "./transport/directory.ts";
 import { createDiscordClock, createInvalidRequestGuard } from "./transport/make-request.ts";
 import { automaticShards, isOwnGuild, type ShardSettings } from "./transport/shards.ts";
 
@@ -56,18 +54,8 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const now = options.now ?? (() => discordClock.now());
   const onResponse = discordClock.observe;
   const suspensions = createSuspensionWatch(clock);
-  const scheduler = createDiscordScheduler({ ...options, suspensions, clock });
   const guard = createInvalidRequestGuard({ log, clock });
-  const api = createDiscordApi({
-    token: options.token,
-    apiUrl,
-    scheduler,
-    now,
-    onResponse,
-    guard,
-    clock,
-    log,
-  });
+  const api = createDiscordApi({ ...options, apiUrl, suspensions, now, onResponse, guard, clock });
   const freshTokens = createFreshTokens(now);
   const downloads = createAttachmentDownload(api, apiUrl);
   let connection: Connection | undefined;
@@ -135,7 +123,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       connection ??= prepare(receiver, history);
       await connection.open();
     },
-    ...createReplies({ api, directory, scheduler, freshTokens, botId: bot.id, suspensions, now, clock, log }),
+    ...createReplies({ api, directory, freshTokens, botId: bot.id, suspensions, now, clock, log }),
     download: (attachment, limits) => downloads.download(attachment, limits),
     readRoom,
     linksTo: createMessageLinks(directory),
@@ -151,7 +139,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         );
       },
     },
-    delivery: scheduler,
+    delivery: api.scheduler,
     health: () => connection?.health() ?? { state: "connecting" },
     // Discord delivers everything once to each instance. Messages are kept from now on, and commands refused.
     pause: () => Promise.resolve(),

@@ -200,8 +200,9 @@ export function isAskModal(customId: string): boolean {
 /** Reads a submitted modal. The values stay unchecked. */
 export function parseAskModal(interaction: APIModalSubmitInteraction): ModalAnswer {
   const [, commandName = "", channelId = "", messageId = ""] = interaction.data.custom_id.split(":");
-  const given = Object.entries(readFormModal(interaction)).map(([name, value]) => [name, value.trim()]);
-  const options = Object.fromEntries(given.filter(([, value]) => value !== ""));
+  const options: Record<string, RawOption> = {};
+  for (const [name, value] of Object.entries(readFormModal(interaction)))
+    if (value.trim() !== "") options[name] = value.trim();
   return { commandName, channelId, messageId, options };
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
-import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-scheduler.ts";
+import type { Reservation } from "../../delivery/delivery-scheduler.ts";
 import { type DiscordAddress, type MessageRef, isThreadType, privateThread, fromRef } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { lanes } from "../transport/delivery.ts";
@@ -54,7 +54,6 @@ export interface ReplyOptions {
   /** Whether an earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
   readonly threads: Threads;
-  readonly scheduler: DeliveryScheduler;
   readonly freshTokens: FreshTokens;
   readonly ownPosts: OwnPosts;
   /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
@@ -76,7 +75,8 @@ const channelWaitMs = 5000;
 const maxGlobalWaitMs = 250;
 
 export function createDestinationFinder(options: ReplyOptions): DestinationFinder {
-  const { api, scheduler, address, threads, log } = options;
+  const { api, address, threads, log } = options;
+  const { scheduler } = api;
   const { channelId, channelType, replyTo, thread, interaction } = address;
   let destination = savedDestination();
   let finding: Promise<Destination> | undefined;

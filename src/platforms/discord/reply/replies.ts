@@ -4,7 +4,7 @@ import { ParleyError } from "../../../core/errors.ts";
 import type { Platform } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
-import type { DeliveryScheduler, SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
+import type { SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../../delivery/editing-reply.ts";
 import { parseShownFiles } from "../../delivery/message-plan.ts";
 import {
@@ -28,7 +28,6 @@ import { createThreads } from "./threads.ts";
 export function createReplies(options: {
   readonly api: DiscordApi;
   readonly directory: Directory;
-  readonly scheduler: DeliveryScheduler;
   readonly freshTokens: FreshTokens;
   /** Returns the bot's user id. */
   readonly botId: () => string;

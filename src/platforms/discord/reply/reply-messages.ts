@@ -66,7 +66,7 @@ export function createReplyMessages(
     readonly beforePost: () => Promise<void>;
   },
 ): ReplyMessages {
-  const { api, address, destinations, threads, scheduler, ownPosts, clock, log } = options;
+  const { api, address, destinations, threads, ownPosts, clock, log } = options;
   const saved = (address.messages ?? []).map(fromRef);
   let posted = address.posts ?? saved.length;
   let firstId = saved[0]?.messageId;
@@ -114,7 +114,7 @@ export function createReplyMessages(
       const ref = { channelId: message.channel_id, messageId: message.id, isOwn: true };
       ownPosts.add(ref.channelId, ref.messageId);
       if (leaves.length === 0)
-        leaves.push(scheduler.join(lanes.global), scheduler.join(lanes.edits(ref.channelId)));
+        leaves.push(api.scheduler.join(lanes.global), api.scheduler.join(lanes.edits(ref.channelId)));
       if (files.length > 0 || message.content === content.content.trim()) return { ref, isShown: true };
       return { ref, isShown: await replaceText(ref, content, how) };
     } catch (refusal) {

@@ -29,7 +29,8 @@ const maxMessages = 8;
  * valid, otherwise ordinary messages in a channel or thread.
  */
 export function createDiscordTarget(options: ReplyOptions): EditTarget {
-  const { api, address, scheduler, clock, log } = options;
+  const { api, address, clock, log } = options;
+  const { scheduler } = api;
   const destinations = createDestinationFinder(options);
   const messages = createReplyMessages({
     ...options,

@@ -3,6 +3,7 @@ import {
   RESTEvents,
   RateLimitError,
   Routes,
+  makeURLSearchParams,
   type APIChannel,
   type APIApplicationCommand,
   type APIGuildMember,
@@ -16,13 +17,20 @@ import {
 } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../../core/errors.ts";
-import type { Log } from "../../../core/telemetry.ts";
+import type { Log, Meter } from "../../../core/telemetry.ts";
 import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
-import type { DeliveryScheduler } from "../../delivery/delivery-scheduler.ts";
+import type { DeliveryScheduler, SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
 import { discordCode, errorCodes, toParleyError } from "../errors.ts";
 import { withLocalizations } from "../intake/locales.ts";
-import { createLimitReader, createSending, isOldMessage, lanes, type SendOptions } from "./delivery.ts";
+import {
+  createDiscordScheduler,
+  createLimitReader,
+  createSending,
+  isOldMessage,
+  lanes,
+  type SendOptions,
+} from "./delivery.ts";
 import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
 
 /** The default of `DISCORD_API_URL`. */
@@ -81,6 +89,8 @@ interface NewThread {
  * something, and most others, wait for their turn under Discord's limits.
  */
 export interface DiscordApi {
+  /** Orders what is shown, under the limits that Discord's responses name. */
+  readonly scheduler: DeliveryScheduler;
   /**
    * Posts a message, as an ordinary one where Discord refuses a reply. That needs the permission Read Message
    * History.
@@ -174,7 +184,12 @@ export interface DiscordApi {
 export function createDiscordApi(options: {
   readonly token: string;
   readonly apiUrl: string;
-  readonly scheduler: DeliveryScheduler;
+  /** By default one is made from the next three. */
+  readonly scheduler?: DeliveryScheduler;
+  /** What Discord allows this process, over all routes. Default 50. */
+  readonly requestsPerSecond?: number | undefined;
+  readonly suspensions?: Pick<SuspensionWatch, "waitMs">;
+  readonly meter?: Meter | undefined;
   /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;
   readonly onResponse?: DiscordClock["observe"];
@@ -183,7 +198,7 @@ export function createDiscordApi(options: {
   readonly clock: Clock;
   readonly log: Log;
 }): DiscordApi {
-  const { apiUrl, scheduler, clock, log } = options;
+  const { apiUrl, scheduler = createDiscordScheduler(options), clock, log } = options;
   const sending = createSending(scheduler, clock);
   const offset = apiUrl === publicApiUrl ? 50 : 0;
   const common = {
@@ -246,6 +261,14 @@ export function createDiscordApi(options: {
     });
   }
 
+  /** Sends a request that shows nothing, and that may be repeated. */
+  const ask = <T>(
+    method: string,
+    action: string,
+    request: () => Promise<unknown>,
+    isPatient?: boolean,
+  ): Promise<T> => sending.ask(method, () => retrying<T>(action, request), isPatient);
+
   /** Returns the lane of edits to an old message, which comes before all others. */
   const oldLane = (messageId: string, id: string): string[] =>
     isOldMessage(messageId, options.now()) ? [lanes.oldEdits(id)] : [];
@@ -264,6 +287,7 @@ export function createDiscordApi(options: {
     );
 
   const api: DiscordApi = {
+    scheduler,
     async createMessage(channelId, body, given = {}) {
       try {
         return await post(channelId, body, given);
@@ -295,43 +319,24 @@ export function createDiscordApi(options: {
         () => send("start typing", () => rest.post(Routes.channelTyping(channelId), toRequest(given))),
       ),
     deleteMessage: (channelId, messageId) =>
-      sending.ask("delete", () =>
-        retrying("delete a message", () => rest.delete(Routes.channelMessage(channelId, messageId))),
-      ),
+      ask("delete", "delete a message", () => rest.delete(Routes.channelMessage(channelId, messageId))),
     getMessage: (channelId, messageId) =>
-      sending.ask("read", () =>
-        retrying("read a message", () => rest.get(Routes.channelMessage(channelId, messageId))),
-      ),
-    listMessages: (channelId, { after, before, limit, isPatient }) =>
-      sending.ask(
+      ask("read", "read a message", () => rest.get(Routes.channelMessage(channelId, messageId))),
+    listMessages: (channelId, { isPatient, ...query }) =>
+      ask(
         "read",
-        () =>
-          retrying("read messages", () =>
-            rest.get(Routes.channelMessages(channelId), {
-              query: new URLSearchParams({
-                ...(after === undefined ? {} : { after }),
-                ...(before === undefined ? {} : { before }),
-                limit: `${limit}`,
-              }),
-            }),
-          ),
+        "read messages",
+        () => rest.get(Routes.channelMessages(channelId), { query: makeURLSearchParams(query) }),
         isPatient,
       ),
-    getChannel: (channelId) =>
-      sending.ask("read", () => retrying("read a channel", () => rest.get(Routes.channel(channelId)))),
-    listGuilds: ({ after, limit }) =>
-      sending.ask("read", () =>
-        retrying("list the servers", () =>
-          rest.get(Routes.userGuilds(), {
-            query: new URLSearchParams({ ...(after === undefined ? {} : { after }), limit: `${limit}` }),
-          }),
-        ),
+    getChannel: (channelId) => ask("read", "read a channel", () => rest.get(Routes.channel(channelId))),
+    listGuilds: (query) =>
+      ask("read", "list the servers", () =>
+        rest.get(Routes.userGuilds(), { query: makeURLSearchParams(query) }),
       ),
     async getMember(guildId, userId) {
       try {
-        return await sending.ask("read", () =>
-          retrying("read a member", () => rest.get(Routes.guildMember(guildId, userId))),
-        );
+        return await ask("read", "read a member", () => rest.get(Routes.guildMember(guildId, userId)));
       } catch (error) {
         if (notAMember.has(discordCode(error) ?? 0)) return undefined;
         throw error;
@@ -355,23 +360,17 @@ export function createDiscordApi(options: {
         ),
       ),
     unarchiveThread: (threadId) =>
-      sending.ask("thread", () =>
-        retrying("unarchive a thread", () =>
-          rest.patch(Routes.channel(threadId), { body: { archived: false } }),
-        ),
+      ask("thread", "unarchive a thread", () =>
+        rest.patch(Routes.channel(threadId), { body: { archived: false } }),
       ),
     addToThread: (threadId, userId) =>
-      sending.ask("thread", () =>
-        retrying("add to a thread", () => rest.put(Routes.threadMembers(threadId, userId))),
-      ),
+      ask("thread", "add to a thread", () => rest.put(Routes.threadMembers(threadId, userId))),
     async openDirectChannel(userId) {
       const pausedMs = Math.ceil(directPausedUntil - clock.monotonic());
       if (pausedMs > 0) throw tooFast(pausedMs);
       try {
-        return await sending.ask("open", () =>
-          retrying("open a direct message", () =>
-            rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
-          ),
+        return await ask("open", "open a direct message", () =>
+          rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
         );
       } catch (error) {
         if (discordCode(error) !== errorCodes.openingTooFast) throw error;

@@ -5,7 +5,6 @@ import type { Log } from "../../../../src/core/telemetry.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
-import { createDiscordScheduler } from "../../../../src/platforms/discord/transport/delivery.ts";
 import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/transport/shards.ts";
 import { soonAgain } from "../../../simulators/discord/session-starts.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
@@ -42,18 +41,15 @@ type ApiOptions = Parameters<typeof createDiscordApi>[0];
 /** Creates the API of a process on a simulated Discord. By default it waits in real time. */
 export function createApi(
   { token, apiUrl, world }: DiscordSimulator,
-  options: Partial<ApiOptions> & { readonly requestsPerSecond?: number } = {},
+  options: Partial<ApiOptions> = {},
 ): DiscordApi {
-  const { requestsPerSecond, clock: itsClock = systemClock, ...others } = options;
-  const scheduler = createDiscordScheduler({ requestsPerSecond, clock: itsClock });
   return createDiscordApi({
     token,
     apiUrl,
-    scheduler,
     now: world.now,
-    clock: itsClock,
+    clock: systemClock,
     log: silentLog,
-    ...others,
+    ...options,
   });
 }
 
