@@ -15,7 +15,6 @@ import { createFreshTokens } from "./press/acknowledgements.ts";
 import { createReplies } from "./reply/replies.ts";
 import { createDiscordApi, publicApiUrl } from "./transport/api.ts";
 import { createConnection, type Connection } from "./transport/connection.ts";
-import { createHeardMessages, withHearing } from "./transport/gateway-events.ts";
 import { createBot, createDirectory } from "./transport/directory.ts";
 import { createDiscordClock, createInvalidRequestGuard } from "./transport/make-request.ts";
 import { automaticShards, isOwnGuild, type ShardSettings } from "./transport/shards.ts";
@@ -64,7 +63,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   let registration: Promise<void> = Promise.resolve();
   const directory = createDirectory(api, () => connection?.client(), clock);
   const bot = createBot(directory, () => connection);
-  const heard = createHeardMessages(bot.id, () => clock.monotonic());
 
   /** Creates what the platform works with from its start on. */
   function prepare(receiver: Receiver, history: ConversationHistory): Connection {
@@ -94,7 +92,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         // All processes register once, since the commands belong to the application.
         if (isOwnGuild(undefined, plan)) register(applicationId);
       },
-      events: withHearing(intake.events, heard),
+      events: intake.events,
       log,
       signal: stopping.signal,
       clock,
@@ -113,7 +111,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       return bot.names((await directory.channelIfReadable(channelId))?.guildId);
     },
     readsContents: bot.readsContents,
-    heard,
+    isQuietBetween: (...between) => connection?.isQuietBetween(...between) === true,
   });
 
   return {

@@ -235,7 +235,7 @@ describe("reading a room", () => {
       },
       names: async () => ({ botId: "1" }) as never,
       readsContents: () => true,
-      heard: { isQuietBetween: (...between) => isQuiet && between.join() === `${threadId},1000,1002` },
+      isQuietBetween: (...between) => isQuiet && between.join() === `${threadId},1000,1002`,
     });
     const readAt = async (at: object, query: Partial<RoomQuery> = {}) =>
       readRoom(at as never, { maxMessages: 50, signal: new AbortController().signal, ...query });
