@@ -7,16 +7,16 @@ import type { Log, Meter } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import { createSuspensionWatch } from "../delivery/delivery-scheduler.ts";
-import { createBot } from "./bot.ts";
 import { createAttachmentDownload } from "./intake/files.ts";
 import { createIntake } from "./intake/intake.ts";
 import { createMessageLinks, createRoomReader } from "./intake/read-room.ts";
 import { registerCommands } from "./press/commands.ts";
+import { createFreshTokens } from "./press/acknowledgements.ts";
 import { createReplies } from "./reply/replies.ts";
-import { createDiscordRequests } from "./requests.ts";
+import { createDiscordApi, publicApiUrl } from "./transport/api.ts";
 import { createConnection, type Connection } from "./transport/connection.ts";
-import { createDirectory } from "./transport/directory.ts";
-import { createHeardMessages, withHearing } from "./transport/gateway-events.ts";
+import { createBot, createDirectory } from "./transport/directory.ts";
+import { createDiscordClock, createInvalidRequestGuard } from "./transport/make-request.ts";
 import { automaticShards, isOwnGuild, type ShardSettings } from "./transport/shards.ts";
 
 /** The options of {@link createDiscordPlatform}. */
@@ -48,22 +48,27 @@ const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.re
 /** Creates Discord as a {@link Platform}. @see docs/discord.md */
 export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log, clock = systemClock } = options;
+  const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/(?<!\/)\/+$/, "");
+  const discordClock = createDiscordClock(clock);
+  const now = options.now ?? (() => discordClock.now());
+  const onResponse = discordClock.observe;
   const suspensions = createSuspensionWatch(clock);
-  const requests = createDiscordRequests({ ...options, suspensions, clock });
-  const { api, scheduler } = requests;
-  const downloads = createAttachmentDownload(api, requests.apiUrl);
+  const guard = createInvalidRequestGuard({ log, clock });
+  const api = createDiscordApi({ ...options, apiUrl, suspensions, now, onResponse, guard, clock });
+  const freshTokens = createFreshTokens(now);
+  const downloads = createAttachmentDownload(api, apiUrl);
   let connection: Connection | undefined;
   let intake: ReturnType<typeof createIntake> | undefined;
   const stopping = new AbortController();
   let registration: Promise<void> = Promise.resolve();
   const directory = createDirectory(api, () => connection?.client(), clock);
   const bot = createBot(directory, () => connection);
-  const heard = createHeardMessages(bot.id, () => clock.monotonic());
 
   /** Creates what the platform works with from its start on. */
   function prepare(receiver: Receiver, history: ConversationHistory): Connection {
     intake = createIntake({
-      ...requests,
+      api,
+      freshTokens,
       commands,
       receiver,
       history,
@@ -71,12 +76,15 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       bot,
       directory,
       plan: () => connection?.plan(),
+      now,
       signal: stopping.signal,
       clock,
       log,
     });
     return createConnection({
-      ...requests,
+      apiUrl,
+      guard,
+      onResponse,
       token: options.token,
       shards: options.shards ?? automaticShards,
       claims: options.claims ?? ownClaims,
@@ -84,7 +92,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         // All processes register once, since the commands belong to the application.
         if (isOwnGuild(undefined, plan)) register(applicationId);
       },
-      events: withHearing(intake.events, heard),
+      events: intake.events,
       log,
       signal: stopping.signal,
       clock,
@@ -100,11 +108,10 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const readRoom = createRoomReader({
     api,
     async names(channelId) {
-      const [place] = await Promise.allSettled([directory.placeOf(channelId)]);
-      return bot.names(place.status === "fulfilled" ? place.value.guildId : undefined);
+      return bot.names((await directory.channelIfReadable(channelId))?.guildId);
     },
     readsContents: bot.readsContents,
-    heard,
+    isQuietBetween: (...between) => connection?.isQuietBetween(...between) === true,
   });
 
   return {
@@ -114,7 +121,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       connection ??= prepare(receiver, history);
       await connection.open();
     },
-    ...createReplies({ ...requests, directory, botId: bot.id, suspensions, clock, log }),
+    ...createReplies({ api, directory, freshTokens, botId: bot.id, suspensions, now, clock, log }),
     download: (attachment, limits) => downloads.download(attachment, limits),
     readRoom,
     linksTo: createMessageLinks(directory),
@@ -130,7 +137,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         );
       },
     },
-    delivery: scheduler,
+    delivery: api.scheduler,
     health: () => connection?.health() ?? { state: "connecting" },
     // Discord delivers everything once to each instance. Messages are kept from now on, and commands refused.
     pause: () => Promise.resolve(),

@@ -1,4 +1,3 @@
-import type { DirectNotes } from "../requests.ts";
 import type { APIInteraction } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import type { Command } from "../../../core/command.ts";
@@ -6,20 +5,19 @@ import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import type { Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { toChannelPlace, toEventKey, toGuildPlace } from "../address.ts";
-import type { Bot } from "../bot.ts";
-import type { Acknowledgements, FreshTokens } from "../press/acknowledgements.ts";
-import { createModalTargetCache } from "../press/call-intake.ts";
+import type { FreshTokens } from "../press/acknowledgements.ts";
 import { createInteractionHandler } from "../press/interactions.ts";
 import type { DiscordApi } from "../transport/api.ts";
-import { createOwnGuilds, type Directory } from "../transport/directory.ts";
+import { createOwnGuilds, type Bot, type Directory } from "../transport/directory.ts";
 import type { ConnectionEvents } from "../transport/gateway-events.ts";
 import type { ShardPlan } from "../transport/shards.ts";
 import { createLocales } from "./locales.ts";
 import { createDeletionEvents, createEditEvents, createOrderedChanges } from "./message-changes.ts";
-import { createHiddenContentNotices, createMessageEvents, createReplyChains } from "./message-events.ts";
+import { createHiddenContentNotices, createMessageEvents } from "./message-events.ts";
 import { createMessageIntake } from "./messages.ts";
 import { createMissedMessages } from "./missed-messages.ts";
 import { createMemberships, createOrigins } from "./origin.ts";
+import { createReplyChains } from "./reply-chains.ts";
 
 /** What people do on Discord, from the gateway's events to the receiver. */
 interface Intake {
@@ -31,8 +29,6 @@ interface Intake {
 /** Connects those who handle the events of a connection with each other. */
 export function createIntake(options: {
   readonly api: DiscordApi;
-  readonly directNotes: DirectNotes;
-  readonly acknowledgements: Acknowledgements;
   readonly freshTokens: FreshTokens;
   readonly commands: ReadonlyMap<string, Command>;
   readonly receiver: Receiver;
@@ -49,7 +45,7 @@ export function createIntake(options: {
   readonly clock: Clock;
   readonly log: Log;
 }): Intake {
-  const { api, acknowledgements, freshTokens, commands, receiver, history, bot, directory } = options;
+  const { api, freshTokens, commands, receiver, history, bot, directory } = options;
   const { now, signal, clock, log } = options;
   const locales = createLocales({
     guildLocale: (guildId) => directory.guildLocale(guildId),
@@ -57,8 +53,7 @@ export function createIntake(options: {
     log,
     now,
   });
-  const modalTargets = createModalTargetCache(api);
-  const memberships = createMemberships(api, createOwnGuilds(api, directory, options.plan, clock), clock);
+  const memberships = createMemberships(api, createOwnGuilds(api, directory, options.plan), clock);
   const origins = createOrigins({ api, directory, memberships, clock });
   const handling = new Set<Promise<void>>();
 
@@ -96,7 +91,6 @@ export function createIntake(options: {
   });
   const messages = createMessageIntake({
     api,
-    directNotes: options.directNotes,
     receiver,
     channels: directory,
     names: bot.names,
@@ -147,12 +141,10 @@ export function createIntake(options: {
   });
   const handle = createInteractionHandler({
     api,
-    acknowledgements,
     receiver,
     commands,
     names: bot.names,
     origins,
-    modalTargets,
     locales,
     notes: bot.notes,
     freshTokens,

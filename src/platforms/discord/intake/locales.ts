@@ -117,6 +117,9 @@ const localesOf: Readonly<Record<Exclude<Language, "en">, readonly Locale[]>> = 
   ja: [Locale.Japanese],
 };
 
+/** All of those. Among the others, that of Indonesian has the name of a field: `id`. */
+export const translatedLocales: readonly Locale[] = Object.values(localesOf).flat();
+
 /**
  * Returns a text of a command in the other languages, by Discord's locales, or `null` where none differs from
  * the default. Interactions name the command, option or choice by its default.

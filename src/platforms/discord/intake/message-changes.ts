@@ -16,7 +16,8 @@ import {
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
 import { toPlainText, type Names } from "./incoming.ts";
-import { type ReplyChains, isFromApp, isFromPerson, type MessageEvents } from "./message-events.ts";
+import { isFromApp, isFromPerson, type MessageEvents } from "./message-events.ts";
+import type { ReplyChains } from "./reply-chains.ts";
 
 /** After this time, an edit makes no question of a message that was none, in milliseconds. */
 const maxForgottenMs = 10 * 60_000;

@@ -1,26 +1,26 @@
 import { MessageType, type APIMessage, type GatewayMessageCreateDispatchData } from "discord.js";
-import { isAnswered, toPieces, type SpokenMessage } from "../../../core/addressee.ts";
+import { isAnswered, toPieces, type AnswerRule, type SpokenMessage } from "../../../core/addressee.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage } from "../../../core/events.ts";
-import type { MessageContent, Receiver } from "../../../core/platform.ts";
+import type { MessageContent, PlaceSettings, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { languages } from "../../../words/languages.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";
 import {
+  toChannelPlace,
   toConversationId,
   isDirectType,
   isThreadable,
   isThreadType,
   toEnclosingPlaces,
   toEventKey,
+  toGuildPlace,
   toReplyAddress,
   type DiscordAddress,
 } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
-import { createAnswerRules, type PlacedMessage } from "./answer-rules.ts";
-import { toSentence, type DiscordContent } from "../reply/content.ts";
-import { discordCode, errorCodes } from "../errors.ts";
+import { toReplyOnce, toSentence } from "../reply/content.ts";
 import {
   isFirstOfPost,
   mentionsBot,
@@ -34,10 +34,14 @@ import {
 } from "./incoming.ts";
 import type { Locales } from "./locales.ts";
 import type { Origins } from "./origin.ts";
+import type { ReplyChains } from "./reply-chains.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 /** These are ordinary messages and replies. All other types are system messages. */
 const personalTypes: ReadonlySet<number> = new Set([MessageType.Default, MessageType.Reply]);
+
+/** Where a message is. */
+type PlacedMessage = Pick<GatewayMessageCreateDispatchData, "channel_id" | "guild_id">;
 
 /** Decides which messages are for the bot, and turns those into events. */
 export interface MessageEvents {
@@ -75,7 +79,54 @@ export function createMessageEvents(options: {
   readonly now: () => number;
 }): MessageEvents {
   const { receiver, channels, origins, chains, hiddenContent } = options;
-  const rules = createAnswerRules(receiver, channels, options.botId);
+
+  /** Returns how the channel of a message is answered. It is one read of the store, for most messages. */
+  function ruleInChannel({
+    guild_id: guildId,
+    channel_id: channelId,
+  }: PlacedMessage): Promise<PlaceSettings> {
+    return receiver.placeSettings({
+      ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
+      channel: toChannelPlace(channelId),
+    });
+  }
+
+  /**
+   * Returns how a thread or direct messages are answered. By default people talk to the bot in a thread that
+   * it was given, or opened. @param isCall whether the message calls the bot
+   */
+  async function ruleInThread(
+    { channel_id: channelId, guild_id: guildId }: PlacedMessage,
+    parent: string | undefined,
+    channelType: number,
+    isCall: boolean,
+  ): Promise<AnswerRule> {
+    if (isDirectType(channelType)) return { answerTo: "every-message" };
+    const rule = await receiver.answersTo(toConversationId(channelId), {
+      ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
+      ...(parent === undefined ? {} : { channel: toChannelPlace(parent) }),
+    });
+    if (rule !== undefined) return rule;
+    const [isOwn] = await Promise.allSettled([isOwnThread(channelId)]);
+    // Whoever calls the bot is answered, whoever opened the thread.
+    if (isOwn.status === "rejected" && !isCall) throw isOwn.reason;
+    const isOurs = isOwn.status === "fulfilled" && isOwn.value;
+    return { answerTo: isOurs ? "addressed" : "mentions", isDefault: true };
+  }
+
+  async function ruleOf(message: PlacedMessage, channelType: number, isCall: boolean): Promise<AnswerRule> {
+    if (!isThreadType(channelType) && !isDirectType(channelType)) return ruleInChannel(message);
+    const parent = isThreadType(channelType) ? await parentOf(message) : undefined;
+    return ruleInThread(message, parent, channelType, isCall);
+  }
+
+  async function isOwnThread(channelId: string): Promise<boolean> {
+    return (await channels.channel(channelId)).ownerId === options.botId();
+  }
+
+  async function parentOf({ channel_id: channelId }: PlacedMessage): Promise<string | undefined> {
+    return (await channels.channelIfReadable(channelId))?.parentId;
+  }
 
   /** Returns the event of a message, or `undefined` where it is not for the bot. */
   async function toEvent(
@@ -94,8 +145,8 @@ export function createMessageEvents(options: {
     if (isDirectType(channelType) || isThreadType(channelType)) {
       const conversationId = toConversationId(message.channel_id);
       // A known conversation needs this too, since the run that was to store its places may have been killed.
-      const parent = isThreadType(channelType) ? await channels.parentOf(message.channel_id) : undefined;
-      const rule = await rules.inThread(message, parent, channelType, spoken.isCall === true);
+      const parent = isThreadType(channelType) ? await parentOf(message) : undefined;
+      const rule = await ruleInThread(message, parent, channelType, spoken.isCall === true);
       const isOurs = rule.answerTo !== "mentions";
       if (!isAnswered(spoken, rule)) {
         if (isOurs) await receiver.heardAside(conversationId, Date.parse(message.timestamp));
@@ -110,7 +161,7 @@ export function createMessageEvents(options: {
         ? !isToOthers && (await receiver.knows(conversationId))
         : repliesToBot(message, names);
       const event = toMessage(message, names, conversationId, address, isKnown);
-      const title = isFirstOfPost(message) ? await channels.nameOf(message.id) : undefined;
+      const title = isFirstOfPost(message) ? (await channels.channelIfReadable(message.id))?.name : undefined;
       return withOrigin({
         ...event,
         text: withPostTitle(title, event.text),
@@ -118,7 +169,7 @@ export function createMessageEvents(options: {
         ...(isOurs ? {} : { inRoom: true }),
       });
     }
-    const place = await rules.inChannel(message);
+    const place = await ruleInChannel(message);
     if (!isAnswered(spoken, place)) return undefined;
     await options.locales.load(message.author.id);
     if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
@@ -135,7 +186,7 @@ export function createMessageEvents(options: {
     try {
       const channelType = await channels.typeOf(message);
       const spoken = toSpoken(message, names, isDirectType(channelType));
-      return spoken.isCall !== true && !isAnswered(spoken, await rules.of(message, channelType, false));
+      return spoken.isCall !== true && !isAnswered(spoken, await ruleOf(message, channelType, false));
     } catch (error) {
       if (isParleyError(error, "store-unavailable")) throw error;
       return false;
@@ -145,7 +196,7 @@ export function createMessageEvents(options: {
   async function hearAside(message: APIMessage & PlacedMessage): Promise<void> {
     const channelType = await channels.typeOf(message);
     if (!isThreadType(channelType)) return;
-    const { answerTo } = await rules.of(message, channelType, true);
+    const { answerTo } = await ruleOf(message, channelType, true);
     if (answerTo !== "mentions")
       await receiver.heardAside(toConversationId(message.channel_id), Date.parse(message.timestamp));
   }
@@ -257,7 +308,7 @@ export function createMessageEvents(options: {
     contentOf,
     isToOthers,
     hearAside,
-    isOwnThread: (channelId) => rules.isOwnThread(channelId),
+    isOwnThread,
   };
 }
 
@@ -360,8 +411,11 @@ export function createHiddenContentNotices(options: {
 
   async function isTold(channelId: string): Promise<boolean> {
     const messages = await api.listMessages(channelId, { limit: maxRead });
-    const notices = languages.map((language) => inLanguage(language, toNotice).content);
-    return messages.some(({ author, content }) => author.id === options.botId() && notices.includes(content));
+    const notices = languages.map((language) => inLanguage(language, toNotice)).map(toSentence);
+    return messages.some(
+      ({ author, content }) =>
+        author.id === options.botId() && notices.some((notice) => notice.content === content),
+    );
   }
 
   return {
@@ -371,12 +425,7 @@ export function createHiddenContentNotices(options: {
       log.warn({ channel: channelId }, "message not readable: the Message Content Intent is off");
       try {
         if (await isTold(channelId)) return undefined;
-        await api.createMessage(channelId, {
-          ...toNotice(),
-          message_reference: { message_id: id, fail_if_not_exists: false },
-          nonce: `c${channelId}`,
-          enforce_nonce: true,
-        });
+        await api.createMessage(channelId, toReplyOnce(id, toNotice(), `c${channelId}`));
       } catch (error) {
         log.info({ channel: channelId, err: error }, "notice of hidden contents not delivered");
       }
@@ -385,76 +434,6 @@ export function createHiddenContentNotices(options: {
   };
 }
 
-function toNotice(): DiscordContent {
-  return toSentence(translate("notice.hidden-content"));
-}
-
-/** How many questions have their conversation remembered. */
-const maxEntries = 5000;
-/** At most this many questions are read to find the first one of a chain that is not remembered. */
-const maxReads = 30;
-
-/**
- * Finds conversations without a thread. An answer in a channel replies to its question, and a reply to that
- * answer continues. The conversation has the id of the first question.
- */
-export interface ReplyChains {
-  /**
-   * Returns the conversation that a reply to the bot's message `answer` continues, or `undefined` where it
-   * answered no question, or none that is known.
-   */
-  find(answer: APIMessage): Promise<string | undefined>;
-  /** Notes the conversation of a question. */
-  note(questionId: string, conversationId: string): void;
-  /** Returns the conversation of a question that was noted here. */
-  conversationOf(questionId: string): string | undefined;
-}
-
-export function createReplyChains(options: {
-  readonly api: Pick<DiscordApi, "getMessage">;
-  readonly isKnown: (conversationId: string) => Promise<boolean>;
-  /** Returns the conversation of a question of the last day. A chain of any length needs one look-up. */
-  readonly acceptedIn: (questionId: string) => Promise<string | undefined>;
-  readonly botId: () => string;
-  readonly log: Log;
-}): ReplyChains {
-  const { api, isKnown, acceptedIn, botId, log } = options;
-  const conversations = createRecent<string>(maxEntries);
-
-  /** Returns the question that the bot answered before this one, or `undefined` for the first question. */
-  async function questionBefore(channelId: string, questionId: string): Promise<string | undefined> {
-    try {
-      // Discord includes the message that is replied to, one level deep.
-      const { referenced_message: before } = await api.getMessage(channelId, questionId);
-      return before?.author.id === botId() ? before.message_reference?.message_id : undefined;
-    } catch (error) {
-      // A deleted question ends the chain.
-      if (discordCode(error) !== errorCodes.unknownMessage)
-        log.info({ channel: channelId, err: error }, "reply chain not readable");
-      return undefined;
-    }
-  }
-
-  return {
-    async find(answer) {
-      const questions: string[] = [];
-      let questionId = answer.author.id === botId() ? answer.message_reference?.message_id : undefined;
-      let conversationId: string | undefined;
-      while (questionId !== undefined && conversationId === undefined && questions.length < maxReads) {
-        questions.push(questionId);
-        conversationId = conversations.get(questionId);
-        if (conversationId !== undefined) break;
-        conversationId = await acceptedIn(questionId);
-        if (conversationId !== undefined) break;
-        if (await isKnown(toConversationId(questionId))) conversationId = toConversationId(questionId);
-        else questionId = await questionBefore(answer.channel_id, questionId);
-      }
-      if (conversationId !== undefined) for (const id of questions) conversations.set(id, conversationId);
-      return conversationId;
-    },
-    note(questionId, conversationId) {
-      conversations.set(questionId, conversationId);
-    },
-    conversationOf: (questionId) => conversations.get(questionId),
-  };
+function toNotice(): string {
+  return translate("notice.hidden-content");
 }

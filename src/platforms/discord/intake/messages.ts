@@ -10,10 +10,9 @@ import type { Language } from "../../../words/languages.ts";
 import { translate, inLanguage } from "../../../words/translate.ts";
 import { createRefusalSchedule, isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
 import { isDirectType, isThreadType, toConversationId } from "../address.ts";
-import type { DirectNotes } from "../requests.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
-import { toSentence } from "../reply/content.ts";
+import { toReplyOnce, toSentence } from "../reply/content.ts";
 import { mentionsBot, type Names } from "./incoming.ts";
 import { isFromPerson, toSpoken, type MessageEvents } from "./message-events.ts";
 import { createRecent } from "../../../support/recent.ts";
@@ -21,7 +20,6 @@ import { createRecent } from "../../../support/recent.ts";
 /** The options of {@link createMessageIntake}. */
 interface MessageOptions {
   readonly api: DiscordApi;
-  readonly directNotes: DirectNotes;
   readonly receiver: Receiver;
   readonly channels: Directory;
   readonly names: (guildId: string | undefined) => Names;
@@ -57,17 +55,13 @@ const acceptForMs = 5000;
 const askDiscordForMs = 60_000;
 /** While this process stops, another instance has this long to take a message, and answers it sooner. */
 const keepAfterMs = 2000;
-/** How often one person is told in one channel that the bot is busy. */
-const busyNoticeIntervalMs = 30_000;
 
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
-  const refusals = createRefusalNotices(api, options.directNotes, log, clock);
+  const refusals = createRefusalNotices(api, log, clock);
+  /** A person who sends very many messages is told once in a while that the bot is busy. */
+  const busyNotices = createRefusalSchedule(() => clock.monotonic());
   const queue = createKeyedQueue();
-  const busyNotices = createRecent(1000, busyNoticeIntervalMs, () => clock.monotonic());
-
-  /** The bot's last message that is no reply, by channel. */
-  const lastAnswers = createRecent<string>(1000);
   let enqueued = 0;
   /** The position in the queue at which missed messages of a channel were looked up. */
   const lookedUpAt = createRecent<number>(1000);
@@ -116,15 +110,15 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
         leftAt.set(message.channel_id, enqueued);
         return options.lookUpLater();
       }
-      const isForBot = known.isEvent ? true : await isForBotIfKnown(message, names);
+      // While Discord is unreachable too, that cannot be known.
+      const isForBot = known.isEvent || (await isCertainlyForBot(message, names).catch(() => undefined));
       // Perhaps the message belongs to a conversation that only the store knows.
       if (isForBot === undefined && isTransient) options.lookUpLater();
       if (isForBot !== true) return;
       // The look-up finds it when the store responds again.
       if (isTransient) options.lookUpLater();
-      // Discord does not deliver it again, so that the person must be told, unless another instance has
-      // answered.
-      if (!isParleyError(error, "store-unavailable") || !isBeingAnswered(message)) await tell(message, error);
+      // Discord does not deliver it again, so that the person must be told.
+      await tell(message, error);
     }
   }
 
@@ -133,8 +127,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     message: GatewayMessageCreateDispatchData,
   ): Promise<GatewayMessageCreateDispatchData> {
     if (message.guild_id !== undefined) return message;
-    const [place] = await Promise.allSettled([channels.placeOf(message.channel_id)]);
-    const guildId = place.status === "fulfilled" ? place.value.guildId : undefined;
+    const guildId = (await channels.channelIfReadable(message.channel_id))?.guildId;
     return guildId === undefined ? message : { ...message, guild_id: guildId };
   }
 
@@ -180,14 +173,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
 
   /** Tells the person that the message is not taken, or not yet: in a reply, once for all instances. */
   async function tell(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
-    if (isParleyError(error, "busy") && !isFirstBusyNotice(message)) return;
+    const who = `${message.channel_id} ${message.author.id}`;
+    if (isParleyError(error, "busy") && !busyNotices.isDue(error, who, 0)) return;
     const words = isParleyError(error, "store-unavailable") ? acceptingNotice() : toNotice(error);
-    await api.createMessage(message.channel_id, {
-      ...toSentence(words),
-      message_reference: { message_id: message.id, fail_if_not_exists: false },
-      nonce: message.id,
-      enforce_nonce: true,
-    });
+    await api.createMessage(message.channel_id, toReplyOnce(message.id, words));
   }
 
   async function tellPrivately(
@@ -201,25 +190,6 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     // Who did not speak to the bot is told nothing.
     const isAddressed = (await isCertainlyForBot(message, options.names(message.guild_id))) !== false;
     if (isAddressed) await refusals.tell(message, error);
-  }
-
-  /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */
-  function isBeingAnswered({ id, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
-    // The thread that is opened for a message has its id.
-    return [channelId, id].some((one) => BigInt(lastAnswers.get(one) ?? 0) > BigInt(id));
-  }
-
-  function noteAnswer(message: GatewayMessageCreateDispatchData): void {
-    const isOwn = message.author.id === options.names(message.guild_id).botId;
-    if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
-  }
-
-  /** A person who sends very many messages is told once in a while, not once a message. */
-  function isFirstBusyNotice({ author, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
-    const who = `${channelId} ${author.id}`;
-    const isFirst = !busyNotices.has(who);
-    if (isFirst) busyNotices.set(who, true);
-    return isFirst;
   }
 
   /**
@@ -241,18 +211,8 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return (await events.isOwnThread(channelId)) ? true : undefined;
   }
 
-  /** Answers {@link isCertainlyForBot} even while Discord is unreachable, then with `undefined`. */
-  async function isForBotIfKnown(
-    message: GatewayMessageCreateDispatchData,
-    names: Names,
-  ): Promise<boolean | undefined> {
-    const [known] = await Promise.allSettled([isCertainlyForBot(message, names)]);
-    return known.status === "fulfilled" ? known.value : undefined;
-  }
-
   return {
     take(message, { isMissed = false } = {}) {
-      noteAnswer(message);
       if (isMissed) noteLookUp(message.channel_id);
       enqueue(message, clock.monotonic(), isMissed);
     },
@@ -286,8 +246,7 @@ interface RefusalNotices {
  * interactions. So the person gets a direct message. Where they take none, nothing is said.
  */
 function createRefusalNotices(
-  api: Pick<DiscordApi, "createMessage">,
-  directNotes: DirectNotes,
+  api: Pick<DiscordApi, "createMessage" | "tellDirectly">,
   log: Log,
   clock: Clock,
 ): RefusalNotices {
@@ -302,17 +261,12 @@ function createRefusalNotices(
       const notice = toNotice(error);
       try {
         if (guildId === undefined) {
-          await api.createMessage(channelId, {
-            ...toSentence(notice),
-            message_reference: { message_id: id, fail_if_not_exists: false },
-            nonce: id,
-            enforce_nonce: true,
-          });
+          await api.createMessage(channelId, toReplyOnce(id, notice));
           return;
         }
         // Every instance that has the message tells it, and Discord takes one message with this nonce.
         const where = `https://discord.com/channels/${guildId}/${channelId}/${id}`;
-        const isSent = await directNotes.send(author.id, {
+        const isSent = await api.tellDirectly(author.id, {
           ...toSentence(`${notice}\n${translate("discord.about", { address: where })}`),
           nonce: id,
           enforce_nonce: true,

@@ -1,21 +1,54 @@
+import type { APIMessage } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
-import { isParleyError } from "../../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { ConversationHistory } from "../../../core/platform.ts";
+import type { ConversationSummary } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime, sleepUnlessAborted, systemClock, untilAborted } from "../../../support/clock.ts";
+import { createConcurrencyLimit, createKeyedQueue } from "../../../support/keyed-queue.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
-import { snowflakeAt } from "../address.ts";
+import {
+  commandPrefix,
+  idPrefix,
+  parseChannelPlace,
+  parseConversationId,
+  parseEventKey,
+  parseGuildPlace,
+  snowflakeAt,
+} from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { ChannelActivity } from "../transport/gateway-events.ts";
-import { createGaps, searchedMs, type Gap, type MissedMessage } from "./gaps.ts";
-import { isEdited } from "./message-changes.ts";
 import type { Shard } from "../transport/shards.ts";
+import { isEdited } from "./message-changes.ts";
+
+/** Older messages are not answered. */
+const searchedMs = 60 * 60_000;
+/** How many messages of each conversation are read, the bot's own and known ones included. */
+const maxMessages = 300;
+const pageSize = 100;
+/** How many conversations are read, the most recent first. */
+const maxConversations = 100;
+/**
+ * How many channels that contain conversations are searched for mentions, a page each, the most recent first.
+ * Live messages wait for them.
+ */
+const maxChannels = 50;
+/** The number of concurrent requests. Live messages come first. */
+const maxConcurrent = 3;
+/** Messages from shortly before the session count as live, because the clocks differ. */
+const clockMarginMs = 60_000;
 
 /** How many other channels and threads with activity are read slowly in each session. */
 const maxOthers = 1000;
 /** How long the store or Discord is asked again. */
 const retryForMs = 10 * 60_000;
 const backoff = { baseMs: 1000, maxMs: 15_000 };
+/** A live message waits for a search, so that the store is asked often. */
+const searchBackoff = { baseMs: 500, maxMs: 2000 };
+/** How long a live message waits for a search of a store that may be back. */
+const maxSearchMs = 2500;
+/** The pause between two other channels, which leaves room for requests of live messages. */
+const pauseMs = 100;
 /** How long live messages of a channel wait for its missed ones, from the start of their reading. */
 const maxHoldMs = 30_000;
 const onlyShard: Shard = { id: 0, has: () => true };
@@ -37,10 +70,9 @@ interface MissedMessages {
   /** Resolves when a channel is caught up, for which live messages wait up to 30 s. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
   /**
-   * Makes a search that waits for the store now, for a live message that is about to be accepted, and waits
-   * for the channel to be read. Resolves to whether there was something to wait for. By then its earlier
-   * messages have been taken.
-   * @throws ParleyError `store-unavailable`
+   * Waits for searches and for the channel to be read, for a live message that is about to be accepted.
+   * Resolves to whether there was something to wait for. By then its earlier messages have been taken.
+   * @throws ParleyError `store-unavailable` after 2.5 s in which the store could not be searched
    */
   searchFirst(channelId: string): Promise<boolean>;
 }
@@ -55,21 +87,30 @@ interface Session {
   others: number;
 }
 
-/** A search for gaps that is not done. */
-interface Search {
-  readonly session: Session;
-  readonly done: Promise<void>;
-  /** The attempt that live messages wait for. */
-  attempt: Promise<void> | undefined;
-  finish(gaps: readonly Gap[]): void;
+/** A missed message, with the server it is in. */
+type MissedMessage = APIMessage & { readonly guild_id?: string };
+
+/** A part of a channel that the bot may have missed. */
+interface Gap {
+  readonly channelId: string;
+  readonly guildId: string | undefined;
+  /** Messages after `after` are read. `lastSeen` is the last one in the store, which may have been edited. */
+  readonly after: bigint;
+  readonly lastSeen?: bigint;
+  /** For a channel that contains conversations, only its newest page is read, and only for mentions. */
+  readonly isChannel: boolean;
 }
 
-/**
- * Reads, in each conversation, the messages after the last one that the store has, and the newest ones of the
- * channels that conversations are in. Passes them to `take`, oldest first. The receiver recognises
- * duplicates. Failures of the store and of Discord are retried for ten minutes.
- */
-export function createMissedMessages(options: {
+/** Finds what may have been missed, and reads it. */
+interface Gaps {
+  /** Finds gaps before the session's start. What came later was delivered live, perhaps before this. */
+  find(session: Pick<Session, "shard" | "startedAt">): Promise<Gap[]>;
+  /** Returns all messages of a gap, oldest first, and those of them that were missed. */
+  read(gap: Gap): Promise<{ readonly all: MissedMessage[]; readonly missed: MissedMessage[] }>;
+}
+
+/** The options of {@link createMissedMessages}. */
+interface MissedOptions {
   readonly api: Pick<DiscordApi, "listMessages">;
   readonly history: Pick<ConversationHistory, "conversations" | "history" | "restored">;
   /** Returns the bot's user id. It is called once the bot is connected. */
@@ -85,14 +126,21 @@ export function createMissedMessages(options: {
   readonly clock?: Clock | undefined;
   readonly signal: AbortSignal;
   readonly log: Log;
-}): MissedMessages {
+}
+
+/**
+ * Reads, in each conversation, the messages after the last one that the store has, and the newest ones of the
+ * channels that conversations are in. Passes them to `take`, oldest first. The receiver recognises
+ * duplicates. Failures of the store and of Discord are retried for ten minutes.
+ */
+export function createMissedMessages(options: MissedOptions): MissedMessages {
   const { take, now, signal, log, clock = systemClock } = options;
   const gaps = createGaps(options);
-  const others = createPacedSearch(signal, clock);
+  const others = createKeyedQueue();
   /** Reads in progress, by channel, and until when live messages wait for them. */
   const reading = new Map<string, { readonly work: Promise<void>; readonly holdsUntil: number }>();
   /** The searches in progress, including those that wait for the store. */
-  const searches = new Set<Search>();
+  const searches = new Set<Promise<void>>();
   /** The searches that live messages wait for. */
   const searching = new Set<Promise<void>>();
   /** The latest session of each shard. */
@@ -102,24 +150,24 @@ export function createMissedMessages(options: {
   async function untilDone<T>(
     what: string,
     work: () => Promise<T>,
-    until: AbortSignal = signal,
+    limits = backoff,
   ): Promise<T | undefined> {
     const deadline = clock.monotonic() + retryForMs;
     try {
       return await retry(work, {
-        signal: until,
+        signal,
         clock,
         delayMs(error, attempt) {
           const isTransient =
             isParleyError(error, "store-unavailable") || isParleyError(error, "platform-unreachable");
           if (!isTransient || clock.monotonic() > deadline) return undefined;
           log.warn({ what, attempt, err: error }, "missed messages not read yet");
-          return Math.max(backoffMs(attempt, backoff), error.retryAfterMs ?? 0);
+          return Math.max(backoffMs(attempt, limits), error.retryAfterMs ?? 0);
         },
       });
     } catch (error) {
       // Mostly the channel was deleted or closed to the bot, so there is nothing to answer.
-      if (!until.aborted) log.info({ what, err: error }, "missed messages not readable");
+      if (!signal.aborted) log.info({ what, err: error }, "missed messages not readable");
       return undefined;
     }
   }
@@ -155,52 +203,24 @@ export function createMissedMessages(options: {
     };
     const first = gaps.find(current);
     let attempts = 0;
-    const early = new AbortController();
-    let gapsFoundEarly: readonly Gap[] | undefined;
-    const search = untilDone(
+    current.done = untilDone(
       "conversations",
       () => (attempts++ === 0 ? first : gaps.find(current)),
-      AbortSignal.any([signal, early.signal]),
-    );
-    const found = search.then((foundAtLast = []) => {
-      searches.delete(open);
-      const all = gapsFoundEarly ?? foundAtLast;
-      for (const { channelId } of all) current.channels.add(channelId);
-      readGaps(all);
+      searchBackoff,
+    ).then((found = []) => {
+      searches.delete(current.done);
+      for (const { channelId } of found) current.channels.add(channelId);
+      readGaps(found);
     });
-    const open: Search = {
-      session: current,
-      done: found,
-      attempt: undefined,
-      finish(foundNow) {
-        gapsFoundEarly = foundNow;
-        early.abort();
-      },
-    };
-    searches.add(open);
-    current.done = found;
+    searches.add(current.done);
     sessions = [...sessions.filter((one) => one.shard.id !== shard.id), current];
     // Live messages do not wait for a store that is unavailable. Their authors are told.
     const mine = first.then(
-      () => found,
+      () => current.done,
       () => undefined,
     );
     searching.add(mine);
     void mine.then(() => searching.delete(mine));
-  }
-
-  /** Makes one attempt at a search, which ends it. */
-  function searchNow(search: Search): Promise<void> {
-    search.attempt ??= gaps
-      .find(search.session)
-      .then((found) => {
-        search.finish(found);
-        return search.done;
-      })
-      .finally(() => {
-        search.attempt = undefined;
-      });
-    return search.attempt;
   }
 
   function isHeld(channelId: string): boolean {
@@ -230,10 +250,11 @@ export function createMissedMessages(options: {
     for (const { id, isOwnThread = false } of recent.slice(0, maxOthers - current.others)) {
       current.channels.add(id);
       current.others += 1;
-      others.add(
-        () => catchUp({ channelId: id, guildId, after, isChannel: !isOwnThread }),
-        () => sessions.includes(current),
-      );
+      void others.run("", async () => {
+        if (signal.aborted || !sessions.includes(current)) return;
+        await catchUp({ channelId: id, guildId, after, isChannel: !isOwnThread });
+        await sleepUnlessAborted(pauseMs, signal, clock);
+      });
     }
   }
 
@@ -245,7 +266,9 @@ export function createMissedMessages(options: {
     },
     async searchFirst(channelId) {
       if (searches.size === 0 && !isHeld(channelId)) return false;
-      await Promise.all([...searches].map(searchNow));
+      const searched = Promise.all(searches).then(() => true);
+      if ((await inTime(searched, maxSearchMs, { clock })) === undefined)
+        throw new ParleyError("store-unavailable", "missed messages could not be searched for");
       await hold(channelId);
       return true;
     },
@@ -253,33 +276,126 @@ export function createMissedMessages(options: {
   };
 }
 
-/** The pause between two channels, which leaves room for requests of live messages. */
-const pauseMs = 100;
+function createGaps(
+  options: Pick<MissedOptions, "api" | "history" | "botId" | "isAnsweredWhole" | "signal">,
+): Gaps {
+  const { api, history, signal } = options;
+  const limit = createConcurrencyLimit(maxConcurrent);
 
-/** Works on many channels one after another, about eight a second, since live messages come first. */
-interface PacedSearch {
-  /** Adds work behind what waits. `isWanted` is asked before it begins. Contract: the work must not throw. */
-  add(work: () => Promise<void>, isWanted: () => boolean): void;
-}
-
-function createPacedSearch(signal: AbortSignal, clock: Clock): PacedSearch {
-  const waiting: { readonly work: () => Promise<void>; readonly isWanted: () => boolean }[] = [];
-  let isRunning = false;
-
-  async function run(): Promise<void> {
-    isRunning = true;
-    for (let next = waiting.shift(); next !== undefined && !signal.aborted; next = waiting.shift()) {
-      if (!next.isWanted()) continue;
-      await next.work();
-      await sleepUnlessAborted(pauseMs, signal, clock);
+  async function find({ startedAt, shard }: Pick<Session, "shard" | "startedAt">): Promise<Gap[]> {
+    const earliest = snowflakeAt(startedAt - searchedMs);
+    const sessionStart = snowflakeAt(startedAt - clockMarginMs);
+    const [all, threads] = (
+      await Promise.all([
+        history.conversations(idPrefix),
+        history.conversations(idPrefix, { without: commandPrefix }),
+      ])
+    ).map((found) => found.filter((summary) => mayBeOf(summary, shard))) as [
+      ConversationSummary[],
+      ConversationSummary[],
+    ];
+    const gaps = new Map<string, Gap>();
+    for (const summary of threads.slice(0, maxConversations)) {
+      const channelId = parseConversationId(summary.conversationId);
+      if (channelId === undefined) continue;
+      const messages = await history.history(summary.conversationId, { maxMessages: 20 });
+      // A thread that people opened is known from the first mention on. Earlier ones were not for the bot.
+      const lastSeen = messages
+        .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
+        .filter((id) => id < sessionStart)
+        .reduce((last, id) => (id > last ? id : last), BigInt(channelId));
+      const after = lastSeen > earliest ? lastSeen - 1n : earliest;
+      gaps.set(channelId, { channelId, guildId: guildOf(summary), after, lastSeen, isChannel: false });
     }
-    isRunning = false;
+    const recent = [...all, ...threads].sort((a, b) => b.updatedAt - a.updatedAt);
+    let channels = 0;
+    for (const summary of recent) {
+      for (const channelId of (summary.within ?? []).flatMap((place) => parseChannelPlace(place) ?? [])) {
+        if (gaps.has(channelId) || channels >= maxChannels) continue;
+        channels += 1;
+        gaps.set(channelId, { channelId, guildId: guildOf(summary), after: earliest, isChannel: true });
+      }
+    }
+    return [...gaps.values()];
+  }
+
+  /** Returns the messages of a gap, oldest first. */
+  async function readMessages({ channelId, after, isChannel }: Gap): Promise<APIMessage[]> {
+    if (isChannel) {
+      const page = await limit(() => api.listMessages(channelId, { limit: pageSize, isPatient: true }));
+      return page.filter(({ id }) => BigInt(id) > after).toReversed();
+    }
+    const messages: APIMessage[] = [];
+    let last = after.toString();
+    while (messages.length < maxMessages) {
+      signal.throwIfAborted();
+      const from = last;
+      const page = await limit(() =>
+        api.listMessages(channelId, { after: from, limit: pageSize, isPatient: true }),
+      );
+      messages.push(...page.toReversed());
+      if (page.length < pageSize) break;
+      last = page[0]?.id ?? last;
+    }
+    return messages;
+  }
+
+  /** Whether all of its messages are for the bot. While the settings cannot be read, only mentions are. */
+  async function isAnsweredWhole({ channelId, guildId }: Gap): Promise<boolean> {
+    const [answer] = await Promise.allSettled([options.isAnsweredWhole(channelId, guildId)]);
+    return answer.status === "fulfilled" && answer.value;
+  }
+
+  /**
+   * Whether Discord shows that a message was taken: the bot opened its thread. A restored store does not know
+   * some messages; the bot has taken such a message also where it replied to it, with an answer or a refusal,
+   * or wrote later in the conversation, where turns run in order.
+   */
+  function wasAnsweredBefore({ id, thread }: APIMessage, own: readonly APIMessage[]): boolean {
+    if (thread !== undefined && "owner_id" in thread && thread.owner_id === options.botId()) return true;
+    if (history.restored === undefined) return false;
+    const { backedUpAt, restoredAt } = history.restored;
+    const isLost =
+      BigInt(id) >= snowflakeAt(backedUpAt - clockMarginMs) &&
+      BigInt(id) <= snowflakeAt(restoredAt + clockMarginMs);
+    return (
+      isLost &&
+      own.some(({ id: later, message_reference: to }) =>
+        to === undefined ? BigInt(later) > BigInt(id) : to.message_id === id,
+      )
+    );
   }
 
   return {
-    add(work, isWanted) {
-      waiting.push({ work, isWanted });
-      if (!isRunning) void run();
+    find,
+    async read(gap) {
+      const messages = await readMessages(gap);
+      const isWhole = !gap.isChannel || (await isAnsweredWhole(gap));
+      const own = messages.filter(({ author }) => author.id === options.botId());
+      const withServer = (message: APIMessage): MissedMessage =>
+        gap.guildId === undefined ? message : { ...message, guild_id: gap.guildId };
+      const missed = messages.filter(
+        (message) =>
+          message.author.bot !== true &&
+          BigInt(message.id) > (gap.lastSeen ?? 0n) &&
+          !wasAnsweredBefore(message, own) &&
+          (isWhole || mentionsAnyone(message)),
+      );
+      return { all: messages.map(withServer), missed: missed.map(withServer) };
     },
   };
+}
+
+/** Whether a conversation may be of this shard. Its server is stored only with its first answer. */
+function mayBeOf(summary: ConversationSummary, shard: Shard): boolean {
+  const guildId = guildOf(summary);
+  return guildId === undefined || shard.has(guildId);
+}
+
+function guildOf({ within = [] }: ConversationSummary): string | undefined {
+  return within.map((place) => parseGuildPlace(place)).find((id) => id !== undefined);
+}
+
+function mentionsAnyone({ mentions, mention_roles: roles }: APIMessage): boolean {
+  return mentions.length > 0 || roles.length > 0;
 }

@@ -6,11 +6,10 @@ import {
   type APIInteraction,
   type APIMessage,
 } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import type { Origin } from "../../../core/events.ts";
-import { systemClock, expiringBy, inTime } from "../../../support/clock.ts";
+import { systemClock, inTime } from "../../../support/clock.ts";
 import { createConcurrencyLimit } from "../../../support/keyed-queue.ts";
 import {
   isDirectType,
@@ -46,16 +45,16 @@ export interface Origins {
 
 export function createOrigins(options: {
   readonly api: Pick<DiscordApi, "getMember">;
-  readonly directory: Pick<Directory, "placeOf" | "hasGuild" | "isManager" | "readsHistory">;
+  readonly directory: Pick<Directory, "channel" | "hasGuild" | "isManager" | "readsHistory">;
   readonly memberships: Memberships;
   readonly clock: Clock;
 }): Origins {
   const { api, directory, memberships, clock } = options;
-  const fetched = new LRUCache<string, { readonly roles: readonly string[] | undefined }>({
-    max: maxMembers,
-    ttl: rolesTtlMs,
-    ...expiringBy(clock),
-  });
+  const fetched = createRecent<{ readonly roles: readonly string[] | undefined }>(
+    maxMembers,
+    rolesTtlMs,
+    () => clock.monotonic(),
+  );
 
   async function rolesOf(guildId: string, userId: string): Promise<readonly string[] | undefined> {
     const key = `${guildId} ${userId}`;
@@ -111,15 +110,15 @@ export function createOrigins(options: {
       if (isDirectType(channelType))
         return { user, isMember: (await memberships.isMember(userId)) === true, isManager: false };
       const isIncomplete = message.guild_id === undefined || isThreadType(channelType);
-      const place = isIncomplete ? await directory.placeOf(channelId) : {};
-      const guildId = message.guild_id ?? place.guildId;
+      const place = isIncomplete ? await directory.channel(channelId) : undefined;
+      const guildId = message.guild_id ?? place?.guildId;
       if (guildId === undefined) throw new ParleyError("platform-rejected", "a channel without a server");
       // Messages that were read later have no member. Whoever has left the server since is a stranger.
       const roles = message.member?.roles ?? (await rolesOf(guildId, userId));
       if (roles !== undefined) memberships.seen(userId, guildId);
       const readsHistory = directory.readsHistory({
         guildId,
-        channelId: isThreadType(channelType) ? (place.parentId ?? channelId) : channelId,
+        channelId: isThreadType(channelType) ? (place?.parentId ?? channelId) : channelId,
         userId,
         roleIds: roles ?? [],
       });
@@ -127,7 +126,7 @@ export function createOrigins(options: {
         user,
         server: toGuildPlace(guildId),
         ...(readsHistory ? {} : { readsHistory: false }),
-        ...toPlace(channelId, channelType, place.parentId),
+        ...toPlace(channelId, channelType, place?.parentId),
         roles: (roles ?? []).map(toRoleTerm),
         isMember: roles !== undefined,
         isManager: roles !== undefined && directory.isManager(guildId, userId, roles),
@@ -182,13 +181,13 @@ export function createMemberships(
   clock: Clock = systemClock,
 ): Memberships {
   const limit = createConcurrencyLimit(maxConcurrent);
-  const known = createRecent<boolean>(maxPeople, strangerTtlMs, () => clock.monotonic());
+  /** The results, and the look-ups that are not done. */
+  const known = createRecent<Promise<boolean | undefined>>(maxPeople, strangerTtlMs, () => clock.monotonic());
   /** The servers that people were seen in. One request is enough as long as they stay there. */
   const lastGuilds = createRecent<string>(maxPeople);
-  const lookups = new Map<string, Promise<boolean | undefined>>();
 
   function note(userId: string, isMember: boolean): void {
-    known.set(userId, isMember, { ttl: isMember ? memberTtlMs : strangerTtlMs });
+    known.set(userId, Promise.resolve(isMember), { ttl: isMember ? memberTtlMs : strangerTtlMs });
   }
 
   async function lookUp(userId: string): Promise<boolean | undefined> {
@@ -221,14 +220,17 @@ export function createMemberships(
     async isMember(userId) {
       const before = known.get(userId);
       if (before !== undefined) return before;
-      let lookup = lookups.get(userId);
-      if (lookup === undefined) {
-        lookup = lookUp(userId).finally(() => lookups.delete(userId));
-        lookups.set(userId, lookup);
+      const looking = lookUp(userId);
+      known.set(userId, looking);
+      try {
+        const isMember = await looking;
+        if (isMember === undefined) known.delete(userId);
+        else note(userId, isMember);
+        return isMember;
+      } catch (error) {
+        known.delete(userId);
+        throw error;
       }
-      const isMember = await lookup;
-      if (isMember !== undefined) note(userId, isMember);
-      return isMember;
     },
     clear: () => known.clear(),
   };

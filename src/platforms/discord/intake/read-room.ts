@@ -34,19 +34,19 @@ export interface RoomReaderOptions {
   readonly names: (channelId: string) => Promise<Names>;
   /** Whether messages that do not mention the bot have their content. */
   readonly readsContents: () => boolean;
-  readonly heard: Pick<HeardMessages, "isQuietBetween">;
+  readonly isQuietBetween: HeardMessages["isQuietBetween"];
 }
 
 /** Returns {@link Platform.readRoom} for Discord's threads and channels. */
 export function createRoomReader(options: RoomReaderOptions): Platform["readRoom"] {
-  const { api, names, readsContents, heard } = options;
+  const { api, names, readsContents, isQuietBetween } = options;
 
   /** Whether it is known without asking that there is nothing to read. */
   function isQuiet(channelId: string, { after, before, includesOwn = false }: RoomQuery): boolean {
     const afterId = after === undefined ? undefined : parseEventKey(after);
     const beforeId = before === undefined ? undefined : parseEventKey(before);
     if (includesOwn || afterId === undefined || beforeId === undefined) return false;
-    return heard.isQuietBetween(channelId, afterId, beforeId);
+    return isQuietBetween(channelId, afterId, beforeId);
   }
 
   /** Reads at most `maxMessages` that fit the query and one more, newest first. */
@@ -124,11 +124,10 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
 }
 
 /** Returns {@link Platform.linksTo}. */
-export function createMessageLinks(directory: Pick<Directory, "placeOf">): Platform["linksTo"] {
+export function createMessageLinks(directory: Pick<Directory, "channelIfReadable">): Platform["linksTo"] {
   return async (given, keys) => {
     const { channelId, channelType } = fromReplyAddress(given);
-    const [found] = await Promise.allSettled([directory.placeOf(channelId)]);
-    const { guildId, parentId } = found.status === "fulfilled" ? found.value : {};
+    const { guildId, parentId } = (await directory.channelIfReadable(channelId)) ?? {};
     if (guildId === undefined && !isDirectType(channelType)) return new Map();
     return new Map(
       keys.flatMap((key) => {

@@ -23,6 +23,8 @@ export interface Acknowledgements {
    * @param body the response, as Discord's API has it
    */
   send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
+  /** Tells only the person something. Returns as {@link send}. */
+  tell(interaction: Pick<APIInteraction, "id" | "token">, text: string): Promise<boolean>;
   /**
    * Tells only the person why the interaction is refused. Wrong input and what the rules forbid are told at
    * once. Everything else is told after two seconds, unless another instance has responded. With `isAtOnce`
@@ -33,10 +35,6 @@ export interface Acknowledgements {
     error: unknown,
     options?: { readonly isAtOnce?: boolean },
   ): Promise<void>;
-  /** Requests with this token wait until `acknowledgement` has settled. */
-  expect(token: string, acknowledgement: Promise<unknown>): void;
-  /** Resolves when no acknowledgement with that token is expected any more. */
-  settled(token: string): Promise<void>;
 }
 
 export function createAcknowledgements(
@@ -44,8 +42,6 @@ export function createAcknowledgements(
   log: Log,
   clock: Clock,
 ): Acknowledgements {
-  const pending = new Map<string, Promise<unknown>>();
-
   async function send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean> {
     try {
       await api.respond(interaction.id, interaction.token, body);
@@ -59,24 +55,18 @@ export function createAcknowledgements(
     }
   }
 
-  const tell = (interaction: Pick<APIInteraction, "id" | "token">, notice: string): Promise<boolean> =>
+  const tell: Acknowledgements["tell"] = (interaction, text) =>
     send(interaction, {
       type: InteractionResponseType.ChannelMessageWithSource,
-      data: toPrivateSentence(notice),
+      data: toPrivateSentence(text),
     });
 
   return {
     send,
+    tell,
     async refuse(interaction, error, { isAtOnce = false } = {}) {
       if (!isUnanimous(error) && !isAtOnce) await clock.sleep(refuseAfterMs);
       await tell(interaction, toNotice(error));
-    },
-    expect(token, acknowledgement) {
-      const settled = Promise.allSettled([acknowledgement]).then(() => pending.delete(token));
-      pending.set(token, settled);
-    },
-    async settled(token) {
-      await pending.get(token);
     },
   };
 }
@@ -86,30 +76,12 @@ function isUnanimous(error: unknown): boolean {
   return isParleyError(error, "invalid-option") || isParleyError(error, "access-denied");
 }
 
-/** Delays requests about an interaction's messages until its acknowledgement, as Discord rejects others. */
-export function withAcknowledgements(
-  api: DiscordApi,
-  { settled }: Pick<Acknowledgements, "settled">,
-): DiscordApi {
-  return {
-    ...api,
-    async followUp(interaction, body, options) {
-      await settled(interaction.token);
-      return api.followUp(interaction, body, options);
-    },
-    async editFollowUp(interaction, messageId, body, options) {
-      await settled(interaction.token);
-      return api.editFollowUp(interaction, messageId, body, options);
-    },
-    async getFollowUp(interaction, messageId) {
-      await settled(interaction.token);
-      return api.getFollowUp(interaction, messageId);
-    },
-    async deleteFollowUp(interaction, messageId) {
-      await settled(interaction.token);
-      await api.deleteFollowUp(interaction, messageId);
-    },
-  };
+/** Returns what authorizes requests about an interaction's messages. */
+export function tokenOf({
+  application_id: applicationId,
+  token,
+}: Pick<APIInteraction, "application_id" | "token">): InteractionToken {
+  return { applicationId, token };
 }
 
 /** A click's token is valid for 15 minutes. It is not used in the last half minute. */

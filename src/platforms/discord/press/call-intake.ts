@@ -21,7 +21,8 @@ import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
 import { isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
-import type { Acknowledgements } from "./acknowledgements.ts";
+import { tokenOf, type Acknowledgements } from "./acknowledgements.ts";
+import { readFormModal } from "./form-modal.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { privateFlags, toSentence } from "../reply/content.ts";
 import { readMessage, toAuthor, type Names } from "../intake/incoming.ts";
@@ -42,7 +43,7 @@ type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
  * of its reply wait for that. `spentMs`: how much of the deadline has passed before.
  */
 export function createCallIntake(options: {
-  readonly api: Pick<DiscordApi, "editFollowUp">;
+  readonly api: Pick<DiscordApi, "editFollowUp" | "expect">;
   readonly receiver: Pick<Receiver, "receive" | "conversationOf">;
   readonly acknowledgements: Acknowledgements;
   readonly clock: Clock;
@@ -99,7 +100,7 @@ export function createCallIntake(options: {
     const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
     const leftMs = Math.max(0, slowAfterMs - spentMs);
     const acknowledgement = acknowledge(interaction, call, receiving, leftMs);
-    acknowledgements.expect(interaction.token, acknowledgement);
+    api.expect(interaction.token, acknowledgement);
     const hasNotice = await acknowledgement;
     // Not waited for: the platform stops when the acknowledgements are sent.
     receiving.catch(async (error: unknown) => {
@@ -107,9 +108,8 @@ export function createCallIntake(options: {
       else log.error({ key: call.key, err: error }, "command not accepted");
       // The notice stays true where the store was not reached.
       if (!hasNotice || isParleyError(error, "store-unavailable")) return;
-      const token = { applicationId: interaction.application_id, token: interaction.token };
       try {
-        await api.editFollowUp(token, "@original", toSentence(toNotice(error)));
+        await api.editFollowUp(tokenOf(interaction), "@original", toSentence(toNotice(error)));
       } catch (failure) {
         log.warn({ key: call.key, err: failure }, "refused command not told");
       }
@@ -198,20 +198,11 @@ export function isAskModal(customId: string): boolean {
 }
 
 /** Reads a submitted modal. The values stay unchecked. */
-export function parseAskModal({ data }: APIModalSubmitInteraction): ModalAnswer {
-  const [, commandName = "", channelId = "", messageId = ""] = data.custom_id.split(":");
+export function parseAskModal(interaction: APIModalSubmitInteraction): ModalAnswer {
+  const [, commandName = "", channelId = "", messageId = ""] = interaction.data.custom_id.split(":");
   const options: Record<string, RawOption> = {};
-  for (const row of data.components) {
-    if (row.type !== ComponentType.Label) continue;
-    const { component } = row;
-    const value =
-      component.type === ComponentType.TextInput
-        ? component.value.trim()
-        : component.type === ComponentType.StringSelect
-          ? component.values[0]
-          : undefined;
-    if (value !== undefined && value !== "") options[component.custom_id] = value;
-  }
+  for (const [name, value] of Object.entries(readFormModal(interaction)))
+    if (value.trim() !== "") options[name] = value.trim();
   return { commandName, channelId, messageId, options };
 }
 

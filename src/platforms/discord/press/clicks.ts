@@ -1,7 +1,6 @@
 import {
   ComponentType,
   InteractionResponseType as ResponseType,
-  InteractionResponseType,
   type APIMessageComponentInteraction,
   type APIModalSubmitInteraction,
 } from "discord.js";
@@ -15,15 +14,9 @@ import type { ActionCall, Press, PressResult } from "../../../core/press.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
-import type { Acknowledgements, FreshTokens } from "./acknowledgements.ts";
-import type { DiscordApi, InteractionToken } from "../transport/api.ts";
-import {
-  privateFlags,
-  toDiscordContent,
-  toPrivateMessages,
-  toPrivateSentence,
-  toActionId,
-} from "../reply/content.ts";
+import { tokenOf, type Acknowledgements, type FreshTokens } from "./acknowledgements.ts";
+import type { DiscordApi } from "../transport/api.ts";
+import { toPrivateMessages, toPrivateSentence, toActionId } from "../reply/content.ts";
 import {
   formOfFixButton,
   formOfModal,
@@ -33,11 +26,12 @@ import {
   toFormModal,
 } from "./form-modal.ts";
 import { createUploads, withAltTexts } from "../intake/files.ts";
-import { toAuthor } from "../intake/incoming.ts";
-import type { Origins } from "../intake/origin.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
+
+/** Returns the person who used a button, menu or form. @throws ParleyError where it cannot be looked up */
+type ToActor = (interaction: Interaction) => Promise<Actor>;
 
 /**
  * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue) or rate it,
@@ -49,10 +43,10 @@ export function createButtonHandler(options: {
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Receiver;
   readonly freshTokens: FreshTokens;
-  readonly origins: Pick<Origins, "ofInteraction">;
+  readonly toActor: ToActor;
   readonly log: Log;
 }): (interaction: Interaction, press: Press) => Promise<void> {
-  const { api, acknowledgements, receiver, freshTokens, origins, log } = options;
+  const { api, acknowledgements, receiver, freshTokens, log } = options;
 
   /** Resolves to what the person is told, or to `undefined` where they see the result. */
   async function run(press: Press, by: Actor): Promise<string | undefined> {
@@ -77,33 +71,25 @@ export function createButtonHandler(options: {
   }
 
   return async (interaction, press) => {
-    const user = interaction.member?.user ?? interaction.user;
-    if (user === undefined) return;
-    const token: InteractionToken = { applicationId: interaction.application_id, token: interaction.token };
     // A process that is stopping can still stop an answer, because that only sets a mark.
     if (receiver.isStopping() && press.kind !== "stop")
       return acknowledgements.refuse(interaction, new ParleyError("stopping", "the process is stopping"));
     // One of several instances handles a click: the one whose response Discord takes.
     const isOurs = await acknowledgements.send(interaction, {
-      type: InteractionResponseType.DeferredMessageUpdate,
+      type: ResponseType.DeferredMessageUpdate,
     });
     if (!isOurs) return;
-    if (interaction.message !== undefined) freshTokens.add(interaction.message.id, token);
+    if (interaction.message !== undefined) freshTokens.add(interaction.message.id, tokenOf(interaction));
     let problem: string | undefined;
     try {
-      const origin = await origins.ofInteraction(interaction);
-      problem = await run(press, {
-        platform: "discord",
-        author: toAuthor(user, interaction.member, interaction.locale),
-        origin,
-      });
+      problem = await run(press, await options.toActor(interaction));
     } catch (error) {
       if (isRefusal(error))
         log.info({ interaction: interaction.id, code: error.code }, "button click refused");
       else log.error({ interaction: interaction.id, err: error }, "button click not handled");
       problem = toNotice(error);
     }
-    if (problem !== undefined) await api.followUp(token, toPrivateSentence(problem));
+    if (problem !== undefined) await api.followUp(tokenOf(interaction), toPrivateSentence(problem));
   };
 }
 
@@ -115,7 +101,7 @@ interface ActionHandlerOptions {
   readonly api: Pick<DiscordApi, "followUp">;
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Pick<Receiver, "press" | "isStopping">;
-  readonly toActor: (interaction: Interaction) => Promise<Actor | undefined>;
+  readonly toActor: ToActor;
   /** Makes a call of its own from what an action asks for, and answers it within the rest of the deadline. */
   readonly takeCall: (interaction: Interaction, call: ActionCall, spentMs: number) => Promise<void>;
   readonly clock: Clock;
@@ -132,28 +118,14 @@ export function createActionHandler(
 ): (interaction: Interaction, press: Press) => Promise<void> {
   const { acknowledgements, receiver, clock, log } = options;
 
-  async function run(interaction: Interaction, press: Press): Promise<PressResult | undefined> {
-    const by = await options.toActor(interaction);
-    return by && (await receiver.press(press, by));
-  }
-
-  /** @throws ParleyError that says why there is no result within Discord's deadline */
-  async function withinDeadline(running: Promise<PressResult | undefined>): Promise<PressResult | undefined> {
-    const ended = await inTime(
-      running.then((result) => ({ result })),
-      answerWithinMs,
-      { clock },
-    );
-    if (ended === undefined)
+  /** @throws ParleyError also where there is no result within Discord's deadline */
+  async function run(interaction: Interaction, press: Press): Promise<PressResult> {
+    const running = options.toActor(interaction).then((by) => receiver.press(press, by));
+    const result = await inTime(running, answerWithinMs, { clock });
+    if (result === undefined)
       throw new ParleyError("store-unavailable", "no result within Discord's deadline");
-    return ended.result;
+    return result;
   }
-
-  const tell = (interaction: Interaction, text: string): Promise<boolean> =>
-    acknowledgements.send(interaction, {
-      type: InteractionResponseType.ChannelMessageWithSource,
-      data: toPrivateSentence(text),
-    });
 
   async function tellAll(
     interaction: Interaction,
@@ -161,12 +133,11 @@ export function createActionHandler(
   ): Promise<void> {
     const [first, ...others] = toPrivateMessages(told);
     const isOurs = await acknowledgements.send(interaction, {
-      type: InteractionResponseType.ChannelMessageWithSource,
+      type: ResponseType.ChannelMessageWithSource,
       data: first,
     });
     if (!isOurs) return;
-    const token = { applicationId: interaction.application_id, token: interaction.token };
-    for (const content of others) await options.api.followUp(token, content);
+    for (const content of others) await options.api.followUp(tokenOf(interaction), content);
   }
 
   /** Discord's response takes no files, so they follow it. */
@@ -174,8 +145,8 @@ export function createActionHandler(
     interaction: Interaction,
     { markdown, files }: Extract<PressResult, { kind: "files" }>,
   ): Promise<void> {
-    if (!(await tell(interaction, markdown))) return;
-    const token = { applicationId: interaction.application_id, token: interaction.token };
+    if (!(await acknowledgements.tell(interaction, markdown))) return;
+    const token = tokenOf(interaction);
     const maxBytes = interaction.attachment_size_limit;
     try {
       await createUploads(undefined).run(files, maxBytes, async (batch) => {
@@ -202,14 +173,14 @@ export function createActionHandler(
         await giveFiles(interaction, result);
         return;
       case "gone":
-        await tell(interaction, goneNotice(kind));
+        await acknowledgements.tell(interaction, goneNotice(kind));
         return;
       case "problems":
-        await tell(interaction, Object.values(result.problems).join("\n"));
+        await acknowledgements.tell(interaction, Object.values(result.problems).join("\n"));
         return;
       case "form":
         await acknowledgements.send(interaction, {
-          type: InteractionResponseType.Modal,
+          type: ResponseType.Modal,
           data: { ...toFormModal(result.form, {}), custom_id: toActionId(kind, key) },
         });
         return;
@@ -217,7 +188,7 @@ export function createActionHandler(
         await options.takeCall(interaction, result.call, spentMs);
         return;
       case "done":
-        await acknowledgements.send(interaction, { type: InteractionResponseType.DeferredMessageUpdate });
+        await acknowledgements.send(interaction, { type: ResponseType.DeferredMessageUpdate });
     }
   }
 
@@ -225,15 +196,15 @@ export function createActionHandler(
     if (receiver.isStopping())
       return acknowledgements.refuse(interaction, new ParleyError("stopping", "the process is stopping"));
     const startedAt = clock.monotonic();
-    let result: PressResult | undefined;
+    let result: PressResult;
     try {
-      result = await withinDeadline(run(interaction, press));
+      result = await run(interaction, press);
     } catch (error) {
       log.info({ interaction: interaction.id, err: error }, "button below an answer not handled");
-      await tell(interaction, toNotice(error));
+      await acknowledgements.tell(interaction, toNotice(error));
       return;
     }
-    if (result !== undefined) await respond(interaction, press, result, clock.monotonic() - startedAt);
+    await respond(interaction, press, result, clock.monotonic() - startedAt);
   };
 }
 
@@ -255,18 +226,11 @@ interface FormClicks {
 export function createFormClicks(options: {
   readonly receiver: Pick<Receiver, "press">;
   readonly acknowledgements: Acknowledgements;
-  readonly origins: Pick<Origins, "ofInteraction">;
+  readonly toActor: ToActor;
   readonly notes: () => Readonly<Record<string, string>>;
 }): FormClicks {
-  const { receiver, acknowledgements, origins, notes } = options;
+  const { receiver, acknowledgements, toActor, notes } = options;
   const drafts = createRecent<Readonly<Record<string, string>>>(maxDrafts);
-
-  async function actorOf(interaction: Interaction): Promise<Actor> {
-    const user = interaction.member?.user ?? interaction.user;
-    const author =
-      user === undefined ? { id: "", name: "" } : toAuthor(user, interaction.member, interaction.locale);
-    return { platform: "discord", author, origin: await origins.ofInteraction(interaction) };
-  }
 
   const draftKey = (by: Actor, key: string) => `${by.author.id} ${key}`;
 
@@ -282,7 +246,7 @@ export function createFormClicks(options: {
     const { data } = interaction;
     const fixed = formOfFixButton(data.custom_id);
     const key = data.component_type === ComponentType.StringSelect ? (data.values[0] ?? "") : (fixed ?? "");
-    const by = await actorOf(interaction);
+    const by = await toActor(interaction);
     const draft = fixed === undefined ? undefined : drafts.get(draftKey(by, key));
     const result = await receiver.press({ kind: "settings", key }, by);
     if (result.kind !== "form") throw new ParleyError("internal", "settings without a form");
@@ -293,15 +257,11 @@ export function createFormClicks(options: {
   async function submitForm(interaction: APIModalSubmitInteraction): Promise<void> {
     const key = formOfModal(interaction.data.custom_id) ?? "";
     const values = readFormModal(interaction);
-    const by = await actorOf(interaction);
+    const by = await toActor(interaction);
     const result = await receiver.press({ kind: "settings", key, values }, by);
     if (result.kind === "told") {
       drafts.delete(draftKey(by, key));
-      const { overflow: _, ...content } = toDiscordContent({ text: result.markdown, state: "finished" });
-      await acknowledgements.send(interaction, {
-        type: ResponseType.ChannelMessageWithSource,
-        data: { ...content, flags: privateFlags },
-      });
+      await acknowledgements.tell(interaction, result.markdown);
       return;
     }
     if (result.kind !== "problems") throw new ParleyError("internal", "settings neither saved nor refused");

@@ -19,7 +19,7 @@ import {
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import type { DiscordApi } from "../transport/api.ts";
-import { toLocalizations } from "../intake/locales.ts";
+import { toLocalizations, translatedLocales } from "../intake/locales.ts";
 
 /** These are servers, direct messages with the bot, and other private channels. */
 const contexts = [0, 1, 2];
@@ -169,46 +169,59 @@ function nameFields(error: unknown, wanted: readonly RESTPostAPIApplicationComma
   });
 }
 
-/** Returns the visible parts of commands in a fixed order, without defaults that Discord adds or omits. */
+/** What a registration sets, in the order in which it is compared. Discord adds ids and versions. */
+const comparedFields = [
+  "type",
+  "name",
+  "name_localizations",
+  "description",
+  "description_localizations",
+  "contexts",
+  "integration_types",
+  "options",
+  "required",
+  "autocomplete",
+  "min_value",
+  "max_value",
+  "max_length",
+  "file_types",
+  "choices",
+  "value",
+  ...translatedLocales,
+];
+
+/** Returns what people see of commands in a fixed order, without defaults that Discord adds or omits. */
 function fingerprint(
   commands: readonly (RESTPostAPIApplicationCommandsJSONBody | APIApplicationCommand)[],
 ): string {
   const plain = commands.map((command) => ({
+    ...command,
     type: command.type ?? ApplicationCommandType.ChatInput,
-    name: command.name,
-    names: inOrder(command.name_localizations),
-    description: "description" in command ? command.description : "",
-    descriptions: "description_localizations" in command ? inOrder(command.description_localizations) : [],
-    contexts: [...(command.contexts ?? [])].sort((a, b) => a - b),
-    integrationTypes: [...(command.integration_types ?? [])].sort((a, b) => a - b),
-    options: (("options" in command ? command.options : undefined) ?? []).map((option) => {
-      const known = option as unknown as Readonly<Record<string, unknown>>;
-      return [
-        known["type"],
-        known["name"],
-        inOrder(known["name_localizations"]),
-        known["description"],
-        inOrder(known["description_localizations"]),
-        known["required"] === true,
-        known["autocomplete"] === true,
-        known["min_value"] ?? null,
-        known["max_value"] ?? null,
-        known["max_length"] ?? null,
-        known["file_types"] ?? null,
-        ((known["choices"] ?? []) as { name: string; name_localizations?: unknown; value: unknown }[]).map(
-          ({ name, name_localizations: names, value }) => [name, inOrder(names), value],
-        ),
-      ];
-    }),
   }));
   // They are sorted by code units, because a collation would load megabytes of language data.
   return plain
-    .map((command) => JSON.stringify(command))
+    .map((command) => JSON.stringify(withoutDefaults(command), comparedFields))
     .sort()
     .join("\n");
 }
 
-/** Returns localizations in a fixed order. Discord says `null` where there are none. */
-function inOrder(localizations: unknown): readonly (readonly [string, unknown])[] {
-  return Object.entries(localizations ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+/** Leaves out empty values, and puts numbers such as contexts into order. */
+function withoutDefaults(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const list = value.map(withoutDefaults);
+    return list.every((one) => typeof one === "number") ? list.sort((a, b) => a - b) : list;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const isSet = ([, one]: [string, unknown]): boolean => one !== false && one !== "" && !isEmpty(one);
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(isSet)
+      .map(([name, one]) => [name, withoutDefaults(one)]),
+  );
+}
+
+function isEmpty(value: unknown): boolean {
+  return (
+    value === null || value === undefined || (typeof value === "object" && Object.keys(value).length === 0)
+  );
 }

@@ -11,14 +11,15 @@ import {
 import type { Actor } from "../../../core/access.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Command } from "../../../core/command.ts";
+import { ParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { toLanguage } from "../../../words/languages.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import { isForOneProcess, type ActionCall, type Press } from "../../../core/press.ts";
 import { createActionHandler, createButtonHandler, createFormClicks } from "./clicks.ts";
-import type { Acknowledgements, FreshTokens } from "./acknowledgements.ts";
+import { createAcknowledgements, type FreshTokens } from "./acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
-import { createCallIntake, type ModalTargetCache } from "./call-intake.ts";
+import { createCallIntake, createModalTargetCache } from "./call-intake.ts";
 import { createCommandUses } from "./command-uses.ts";
 import { parsePress } from "../reply/content.ts";
 import { readFormModal } from "./form-modal.ts";
@@ -29,13 +30,11 @@ import { inLanguage } from "../../../words/translate.ts";
 
 /** The options of {@link createInteractionHandler}. */
 interface InteractionOptions {
-  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp">;
-  readonly acknowledgements: Acknowledgements;
+  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp" | "expect" | "respond" | "getMessage">;
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
   readonly origins: Pick<Origins, "ofInteraction">;
-  readonly modalTargets: ModalTargetCache;
   readonly freshTokens: FreshTokens;
   readonly locales: Pick<Locales, "note">;
   /** Returns the notes on fields of forms that do not work with this connection. */
@@ -50,13 +49,16 @@ interface InteractionOptions {
  * Handles INTERACTION_CREATE: it calls the receiver and acknowledges within Discord's three seconds. Whoever
  * used something that cannot be handled is told so.
  */
-export function createInteractionHandler(options: InteractionOptions) {
-  const { acknowledgements, log } = options;
-  const click = createButtonHandler(options);
+export function createInteractionHandler(given: InteractionOptions) {
+  const { api, clock, log } = given;
+  const acknowledgements = createAcknowledgements(api, log, clock);
+  const options = { ...given, acknowledgements };
+  const click = createButtonHandler({ ...options, toActor });
   const takeCall = createCallIntake(options);
-  const uses = createCommandUses({ ...options, takeCall });
+  const modalTargets = createModalTargetCache(api);
+  const uses = createCommandUses({ ...options, modalTargets, takeCall });
   const act = createActionHandler({ ...options, toActor, takeCall: takeActionCall });
-  const forms = createFormClicks(options);
+  const forms = createFormClicks({ ...options, toActor });
 
   return function handle(interaction: APIInteraction): Promise<void> {
     if (!("locale" in interaction)) return handleInLanguage(interaction);
@@ -114,9 +116,9 @@ export function createInteractionHandler(options: InteractionOptions) {
 
   async function toActor(
     interaction: APIMessageComponentInteraction | APIModalSubmitInteraction,
-  ): Promise<Actor | undefined> {
+  ): Promise<Actor> {
     const { member, user = member?.user } = interaction;
-    if (user === undefined) return undefined;
+    if (user === undefined) throw new ParleyError("internal", "an interaction without user");
     const origin = await options.origins.ofInteraction(interaction);
     return { platform: "discord", author: toAuthor(user, member, interaction.locale), origin };
   }

@@ -140,6 +140,16 @@ export function toSentence(text: string): DiscordContent {
   return { content, allowed_mentions, flags, components };
 }
 
+/** Makes a reply to a message. Of all instances that post it with one nonce, Discord takes one. */
+export function toReplyOnce(messageId: string, text: string, nonce = messageId) {
+  return {
+    ...toSentence(text),
+    message_reference: { message_id: messageId, fail_if_not_exists: false },
+    nonce,
+    enforce_nonce: true,
+  };
+}
+
 /** Makes a response to an interaction from a short Markdown text. Only one person sees it. */
 export function toPrivateSentence(text: string): DiscordContent {
   return { ...toSentence(text), flags: privateFlags };

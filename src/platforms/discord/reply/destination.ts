@@ -3,10 +3,12 @@ import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
-import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-scheduler.ts";
+import type { Reservation } from "../../delivery/delivery-scheduler.ts";
 import { type DiscordAddress, type MessageRef, isThreadType, privateThread, fromRef } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { lanes } from "../transport/delivery.ts";
+import type { Directory } from "../transport/directory.ts";
+import type { FreshTokens } from "../press/acknowledgements.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import type { Threads } from "./threads.ts";
 import { createRecent } from "../../../support/recent.ts";
@@ -45,21 +47,24 @@ interface DestinationFinder {
   close(): void;
 }
 
-/** Options of {@link createDestinationFinder}. */
-interface DestinationOptions {
+/** What the parts of one reply work with. */
+export interface ReplyOptions {
   readonly api: DiscordApi;
-  readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly address: DiscordAddress;
+  /** Whether an earlier process may have posted messages of this reply. */
+  readonly isResumed: boolean;
   readonly threads: Threads;
-  /** Returns the channel that contains a thread. */
-  readonly parentOf: (threadId: string) => Promise<string | undefined>;
-  readonly ownPosts: Pick<OwnPosts, "has">;
+  readonly freshTokens: FreshTokens;
+  readonly ownPosts: OwnPosts;
   /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
   readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
+  readonly directory: Pick<Directory, "channelIfReadable">;
   /** Returns the bot's user id. */
   readonly botId: () => string;
-  readonly clock: Clock;
   readonly log: Log;
+  /** Discord's time, in Unix milliseconds. */
+  readonly now: () => number;
+  readonly clock: Clock;
 }
 
 /** Where a thread could only be opened later than this, the answer goes to the channel if that is sooner. */
@@ -69,8 +74,9 @@ const channelWaitMs = 5000;
 /** Where all routes together make it wait this long, more urgent requests would overtake it repeatedly. */
 const maxGlobalWaitMs = 250;
 
-export function createDestinationFinder(options: DestinationOptions): DestinationFinder {
-  const { api, scheduler, address, threads, log } = options;
+export function createDestinationFinder(options: ReplyOptions): DestinationFinder {
+  const { api, address, threads, log } = options;
+  const { scheduler } = api;
   const { channelId, channelType, replyTo, thread, interaction } = address;
   let destination = savedDestination();
   let finding: Promise<Destination> | undefined;
@@ -109,8 +115,6 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
     if (found !== undefined) return { ...toPosted(found.channelId), found };
     if (thread === undefined || replyTo === undefined)
       return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };
-    // Discord would refuse the request for each question, and the answer would wait for that.
-    if (threads.isFull(channelId)) return toChannel(translate("discord.threads-full"));
     const waitMs = scheduler.waitMs([lanes.threads(channelId)], "final");
     if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "final") <= maxGlobalWaitMs)
       return openThread(replyTo, thread.title, maxThreadWaitMs);
@@ -166,7 +170,7 @@ export function createDestinationFinder(options: DestinationOptions): Destinatio
         destination = toChannel(why);
       } else {
         if (!isThreadType(channelType) || channelType === privateThread) return false;
-        const parentId = await options.parentOf(threadId);
+        const parentId = (await options.directory.channelIfReadable(threadId))?.parentId;
         if (parentId === undefined) return false;
         // A thread has the id of the message that it was opened from.
         destination = { ...toChannel(why), channelId: parentId, replyTo: threadId };

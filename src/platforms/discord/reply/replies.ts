@@ -4,7 +4,7 @@ import { ParleyError } from "../../../core/errors.ts";
 import type { Platform } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
-import type { DeliveryScheduler, SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
+import type { SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../../delivery/editing-reply.ts";
 import { parseShownFiles } from "../../delivery/message-plan.ts";
 import {
@@ -16,7 +16,6 @@ import {
   toRefKey,
   toReplyAddress,
 } from "../address.ts";
-import type { DirectNotes } from "../requests.ts";
 import { toPrivateSentence, toSentence } from "./content.ts";
 import type { FreshTokens } from "../press/acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
@@ -28,9 +27,7 @@ import { createThreads } from "./threads.ts";
 /** Opens replies on Discord, by their saved addresses. */
 export function createReplies(options: {
   readonly api: DiscordApi;
-  readonly directNotes: DirectNotes;
   readonly directory: Directory;
-  readonly scheduler: DeliveryScheduler;
   readonly freshTokens: FreshTokens;
   /** Returns the bot's user id. */
   readonly botId: () => string;
@@ -66,7 +63,6 @@ export function createReplies(options: {
           address,
           isResumed: hooks.isResumed === true,
           threads,
-          parentOf: (threadId) => directory.parentOf(threadId),
           ownPosts,
           async shownByOthers(ids) {
             const taken = (await hooks.otherTurnsShow?.(ids.map((id) => toEventKey(id)))) ?? [];
@@ -109,7 +105,7 @@ export function createReplies(options: {
       if ((channelType as ChannelType) === ChannelType.DM)
         return void (await api.createMessage(channelId, toSentence(text)));
       const userId = authorId.slice(toAuthorId("").length);
-      if (!(await options.directNotes.send(userId, toSentence(text))))
+      if (!(await api.tellDirectly(userId, toSentence(text))))
         throw new ParleyError("busy", "too many direct messages were opened lately");
     },
     channelAddress: (channel, name) =>

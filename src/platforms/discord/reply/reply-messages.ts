@@ -1,8 +1,6 @@
 import type { RawFile } from "discord.js";
-import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
-import type { Log } from "../../../core/telemetry.ts";
-import type { DeliveryScheduler, Urgency } from "../../delivery/delivery-scheduler.ts";
+import type { Urgency } from "../../delivery/delivery-scheduler.ts";
 import { parseShownFiles } from "../../delivery/message-plan.ts";
 import {
   fromRef,
@@ -13,12 +11,10 @@ import {
 } from "../address.ts";
 import { discordCode, errorCodes, isTokenGone, withPermission } from "../errors.ts";
 import { randomNonce, withAltTexts } from "../intake/files.ts";
-import { createFollowUps, type FollowUps, type FreshTokens } from "../press/acknowledgements.ts";
-import type { DiscordApi, SendOptions } from "../transport/api.ts";
-import { lanes } from "../transport/delivery.ts";
+import { createFollowUps, type FollowUps } from "../press/acknowledgements.ts";
+import { lanes, type SendOptions } from "../transport/delivery.ts";
 import { privateFlags, type DiscordContent } from "./content.ts";
-import type { createDestinationFinder, OwnPosts } from "./destination.ts";
-import type { Threads } from "./threads.ts";
+import type { createDestinationFinder, ReplyOptions } from "./destination.ts";
 
 /** How a message is posted. */
 export interface PostHow {
@@ -62,24 +58,15 @@ interface ReplyMessages {
 /** How long a message with unexpected text is left alone, so that a process can learn of a lost lease. */
 const ownershipMs = 1000;
 
-export function createReplyMessages(options: {
-  readonly api: DiscordApi;
-  readonly address: DiscordAddress;
-  /** Whether an earlier process may have posted messages of this reply. */
-  readonly isResumed: boolean;
-  /** Finds where ordinary messages are posted. */
-  readonly destinations: ReturnType<typeof createDestinationFinder>;
-  readonly threads: Threads;
-  readonly scheduler: DeliveryScheduler;
-  readonly freshTokens: FreshTokens;
-  readonly ownPosts: OwnPosts;
-  /** Is awaited before each ordinary post. */
-  readonly beforePost: () => Promise<void>;
-  readonly now: () => number;
-  readonly clock: Clock;
-  readonly log: Log;
-}): ReplyMessages {
-  const { api, address, destinations, threads, scheduler, ownPosts, clock, log } = options;
+export function createReplyMessages(
+  options: ReplyOptions & {
+    /** Finds where ordinary messages are posted. */
+    readonly destinations: ReturnType<typeof createDestinationFinder>;
+    /** Is awaited before each ordinary post. */
+    readonly beforePost: () => Promise<void>;
+  },
+): ReplyMessages {
+  const { api, address, destinations, threads, ownPosts, clock, log } = options;
   const saved = (address.messages ?? []).map(fromRef);
   let posted = address.posts ?? saved.length;
   let firstId = saved[0]?.messageId;
@@ -127,7 +114,7 @@ export function createReplyMessages(options: {
       const ref = { channelId: message.channel_id, messageId: message.id, isOwn: true };
       ownPosts.add(ref.channelId, ref.messageId);
       if (leaves.length === 0)
-        leaves.push(scheduler.join(lanes.global), scheduler.join(lanes.edits(ref.channelId)));
+        leaves.push(api.scheduler.join(lanes.global), api.scheduler.join(lanes.edits(ref.channelId)));
       if (files.length > 0 || message.content === content.content.trim()) return { ref, isShown: true };
       return { ref, isShown: await replaceText(ref, content, how) };
     } catch (refusal) {
@@ -242,13 +229,7 @@ function createInteractionPosts({
   isResumed,
   now,
   log,
-}: {
-  readonly api: DiscordApi;
-  readonly address: DiscordAddress;
-  readonly isResumed: boolean;
-  readonly now: () => number;
-  readonly log: Log;
-}) {
+}: Pick<ReplyOptions, "api" | "address" | "isResumed" | "now" | "log">) {
   const { channelId } = address;
   let followUps: FollowUps | undefined;
 

@@ -3,12 +3,10 @@ import { ParleyError } from "../../../core/errors.ts";
 import type { ReplyFile } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
-import type { DeliveryScheduler } from "../../delivery/delivery-scheduler.ts";
 import type { EditTarget, MessageContent, WorkSign } from "../../delivery/message-plan.ts";
-import { maxFileBytesAt, fromRef, toRef, type DiscordAddress, type MessageRef } from "../address.ts";
+import { maxFileBytesAt, fromRef, toRef, type MessageRef } from "../address.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import { createUploads } from "../intake/files.ts";
-import type { FreshTokens } from "../press/acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { isOldMessage, lanes } from "../transport/delivery.ts";
 import {
@@ -19,42 +17,20 @@ import {
   toDiscordContent,
   toSentence,
 } from "./content.ts";
-import { createDestinationFinder, type OwnPosts } from "./destination.ts";
+import { createDestinationFinder, type ReplyOptions } from "./destination.ts";
 import { createReplyMessages, type PostHow } from "./reply-messages.ts";
-import type { Threads } from "./threads.ts";
 
 /** Where the bot is not a member, it has five follow-ups. Two are reserved for files. */
 const maxGuestMessages = 3;
 const maxMessages = 8;
 
-/** The options of {@link createDiscordTarget}. */
-interface TargetOptions {
-  readonly api: DiscordApi;
-  readonly address: DiscordAddress;
-  /** Whether an earlier process may have posted messages of this reply. */
-  readonly isResumed: boolean;
-  readonly threads: Threads;
-  readonly scheduler: DeliveryScheduler;
-  readonly freshTokens: FreshTokens;
-  readonly ownPosts: OwnPosts;
-  /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
-  readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
-  /** Returns the channel that contains a thread. */
-  readonly parentOf: (threadId: string) => Promise<string | undefined>;
-  /** Returns the bot's user id. */
-  readonly botId: () => string;
-  readonly log: Log;
-  /** Discord's time, in Unix milliseconds. */
-  readonly now: () => number;
-  readonly clock: Clock;
-}
-
 /**
  * Posts and edits a reply's messages on Discord. They are messages of the interaction while its token is
  * valid, otherwise ordinary messages in a channel or thread.
  */
-export function createDiscordTarget(options: TargetOptions): EditTarget {
-  const { api, address, scheduler, clock, log } = options;
+export function createDiscordTarget(options: ReplyOptions): EditTarget {
+  const { api, address, clock, log } = options;
+  const { scheduler } = api;
   const destinations = createDestinationFinder(options);
   const messages = createReplyMessages({
     ...options,

@@ -13,7 +13,8 @@ import {
   toReplyAddress,
   type DiscordAddress,
 } from "../address.ts";
-import type { DiscordApi, SendOptions } from "../transport/api.ts";
+import type { DiscordApi } from "../transport/api.ts";
+import type { SendOptions } from "../transport/delivery.ts";
 import type { Directory } from "../transport/directory.ts";
 import { cut, toSentence } from "./content.ts";
 import { errorCodes, discordCode, withPermission } from "../errors.ts";
@@ -23,10 +24,8 @@ import { createRecent } from "../../../support/recent.ts";
 const maxTitleChars = 100;
 /** How long a command waits for its thread. */
 const maxWaitMs = 10_000;
-/** How many threads opened without a message are remembered, and how many channels without room for one. */
+/** How many threads opened without a message are remembered. */
 const maxEntries = 500;
-/** How long a server is taken to be full of active threads. One ends rarely. */
-const fullForMs = 60_000;
 
 /** Opens threads. A second call for the same address returns the same thread. */
 export interface Threads {
@@ -36,8 +35,6 @@ export interface Threads {
    *   is possible
    */
   fromMessage(channelId: string, messageId: string, title: string, options?: SendOptions): Promise<string>;
-  /** Whether Discord said in the last minute that the channel's server is full of active threads. */
-  isFull(channelId: string): boolean;
   /** Opens the thread of an address. @throws ParleyError as {@link fromMessage} */
   open(address: DiscordAddress, title: string): Promise<OpenedThread>;
   /**
@@ -55,7 +52,6 @@ export function createThreads(
   clock: Clock,
 ): Threads {
   const opened = createRecent<string>(maxEntries);
-  const full = createRecent(maxEntries, fullForMs, () => clock.monotonic());
 
   async function fromMessage(
     channelId: string,
@@ -69,7 +65,6 @@ export function createThreads(
       return (await api.startThread(channelId, messageId, thread, options)).id;
     } catch (error) {
       if (discordCode(error) === errorCodes.threadExists) return messageId;
-      if (discordCode(error) === errorCodes.tooManyThreads) full.set(channelId, true);
       throw toPermissionError(error);
     }
   }
@@ -130,7 +125,6 @@ export function createThreads(
       }
     },
     fromMessage,
-    isFull: (channelId) => full.has(channelId),
     async open(address, title) {
       const { channelId, channelType } = address;
       if (address.interaction?.isGuest === true) {

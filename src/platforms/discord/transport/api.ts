@@ -3,14 +3,13 @@ import {
   RESTEvents,
   RateLimitError,
   Routes,
+  makeURLSearchParams,
   type APIChannel,
   type APIApplicationCommand,
   type APIGuildMember,
   type APIMessage,
-  type APIRequest,
   type APIThreadChannel,
   type RawFile,
-  type ResponseLike,
   type RESTPatchAPIChannelMessageJSONBody,
   type RESTPostAPIChannelMessageJSONBody,
   type RESTPostAPIWebhookWithTokenJSONBody,
@@ -18,13 +17,21 @@ import {
 } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../../core/errors.ts";
-import { systemClock } from "../../../support/clock.ts";
+import type { Log, Meter } from "../../../core/telemetry.ts";
+import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
-import type { Urgency, Reservation } from "../../delivery/delivery-scheduler.ts";
+import type { DeliveryScheduler, SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
 import { discordCode, errorCodes, toParleyError } from "../errors.ts";
-import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
 import { withLocalizations } from "../intake/locales.ts";
-import { createRecent } from "../../../support/recent.ts";
+import {
+  createDiscordScheduler,
+  createLimitReader,
+  createSending,
+  isOldMessage,
+  lanes,
+  type SendOptions,
+} from "./delivery.ts";
+import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
 
 /** The default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";
@@ -32,7 +39,7 @@ export const publicApiUrl = "https://discord.com/api";
 /** Longer rate limits are errors for the caller. The client waits out shorter ones. */
 const maxRateLimitWaitMs = 10_000;
 
-/** The global limit does not apply to these requests, or is counted elsewhere. */
+/** The library's own limit over all routes is off: the scheduler counts for it. */
 const unlimited = 10_000;
 
 /** How long a caller waits after the clock was set back. The usual windows last at most five seconds. */
@@ -52,21 +59,15 @@ const maxRetries = 3;
 /** The pauses let a process that was suspended notice that it has lost its lease. */
 const retryBackoff = { baseMs: 100, maxMs: 1000 };
 
+/** Discord suspects bots that open many direct messages. */
+const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
+/** After Discord has refused to open more, it is not asked for so long. It does not say how long. */
+const directPauseMs = 30_000;
+
 /** Authorizes requests about one interaction's messages. */
 export interface InteractionToken {
   readonly applicationId: string;
   readonly token: string;
-}
-
-/** How a request that shows something is sent. After `signal` has aborted, nothing is sent. */
-export interface SendOptions {
-  readonly signal?: AbortSignal | undefined;
-  /** Only {@link withDelivery} orders requests by this. Default "final". */
-  readonly urgency?: Urgency;
-  /** By when it must be sent, by {@link Clock.monotonic}. The default depends on the urgency. */
-  readonly deadline?: number;
-  /** Capacity that was reserved for this request. */
-  readonly reservation?: Reservation | undefined;
 }
 
 /** How a message is posted. */
@@ -83,14 +84,17 @@ interface NewThread {
   readonly type?: number;
 }
 
-/** Is told of a request and the response to it. */
-export type ResponseObserver = (
-  request: Pick<APIRequest, "method" | "path">,
-  response: Pick<ResponseLike, "headers">,
-) => void;
-
-/** The requests that Parley makes. They reject with ParleyErrors without tokens and user text. */
+/**
+ * The requests that Parley makes. They reject with ParleyErrors without tokens and user text. Those that show
+ * something, and most others, wait for their turn under Discord's limits.
+ */
 export interface DiscordApi {
+  /** Orders what is shown, under the limits that Discord's responses name. */
+  readonly scheduler: DeliveryScheduler;
+  /**
+   * Posts a message, as an ordinary one where Discord refuses a reply. That needs the permission Read Message
+   * History.
+   */
   createMessage(
     channelId: string,
     body: RESTPostAPIChannelMessageJSONBody,
@@ -141,10 +145,20 @@ export interface DiscordApi {
   addToThread(threadId: string, userId: string): Promise<void>;
   /** Returns the channel. @throws ParleyError `platform-unreachable` with `retryAfterMs`: not now */
   openDirectChannel(userId: string): Promise<APIChannel>;
+  /**
+   * Tells a person something in direct messages. Resolves to false where too many were opened lately.
+   * @throws ParleyError where they take none
+   */
+  tellDirectly(userId: string, body: RESTPostAPIChannelMessageJSONBody): Promise<boolean>;
   listCommands(applicationId: string): Promise<APIApplicationCommand[]>;
   putCommands(applicationId: string, commands: RESTPutAPIApplicationCommandsJSONBody): Promise<void>;
   /** Sends the response of an interaction. It must arrive within 3 s of the interaction's creation. */
   respond(interactionId: string, token: string, body: unknown): Promise<void>;
+  /**
+   * Makes requests about the messages of the interaction wait until `acknowledgement` has settled, as Discord
+   * rejects earlier ones.
+   */
+  expect(token: string, acknowledgement: Promise<unknown>): void;
   followUp(
     interaction: InteractionToken,
     body: RESTPostAPIWebhookWithTokenJSONBody,
@@ -163,57 +177,61 @@ export interface DiscordApi {
 
 /**
  * Creates the REST client. Requests are independent of the gateway client, which drops its token on
- * `destroy`. Interactions have a REST instance of their own, because Discord exempts them from the global
- * rate limit and the library does not. Requests that show something have one too. It never queues a request,
- * and rejects at once when rate limited.
+ * `destroy`. Interactions have a REST instance of their own, because Discord exempts them from its limit over
+ * all routes. Messages of interactions have a limit for each token and count against no other. They are not
+ * delayed, except edits of messages older than an hour.
  */
 export function createDiscordApi(options: {
   readonly token: string;
   readonly apiUrl: string;
-  /** How many requests Discord allows in total. Default 50. */
-  readonly requestsPerSecond?: number;
+  /** By default one is made from the next three. */
+  readonly scheduler?: DeliveryScheduler;
+  /** What Discord allows this process, over all routes. Default 50. */
+  readonly requestsPerSecond?: number | undefined;
+  readonly suspensions?: Pick<SuspensionWatch, "waitMs">;
+  readonly meter?: Meter | undefined;
+  /** Discord's time, in Unix milliseconds. */
+  readonly now: () => number;
   readonly onResponse?: DiscordClock["observe"];
   /** Wraps all requests. */
   readonly guard?: RequestGuard;
-  /** Is told the limits that responses to requests with urgency name. */
-  readonly onLimits?: ResponseObserver;
-  /** The default is the time of this process. */
-  readonly clock?: Clock | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
 }): DiscordApi {
-  const { clock = systemClock } = options;
+  const { apiUrl, scheduler = createDiscordScheduler(options), clock, log } = options;
+  const sending = createSending(scheduler, clock);
+  const offset = apiUrl === publicApiUrl ? 50 : 0;
   const common = {
     version: "10",
-    api: options.apiUrl,
-    offset: options.apiUrl === publicApiUrl ? 50 : 0,
+    api: apiUrl,
+    offset,
     // The library would also retry what a process that was suspended must not send any more. See `retrying`.
     retries: 0,
+    globalRequestsPerSecond: unlimited,
     makeRequest: createMakeRequest(options.guard),
   };
   const rest = new REST({
     ...common,
-    globalRequestsPerSecond: options.requestsPerSecond ?? 50,
-    rejectOnRateLimit: ({ timeToReset, retryAfter }) =>
+    // Requests that show something wait by urgency in the scheduler, and here in order of arrival.
+    rejectOnRateLimit: ({ method, route, timeToReset, retryAfter }) =>
+      (["POST", "PATCH"].includes(method) && route.startsWith("/channels/:id/")) ||
       Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
-  }).setToken(options.token);
-  // Requests that show something wait elsewhere, by urgency. Here they would wait in order of arrival.
-  const shown = new REST({
-    ...common,
-    globalRequestsPerSecond: unlimited,
-    rejectOnRateLimit: () => true,
   }).setToken(options.token);
   const interactions = new REST({
     ...common,
-    globalRequestsPerSecond: unlimited,
     rejectOnRateLimit: ({ method, timeToReset, retryAfter }) =>
       method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   });
   const open = { auth: false } as const;
-  const all = [rest, shown, interactions];
-  for (const one of all) one.on(RESTEvents.Response, (_, response) => options.onResponse?.(response));
-  shown.on(RESTEvents.Response, (...observed) => options.onLimits?.(...observed));
-  const resets = all.map((one) => createRateLimitReset(one));
+  rest.on(RESTEvents.Response, createLimitReader(scheduler, offset));
+  for (const one of [rest, interactions])
+    one.on(RESTEvents.Response, (_, response) => options.onResponse?.(response));
+  const resets = [rest, interactions].map((one) => createRateLimitReset(one));
   /** Returns how often the clock was set back so far. */
   const countSteps = (): number => resets.reduce((sum, reset) => sum + reset(), 0);
+  const acknowledgements = new Map<string, Promise<unknown>>();
+  const directNotes = createSlidingWindowLimiter({ ...directLimit, now: () => clock.monotonic() });
+  let directPausedUntil = Number.NEGATIVE_INFINITY;
 
   async function send<T>(action: string, request: () => Promise<unknown>): Promise<T> {
     const stepsBefore = countSteps();
@@ -226,8 +244,12 @@ export function createDiscordApi(options: {
   }
 
   /** Sends requests that may be repeated: reads, and posts with a nonce. */
-  function retrying<T>(action: string, request: () => Promise<unknown>, signal?: AbortSignal): Promise<T> {
-    return retry(() => send<T>(action, request), {
+  function retrying<T>(
+    action: string,
+    request: (attempt: number) => Promise<unknown>,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    return retry((attempt) => send<T>(action, () => request(attempt)), {
       signal,
       clock,
       delayMs: (error, attempt) =>
@@ -239,80 +261,129 @@ export function createDiscordApi(options: {
     });
   }
 
-  return {
-    createMessage: (channelId, body, given) =>
+  /** Sends a request that shows nothing, and that may be repeated. */
+  const ask = <T>(
+    method: string,
+    action: string,
+    request: () => Promise<unknown>,
+    isPatient?: boolean,
+  ): Promise<T> => sending.ask(method, () => retrying<T>(action, request), isPatient);
+
+  /** Returns the lane of edits to an old message, which comes before all others. */
+  const oldLane = (messageId: string, id: string): string[] =>
+    isOldMessage(messageId, options.now()) ? [lanes.oldEdits(id)] : [];
+
+  const post = (
+    channelId: string,
+    body: RESTPostAPIChannelMessageJSONBody,
+    given: PostOptions,
+  ): Promise<APIMessage> =>
+    sending.show("post", [lanes.posts(channelId), lanes.global], given, () =>
       retrying(
         "post a message",
-        () => shown.post(Routes.channelMessages(channelId), { body, ...toRequest(given) }),
-        given?.signal,
+        () => rest.post(Routes.channelMessages(channelId), { body, ...toRequest(given) }),
+        given.signal,
       ),
-    editMessage: (channelId, messageId, body, given) =>
-      send("edit a message", () =>
-        shown.patch(Routes.channelMessage(channelId, messageId), { body, ...toRequest(given) }),
+    );
+
+  const api: DiscordApi = {
+    scheduler,
+    async createMessage(channelId, body, given = {}) {
+      try {
+        return await post(channelId, body, given);
+      } catch (error) {
+        if (discordCode(error) !== errorCodes.noHistoryToReply || body.message_reference === undefined)
+          throw error;
+        log.warn(
+          { channel: channelId, permission: "Read Message History" },
+          "permission missing: answers here are not shown as replies, so that nobody can go on by replying",
+        );
+        return await post(channelId, { ...body, message_reference: undefined }, given);
+      }
+    },
+    editMessage: (channelId, messageId, body, given = {}) =>
+      sending.show(
+        "edit",
+        [...oldLane(messageId, channelId), lanes.edits(channelId), lanes.global],
+        given,
+        () =>
+          send("edit a message", () =>
+            rest.patch(Routes.channelMessage(channelId, messageId), { body, ...toRequest(given) }),
+          ),
       ),
-    async startTyping(channelId, given) {
-      await send("start typing", () => shown.post(Routes.channelTyping(channelId), toRequest(given)));
-    },
-    async deleteMessage(channelId, messageId) {
-      await retrying("delete a message", () => rest.delete(Routes.channelMessage(channelId, messageId)));
-    },
+    startTyping: (channelId, given) =>
+      sending.show(
+        "typing",
+        [lanes.typing(channelId), lanes.allTyping, lanes.global],
+        { urgency: "preview", ...given },
+        () => send("start typing", () => rest.post(Routes.channelTyping(channelId), toRequest(given))),
+      ),
+    deleteMessage: (channelId, messageId) =>
+      ask("delete", "delete a message", () => rest.delete(Routes.channelMessage(channelId, messageId))),
     getMessage: (channelId, messageId) =>
-      retrying("read a message", () => rest.get(Routes.channelMessage(channelId, messageId))),
-    listMessages: (channelId, { after, before, limit }) =>
-      retrying("read messages", () =>
-        rest.get(Routes.channelMessages(channelId), {
-          query: new URLSearchParams({
-            ...(after === undefined ? {} : { after }),
-            ...(before === undefined ? {} : { before }),
-            limit: `${limit}`,
-          }),
-        }),
+      ask("read", "read a message", () => rest.get(Routes.channelMessage(channelId, messageId))),
+    listMessages: (channelId, { isPatient, ...query }) =>
+      ask(
+        "read",
+        "read messages",
+        () => rest.get(Routes.channelMessages(channelId), { query: makeURLSearchParams(query) }),
+        isPatient,
       ),
-    getChannel: (channelId) => retrying("read a channel", () => rest.get(Routes.channel(channelId))),
-    listGuilds: ({ after, limit }) =>
-      retrying("list the servers", () =>
-        rest.get(Routes.userGuilds(), {
-          query: new URLSearchParams({ ...(after === undefined ? {} : { after }), limit: `${limit}` }),
-        }),
+    getChannel: (channelId) => ask("read", "read a channel", () => rest.get(Routes.channel(channelId))),
+    listGuilds: (query) =>
+      ask("read", "list the servers", () =>
+        rest.get(Routes.userGuilds(), { query: makeURLSearchParams(query) }),
       ),
     async getMember(guildId, userId) {
       try {
-        return await retrying("read a member", () => rest.get(Routes.guildMember(guildId, userId)));
+        return await ask("read", "read a member", () => rest.get(Routes.guildMember(guildId, userId)));
       } catch (error) {
         if (notAMember.has(discordCode(error) ?? 0)) return undefined;
         throw error;
       }
     },
-    startThread: (channelId, messageId, { name, archiveMinutes = usualArchiveMinutes, type }, given) =>
-      retrying(
-        "open a thread",
-        () =>
-          shown.post(Routes.threads(channelId, messageId), {
-            // A thread from a message is public anyway, and the field does not exist for it.
-            body: {
-              name,
-              auto_archive_duration: archiveMinutes,
-              ...(messageId === undefined ? { type } : {}),
-            },
-            ...toRequest(given),
-          }),
-        given?.signal,
-      ),
-    async unarchiveThread(threadId) {
-      await retrying("unarchive a thread", () =>
-        rest.patch(Routes.channel(threadId), { body: { archived: false } }),
-      );
-    },
-    async addToThread(threadId, userId) {
-      await retrying("add to a thread", () => rest.put(Routes.threadMembers(threadId, userId)));
-    },
-    openDirectChannel: createDirectChannels(
-      (userId) =>
-        retrying("open a direct message", () =>
-          rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
+    startThread: (channelId, messageId, { name, archiveMinutes = usualArchiveMinutes, type }, given = {}) =>
+      sending.show("thread", [lanes.threads(channelId), lanes.global], given, () =>
+        retrying(
+          "open a thread",
+          () =>
+            rest.post(Routes.threads(channelId, messageId), {
+              // A thread from a message is public anyway, and the field does not exist for it.
+              body: {
+                name,
+                auto_archive_duration: archiveMinutes,
+                ...(messageId === undefined ? { type } : {}),
+              },
+              ...toRequest(given),
+            }),
+          given.signal,
         ),
-      clock,
-    ),
+      ),
+    unarchiveThread: (threadId) =>
+      ask("thread", "unarchive a thread", () =>
+        rest.patch(Routes.channel(threadId), { body: { archived: false } }),
+      ),
+    addToThread: (threadId, userId) =>
+      ask("thread", "add to a thread", () => rest.put(Routes.threadMembers(threadId, userId))),
+    async openDirectChannel(userId) {
+      const pausedMs = Math.ceil(directPausedUntil - clock.monotonic());
+      if (pausedMs > 0) throw tooFast(pausedMs);
+      try {
+        return await ask("open", "open a direct message", () =>
+          rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
+        );
+      } catch (error) {
+        if (discordCode(error) !== errorCodes.openingTooFast) throw error;
+        directPausedUntil = clock.monotonic() + directPauseMs;
+        throw tooFast(directPauseMs);
+      }
+    },
+    async tellDirectly(userId, body) {
+      if (!directNotes.tryTake()) return false;
+      const direct = await api.openDirectChannel(userId);
+      await api.createMessage(direct.id, body);
+      return true;
+    },
     listCommands: (applicationId) =>
       retrying("read the commands", () =>
         rest.get(Routes.applicationCommands(applicationId), { query: withLocalizations }),
@@ -321,55 +392,59 @@ export function createDiscordApi(options: {
       retrying("register the commands", () =>
         rest.put(Routes.applicationCommands(applicationId), { body: commands }),
       ),
-    async respond(interactionId, token, body) {
-      const post = (): Promise<void> =>
-        send("answer an interaction", () =>
-          interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body }),
-        );
-      // Perhaps only a response was lost. The next attempt is then rejected, because ours was taken.
-      const isOurs = (error: unknown, attempt: number): boolean =>
-        attempt > 1 && discordCode(error) === errorCodes.alreadyAcknowledged;
-      await retry(
-        (attempt) =>
-          post().catch((error: unknown) => {
-            if (!isOurs(error, attempt)) throw error;
-          }),
-        {
-          clock,
-          delayMs: (error, attempt) =>
-            isParleyError(error, "platform-unreachable") && attempt <= maxRetries
-              ? backoffMs(attempt, retryBackoff)
-              : undefined,
-        },
-      );
+    respond: (interactionId, token, body) =>
+      retrying("answer an interaction", async (attempt) => {
+        try {
+          await interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body });
+        } catch (error) {
+          // Perhaps only a response was lost. This attempt is then rejected, because the one before was taken.
+          if (attempt === 1 || discordCode(error) !== errorCodes.alreadyAcknowledged) throw error;
+        }
+      }),
+    expect(token, acknowledgement) {
+      const settled = Promise.allSettled([acknowledgement]).then(() => acknowledgements.delete(token));
+      acknowledgements.set(token, settled);
     },
     // A follow-up has no nonce. Repeating a POST whose response was lost would post the message twice.
-    followUp: ({ applicationId, token }, body, given) =>
-      send("follow up on an interaction", () =>
-        interactions.post(Routes.webhook(applicationId, token), {
-          ...open,
-          query: new URLSearchParams({ wait: "true" }),
-          body,
-          ...toRequest(given),
-        }),
-      ),
-    editFollowUp: ({ applicationId, token }, messageId, body, given) =>
-      send("edit an interaction's message", () =>
-        interactions.patch(Routes.webhookMessage(applicationId, token, messageId), {
-          ...open,
-          body,
-          ...toRequest(given),
-        }),
-      ),
-    getFollowUp: ({ applicationId, token }, messageId) =>
-      send("read an interaction's message", () =>
+    async followUp({ applicationId, token }, body, given = {}) {
+      await acknowledgements.get(token);
+      return sending.show("follow-up", [], given, () =>
+        send("follow up on an interaction", () =>
+          interactions.post(Routes.webhook(applicationId, token), {
+            ...open,
+            query: new URLSearchParams({ wait: "true" }),
+            body,
+            ...toRequest(given),
+          }),
+        ),
+      );
+    },
+    async editFollowUp({ applicationId, token }, messageId, body, given = {}) {
+      await acknowledgements.get(token);
+      return sending.show("follow-up edit", oldLane(messageId, messageId), given, () =>
+        send("edit an interaction's message", () =>
+          interactions.patch(Routes.webhookMessage(applicationId, token, messageId), {
+            ...open,
+            body,
+            ...toRequest(given),
+          }),
+        ),
+      );
+    },
+    async getFollowUp({ applicationId, token }, messageId) {
+      await acknowledgements.get(token);
+      return send("read an interaction's message", () =>
         interactions.get(Routes.webhookMessage(applicationId, token, messageId), open),
-      ),
-    deleteFollowUp: ({ applicationId, token }, messageId) =>
-      send("delete an interaction's message", () =>
+      );
+    },
+    async deleteFollowUp({ applicationId, token }, messageId) {
+      await acknowledgements.get(token);
+      await send("delete an interaction's message", () =>
         interactions.delete(Routes.webhookMessage(applicationId, token, messageId), open),
-      ),
+      );
+    },
   };
+  return api;
 }
 
 /** Makes the error of a request that was rejected for a rate limit computed before the clock was set back. */
@@ -384,50 +459,6 @@ function toRequest({ files = [], signal }: PostOptions = {}): { files?: RawFile[
     ...(files.length === 0 ? {} : { files: [...files] }),
     // The library leaves its listeners on the signal that it is given.
     ...(signal === undefined ? {} : { signal: AbortSignal.any([signal]) }),
-  };
-}
-
-const maxEntries = 1000;
-/** Discord does not say how long it refuses to open more. The pause doubles with each refusal in a row. */
-const firstPauseMs = 30_000;
-const maxPauseMs = 10 * 60_000;
-
-/**
- * Opens direct messages with few requests. The channel of a person stays the same, so it is remembered. After
- * Discord has refused to open more (40003), nothing is asked for half a minute. Further refusals lengthen the
- * pause, to at most ten minutes.
- * @returns a function that opens the channel of one person
- * @throws ParleyError `platform-unreachable` with `retryAfterMs` where it cannot be opened now
- */
-function createDirectChannels(
-  request: (userId: string) => Promise<APIChannel>,
-  clock: Clock,
-): (userId: string) => Promise<APIChannel> {
-  const channels = createRecent<APIChannel>(maxEntries);
-  let refusals = 0;
-  let pausedUntil = Number.NEGATIVE_INFINITY;
-
-  function pauseMs(): number {
-    return Math.ceil(pausedUntil - clock.monotonic());
-  }
-
-  return async (userId) => {
-    const known = channels.get(userId);
-    if (known !== undefined) return known;
-    if (pauseMs() > 0) throw tooFast(pauseMs());
-    try {
-      const channel = await request(userId);
-      refusals = 0;
-      channels.set(userId, channel);
-      return channel;
-    } catch (error) {
-      if (discordCode(error) !== errorCodes.openingTooFast) throw error;
-      const waitMs = Math.min(firstPauseMs * 2 ** refusals, maxPauseMs);
-      // Requests that were in flight together count as one refusal.
-      if (pauseMs() <= 0) refusals += 1;
-      pausedUntil = Math.max(pausedUntil, clock.monotonic() + waitMs);
-      throw tooFast(waitMs);
-    }
   };
 }
 

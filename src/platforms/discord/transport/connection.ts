@@ -8,7 +8,13 @@ import { backoffMs, retry } from "../../../support/retry.ts";
 import { publicApiUrl } from "./api.ts";
 import { dropLeftGuilds } from "./directory.ts";
 import { unauthorized } from "../errors.ts";
-import { dispatchEvent, type ConnectionEvents } from "./gateway-events.ts";
+import {
+  createHeardMessages,
+  dispatchEvent,
+  withHearing,
+  type ConnectionEvents,
+  type HeardMessages,
+} from "./gateway-events.ts";
 import { createIdentifyThrottle, type IdentifyThrottle } from "./identify-throttle.ts";
 import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
 import { shardOf, type Shard, type ShardPlan, type ShardSettings } from "./shards.ts";
@@ -48,7 +54,7 @@ interface ConnectionOptions extends ClientSettings {
   readonly claims: Claims;
   /** Is called when the bot is known, before any event. `plan` says which shards this process runs. */
   readonly onIdentified: (identity: Identity, plan: ShardPlan) => void;
-  readonly events: ConnectionEvents;
+  readonly events: Omit<ConnectionEvents, "accessChanged">;
   readonly clock: Clock;
   readonly log: Log;
   /** Aborts the attempts to connect. */
@@ -56,7 +62,7 @@ interface ConnectionOptions extends ClientSettings {
 }
 
 /** The connection to Discord's gateway, with one for each shard that this process runs. */
-export interface Connection {
+export interface Connection extends Pick<HeardMessages, "isQuietBetween"> {
   /** Returns `undefined` before the first shard has identified. No event is passed on before that. */
   identity(): Identity | undefined;
   /** Returns `undefined` before the number of shards is known. */
@@ -75,13 +81,18 @@ export interface Connection {
 }
 
 export function createConnection(options: ConnectionOptions): Connection {
-  const { log, events, clock, signal } = options;
+  const { log, clock, signal } = options;
   const throttle = createIdentifyThrottle({ claims: options.claims, clock, log });
   let client: Client | undefined;
   let identity: Identity | undefined;
   let failure: PlatformHealth | undefined;
   let session: Session | undefined;
   let isReopening = false;
+  const heard = createHeardMessages(
+    () => identity?.botId ?? "",
+    () => clock.monotonic(),
+  );
+  const events = withHearing(options.events, heard);
 
   function onReady(
     started: Session,
@@ -148,6 +159,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   }
 
   return {
+    isQuietBetween: (...between) => heard.isQuietBetween(...between),
     identity: () => identity,
     plan: () => session?.plan(),
     client: () => client,

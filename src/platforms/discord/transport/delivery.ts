@@ -1,3 +1,4 @@
+import type { APIRequest, ResponseLike } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { Meter } from "../../../core/telemetry.ts";
@@ -8,9 +9,9 @@ import {
   createDeliveryScheduler,
   type DeliveryCall,
   type DeliveryScheduler,
+  type Reservation,
   type SuspensionWatch,
 } from "../../delivery/delivery-scheduler.ts";
-import type { DiscordApi, ResponseObserver, SendOptions } from "./api.ts";
 import { globalLane } from "../errors.ts";
 import { snowflakeTime } from "../address.ts";
 
@@ -107,7 +108,7 @@ function laneOf(method: string, path: string): string | undefined {
 export function createLimitReader(
   scheduler: Pick<DeliveryScheduler, "learn">,
   offsetMs: number,
-): ResponseObserver {
+): (request: Pick<APIRequest, "method" | "path">, response: Pick<ResponseLike, "headers">) => void {
   return ({ method, path }, { headers }) => {
     const lane = laneOf(method, path);
     const remaining = headers.get("x-ratelimit-remaining");
@@ -122,99 +123,64 @@ export function createLimitReader(
   };
 }
 
+/** How a request that shows something is sent. After `signal` has aborted, nothing is sent. */
+export interface SendOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Default "final". */
+  readonly urgency?: Urgency;
+  /** By when it must be sent, by {@link Clock.monotonic}. The default depends on the urgency. */
+  readonly deadline?: number;
+  /** Capacity that was reserved for this request. */
+  readonly reservation?: Reservation | undefined;
+}
+
 /**
- * Sends the requests of the API through the scheduler. Reads count against the limit over all routes. A
- * request that Discord refuses as too many is sent again when there is room, until its deadline, except a
- * preview. Messages of interactions have a limit for each token and count against no other. They are not
- * delayed, except edits of messages older than an hour.
- * @param now Discord's time, in Unix ms
+ * Sends requests through the scheduler.
  * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room before the deadline
  */
-export function withDelivery(
-  api: DiscordApi,
-  scheduler: DeliveryScheduler,
-  now: () => number,
-  clock: Clock = systemClock,
-): DiscordApi {
-  /** Returns the lane of edits to an old message, which comes before all others. */
-  const oldLane = (messageId: string, id: string): string[] =>
-    isOldMessage(messageId, now()) ? [lanes.oldEdits(id)] : [];
+interface Sending {
+  /**
+   * Sends a request that shows something and counts against these lanes. One that Discord refuses as too many
+   * is sent again when there is room, until its deadline, except a preview. Without lanes it is not delayed.
+   */
+  show<T>(method: string, names: readonly string[], options: SendOptions, work: () => Promise<T>): Promise<T>;
+  /**
+   * Sends another request, which counts against the limit over all routes. The library waits for the limits
+   * of its own route. `isPatient` means that nobody waits for it.
+   */
+  ask<T>(method: string, work: () => Promise<T>, isPatient?: boolean): Promise<T>;
+}
 
-  async function deliver<T>(
-    method: string,
-    names: readonly string[],
-    {
-      signal,
-      urgency = "final",
-      deadline = clock.monotonic() + maxWaitMs[urgency],
-      reservation,
-    }: SendOptions,
-    work: () => Promise<T>,
-  ): Promise<T> {
-    const call = { lanes: names, method, urgency, deadline, signal, reservation };
-    for (;;) {
-      try {
-        return await scheduler.send(call, work);
-      } catch (error) {
-        const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
-        // The lane is closed until then, so that the next call waits there.
-        if (retryAfterMs === undefined || urgency === "preview" || names.length === 0) throw error;
-        if (clock.monotonic() + retryAfterMs > deadline) throw error;
-      }
-    }
-  }
-
-  /** Reads something. Reads have limits of their own, which the library waits for. */
-  async function read<T>(method: string, work: () => Promise<T>, isPatient = false): Promise<T> {
-    const deadline = clock.monotonic() + maxWaitMs.final;
-    const call: DeliveryCall = isPatient
-      ? { lanes: [lanes.lookUps, lanes.global], method, urgency: "preview", deadline }
-      : { lanes: [lanes.global], method, urgency: "final", deadline };
-    const result = await scheduler.send(call, async () => {
-      const [settled] = await Promise.allSettled([work()]);
-      if (settled.status === "rejected" && isGlobalLimit(settled.reason)) throw settled.reason;
-      return settled;
-    });
-    if (result.status === "rejected") throw result.reason;
-    return result.value;
-  }
-
+export function createSending(scheduler: DeliveryScheduler, clock: Clock): Sending {
   return {
-    ...api,
-    deleteMessage: (channelId, messageId) => read("delete", () => api.deleteMessage(channelId, messageId)),
-    getMessage: (channelId, messageId) => read("read", () => api.getMessage(channelId, messageId)),
-    listMessages: (channelId, options) =>
-      read("read", () => api.listMessages(channelId, options), options.isPatient),
-    getChannel: (channelId) => read("read", () => api.getChannel(channelId)),
-    getMember: (guildId, userId) => read("read", () => api.getMember(guildId, userId)),
-    openDirectChannel: (userId) => read("open", () => api.openDirectChannel(userId)),
-    createMessage: (channelId, body, options = {}) =>
-      deliver("post", [lanes.posts(channelId), lanes.global], options, () =>
-        api.createMessage(channelId, body, options),
-      ),
-    editMessage: (channelId, messageId, body, options = {}) =>
-      deliver("edit", [...oldLane(messageId, channelId), lanes.edits(channelId), lanes.global], options, () =>
-        api.editMessage(channelId, messageId, body, options),
-      ),
-    unarchiveThread: (threadId) => read("thread", () => api.unarchiveThread(threadId)),
-    addToThread: (threadId, userId) => read("thread", () => api.addToThread(threadId, userId)),
-    startThread: (channelId, messageId, thread, options = {}) =>
-      deliver("thread", [lanes.threads(channelId), lanes.global], options, () =>
-        api.startThread(channelId, messageId, thread, options),
-      ),
-    startTyping: (channelId, options = {}) =>
-      deliver(
-        "typing",
-        [lanes.typing(channelId), lanes.allTyping, lanes.global],
-        { urgency: "preview", ...options },
-        () => api.startTyping(channelId, options),
-      ),
-    followUp: (interaction, body, options = {}) =>
-      deliver("follow-up", [], options, () => api.followUp(interaction, body, options)),
-    editFollowUp: (interaction, messageId, body, options = {}) =>
-      deliver("follow-up edit", oldLane(messageId, messageId), options, () =>
-        api.editFollowUp(interaction, messageId, body, options),
-      ),
+    async show(method, names, options, work) {
+      const { signal, urgency = "final", reservation } = options;
+      const { deadline = clock.monotonic() + maxWaitMs[urgency] } = options;
+      const call = { lanes: names, method, urgency, deadline, signal, reservation };
+      for (;;) {
+        try {
+          return await scheduler.send(call, work);
+        } catch (error) {
+          const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
+          // The lane is closed until then, so that the next call waits there.
+          if (retryAfterMs === undefined || urgency === "preview" || names.length === 0) throw error;
+          if (clock.monotonic() + retryAfterMs > deadline) throw error;
+        }
+      }
+    },
+    async ask(method, work, isPatient = false) {
+      const deadline = clock.monotonic() + maxWaitMs.final;
+      const call: DeliveryCall = isPatient
+        ? { lanes: [lanes.lookUps, lanes.global], method, urgency: "preview", deadline }
+        : { lanes: [lanes.global], method, urgency: "final", deadline };
+      const result = await scheduler.send(call, async () => {
+        const [settled] = await Promise.allSettled([work()]);
+        if (settled.status === "rejected" && isGlobalLimit(settled.reason)) throw settled.reason;
+        return settled;
+      });
+      if (result.status === "rejected") throw result.reason;
+      return result.value;
+    },
   };
 }
 

@@ -5,13 +5,27 @@ import {
   type Channel,
   type Client,
 } from "discord.js";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
-import { expiringBy, inTime } from "../../../support/clock.ts";
+import type { PlatformHealth } from "../../../core/platform.ts";
+import { inTime } from "../../../support/clock.ts";
+import { translate } from "../../../words/translate.ts";
 import { toConversationId } from "../address.ts";
+import type { Names } from "../intake/incoming.ts";
 import type { DiscordApi } from "./api.ts";
 import type { ShardPlan } from "./shards.ts";
 import { createRecent } from "../../../support/recent.ts";
+
+/** The facts about a channel that are used. */
+interface KnownChannel {
+  readonly type: number;
+  readonly name: string | undefined;
+  readonly guildId: string | undefined;
+  /** The channel that contains a thread. */
+  readonly parentId: string | undefined;
+  /** The user who opened a thread. */
+  readonly ownerId: string | undefined;
+  readonly archiveMinutes: number | undefined;
+}
 
 /**
  * Knows names, roles and permissions of the bot's servers on this process's shards, and channels of any kind.
@@ -41,19 +55,15 @@ export interface Directory {
   }): boolean;
   /** Returns Discord's type of the channel that a message was sent in. */
   typeOf(message: { readonly channel_id: string; readonly channel_type?: number }): Promise<number>;
-  /** Returns the user who opened a thread. */
-  ownerOf(channelId: string): Promise<string | undefined>;
-  /** Returns the channel that contains a thread, or `undefined` where it cannot be read. */
-  parentOf(channelId: string): Promise<string | undefined>;
+  /** Returns what is known of a channel. @throws ParleyError where it cannot be read */
+  channel(channelId: string): Promise<KnownChannel>;
+  /** Works like {@link channel}, but returns `undefined` where the channel cannot be read. */
+  channelIfReadable(channelId: string): Promise<KnownChannel | undefined>;
   /**
    * Returns after how many minutes new threads of a channel are hidden, as people have set it. Returns
    * `undefined` where nothing is set, or the channel cannot be read within a second.
    */
   archiveMinutesOf(channelId: string): Promise<number | undefined>;
-  /** Returns `undefined` where the channel has no name, or cannot be read. */
-  nameOf(channelId: string): Promise<string | undefined>;
-  /** Returns what contains a channel. @throws ParleyError where it cannot be read */
-  placeOf(channelId: string): Promise<{ readonly guildId?: string; readonly parentId?: string }>;
   /** Notes that a conversation that needs no mention was accepted, before the store knows it. */
   open(conversationId: string): void;
   isOpen(conversationId: string): boolean;
@@ -64,16 +74,6 @@ export interface Directory {
 const maxEntries = 1000;
 /** How long a thread waits for a setting of its channel. */
 const maxLookupMs = 1000;
-
-/** The facts about a channel that are used. */
-interface KnownChannel {
-  readonly type: number;
-  readonly name: string | undefined;
-  readonly guildId: string | undefined;
-  readonly parentId: string | undefined;
-  readonly ownerId: string | undefined;
-  readonly archiveMinutes: number | undefined;
-}
 
 /**
  * Creates the {@link Directory}.
@@ -144,22 +144,14 @@ export function createDirectory(
     async typeOf({ channel_id: id, channel_type: type }) {
       return type ?? (await read(id)).type;
     },
-    nameOf: async (channelId) => (await readIfPossible(channelId))?.name,
+    channel: read,
+    channelIfReadable: readIfPossible,
     archiveMinutesOf: (channelId) =>
       inTime(
         readIfPossible(channelId).then((channel) => channel?.archiveMinutes),
         maxLookupMs,
         { clock },
       ),
-    ownerOf: async (channelId) => (await read(channelId)).ownerId,
-    parentOf: async (channelId) => (await readIfPossible(channelId))?.parentId,
-    async placeOf(channelId) {
-      const { guildId, parentId } = await read(channelId);
-      return {
-        ...(guildId === undefined ? {} : { guildId }),
-        ...(parentId === undefined ? {} : { parentId }),
-      };
-    },
     open(conversationId) {
       conversations.set(conversationId, true);
     },
@@ -192,6 +184,62 @@ function fromApi(channel: APIChannel): KnownChannel {
     ownerId: "owner_id" in channel ? channel.owner_id : undefined,
     archiveMinutes:
       "default_auto_archive_duration" in channel ? channel.default_auto_archive_duration : undefined,
+  };
+}
+
+/** The bot on Discord, and what it knows by name, as far as the gateway has told it. */
+export interface Bot {
+  /** Returns the bot's user id. It is empty before the bot is connected. */
+  readonly id: () => string;
+  /** Returns the names in a server. */
+  readonly names: (guildId: string | undefined) => Names;
+  /** Returns the name of a person, role, server or channel, by its place or term. */
+  readonly nameOf: (id: string) => Promise<string | undefined>;
+  /** Whether messages that do not mention the bot have their content. */
+  readonly readsContents: () => boolean;
+  /** Returns the notes on fields of forms that do not work with this connection. */
+  readonly notes: () => Readonly<Record<string, string>>;
+}
+
+/** What a connection to Discord tells of the bot. */
+interface BotConnection {
+  identity(): { readonly botId: string; readonly botName: string } | undefined;
+  health(): PlatformHealth;
+}
+
+export function createBot(directory: Directory, connection: () => BotConnection | undefined): Bot {
+  const botId = (): string => connection()?.identity()?.botId ?? "";
+
+  /** Without the Message Content Intent, messages that do not mention the bot arrive empty. */
+  function readsContents(): boolean {
+    const { state: current, detail } = connection()?.health() ?? { state: "connecting" };
+    return current !== "ready" || detail === undefined;
+  }
+
+  return {
+    id: botId,
+    names: (guildId) => ({
+      botId: botId(),
+      botName: connection()?.identity()?.botName ?? "bot",
+      botRoleId: guildId === undefined ? undefined : directory.botRoleId(guildId),
+      roleName: (id) => directory.roleName(id),
+      channelName: (id) => directory.channelName(id),
+    }),
+    async nameOf(id) {
+      const channelId = /^discord:channel:(\d+)$/.exec(id)?.[1];
+      if (channelId !== undefined) {
+        const name = (await directory.channelIfReadable(channelId))?.name;
+        return name === undefined ? undefined : `#${name}`;
+      }
+      const roleId = /^discord:role:(\d+)$/.exec(id)?.[1];
+      if (roleId !== undefined) return directory.roleName(roleId);
+      const guildId = /^discord:guild:(\d+)$/.exec(id)?.[1];
+      if (guildId !== undefined) return directory.guildName(guildId);
+      const userId = /^discord:(?:user:)?(\d+)$/.exec(id)?.[1];
+      return userId === botId() ? connection()?.identity()?.botName : undefined;
+    },
+    readsContents,
+    notes: () => (readsContents() ? {} : { "answer-to": translate("discord.mentions-only") }),
   };
 }
 
@@ -256,25 +304,17 @@ export function dropLeftGuilds(
 const pageSize = 200;
 /** One page more than anybody looks at, so that it shows whether there are more. */
 const maxPages = 2;
-const ttlMs = 10 * 60_000;
 
 /**
  * Lists the servers of the bot. Where this process runs all shards, they come from the client. Otherwise
- * Discord lists them, at most 400, and they are read again after ten minutes.
+ * Discord lists them, at most 400.
  * @returns a function that throws ParleyError `platform-unreachable` where Discord does not answer
  */
 export function createOwnGuilds(
   api: Pick<DiscordApi, "listGuilds">,
   directory: Pick<Directory, "guildIds">,
   plan: () => ShardPlan | undefined,
-  clock: Clock,
-): () => readonly string[] | Promise<readonly string[]> {
-  const listed = new LRUCache<"all", Promise<readonly string[]>>({
-    max: 1,
-    ttl: ttlMs,
-    ...expiringBy(clock),
-  });
-
+): () => Promise<readonly string[]> {
   async function read(): Promise<readonly string[]> {
     const ids: string[] = [];
     for (let page = 0; page < maxPages; page++) {
@@ -285,16 +325,9 @@ export function createOwnGuilds(
     return ids;
   }
 
-  return () => {
+  return async () => {
     const shards = plan();
     if (shards === undefined) return [];
-    if (shards.ids.length === shards.count) return directory.guildIds();
-    const before = listed.get("all");
-    if (before !== undefined) return before;
-    const reading = read();
-    listed.set("all", reading);
-    // Failures are not cached.
-    reading.catch(() => listed.delete("all"));
-    return reading;
+    return shards.ids.length === shards.count ? directory.guildIds() : read();
   };
 }

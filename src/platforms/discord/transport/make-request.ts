@@ -42,30 +42,22 @@ function toResponse(status: number, body: string, from: ResponseLike["headers"] 
   return new Response(body, { status, headers });
 }
 
-/** The wait after the first 429 that names no time. It doubles with each that follows. */
-const firstWaitMs = 1000;
-const maxWaitMs = 60_000;
+/** The wait after a 429 that names no time. */
+const bareLimitSeconds = 1;
 
 /**
  * Gives every 429 a Retry-After. Where it is absent or empty (as from Cloudflare), the library would send the
- * request again at once, for ever. It is taken from the body where that has one. Otherwise it is one second,
- * doubled with each such response until another one comes, up to a minute.
+ * request again at once, for ever. It is taken from the body where that has one. Otherwise it is one second.
  */
 export function createMakeRequest(guard: RequestGuard = (makeRequest) => makeRequest): MakeRequest {
   const makeRequest = guard(makeLibraryRequest);
-  let bareLimits = 0;
   return async (url, init) => {
     const response = await makeRequest(url, init);
-    if (response.status !== 429) {
-      bareLimits = 0;
-      return response;
-    }
+    if (response.status !== 429) return response;
     if (toSeconds(response.headers.get("retry-after")) !== undefined) return response;
     // The library does not read the body of a 429.
     const body = await response.text();
-    const fromBody = readRetryAfter(body);
-    const seconds = fromBody ?? Math.min(firstWaitMs * 2 ** bareLimits, maxWaitMs) / 1000;
-    if (fromBody === undefined) bareLimits += 1;
+    const seconds = readRetryAfter(body) ?? bareLimitSeconds;
     const limited = toResponse(response.status, body, response.headers);
     limited.headers.set("retry-after", String(seconds));
     return limited;

@@ -4,7 +4,7 @@ import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { RoomQuery } from "../../../../src/core/room.ts";
 import { createHeardMessages } from "../../../../src/platforms/discord/transport/gateway-events.ts";
 import { createRoomReader } from "../../../../src/platforms/discord/intake/read-room.ts";
-import { createReplyChains } from "../../../../src/platforms/discord/intake/message-events.ts";
+import { createReplyChains } from "../../../../src/platforms/discord/intake/reply-chains.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";
 import type { SeenMessage } from "../../../simulators/discord/transcript.ts";
@@ -235,7 +235,7 @@ describe("reading a room", () => {
       },
       names: async () => ({ botId: "1" }) as never,
       readsContents: () => true,
-      heard: { isQuietBetween: (...between) => isQuiet && between.join() === `${threadId},1000,1002` },
+      isQuietBetween: (...between) => isQuiet && between.join() === `${threadId},1000,1002`,
     });
     const readAt = async (at: object, query: Partial<RoomQuery> = {}) =>
       readRoom(at as never, { maxMessages: 50, signal: new AbortController().signal, ...query });

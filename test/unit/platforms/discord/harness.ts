@@ -4,12 +4,15 @@ import type { Command } from "../../../../src/core/command.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
+import { createDiscordApi, type DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
 import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/transport/shards.ts";
 import { soonAgain } from "../../../simulators/discord/session-starts.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
 import { until as look } from "../../../simulators/discord/until.ts";
 import { createFlowingClock, hastened } from "../../../support/flowing-clock.ts";
+import { silentLog } from "../../../support/silent-log.ts";
 
 /** The clock of these tests' platforms. While a test waits, its time passes twenty times as fast. */
 export const clock = createFlowingClock();
@@ -30,6 +33,23 @@ export function until<T>(
       if (clock.monotonic() > lastAt) throw new Error("too late in the time of the platform");
       await clock.step();
     },
+  });
+}
+
+type ApiOptions = Parameters<typeof createDiscordApi>[0];
+
+/** Creates the API of a process on a simulated Discord. By default it waits in real time. */
+export function createApi(
+  { token, apiUrl, world }: DiscordSimulator,
+  options: Partial<ApiOptions> = {},
+): DiscordApi {
+  return createDiscordApi({
+    token,
+    apiUrl,
+    now: world.now,
+    clock: systemClock,
+    log: silentLog,
+    ...options,
   });
 }
 

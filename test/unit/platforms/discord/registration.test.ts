@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Command } from "../../../../src/core/command.ts";
-import { createDiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
 import { createDiscordChecks } from "../../../../src/platforms/discord/checks.ts";
 import { registerCommands } from "../../../../src/platforms/discord/press/commands.ts";
 import { automaticShards, type ShardSettings } from "../../../../src/platforms/discord/transport/shards.ts";
@@ -10,7 +9,7 @@ import { permissionBits } from "../../../simulators/discord/world.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { runDoctorChecks } from "../../../support/run-checks.ts";
 import { silentLog } from "../../../support/silent-log.ts";
-import { createListLog } from "./harness.ts";
+import { createApi, createListLog } from "./harness.ts";
 
 describe("registered commands", () => {
   let simulator: DiscordSimulator;
@@ -22,8 +21,8 @@ describe("registered commands", () => {
   afterEach(() => simulator.close());
 
   function register(commands: Iterable<Command>, log = createListLog()) {
-    const { token, apiUrl, world } = simulator;
-    const api = createDiscordApi({ token, apiUrl });
+    const { world } = simulator;
+    const api = createApi(simulator);
     return { lines: log.lines, registered: registerCommands(api, world.applicationId, commands, log.log) };
   }
 
@@ -114,8 +113,8 @@ describe("checks", () => {
   }
 
   async function register(): Promise<void> {
-    const { token, apiUrl, world } = simulator;
-    const api = createDiscordApi({ token, apiUrl });
+    const { world } = simulator;
+    const api = createApi(simulator);
     await registerCommands(api, world.applicationId, allCommands.values(), silentLog);
   }
 

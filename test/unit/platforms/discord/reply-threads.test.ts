@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { IncomingEvent, ReplyAddress } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
@@ -140,7 +140,6 @@ describe("limits of threads", () => {
   let ada: Person;
   let general: ChannelHandle;
   afterEach(async () => {
-    vi.restoreAllMocks();
     await harness.close();
   });
 
@@ -201,12 +200,8 @@ describe("limits of threads", () => {
     });
   });
 
-  test("a server with as many active threads as Discord allows is asked for one a minute in a channel", async () => {
+  test("a server with as many active threads as Discord allows gets answers in its channels, until there is room again", async () => {
     await start({}, { maxActiveThreads: 1 });
-    const asked = () =>
-      harness.simulator.requests.filter(
-        ({ method, template }) => method === "POST" && template.endsWith("/threads"),
-      );
     const occupied = harness.simulator.thread(general, ada);
     for (const text of ["one", "two", "three"]) ada.sends({ channel: general, text, mentionBot: true });
     await event(3);
@@ -219,13 +214,9 @@ describe("limits of threads", () => {
         text: expect.stringMatching(/^Answer 2\.\n-# This server has as many active threads/),
       },
     ]);
-    expect(asked()).toHaveLength(1);
 
     occupied.archive();
-    const now = performance.now.bind(performance);
-    vi.spyOn(performance, "now").mockImplementation(() => now() + 61_000);
     await answer(3, "Answer 3.");
-    expect(asked()).toHaveLength(2);
     expect(general.threads().at(-1)?.fromBot()).toMatchObject([{ text: "Answer 3." }]);
   });
 
