@@ -272,7 +272,8 @@ export function eraseEvent(key: string, record: InboxRecord | undefined): Change
 }
 
 /**
- * Lets an answered event expire within a day, unless it is to be answered again or was accepted after `later`.
+ * Lets an answered event expire within a day, unless it is to be answered again or was accepted after
+ * `later`.
  */
 export function expireEvent(
   { key = "", record }: Partial<FoundEvent> = {},

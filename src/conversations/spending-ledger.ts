@@ -45,8 +45,8 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   const processId = randomUUID();
   let reservations = 0;
   /**
-   * What this process has listed already. A server keeps whoever lists an index waiting for everybody else who
-   * does, so that all processes would count their turns one after the other.
+   * What this process has listed already. A server keeps whoever lists an index waiting for everybody else
+   * who does, so that all processes would count their turns one after the other.
    */
   const listed = createRecent<number>(maxListed);
   const count: KeyValueStore["count"] = async (limits, changes) => {

@@ -253,8 +253,9 @@ export interface Conversations {
   existing(conversationIds: readonly string[]): Promise<readonly string[]>;
   settings(conversationId: string): Promise<ConversationSettings>;
   /**
-   * Merges into the saved settings. A new conversation is created, so that `exists` returns true. `soon` is for
-   * what can be found out again: it survives the end of the process, and 250 ms later also a power failure.
+   * Merges into the saved settings. A new conversation is created, so that `exists` returns true. `soon` is
+   * for what can be found out again: it survives the end of the process, and 250 ms later also a power
+   * failure.
    */
   saveSettings(
     conversationId: string,

@@ -397,7 +397,8 @@ export function createDiscordApi(options: {
         try {
           await interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body });
         } catch (error) {
-          // Perhaps only a response was lost. This attempt is then rejected, because the one before was taken.
+          // Perhaps only a response was lost. This attempt is then rejected, because the one before was
+          // taken.
           if (attempt === 1 || discordCode(error) !== errorCodes.alreadyAcknowledged) throw error;
         }
       }),
