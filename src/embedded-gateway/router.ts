@@ -63,7 +63,7 @@ const verbs: Readonly<Record<ModelOperation, string>> = {
 };
 
 /** Splits ids at the first `/`. `knownIds` returns the ids to suggest from. */
-export function createRouter(config: GatewayConfig, knownIds: () => readonly string[]): Router {
+export function createModelRouter(config: GatewayConfig, knownIds: () => readonly string[]): Router {
   const toTarget = (publicId: string): Target | undefined => {
     const slash = publicId.indexOf("/");
     const prefix = publicId.slice(0, Math.max(slash, 0));

@@ -1,6 +1,6 @@
 import { Feed } from "../../src/platforms/web/feed.ts";
 import { toWebAddress } from "../../src/platforms/web/address.ts";
-import { createWebReply } from "../../src/platforms/web/reply.ts";
+import { createWebReply } from "../../src/platforms/web/platform.ts";
 import type { ItemView } from "../../src/platforms/web/views.ts";
 import { describeReply } from "./reply.ts";
 

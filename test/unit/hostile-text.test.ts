@@ -20,8 +20,7 @@ import {
   recallText,
   withoutAuthor,
 } from "../../src/embedded-gateway/sandbox/chat-model.ts";
-import { toLines } from "../../src/embedded-gateway/sandbox/pictures.ts";
-import { toTokens } from "../../src/embedded-gateway/sandbox/sandbox.ts";
+import { toLines, toTokens } from "../../src/embedded-gateway/sandbox/sandbox.ts";
 import { readError, toAttemptError, createScrub } from "../../src/wire/failures.ts";
 import { createInlineImages } from "../../src/gateway/images.ts";
 import { createFrameReader } from "../../src/wire/stream-frames.ts";

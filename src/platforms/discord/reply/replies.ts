@@ -1,12 +1,17 @@
-import { ChannelType } from "discord.js";
-import type { Clock } from "../../../core/clock.ts";
+import type { Clock, CancelTimer } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
-import type { Platform } from "../../../core/platform.ts";
+import type { Platform, ReplyFile } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
+import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
 import type { SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../../delivery/editing-reply.ts";
-import { parseShownFiles } from "../../delivery/message-plan.ts";
+import {
+  parseShownFiles,
+  type EditTarget,
+  type MessageContent,
+  type WorkSign,
+} from "../../delivery/message-plan.ts";
 import {
   fromReplyAddress,
   idPrefix,
@@ -15,14 +20,30 @@ import {
   toEventKey,
   toRefKey,
   toReplyAddress,
+  maxFileBytesAt,
+  fromRef,
+  toRef,
+  type MessageRef,
 } from "../address.ts";
-import { toPrivateSentence, toSentence } from "./content.ts";
+import { discordCode, errorCodes } from "../errors.ts";
+import { createUploads } from "../intake/files.ts";
 import type { FreshTokens } from "../press/acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
+import { isOldMessage, lanes } from "../transport/delivery.ts";
 import type { Directory } from "../transport/directory.ts";
-import { createOwnPosts } from "./destination.ts";
-import { createDiscordTarget } from "./reply.ts";
+import {
+  toPrivateSentence,
+  toSentence,
+  lengthOf,
+  lengthOfSource,
+  maxContentChars,
+  maxPieceChars,
+  toDiscordContent,
+} from "./content.ts";
+import { createOwnPosts, createDestinationFinder, type ReplyOptions } from "./destination.ts";
+import { createReplyMessages, type PostHow } from "./reply-messages.ts";
 import { createThreads } from "./threads.ts";
+import { ChannelType } from "discord.js";
 
 /** Opens replies on Discord, by their saved addresses. */
 export function createReplies(options: {
@@ -115,5 +136,218 @@ export function createReplies(options: {
         eventId: name,
       }),
     openThread: (address, { title }) => threads.open(fromReplyAddress(address), title),
+  };
+}
+
+/** Where the bot is not a member, it has five follow-ups. Two are reserved for files. */
+const maxGuestMessages = 3;
+const maxMessages = 8;
+
+/**
+ * Posts and edits a reply's messages on Discord. They are messages of the interaction while its token is
+ * valid, otherwise ordinary messages in a channel or thread.
+ */
+function createDiscordTarget(options: ReplyOptions): EditTarget {
+  const { api, address, clock, log } = options;
+  const { scheduler } = api;
+  const destinations = createDestinationFinder(options);
+  const messages = createReplyMessages({
+    ...options,
+    destinations,
+    // Typing that arrives after the message would be shown below it.
+    beforePost: async () => typing?.stop(),
+  });
+  /** A command has a sign of its own. */
+  const typing =
+    messages.liveInteraction() === undefined
+      ? createTypingSign({ api, channelId: async () => (await destinations.find()).channelId, clock, log })
+      : undefined;
+  let isClosed = false;
+  let lastShownAt = Number.NEGATIVE_INFINITY;
+  const uploads = createUploads(address.eventId);
+  const overflowOf = new Map<string, MessageRef>();
+  /** The known content of messages, as JSON. An edit that changes nothing is not sent. */
+  const shownAs = new Map<string, string>();
+
+  async function showOverflow(
+    ref: MessageRef,
+    overflow: string | undefined,
+    how: Pick<PostHow, "signal" | "urgency">,
+  ): Promise<void> {
+    if (overflow === undefined) return;
+    const shown = overflowOf.get(ref.messageId);
+    if (shown === undefined)
+      overflowOf.set(ref.messageId, await messages.postBeside(toSentence(overflow), how));
+    else await messages.edit(shown, toSentence(overflow), how);
+  }
+
+  return {
+    maxLength: maxPieceChars,
+    maxBareLength: maxContentChars,
+    lengthOf,
+    lengthOfSource,
+    maxMessages: address.interaction?.isGuest === true ? maxGuestMessages : maxMessages,
+    minEditIntervalMs: 1100,
+
+    async post(content, signal, urgency) {
+      if (messages.liveInteraction() === undefined) await destinations.find();
+      const { overflow, ...shown } = render(content, messages.firstId() === undefined);
+      const how: PostHow = {
+        ...(address.eventId === undefined ? {} : { nonce: `${address.eventId}.${messages.count()}` }),
+        isPlaceholder: content.state === "waiting",
+        isOfCaller: content.state === "failed" && content.retryKey === undefined,
+        signal,
+        urgency,
+      };
+      const { ref, isShown } = await messages.post(shown, how);
+      if (isShown) shownAs.set(ref.messageId, JSON.stringify(shown));
+      lastShownAt = clock.monotonic();
+      await showOverflow(ref, overflow, { signal, urgency });
+      return toRef(ref);
+    },
+
+    async edit(given, content, signal, urgency) {
+      const ref = fromRef(given);
+      const { overflow, ...shown } = render(content, ref.messageId === messages.firstId());
+      const wanted = JSON.stringify(shown);
+      try {
+        if (shownAs.get(ref.messageId) !== wanted) {
+          shownAs.delete(ref.messageId);
+          await messages.edit(ref, shown, { signal, urgency });
+          shownAs.set(ref.messageId, wanted);
+          lastShownAt = clock.monotonic();
+        }
+      } catch (error) {
+        if (
+          discordCode(error) === errorCodes.threadLocked &&
+          (await messages.leaveThread(ref.channelId, error))
+        )
+          throw new ParleyError(
+            "platform-rejected",
+            "the thread is locked: the answer goes on in the channel",
+          );
+        if (discordCode(error) !== errorCodes.unknownMessage) throw error;
+        // Somebody deleted it on purpose, so it is not posted again.
+        log.info({ channel: ref.channelId }, "message of a reply was deleted: its text is not shown again");
+        return given;
+      }
+      await showOverflow(ref, overflow, { signal, urgency });
+      return given;
+    },
+
+    remove: (given) => messages.remove(fromRef(given)),
+
+    async upload(files: readonly ReplyFile[], signal) {
+      return await uploads.run(files, maxFileBytesAt(address), async (batch, nonce) => {
+        const how = { files: batch, nonce, signal, urgency: "final" } as const;
+        const { ref } = await messages.post({ ...toSentence(""), content: "" }, how);
+        return toRef(ref);
+      });
+    },
+
+    ...(typing === undefined ? {} : { sign: toSign(typing) }),
+
+    roomInMs(kind) {
+      // The few edits that an old message takes are kept for its end.
+      const firstId = messages.firstId();
+      if (kind === "preview" && firstId !== undefined && isOldMessage(firstId, options.now()))
+        return Infinity;
+      if (messages.liveInteraction() !== undefined) return 0;
+      const where = destinations.known()?.channelId;
+      const own = where === undefined ? [] : [kind === "first" ? lanes.posts(where) : lanes.edits(where)];
+      const roomMs = scheduler.waitMs([...own, lanes.global], "preview");
+      if (kind === "first") return roomMs;
+      const intervalMs = Math.max(...[...own, lanes.global].map((lane) => scheduler.previewIntervalMs(lane)));
+      return Math.max(roomMs, lastShownAt + intervalMs - clock.monotonic());
+    },
+
+    close() {
+      isClosed = true;
+      messages.close();
+      destinations.close();
+    },
+  };
+
+  /** Opens the thread while the model works, after it was asked. The first text does not wait for that. */
+  function toSign(sign: WorkSign): WorkSign {
+    return {
+      ...sign,
+      show() {
+        setImmediate(() => {
+          if (isClosed) return;
+          destinations.find().catch((error: unknown) => log.debug({ err: error }, "thread not opened yet"));
+        });
+        sign.show();
+      },
+    };
+  }
+
+  /** Renders a message. Notices about the destination are below the first message once it is final. */
+  function render(content: MessageContent, isFirst: boolean) {
+    const isFinal = content.state === "finished" || content.state === "failed";
+    return toDiscordContent(content, isFirst && isFinal ? (destinations.known()?.notices ?? []) : []);
+  }
+}
+
+/** Text that comes sooner needs no sign. */
+const startAfterMs = 200;
+/** Discord shows typing for ten seconds. */
+const repeatMs = 8000;
+/** How long a post waits for a request in flight, which would otherwise show typing after it. */
+const settleMs = 500;
+
+/** Typing as a sign of work. */
+interface TypingSign extends WorkSign {
+  /** Stops it. Resolves when no request is in flight, after half a second at the latest. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Shows "typing…" where the reply will be posted, until it is cleared or the bot's next message ends it.
+ * @param channelId resolves to the channel; called when typing starts
+ */
+function createTypingSign(options: {
+  readonly api: Pick<DiscordApi, "startTyping">;
+  readonly channelId: () => Promise<string>;
+  readonly clock: Clock;
+  readonly log: Log;
+}): TypingSign {
+  const { api, clock, log } = options;
+  const cleared = new AbortController();
+  let cancelTimer: CancelTimer | undefined;
+  let inFlight: Promise<void> | undefined;
+
+  async function type(): Promise<void> {
+    try {
+      const channelId = await options.channelId();
+      if (!cleared.signal.aborted) await api.startTyping(channelId, { signal: cleared.signal });
+    } catch (error) {
+      if (!cleared.signal.aborted) log.debug({ err: error }, "typing not shown");
+    }
+  }
+
+  function run(): void {
+    inFlight = type();
+    cancelTimer = clock.after(repeatMs, run);
+  }
+
+  function clear(): void {
+    cancelTimer?.();
+    // A reason of our own: the default one is an exception, whose stack is the larger part of the cost.
+    cleared.abort("cleared");
+  }
+
+  return {
+    show() {
+      if (cleared.signal.aborted) return;
+      cancelTimer ??= clock.after(startAfterMs, run);
+    },
+    clear,
+    async stop() {
+      clear();
+      if (inFlight === undefined) return;
+      await inTime(inFlight, settleMs, { clock });
+      inFlight = undefined;
+    },
   };
 }
