@@ -19,6 +19,11 @@ export interface LaneLimit {
    * previews and reserved capacity are limited. Default false.
    */
   readonly isMinimum?: boolean;
+  /**
+   * Whether other processes count against it too, even one that has just ended. Until this one has counted
+   * for a window, a refusal does not say how many calls the platform takes. Default false.
+   */
+  readonly isShared?: boolean;
 }
 
 /** What the headers of a response say about a lane. */
@@ -383,7 +388,7 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number) {
     limited(retryAfterMs: number, at: number): void {
       closedUntil = Math.max(closedUntil, at + retryAfterMs);
       refusedAt = at;
-      if (limit === undefined) return;
+      if (limit === undefined || (limit.isShared === true && at - madeAt < windowMs)) return;
       // The refused call, which is still in flight, does not count.
       const taken = Math.max(0, recent(at).length + inFlight - 1);
       capacity = Math.max(limit.floor, Math.min(capacity, Math.floor(taken * loweredShare)));

@@ -37,7 +37,7 @@ const usualRequestsPerSecond = 50;
 /** Leaves some room for requests of the gateway's client, which are not scheduled. */
 function toGlobalLimit(requestsPerSecond: number): LaneLimit {
   const perWindow = Math.max(1, Math.floor(requestsPerSecond * 0.96));
-  return { perWindow, windowMs: 1000, floor: Math.min(5, perWindow) };
+  return { perWindow, windowMs: 1000, floor: Math.min(5, perWindow), isShared: true };
 }
 
 /** Look-ups are scheduled as previews, which use 21 of it. */
