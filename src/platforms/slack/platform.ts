@@ -86,8 +86,13 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       const { createHttpConnection } = await import("./transport/http-connection.ts");
       return createHttpConnection({ ...common, signingSecret });
     }
-    const needed = "Slack needs SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)";
-    throw new ParleyError("config", needed, { detail: { variable: "SLACK_APP_TOKEN" } });
+    throw new ParleyError(
+      "config",
+      "Slack needs SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)",
+      {
+        detail: { variable: "SLACK_APP_TOKEN" },
+      },
+    );
   }
 
   return {

@@ -17,6 +17,7 @@ const others: readonly (readonly [files: RegExp, why: string])[] = [
   [/-module\.ts$|^src\/core\/settings\.ts$/, "settings of the operator"],
   [/checks\.ts$|discord\/(?:\w+\/)?(?:identify-throttle|shards)\.ts$/, "doctor and start"],
   [/discord\/(?:\w+\/)?connection\.ts$/, "log and health"],
+  [/discord\/transport\/api\.ts$/, "names of requests in errors, for the log"],
   [/slack\/(?:\w+\/)?connection\.ts$/, "log and health"],
   [/slack\/install\/manifest\.ts$/, "the manifest, which has no translations"],
   [/web\/accounts\/account-commands\.ts$/, "a command of the operator"],
