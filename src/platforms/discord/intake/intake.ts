@@ -156,6 +156,7 @@ export function createIntake(options: {
     sessionStarted: (shard) => missed.start(shard),
     guildAvailable: (guildId, channelsOf) => missed.guildAvailable(guildId, channelsOf),
     message(message) {
+      messages.noteAnswer(message);
       const pending = missed.pending(message.channel_id);
       if (pending === undefined) messages.take(message);
       else void pending.then(() => messages.take(message));

@@ -39,6 +39,11 @@ interface MessageOptions {
 /** Handles MESSAGE_CREATE events, those of one channel one after another. */
 interface MessageIntake {
   /**
+   * Is called with each message as it comes, also while it waits for a look-up. An answer of another instance
+   * keeps this one from saying that the question is not stored.
+   */
+  noteAnswer(message: GatewayMessageCreateDispatchData): void;
+  /**
    * Takes a message. `isMissed` means that it was sent while the bot was offline, or earlier. The access
    * rules refuse it silently, since the person may have been told before. Contract: must not throw.
    */
@@ -62,6 +67,8 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   /** A person who sends very many messages is told once in a while that the bot is busy. */
   const busyNotices = createRefusalSchedule(() => clock.monotonic());
   const queue = createKeyedQueue();
+  /** The bot's last message that is no reply, by channel. */
+  const lastAnswers = createRecent<string>(1000);
   let enqueued = 0;
   /** The position in the queue at which missed messages of a channel were looked up. */
   const lookedUpAt = createRecent<number>(1000);
@@ -117,8 +124,9 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       if (isForBot !== true) return;
       // The look-up finds it when the store responds again.
       if (isTransient) options.lookUpLater();
-      // Discord does not deliver it again, so that the person must be told.
-      await tell(message, error);
+      // Discord does not deliver it again, so that the person must be told, unless another instance has
+      // answered.
+      if (!isParleyError(error, "store-unavailable") || !isBeingAnswered(message)) await tell(message, error);
     }
   }
 
@@ -192,6 +200,17 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     if (isAddressed) await refusals.tell(message, error);
   }
 
+  /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */
+  function isBeingAnswered({ id, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
+    // The thread that is opened for a message has its id.
+    return [channelId, id].some((one) => BigInt(lastAnswers.get(one) ?? 0) > BigInt(id));
+  }
+
+  function noteAnswer(message: GatewayMessageCreateDispatchData): void {
+    const isOwn = message.author.id === options.names(message.guild_id).botId;
+    if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
+  }
+
   /**
    * Whether it is for the bot, as far as is known without the store. `undefined`: in people's thread, or to
    * others.
@@ -212,6 +231,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   }
 
   return {
+    noteAnswer,
     take(message, { isMissed = false } = {}) {
       if (isMissed) noteLookUp(message.channel_id);
       enqueue(message, clock.monotonic(), isMissed);
