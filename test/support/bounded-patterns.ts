@@ -9,5 +9,4 @@ export interface BoundedPattern {
 
 export const boundedPatterns: readonly BoundedPattern[] = [
   { pattern: String.raw`/\.?0+$/`, maxChars: 24, bound: "the digits of a number" },
-  { pattern: String.raw`/web:\S*$/`, maxChars: 200, bound: "settings-routes.ts refuses longer keys" },
 ];
