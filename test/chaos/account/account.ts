@@ -115,6 +115,18 @@ export async function checkAccount(options: Evidence): Promise<Account> {
     return shown.filter(({ id }) => known.includes(id)).map(({ id, text }) => ({ id, text }));
   }
 
+  /**
+   * Whether a message stands in a thread whose mention the bot never got: Slack had given up before the store
+   * was back. It is people's thread then, and what they say there is not for the bot.
+   */
+  function isInUnknownThread({ sent: one, entry }: Outcome): boolean {
+    if (one.kind !== "thread" || entry !== undefined) return false;
+    const root = outcomes.find(
+      ({ sent: { kind, conversation } }) => kind === "mention" && conversation === one.conversation,
+    );
+    return root !== undefined && root.entry === undefined && root.refusal?.reason === "platform";
+  }
+
   /** Returns how often the turn that begins with an event was started. */
   function attemptsAt(key: string | undefined): number {
     return outcomes.find(({ entry }) => entry?.event.key === key)?.entry?.turn?.attempts ?? 0;
@@ -156,6 +168,9 @@ export async function checkAccount(options: Evidence): Promise<Account> {
       const until = refusal.reason === "unconfirmed" ? Date.now() : one.sentAt + refusedWithinMs;
       if (!windows.had(kinds, one.sentAt, until))
         report("unexcused", `${what} was refused without a cause: ${refusal.words}`);
+    } else if (isInUnknownThread(outcome)) {
+      counts.refused += 1;
+      refusals["platform"] = (refusals["platform"] ?? 0) + 1;
     } else {
       const state = entry === undefined ? "neither accepted nor refused" : "accepted and not answered";
       report(

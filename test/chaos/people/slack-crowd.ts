@@ -11,6 +11,7 @@ import {
   isUnfinishedText,
   regeneratedShare,
   findRefusal,
+  toRefusal,
   toSecret,
   toText,
   type Crowd,
@@ -19,6 +20,8 @@ import {
   type ShownMessage,
 } from "./sent-message.ts";
 
+/** Slack gives up after this redelivery. */
+const lastRedelivery = 3;
 /** How many of the latest threads people go on in. */
 const liveThreads = 4;
 
@@ -79,7 +82,7 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
       conversation: `slack ${root.channel} ${root.root}`,
       keys: [`slack:${slack.teamId}:${channel}:${ts}`],
       sentAt: Date.now(),
-      refusal: () => dropped(channel, ts),
+      refusal: () => dropped(channel, ts) ?? toldAtLast(person, channel, ts),
       isRedelivered: () => attemptsFor(channel, ts).some(({ attempt }) => attempt > 0),
       deliveries: () =>
         attemptsFor(channel, ts).map(({ what, attempt, outcome }) => `${what} ${attempt} ${outcome}`),
@@ -154,6 +157,20 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
       return event?.channel === channel && event.ts === ts;
     });
     return isDropped ? { reason: "platform", words: "Slack dropped the event" } : undefined;
+  }
+
+  /** An outage of the store that outlasts Slack's last redelivery is told to the person alone. */
+  function toldAtLast(person: Person, channel: string, ts: string): Refusal | undefined {
+    const isLast = attemptsFor(channel, ts).some(
+      ({ attempt, outcome }) => attempt === lastRedelivery && outcome === "acknowledged",
+    );
+    if (!isLast) return undefined;
+    const said = slack
+      .everything()
+      .filter((one) => one.author === "Parley" && one.onlyFor === person.name && Number(one.ts) > Number(ts))
+      .map(({ text }) => toRefusal(text))
+      .find((refusal) => refusal?.reason === "store");
+    return said === undefined ? undefined : { ...said, reason: "platform" };
   }
 
   function use(
