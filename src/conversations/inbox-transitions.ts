@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { ParleyError } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
 import type {
@@ -51,7 +52,10 @@ export interface Decision<T> {
   readonly changes?: readonly Change[];
 }
 
-/** Implements {@link Inbox.claimTurn}. Returns the claimed records, unless one is answered or claimed. */
+/**
+ * Implements {@link Inbox.claimTurn}. Returns the claimed records, unless one is answered or claimed, or the
+ * reply has moved on: a process that was late in noticing the loss of its lease has shown more of it.
+ */
 export function claimEvents(
   found: readonly FoundEvent[],
   turn: TurnProgress,
@@ -60,7 +64,8 @@ export function claimEvents(
     ({ record, turn: own }) =>
       record?.isClosed === true || Math.max(record?.attempts ?? 0, own?.attempts ?? 0) >= turn.attempts,
   );
-  if (isLost) return { result: undefined };
+  const saved = found[0]?.turn?.address ?? turn.address;
+  if (isLost || !isDeepStrictEqual(saved, turn.address)) return { result: undefined };
   const claimed: InboxRecord[] = [];
   const changes = saveProgress(turn);
   for (const { record: known, isMissing } of found) {

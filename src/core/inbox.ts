@@ -101,7 +101,8 @@ export interface Inbox {
   accept(event: IncomingEvent): Promise<"accepted" | "duplicate">;
   /**
    * Saves a run's progress for the first time, which claims this attempt at each of its events. It returns
-   * false and saves nothing if the attempt is already claimed, or one of the events is answered or withdrawn.
+   * false and saves nothing if the attempt is already claimed, one of the events is answered or withdrawn, or
+   * the reply is no longer at `turn.address`, because an earlier attempt has shown more of it meanwhile.
    */
   claimTurn(turn: TurnProgress): Promise<boolean>;
   /**

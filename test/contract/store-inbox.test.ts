@@ -67,10 +67,21 @@ describeStores("the inbox", (current) => {
       expect(await openKeys()).toEqual([keys[2]]);
     });
 
+    it("grants no attempt to a process that has read where the reply was, and not where it is", async () => {
+      await store.inbox.accept(eventOf("a", "test:1"));
+      expect(await store.inbox.claimTurn(turnOf(["a"]))).toBe(true);
+      const [read] = await store.inbox.listOpen();
+      const grown = { ...turnOf(["a"]), address: { posted: 1 } };
+      expect(await store.inbox.saveTurn(grown, { isDurable: true })).toBe(true);
+      expect(await store.inbox.claimTurn({ ...read!.turn!, attempts: 2 })).toBe(false);
+      expect((await store.inbox.lookUp(["a"]))[0]?.turn).toEqual(grown);
+      expect(await store.inbox.claimTurn({ ...grown, attempts: 2 })).toBe(true);
+    });
+
     it("grants an attempt at an event once", async () => {
       const [one, two] = [freshId(), freshId()];
       for (const key of [one, two]) await store.inbox.accept(eventOf(key));
-      const turn = (keys: string[], attempts: number) => ({ keys, address: { at: attempts }, attempts });
+      const turn = (keys: string[], attempts: number) => ({ keys, address: { at: 1 }, attempts });
       expect(await store.inbox.claimTurn(turn([one, two], 1))).toBe(true);
       expect(await store.inbox.claimTurn(turn([one, two], 1))).toBe(false);
       expect(await store.inbox.claimTurn(turn([two], 1))).toBe(false);

@@ -84,7 +84,8 @@ function toMerged(own: PendingTurn, stored: PendingTurn): PendingTurn {
       ? stored.others
       : own.others.map((other) => stored.others.find(({ key }) => key === other.key) ?? other),
     ...(redo !== undefined && redo.since >= (own.redo?.since ?? 0) ? { redo } : {}),
-    ...(isBehind ? { progress: stored.progress } : {}),
+    // In the same attempt, a process that was late in noticing the loss of its lease may have shown more.
+    ...(attempts < own.progress.attempts ? {} : { progress: stored.progress }),
   };
 }
 
@@ -108,10 +109,10 @@ export function withoutDeleted(
   return { event, progress: undefined, others: others.filter((other) => other.kind === "message") };
 }
 
-/** Gives the turn a new reply. The attempts continue, so that no answer replaces an earlier one. */
-export function withNewReply(turn: PendingTurn, attempts: number): PendingTurn {
+/** The progress of a turn in a new reply. Attempts continue, so that no answer replaces an earlier one. */
+export function toNewReply(turn: PendingTurn, attempts: number): TurnProgress {
   const { address } = turn.others.at(-1) ?? turn.event;
-  return { ...turn, progress: { keys: keysOf(turn), address, attempts } };
+  return { keys: keysOf(turn), address, attempts };
 }
 
 /** A turn that runs. */

@@ -18,7 +18,7 @@ import {
   eventsOf,
   keysOf,
   storedIn,
-  withNewReply,
+  toNewReply,
   withoutDeleted,
   type PendingTurn,
   isEditedError,
@@ -255,7 +255,10 @@ async function closeEvents(options: Closing, run: BatchRun, outcome: TurnOutcome
   if (event.kind === "call") return await closeCall(options, run, event);
   const how = { attempts: run.attempt, edits };
   if (!(await inbox.close(answered, how))) await closeChanged(options, answered, how);
-  if (rest !== undefined) schedule(withNewReply(rest, run.attempt));
+  if (rest === undefined) return;
+  const progress = toNewReply(rest, run.attempt);
+  await inbox.saveTurn(progress);
+  schedule({ ...rest, progress });
 }
 
 /** Applies an edit of a call's message after the call has run as it was written. */
