@@ -1,5 +1,5 @@
 import type { Clock } from "../../../core/clock.ts";
-import { isParleyError, isRefusal, type ParleyError } from "../../../core/errors.ts";
+import { isParleyError, isRefusal, ParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../../core/events.ts";
 import type { EditedMessage, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
@@ -218,8 +218,7 @@ export function createIncoming(options: IncomingOptions) {
       const missed = messages
         .map((message) => ({ ...message, channel, thread_ts: thread }))
         .filter((message) => Number(message.ts) > Number(ts) && isByPerson(message));
-      // A history need not name the workspace of a person, who is refused as a stranger then.
-      await Promise.all(missed.map(({ user = "" }) => people.find(user)));
+      await Promise.all([...new Set(missed.map(({ user = "" }) => user))].map(describe));
       // What arrives in the channel meanwhile waits for these.
       const takeAll = async (): Promise<void> => {
         for (const message of missed) await retry(() => takeMissed(message, redelivery), lookUpPolicy);
@@ -228,6 +227,20 @@ export function createIncoming(options: IncomingOptions) {
     } catch (error) {
       log.error({ channel, ts, err: error }, "thread of a late mention not read");
     }
+  }
+
+  /**
+   * Looks a person up until Slack answers. A history need not name the workspace of a person, who would be
+   * refused as a stranger.
+   */
+  async function describe(user: string): Promise<void> {
+    const look = async (): Promise<void> => {
+      if ((await people.find(user)) === undefined)
+        throw new ParleyError("platform-unreachable", "Slack users.info: no response");
+    };
+    await retry(look, lookUpPolicy).catch((error: unknown) => {
+      log.warn({ user, err: error }, "Slack did not describe who wrote in the thread of a late mention");
+    });
   }
 
   async function takeMissed(missed: MessageEvent, redelivery: number): Promise<void> {
