@@ -8,12 +8,13 @@ export interface GrowthOptions {
 /** Up to this factor no further measurement is made. */
 const linear = 2.5;
 const maxRounds = 5;
+const minMs = 40;
 
 /**
  * Returns the factor by which the time grows with each doubling of the input. It is about 2 where the time is
  * linear and 4 where it is quadratic. The time is that of this thread's processor, since on a busy machine
- * only the larger input is interrupted by others. The fastest of three runs counts. Times under half a
- * millisecond count as half a millisecond, since they cannot be measured.
+ * only the larger input is interrupted by others. Some kernels count it in steps of 4 ms, so the work is
+ * repeated until it has taken ten such steps.
  */
 export function growthOf(
   make: (size: number) => string,
@@ -21,12 +22,12 @@ export function growthOf(
   { size, doublings = 3 }: GrowthOptions,
 ): number {
   const timeOf = (text: string): number => {
-    const times = [1, 2, 3].map(() => {
-      const startedAt = threadMs();
+    const startedAt = threadMs();
+    for (let runs = 1; ; runs++) {
       work(text);
-      return threadMs() - startedAt;
-    });
-    return Math.max(0.5, Math.min(...times));
+      const ms = threadMs() - startedAt;
+      if (ms >= minMs) return ms / runs;
+    }
   };
   const growth = (): number => {
     const small = timeOf(make(size));
