@@ -76,12 +76,13 @@ const deeds: Readonly<Record<string, Deed>> = {
   "asked for an answer anew and for its details": async (page) => {
     await say(page, "Tell me of otters.");
     await page.getByRole("button", { name: "Regenerate" }).click();
-    await page.locator(".from-parley.is-finished").waitFor();
+    await page.getByText("Version 2 of 2").waitFor();
     return async (after) => {
       await answerAfter(after, 0);
       await after.getByRole("button", { name: "Details" }).click();
       await after.locator(".told:not([hidden])").getByText("How this answer came about").waitFor();
       await after.getByRole("button", { name: "Regenerate" }).click();
+      await after.getByText("Version 3 of 3").waitFor();
       await answerAfter(after, 0);
       expect(await after.locator(".from-parley").count()).toBe(1);
       await after.getByRole("button", { name: "Other model" }).click();
