@@ -20,10 +20,14 @@ import type {
 import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import type { AllowedModels } from "./access/access.ts";
-import { createAdmission, type AdmissionLimits, createSpentCheck } from "./access/admission.ts";
+import {
+  createAdmission,
+  type AdmissionLimits,
+  createSpentCheck,
+  createTurnRate,
+} from "./access/admission.ts";
 import { createBudgetWarnings } from "./access/budget-warnings.ts";
 import { createBudgets, type ConfiguredBudgets, createPersonOverview } from "./access/budgets.ts";
-import { createTurnRate } from "./access/turn-rate.ts";
 import { createBranch } from "./actions/branch.ts";
 import { createPress } from "./actions/press.ts";
 import { createMessageChanges, createPrepareEdits } from "./scheduling/message-changes.ts";

@@ -9,7 +9,7 @@ import type { Press, PressResult } from "../../core/press.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import type { Budgets } from "../access/budgets.ts";
-import type { TurnRate } from "../access/turn-rate.ts";
+import type { TurnRate } from "../access/admission.ts";
 import { storedIn } from "../scheduling/pending-turn.ts";
 import { maySteer, type Steering } from "../scheduling/steer-turn.ts";
 import { maxHistory } from "../turn/ask-model.ts";

@@ -8,7 +8,7 @@ import type { Platform, ReceiveOptions } from "../../core/platform.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
 import { type Log, type Meter, type Span, type Tracer, inTurn } from "../../core/telemetry.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
-import type { TurnRate } from "../access/turn-rate.ts";
+import type { TurnRate } from "../access/admission.ts";
 import { toCallIfWritten } from "../commands/run-command.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 

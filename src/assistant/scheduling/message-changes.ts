@@ -6,7 +6,7 @@ import type { EditedMessage, Receiver } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import type { TurnRate } from "../access/turn-rate.ts";
+import type { TurnRate } from "../access/admission.ts";
 import { applyEdit, toEditedQuestion } from "../turn/read-messages.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
 import { storedIn, editsOf, eventsOf, type PendingTurn, toEditedError } from "./pending-turn.ts";

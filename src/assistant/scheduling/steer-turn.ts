@@ -6,7 +6,7 @@ import type { Inbox, InboxEntry, Redo, RedoOptions, TurnProgress } from "../../c
 import type { PressResult } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
-import type { TurnRate } from "../access/turn-rate.ts";
+import type { TurnRate } from "../access/admission.ts";
 import {
   toOpenTurns,
   type ActiveTurn,
