@@ -37,7 +37,7 @@ import { createRecovery, createTurnScheduler, type TurnScheduler } from "./sched
 import { createBatchRunner } from "./scheduling/run-batch.ts";
 import { createSteering, withStopWatch } from "./scheduling/steer-turn.ts";
 import { createLayeredSettings } from "./settings/layered-settings.ts";
-import type { DeploymentChat } from "./settings/turn-settings.ts";
+import type { DeploymentChat } from "./settings/settings-reader.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
 import {
   createModelChoice,

@@ -14,7 +14,7 @@ import {
 import type { Inbox } from "../../core/inbox.ts";
 import type { PersonOverview } from "../../core/platform.ts";
 import type { Conversations } from "../../core/storage.ts";
-import { type LayeredModelChoice, type ModelChoice } from "../turn/model-choice.ts";
+import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
 import {
   describeInForce,
@@ -33,14 +33,12 @@ import {
   type SettingsReaderOptions,
   createPlaceRules,
   createThreadRules,
-} from "./settings-reader.ts";
-import {
   layerModels,
   toChatSettings,
   toSpokenLanguage,
   unreadableModels,
   type DeploymentChat,
-} from "./turn-settings.ts";
+} from "./settings-reader.ts";
 import { toLanguage, type Language } from "../../words/languages.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
 import { toFenced } from "../../support/markdown-fences.ts";

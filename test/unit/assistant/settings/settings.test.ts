@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
-import { toSpokenLanguage } from "../../../../src/assistant/settings/turn-settings.ts";
+import { toSpokenLanguage } from "../../../../src/assistant/settings/settings-reader.ts";
 import type { Actor } from "../../../../src/core/access.ts";
 import type { CommandCall, Origin } from "../../../../src/core/events.ts";
 import type { Reservation } from "../../../../src/core/spending.ts";
