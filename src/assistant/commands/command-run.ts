@@ -3,10 +3,9 @@ import type { CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { MessagePart, NotedWithMessage, StoredCall, StoredMessage } from "../../core/storage.ts";
-import type { ReceiptDraft } from "../turn/receipt-draft.ts";
+import type { ReceiptDraft, Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import { keepAnswer, estimatePartsTokens, messageIds, toAnswerMessage } from "../turn/stored-messages.ts";
 import { noteLastPicture } from "../turn/stored-pictures.ts";
-import type { Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 
 /** One run of a command, with its call, its place in the store and its reply. */
 export interface CommandRun extends Pick<

@@ -7,10 +7,9 @@ import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
 import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";
-import { throwIfAbandoned, type TurnDependencies } from "../turn/turn.ts";
+import { throwIfAbandoned, type TurnDependencies, createReceiptDraft } from "../turn/turn.ts";
 import { collectAnswer, streamAnswer, type PartialAnswer } from "../turn/stream-answer.ts";
 import { budgetFor, roomInstructions, toRoomText } from "../turn/context-window.ts";
-import { createReceiptDraft } from "../turn/receipt-draft.ts";
 import { estimateTokens, messageIds, textOf, toEnding } from "../turn/stored-messages.ts";
 import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
 

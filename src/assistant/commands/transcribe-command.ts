@@ -4,11 +4,10 @@ import { ParleyError } from "../../core/errors.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import { readFiles } from "../turn/attachments.ts";
-import { createReceiptDraft, type ReceiptDraft } from "../turn/receipt-draft.ts";
+import { createReceiptDraft, type ReceiptDraft, type TurnDependencies } from "../turn/turn.ts";
 import { voicesIn, withFixedWords, messageIds, toEnding } from "../turn/stored-messages.ts";
 import { attachTranscripts } from "../turn/transcribe-recording.ts";
 import { toShownTranscript } from "../turn/transcript.ts";
-import type { TurnDependencies } from "../turn/turn.ts";
 import { type CommandRun, storeQuestion, storeResult } from "./command-run.ts";
 
 /** Implements {@link CommandServices.transcribe}: it transcribes the file, and shows and stores the words. */

@@ -13,7 +13,7 @@ import { budgetFor, buildContext, defaultContextLength, maxImages } from "./cont
 import { textOfAnswer, toContinuationRequest, createJoiner } from "./continued-answer.ts";
 import { namedContextLength, type RefusedRequest, type Tolerance } from "./model-choice.ts";
 import type { readMessages } from "./read-messages.ts";
-import type { ReceiptDraft } from "./receipt-draft.ts";
+import type { ReceiptDraft, Turn, TurnDependencies } from "./turn.ts";
 import { requestChange, pictureOf, picturePartsOf, type TakenPicture } from "./stored-pictures.ts";
 import { afterReset, hasPictures, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
 import {
@@ -24,7 +24,6 @@ import {
   type AnswerEnd,
 } from "./stream-answer.ts";
 import { summaryTokensFor } from "./sum-up.ts";
-import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** How many messages of a conversation are considered for an answer. */
 export const maxHistory = 200;

@@ -11,10 +11,9 @@ import { type Omission, type DocumentFormat, readDocument } from "../../media/do
 import { toModelImage } from "../../media/image.ts";
 import type { MessageKey } from "../../words/english.ts";
 import { translate } from "../../words/translate.ts";
-import { toReceiptCall } from "./receipt-draft.ts";
+import { toReceiptCall, type TurnDependencies } from "./turn.ts";
 import { transcribe, transcribeRecording } from "./transcribe-recording.ts";
 import { toTimes } from "./transcript.ts";
-import type { TurnDependencies } from "./turn.ts";
 
 type Transcription = Awaited<ReturnType<typeof transcribe>>;
 

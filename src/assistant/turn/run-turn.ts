@@ -1,7 +1,14 @@
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, isWorthRetrying } from "../../core/errors.ts";
 import type { MessagePart, StoredMessage } from "../../core/storage.ts";
-import { throwIfAbandoned, type Turn, type TurnDependencies, type TurnOutcome } from "./turn.ts";
+import {
+  throwIfAbandoned,
+  type Turn,
+  type TurnDependencies,
+  type TurnOutcome,
+  createReceiptDraft,
+  type ReceiptDraft,
+} from "./turn.ts";
 import { askModel } from "./ask-model.ts";
 import { joinSources } from "../../core/sources.ts";
 import {
@@ -15,7 +22,6 @@ import {
   showStored,
 } from "./continued-answer.ts";
 import { keepAnswer, messageIds, toAnswerMessage, toEnding } from "./stored-messages.ts";
-import { createReceiptDraft, type ReceiptDraft } from "./receipt-draft.ts";
 import { attachTranscripts } from "./transcribe-recording.ts";
 import { readMessages } from "./read-messages.ts";
 import { showPictures, noteLastPicture } from "./stored-pictures.ts";

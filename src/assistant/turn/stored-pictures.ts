@@ -7,8 +7,7 @@ import type { Conversations, MessagePart, StoredBlob, StoredMessage } from "../.
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
 import { collectAnswer, type CollectedAnswer } from "./stream-answer.ts";
-import type { ReceiptDraft } from "./receipt-draft.ts";
-import type { TurnDependencies } from "./turn.ts";
+import type { ReceiptDraft, TurnDependencies } from "./turn.ts";
 
 /** A part of a message that is a picture, stored or at an address. */
 export type PicturePart = Extract<MessagePart, { kind: "image" | "image-link" }>;

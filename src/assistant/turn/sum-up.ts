@@ -3,10 +3,9 @@ import type { RollingSummary, StoredMessage, SummedUp } from "../../core/storage
 import { createRecent } from "../../support/recent.ts";
 import { translate } from "../../words/translate.ts";
 import { isForModels, toNamedText, toQuotedLines, toSummaryBlock, toText } from "./context-window.ts";
-import { toReceiptCall, type ReceiptDraft } from "./receipt-draft.ts";
+import { toReceiptCall, type ReceiptDraft, type Turn, type TurnDependencies } from "./turn.ts";
 import { estimateTokens, withoutRetriedAttempts } from "./stored-messages.ts";
 import { collectAnswer } from "./stream-answer.ts";
-import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** The highest share of a model's context length that a summary takes. */
 const summaryShare = 0.05;

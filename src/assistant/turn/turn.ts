@@ -3,11 +3,17 @@ import type { Clock } from "../../core/clock.ts";
 import type { HelpSettings } from "../../core/command-services.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
-import type { Gateway } from "../../core/gateway.ts";
+import type { Gateway, ModelOperation } from "../../core/gateway.ts";
 import type { Inbox, OpenRedo, StoppedAnswer } from "../../core/inbox.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
-import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
+import type {
+  Archive,
+  ConversationQueue,
+  Conversations,
+  MessagePart,
+  StoredMessage,
+} from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/fair-semaphore.ts";
 import type { Budgets } from "../access/budgets.ts";
@@ -15,6 +21,9 @@ import type { WithheldHistory } from "../access/access.ts";
 import type { createTokenFactors } from "./context-window.ts";
 import type { SumUp } from "./sum-up.ts";
 import type { createModelTolerance, LayeredModelChoice } from "./model-choice.ts";
+import { boundedReceipt, type Receipt, type ReceiptCall, type ReceiptContext } from "../../core/receipt.ts";
+import { isFixable } from "./stored-messages.ts";
+import type { CollectedAnswer } from "./stream-answer.ts";
 
 /** What turns and commands need to run. */
 export interface TurnDependencies {
@@ -110,4 +119,82 @@ export type TurnOutcome = "complete" | "interrupted" | "failed" | "cancelled";
 /** Throws `stopping` if another process or the next start resumes the turn, but not for a cancellation. */
 export function throwIfAbandoned(signal: AbortSignal): void {
   if (signal.aborted && isParleyError(signal.reason, "stopping")) throw signal.reason;
+}
+
+/** The gateway's defaults, which a receipt does not repeat. */
+const defaults = { temperature: 1, maxTokens: 1024 } as const;
+
+/** Whether a part of a message is a file that a person sent. */
+export function isFile(part: MessagePart): part is Extract<MessagePart, { readonly name: string }> {
+  return "name" in part;
+}
+
+/** A call that has ended. */
+export function toReceiptCall(
+  operation: ModelOperation,
+  asked: string,
+  { model, fallback, usage }: Pick<CollectedAnswer, "model" | "fallback" | "usage">,
+): ReceiptCall {
+  return { operation, asked, model, ...(fallback === undefined ? {} : { fallback }), usage };
+}
+
+/** Collects the receipt of an answer while the answer is made. */
+export type ReceiptDraft = ReturnType<typeof createReceiptDraft>;
+
+/** Creates an empty draft. It counts its times from now. */
+export function createReceiptDraft() {
+  const startedAt = performance.now();
+  const calls: ReceiptCall[] = [];
+  let details: Omit<Receipt, "calls" | "totalMs"> = {};
+  const elapsedMs = (): number => Math.round(performance.now() - startedAt);
+
+  return {
+    /** Records a call of a model. It replaces an earlier call of the same operation without an answer. */
+    asks(operation: ModelOperation, asked: string): void {
+      const last = calls.at(-1);
+      if (last?.operation === operation && last.model === undefined) calls.pop();
+      calls.push({ operation, asked });
+    },
+    /** Records the answer of the last model that was asked. */
+    answered(answer: Parameters<typeof toReceiptCall>[2]): void {
+      const last = calls.pop();
+      if (last !== undefined) calls.push(toReceiptCall(last.operation, last.asked, answer));
+    },
+    /** Records calls that have ended, in order. */
+    add(ended: readonly ReceiptCall[]): void {
+      calls.push(...ended);
+    },
+    /** Records what the chat model is sent. */
+    sends(context: ReceiptContext, { temperature, maxTokens }: Omit<ChatSettings, "systemPrompt">): void {
+      details = {
+        ...details,
+        context,
+        ...(temperature === defaults.temperature ? {} : { temperature }),
+        ...(maxTokens === defaults.maxTokens ? {} : { maxTokens }),
+      };
+    },
+    /** Counts the files among the parts of the question's messages. */
+    reads(messages: readonly Pick<StoredMessage, "id" | "parts" | "room">[]): void {
+      const having = messages.filter(({ parts }) => parts.some(isFile));
+      if (having.length === 0) return;
+      const files = having.flatMap(({ parts }) => parts.filter(isFile));
+      const unread = files.filter(({ kind }) => kind === "unread").length;
+      const of = having.map(({ id }) => id);
+      const own = having.filter(({ room }) => room === undefined);
+      const voices = own.flatMap(({ parts }) => parts.filter(isFixable)).length;
+      const spoken = voices === 0 ? {} : { voices };
+      details = { ...details, files: { read: files.length - unread, unread, ...spoken, of } };
+    },
+    /** Returns the milliseconds until the first text, which came now or before. */
+    firstText(): number {
+      const firstTextMs = details.firstTextMs ?? elapsedMs();
+      details = { ...details, firstTextMs };
+      return firstTextMs;
+    },
+    /** The receipt so far, or `undefined` if no model was asked. */
+    toReceipt(): Receipt | undefined {
+      if (calls.length === 0) return undefined;
+      return boundedReceipt({ ...details, calls, totalMs: elapsedMs() });
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { heardWordsOf, withCorrections } from "../../../../src/assistant/actions/answer-anew.ts";
-import { createReceiptDraft } from "../../../../src/assistant/turn/receipt-draft.ts";
+import { createReceiptDraft } from "../../../../src/assistant/turn/turn.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { PressResult } from "../../../../src/core/press.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
