@@ -13,7 +13,7 @@ import type { Backend, BackendChange, EntryAddress } from "../src/conversations/
 import { indexActivity, indexAuthor } from "../src/conversations/conversation-index.ts";
 import { indexOpen } from "../src/conversations/inbox-record.ts";
 import { openStore, type Store } from "../src/conversations/open-store.ts";
-import { entryAt } from "../src/conversations/store-keys.ts";
+import { entryAt } from "../src/conversations/key-value.ts";
 import { startPostgres } from "../test/support/postgres-server.ts";
 import { startRedis } from "../test/support/redis-server.ts";
 import { has } from "../test/support/requirements.ts";

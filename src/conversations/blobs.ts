@@ -7,8 +7,7 @@ import type { Log } from "../core/telemetry.ts";
 import { steadyClock } from "../support/clock.ts";
 import { unlessMissing } from "../support/unless-missing.ts";
 import type { Encryption } from "./encryption.ts";
-import { type KeyValueStore, writeBatches } from "./key-value.ts";
-import { entryAt, folderOf } from "./store-keys.ts";
+import { type KeyValueStore, writeBatches, entryAt, folderOf } from "./key-value.ts";
 
 /** Bytes of a conversation under their SHA-256 in lower-case hex. Failures are ParleyErrors. */
 export interface BlobStore {

@@ -1,6 +1,5 @@
 import type { IndexChange } from "./backend.ts";
-import type { KeyValueStore, Change } from "./key-value.ts";
-import { indexes, platformOf, entryAt } from "./store-keys.ts";
+import { type KeyValueStore, type Change, indexes, platformOf, entryAt } from "./key-value.ts";
 import { ParleyError } from "../core/errors.ts";
 import {
   type StoredMessage,

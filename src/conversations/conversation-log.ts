@@ -33,11 +33,10 @@ import {
   toConversationTitle,
   newestFirst,
 } from "./conversation-index.ts";
-import type { Change, KeyValueStore } from "./key-value.ts";
+import { type Change, type KeyValueStore, entryAt, indexes, platformOf } from "./key-value.ts";
 import { outliving } from "./retention.ts";
 import { createRollingSummary, writeWithoutSummary } from "./rolling-summary.ts";
 import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./slots.ts";
-import { entryAt, indexes, platformOf } from "./store-keys.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
 
 /** The options of the log. */

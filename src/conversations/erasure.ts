@@ -2,22 +2,21 @@ import type { Clock } from "../core/clock.ts";
 import type { LayerValues } from "../core/layered-settings.ts";
 import { raterOf, ratingBy } from "../core/raters.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import {
-  type StoredMessage,
-  type Archive,
-  type ConversationSettings,
-  type ErasureReport,
-  type RemovedMessages,
+import type {
+  StoredMessage,
+  Archive,
+  ConversationSettings,
+  ErasureReport,
+  RemovedMessages,
 } from "../core/storage.ts";
 import type { KeyedQueue } from "../support/keyed-queue.ts";
 import type { BlobStore } from "./blobs.ts";
 import { indexAuthor, unindexAuthor, unindexConversation, readMembers } from "./conversation-index.ts";
 import { eraseAnsweredEvents } from "./inbox.ts";
-import { batchSize, type Change, type KeyValueStore, writeBatches } from "./key-value.ts";
+import { batchSize, type Change, type KeyValueStore, writeBatches, entryAt, indexes } from "./key-value.ts";
 import { blobHashes, outliving } from "./retention.ts";
 import { writeWithoutSummary } from "./rolling-summary.ts";
 import { type Slots, createSlots, type Head, type Slot, type Tombstone } from "./slots.ts";
-import { entryAt, indexes } from "./store-keys.ts";
 
 /**
  * The erasing part of {@link Archive}. Erased data is removed from the service's files too. Each method can

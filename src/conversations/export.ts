@@ -12,8 +12,7 @@ import { toShownSources } from "../core/sources.ts";
 import { toFenced } from "../support/markdown-fences.ts";
 import type { BlobStore } from "./blobs.ts";
 import { toConversationTitle } from "./conversation-index.ts";
-import type { KeyValueStore } from "./key-value.ts";
-import { entryAt } from "./store-keys.ts";
+import { type KeyValueStore, entryAt } from "./key-value.ts";
 import { createSlots } from "./slots.ts";
 
 /**

@@ -2,8 +2,7 @@ import type { IncomingEvent, MessageEdit } from "../core/events.ts";
 import type { InboxEntry, NewEdit, TurnProgress } from "../core/inbox.ts";
 import { steadyClock } from "../support/clock.ts";
 import type { IndexChange } from "./backend.ts";
-import { type KeyValueStore, writeBatches, type Change } from "./key-value.ts";
-import { indexes, entryAt } from "./store-keys.ts";
+import { type KeyValueStore, writeBatches, type Change, indexes, entryAt } from "./key-value.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 

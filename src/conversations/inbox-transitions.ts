@@ -32,8 +32,7 @@ import {
   unindexAnswered,
   unindexOpen,
 } from "./inbox-record.ts";
-import type { Change } from "./key-value.ts";
-import { entryAt, indexes } from "./store-keys.ts";
+import { type Change, entryAt, indexes } from "./key-value.ts";
 
 /** An event and the turn that begins with it, as the store has them. */
 export interface FoundEvent {

@@ -28,8 +28,7 @@ import {
   stopEvent,
   withdrawEvents,
 } from "./inbox-transitions.ts";
-import type { Change, KeyValueStore } from "./key-value.ts";
-import { entryAt, indexes } from "./store-keys.ts";
+import { type Change, type KeyValueStore, entryAt, indexes } from "./key-value.ts";
 
 const batchSize = 500;
 

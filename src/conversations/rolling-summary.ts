@@ -3,9 +3,8 @@ import type { Clock } from "../core/clock.ts";
 import type { Conversations, RollingSummary, StoredMessage } from "../core/storage.ts";
 import { steadyClock } from "../support/clock.ts";
 import type { Resolves } from "./backend.ts";
-import type { Change, KeyValueStore } from "./key-value.ts";
+import { type Change, type KeyValueStore, entryAt } from "./key-value.ts";
 import { createSlots } from "./slots.ts";
-import { entryAt } from "./store-keys.ts";
 
 /** The value of a conversation's summary entry. */
 interface StoredSummary extends RollingSummary {

@@ -3,8 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import { type StoredMessage, charsOf } from "../core/storage.ts";
 import { systemClock } from "../support/clock.ts";
-import type { KeyValueStore } from "./key-value.ts";
-import { entryAt } from "./store-keys.ts";
+import { type KeyValueStore, entryAt } from "./key-value.ts";
 
 /** The value of a conversation's head. */
 export interface Head {

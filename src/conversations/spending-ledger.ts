@@ -10,8 +10,7 @@ import type {
 } from "../core/spending.ts";
 import { addUtcDays, endOfUtcDay, endOfUtcMonth, toUtcDay } from "../support/clock.ts";
 import type { IndexChange, ScoreLimit } from "./backend.ts";
-import { type KeyValueStore, writeBatches } from "./key-value.ts";
-import { indexes } from "./store-keys.ts";
+import { type KeyValueStore, writeBatches, indexes } from "./key-value.ts";
 import { createRecent } from "../support/recent.ts";
 import { membersOf, readUsage, toRatingMember, toUsageChanges } from "./usage-counts.ts";
 

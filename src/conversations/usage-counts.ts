@@ -10,8 +10,7 @@ import {
 import type { Rating } from "../core/storage.ts";
 import { addUtcDays } from "../support/clock.ts";
 import type { IndexChange } from "./backend.ts";
-import type { KeyValueStore } from "./key-value.ts";
-import { indexes } from "./store-keys.ts";
+import { type KeyValueStore, indexes } from "./key-value.ts";
 
 /**
  * What is counted of a day, as members of two sorted indexes: usage, one member for each measure of a row,

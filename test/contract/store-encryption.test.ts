@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Store, StoreOptions } from "../../src/conversations/open-store.ts";
 import { createEncryption } from "../../src/conversations/encryption.ts";
-import { entryAt, folderOf } from "../../src/conversations/store-keys.ts";
+import { entryAt, folderOf } from "../../src/conversations/key-value.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { openRawStore, type RawStore } from "../support/raw-store.ts";
 import { silentLog } from "../support/silent-log.ts";

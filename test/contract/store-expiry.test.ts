@@ -6,7 +6,7 @@ import { createClient } from "redis";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { toOpenTurns } from "../../src/assistant/scheduling/pending-turn.ts";
 import type { Store, StoreOptions } from "../../src/conversations/open-store.ts";
-import { folderOf } from "../../src/conversations/store-keys.ts";
+import { folderOf } from "../../src/conversations/key-value.ts";
 import { steadyClock } from "../../src/support/clock.ts";
 import { setClockOff } from "../support/clock-off.ts";
 import { openRawStore } from "../support/raw-store.ts";

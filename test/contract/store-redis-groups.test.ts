@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createStoreChecks, openStore, type StoreOptions } from "../../src/conversations/open-store.ts";
 import { clusterNames } from "../../src/conversations/redis/redis-script.ts";
-import { entryAt } from "../../src/conversations/store-keys.ts";
+import { entryAt } from "../../src/conversations/key-value.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
 import { type RedisCluster, startCluster } from "../support/redis-cluster.ts";
 import { redisPrograms } from "../support/redis-programs.ts";

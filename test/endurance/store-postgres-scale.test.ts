@@ -3,7 +3,7 @@ import { backendOf } from "../../src/conversations/backends.ts";
 import type { BackendChange } from "../../src/conversations/backend.ts";
 import { indexOpen } from "../../src/conversations/inbox-record.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
-import { entryAt } from "../../src/conversations/store-keys.ts";
+import { entryAt } from "../../src/conversations/key-value.ts";
 import { sleep } from "../../src/support/clock.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { has } from "../support/requirements.ts";

@@ -14,7 +14,7 @@ import {
 import { watchServer } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import { connectRedis, type RedisConnection, type RedisClient } from "./redis-connection.ts";
-import { expectKnownVersion } from "../store-keys.ts";
+import { expectKnownVersion } from "../key-value.ts";
 import {
   applyScript,
   clusterNames,

@@ -9,7 +9,7 @@ import {
   type ScoreLimit,
   type WriteCondition,
 } from "../backend.ts";
-import { indexes } from "../store-keys.ts";
+import { indexes } from "../key-value.ts";
 
 /** Applies changes with the keys after KEYS[keyAt] and arguments from ARGV[arg], and sets `changed`. */
 const applyChanges = `

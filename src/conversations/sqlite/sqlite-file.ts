@@ -5,7 +5,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { expectKnownVersion } from "../store-keys.ts";
+import { expectKnownVersion } from "../key-value.ts";
 
 /** The value of `user_version`. A change of the tables raises it and must bring a migration. */
 export const schemaVersion = 3;

@@ -8,7 +8,7 @@ import {
   tagOfEntry,
   tagOfIndex,
 } from "../../../../src/conversations/redis/redis-script.ts";
-import { entryAt, indexes } from "../../../../src/conversations/store-keys.ts";
+import { entryAt, indexes } from "../../../../src/conversations/key-value.ts";
 
 const id = "slack:T1:C{2}:1/%2F";
 const head: BackendChange = { kind: "set", at: entryAt.head(id), value: "1", expires: undefined };
