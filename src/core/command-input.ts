@@ -1,5 +1,4 @@
-import type { Language } from "../words/languages.ts";
-import { translate, currentLanguage, translateDeclared } from "../words/translate.ts";
+import { type Language, translate, currentLanguage, translateDeclared } from "../words/translate.ts";
 import {
   freeTextOption,
   usageOf,

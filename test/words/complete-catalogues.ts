@@ -2,12 +2,11 @@
  * Gives each catalogue of another language the keys that English has and it lacks, with the English text, and
  * removes those that English does not have. It lists both. The command is `npm run words`.
  */
-import { writeFile } from "node:fs/promises";
 import path from "node:path";
+import { writeFile } from "node:fs/promises";
 import { loadCommands } from "../../src/load-commands.ts";
 import { english } from "../../src/words/english.ts";
-import { defaultLanguage, languages } from "../../src/words/languages.ts";
-import { messagesOf } from "../../src/words/translate.ts";
+import { defaultLanguage, languages, messagesOf } from "../../src/words/translate.ts";
 import { completeCatalogue } from "../support/catalogue-checks.ts";
 import { declaredTexts } from "../support/declared-texts.ts";
 

@@ -16,7 +16,7 @@ import { createKeyedQueue } from "../../support/keyed-queue.ts";
 import { createRecent } from "../../support/recent.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { Author, Origin } from "../../core/events.ts";
-import { translate } from "../../words/translate.ts";
+import { translate, type Language } from "../../words/translate.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { Receiver, PlaceSettings } from "../../core/platform.ts";
 import { toRoleBudget, automaticLanguage } from "../../core/setting-values.ts";
@@ -25,7 +25,6 @@ import { toBudgets } from "../access/budgets.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
-import type { Language } from "../../words/languages.ts";
 
 /** How many places have their settings remembered for the time of an outage. */
 const maxPlaces = 5000;

@@ -1,11 +1,10 @@
-import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
 import { IntlMessageFormat } from "intl-messageformat";
 import { describe, expect, test } from "vitest";
 import { loadCommands } from "../../../src/load-commands.ts";
 import { english } from "../../../src/words/english.ts";
-import { languages } from "../../../src/words/languages.ts";
-import { messagesOf } from "../../../src/words/translate.ts";
+import { languages, messagesOf } from "../../../src/words/translate.ts";
 import { commandTexts, declaredTexts } from "../../support/declared-texts.ts";
 import {
   argumentsOf,

@@ -1,8 +1,7 @@
-import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { languages } from "../../../src/words/languages.ts";
-import { messagesOf } from "../../../src/words/translate.ts";
+import { languages, messagesOf } from "../../../src/words/translate.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 

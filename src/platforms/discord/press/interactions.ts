@@ -13,7 +13,7 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Command } from "../../../core/command.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { toLanguage } from "../../../words/languages.ts";
+import { toLanguage, inLanguage } from "../../../words/translate.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import { isForOneProcess, type ActionCall, type Press } from "../../../core/press.ts";
 import { createActionHandler, createButtonHandler, createFormClicks } from "./clicks.ts";
@@ -26,7 +26,6 @@ import { readFormModal } from "./form-modal.ts";
 import { toAuthor, type Names } from "../intake/incoming.ts";
 import type { Locales } from "../intake/locales.ts";
 import type { Origins } from "../intake/origin.ts";
-import { inLanguage } from "../../../words/translate.ts";
 
 /** The options of {@link createInteractionHandler}. */
 interface InteractionOptions {
