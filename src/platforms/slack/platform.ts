@@ -12,7 +12,7 @@ import {
   toReplyAddress,
 } from "./address.ts";
 import { systemClock } from "../../support/clock.ts";
-import type { Bolt } from "./transport/bolt.ts";
+import type { Bolt } from "./transport/durable-app.ts";
 import type { Connection, ConnectionOptions } from "./transport/connection.ts";
 import { toParleyError } from "./errors.ts";
 import { teamOfFile } from "./intake/files.ts";
@@ -101,7 +101,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     async start(receiver, history) {
       // A start without Slack does not load its SDK.
       const [{ createBolt }, { DurableApp }] = await Promise.all([
-        import("./transport/bolt.ts"),
+        import("./transport/durable-app.ts"),
         import("./transport/durable-app.ts"),
       ]);
       const bolt = createBolt(apiUrl, log);

@@ -5,7 +5,7 @@ import type { Log, Meter } from "../../core/telemetry.ts";
 import { createDeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import type { SlackAddress } from "./address.ts";
 import { createAppHome } from "./press/app-home.ts";
-import type { Bolt } from "./transport/bolt.ts";
+import type { Bolt } from "./transport/durable-app.ts";
 import { createCommandCalls } from "./intake/commands.ts";
 import { limitOfLane } from "./transport/limits.ts";
 import { withoutLookupTime } from "./errors.ts";

@@ -16,7 +16,7 @@ import { type Log, createRareLog } from "../../../core/telemetry.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { negotiateLanguage, currentLanguage, translate, inLanguage } from "../../../words/translate.ts";
 import { installPath, redirectPath } from "../address.ts";
-import type { Bolt } from "../transport/bolt.ts";
+import type { Bolt } from "../transport/durable-app.ts";
 import { slackErrorCode } from "../errors.ts";
 import type { Installations, StoredInstallation } from "./installations.ts";
 import { botScopes } from "./manifest.ts";

@@ -4,8 +4,7 @@ import { codeOf } from "../../../core/errors.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
 import type { HttpHandler } from "../../../core/platform-module.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import type { Bolt } from "./bolt.ts";
-import type { DurableApp } from "./durable-app.ts";
+import type { Bolt, DurableApp } from "./durable-app.ts";
 
 export interface ConnectionOptions {
   readonly bolt: Bolt;

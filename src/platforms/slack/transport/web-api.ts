@@ -5,7 +5,7 @@ import type { Log } from "../../../core/telemetry.ts";
 import type { DeliveryScheduler } from "../../delivery/delivery-scheduler.ts";
 import type { MessagePage, MessageRef, MessageWindow, SlackFileInfo, SlackMessageInfo } from "../address.ts";
 import { isTokenRefusal, slackErrorCode, toParleyError } from "../errors.ts";
-import type { Bolt } from "./bolt.ts";
+import type { Bolt } from "./durable-app.ts";
 import { lanes, noticeTiming, withLane, type CallTiming } from "./limits.ts";
 import { createFileUpload, type ResponseOptions, respondAt, type UploadFile } from "./url-requests.ts";
 

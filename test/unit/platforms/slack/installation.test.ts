@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readConfig } from "../../../../src/config.ts";
-import { createClientFetch } from "../../../../src/platforms/slack/transport/bolt.ts";
+import { createClientFetch } from "../../../../src/platforms/slack/transport/durable-app.ts";
 import { toParleyError } from "../../../../src/platforms/slack/errors.ts";
 import { createInstallStates } from "../../../../src/platforms/slack/install/installer.ts";
 import {
