@@ -7,7 +7,13 @@ import type { SlackAddress } from "./address.ts";
 import { createAppHome } from "./press/app-home.ts";
 import type { Bolt } from "./transport/durable-app.ts";
 import { createCommandCalls } from "./intake/commands.ts";
-import { limitOfLane } from "./transport/limits.ts";
+import {
+  limitOfLane,
+  createCall,
+  createSlackApi,
+  type Identity,
+  type TeamToken,
+} from "./transport/web-api.ts";
 import { withoutLookupTime } from "./errors.ts";
 import { createFiles } from "./intake/files.ts";
 import { createIncoming } from "./intake/incoming.ts";
@@ -17,7 +23,6 @@ import { createOrigins, type OriginOptions, createPeople } from "./people.ts";
 import { createReplies, type ReplyMemory } from "./reply/replies.ts";
 import { createMessageReader } from "./intake/read-message.ts";
 import { createRoomReader, toMessageLink } from "./intake/read-room.ts";
-import { createCall, createSlackApi, type Identity, type TeamToken } from "./transport/web-api.ts";
 
 export interface TeamSurroundings extends OriginOptions {
   readonly bolt: Bolt;

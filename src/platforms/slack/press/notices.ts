@@ -14,9 +14,8 @@ import { escapeText } from "../reply/escape-markdown.ts";
 import { sendInForm, toPlainContent } from "../reply/message-blocks.ts";
 import type { Origins } from "../people.ts";
 import { toMessages } from "../reply/private-reply.ts";
-import { noticeTiming } from "../transport/limits.ts";
+import { noticeTiming, type Identity, type SlackApi } from "../transport/web-api.ts";
 import type { HandlersOf } from "../transport/listeners.ts";
-import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 export type GivenFiles = Extract<PressResult, { readonly kind: "files" }>;
 

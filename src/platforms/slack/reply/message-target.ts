@@ -8,7 +8,14 @@ import type { DeliveryScheduler, Reservation, Urgency } from "../../delivery/del
 import type { EditTarget, MessageContent } from "../../delivery/message-plan.ts";
 import { isTransient } from "../../delivery/receive-patiently.ts";
 import { parseMessageRef, type SlackAddress, isDirectMessages, type MessageRef } from "../address.ts";
-import { isLimited, lanes, reserveNow, type CallTiming } from "../transport/limits.ts";
+import {
+  isLimited,
+  lanes,
+  reserveNow,
+  type CallTiming,
+  type Identity,
+  type SlackApi,
+} from "../transport/web-api.ts";
 import { type Feature, isNotMember } from "../errors.ts";
 import { areShared } from "../intake/files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
@@ -16,7 +23,6 @@ import { bytesOfSource, toPlainContent } from "./message-blocks.ts";
 import { createNativeStream, streamBeginning } from "./native-stream.ts";
 import { createReplyMessages, editWithinMs, postWithinMs, toKey } from "./reply-messages.ts";
 import type { createSessions } from "./sessions.ts";
-import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 /** The method `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
 const maxMessageBytes = 3900;

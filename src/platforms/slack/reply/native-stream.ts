@@ -3,12 +3,11 @@ import type { Log } from "../../../core/telemetry.ts";
 import { readFenceLine, type Fence } from "../../../support/markdown-fences.ts";
 import type { Reservation } from "../../delivery/delivery-scheduler.ts";
 import type { MessageContent } from "../../delivery/message-plan.ts";
-import type { CallTiming } from "../transport/limits.ts";
+import type { CallTiming, SlackApi, StreamEnd } from "../transport/web-api.ts";
 import type { MessageRef } from "../address.ts";
 import { isContentError, slackErrorCode } from "../errors.ts";
 import { escapeMarkdown } from "./escape-markdown.ts";
 import { toSlackContent } from "./message-blocks.ts";
-import type { SlackApi, StreamEnd } from "../transport/web-api.ts";
 
 /** A stream is ended after so long, since Slack ends it about five minutes after its start. */
 const lifeMs = 4 * 60_000;

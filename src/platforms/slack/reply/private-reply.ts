@@ -5,10 +5,9 @@ import { translate } from "../../../words/translate.ts";
 import { withEnding, type Ending, type MessageContent } from "../../delivery/message-plan.ts";
 import { toMarkdown, splitMarkdown } from "../../delivery/split-markdown.ts";
 import { toReplyAddress, type SlackAddress } from "../address.ts";
-import { isLimited } from "../transport/limits.ts";
+import { isLimited, type SlackApi } from "../transport/web-api.ts";
 import { escapedBytes } from "./escape-markdown.ts";
 import { bytesOfSource, sendInForm, toPlainContent, toSlackContent } from "./message-blocks.ts";
-import type { SlackApi } from "../transport/web-api.ts";
 
 /** The markdown blocks of a message hold 12,000 characters together. */
 const maxPostBytes = 11_000;

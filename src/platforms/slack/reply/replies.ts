@@ -23,8 +23,7 @@ import {
   type MessageRef,
 } from "../address.ts";
 import { createFeature, isNotMember } from "../errors.ts";
-import { lanes } from "../transport/limits.ts";
-import type { Identity, SlackApi } from "../transport/web-api.ts";
+import { lanes, type Identity, type SlackApi } from "../transport/web-api.ts";
 import { cutText } from "./escape-markdown.ts";
 import { createMessageTarget } from "./message-target.ts";
 import { createFallbackReply, createPrivateReply } from "./private-reply.ts";

@@ -11,11 +11,10 @@ import {
   type SlackMessageInfo,
   type MessageRef,
 } from "../address.ts";
-import { isLimited, type CallTiming } from "../transport/limits.ts";
+import { isLimited, type CallTiming, type Identity, type SlackApi } from "../transport/web-api.ts";
 import { slackErrorCode } from "../errors.ts";
 import { sendInForm, type ContentForm } from "./message-blocks.ts";
 import type { createNativeStream } from "./native-stream.ts";
-import type { Identity, SlackApi } from "../transport/web-api.ts";
 
 /** An edit that people wait for may wait so long for room. */
 export const editWithinMs = 2000;

@@ -2,8 +2,7 @@ import type { CancelTimer, Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-scheduler.ts";
 import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
-import { lanes, reserveNow } from "../transport/limits.ts";
-import type { SlackApi } from "../transport/web-api.ts";
+import { lanes, reserveNow, type SlackApi } from "../transport/web-api.ts";
 import { createFeature } from "../errors.ts";
 
 /** A quick answer needs no session, unless it begins a thread: a stream would leave the session untitled. */

@@ -2,11 +2,16 @@ import { beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import { createDeliveryScheduler } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
-import { isLimited, lanes, limitOfLane } from "../../../../src/platforms/slack/transport/limits.ts";
+import {
+  isLimited,
+  lanes,
+  limitOfLane,
+  createSlackApi,
+  type SlackUserInfo,
+} from "../../../../src/platforms/slack/transport/web-api.ts";
 import { createLateReply } from "../../../../src/platforms/slack/reply/private-reply.ts";
 import { createPeople } from "../../../../src/platforms/slack/people.ts";
 import { createRefusalNotices, createWelcome } from "../../../../src/platforms/slack/press/notices.ts";
-import { createSlackApi, type SlackUserInfo } from "../../../../src/platforms/slack/transport/web-api.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 import { emptyOverview } from "../../../support/empty-overview.ts";
 import { createSharedMemory, type SharedMemory } from "../../../support/memory-records.ts";
