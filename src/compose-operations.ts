@@ -12,9 +12,13 @@ import { noTracer, type Log, type Tracer } from "./core/telemetry.ts";
 import type { OpenedGateway } from "./compose-gateway.ts";
 import { createDashboard } from "./operations/dashboard/dashboard.ts";
 import { createDashboardData } from "./operations/dashboard/dashboard-data.ts";
-import { createDayHistory, type DayHistory } from "./operations/dashboard/day-history.ts";
+import {
+  createDayHistory,
+  type DayHistory,
+  createLoadHistory,
+  type LoadHistory,
+} from "./operations/dashboard/day-history.ts";
 import { createNames } from "./operations/dashboard/names.ts";
-import { createLoadHistory, type LoadHistory } from "./operations/dashboard/load-history.ts";
 import type { RecentProblems } from "./operations/dashboard/recent-problems.ts";
 import {
   type HttpServer,
