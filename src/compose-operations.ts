@@ -17,7 +17,7 @@ import {
   type DayHistory,
   createLoadHistory,
   type LoadHistory,
-} from "./operations/dashboard/day-history.ts";
+} from "./operations/dashboard/history.ts";
 import { createNames } from "./operations/dashboard/names.ts";
 import type { RecentProblems } from "./operations/dashboard/recent-problems.ts";
 import {

@@ -335,7 +335,7 @@ export interface BatchRun {
 }
 
 /** The dependencies of a run, whose first allowed event is of the person who pays. */
-export function dependenciesFor(
+function dependenciesFor(
   { dependencies, admission, inbox }: BatchOptions,
   events: readonly IncomingEvent[],
   { author, platform, origin }: IncomingEvent,
@@ -358,7 +358,7 @@ export function dependenciesFor(
 }
 
 /** Answers a batch: it shows what is stored or was stopped, or runs the turn or the command. */
-export async function answerBatch(options: BatchOptions, run: BatchRun): Promise<TurnOutcome | "shown"> {
+async function answerBatch(options: BatchOptions, run: BatchRun): Promise<TurnOutcome | "shown"> {
   const { event, isConfirmed = false, redo, refusal, stoppedBy, stoppedAnswer, isSealed } = run.batch[0]!;
   const { conversationId, dependencies } = run;
   const { conversations } = dependencies;
@@ -418,7 +418,7 @@ async function showStoredAnswer(run: BatchRun, event: IncomingEvent): Promise<bo
 }
 
 /** Whether a turn that failed too often only has to show its answer. Showing it may be what fails. */
-export async function canShowAnswer(
+async function canShowAnswer(
   conversations: Pick<Conversations, "find">,
   { event, progress, redo }: PendingTurn,
 ): Promise<boolean> {

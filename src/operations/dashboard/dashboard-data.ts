@@ -5,14 +5,7 @@ import { addUtcDays, toUtcDay } from "../../support/clock.ts";
 import type { GatewayState } from "../gateway-watch.ts";
 import type { Readiness, PartReadiness } from "../http-server.ts";
 import type { DeliveryWaiting, Load, PlatformConnection } from "../metrics.ts";
-import type {
-  DayHistory,
-  ModelTimes,
-  Slice,
-  LoadHistory,
-  LoadSeries,
-  PlatformActivity,
-} from "./day-history.ts";
+import type { DayHistory, ModelTimes, Slice, LoadHistory, LoadSeries, PlatformActivity } from "./history.ts";
 import type { Names } from "./names.ts";
 import type { Problem, RecentProblems } from "./recent-problems.ts";
 import type { ErrorCode } from "../../core/errors.ts";

@@ -426,7 +426,7 @@ export function limitOfLane(lane: string): LaneLimit | undefined {
 }
 
 /** Names the limit in the error of a post, because Slack does not say which of its limits was reached. */
-export function withLane(error: unknown): unknown {
+function withLane(error: unknown): unknown {
   if (!isParleyError(error) || (error.retryAfterMs ?? 0) <= maxChannelWaitMs) return error;
   const { code, message, retryAfterMs, detail, cause } = error;
   return new ParleyError(code, message, {

@@ -3,7 +3,7 @@ import type { Json } from "../../../../src/core/events.ts";
 import type { ChatEvent, Gateway } from "../../../../src/core/gateway.ts";
 import { noTracer } from "../../../../src/core/telemetry.ts";
 import { createMeasuredGateway } from "../../../../src/gateway/client.ts";
-import { createDayHistory } from "../../../../src/operations/dashboard/day-history.ts";
+import { createDayHistory } from "../../../../src/operations/dashboard/history.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 

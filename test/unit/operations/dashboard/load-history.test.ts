@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { createLoadHistory } from "../../../../src/operations/dashboard/day-history.ts";
+import { createLoadHistory } from "../../../../src/operations/dashboard/history.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 
 const isConnected = { slack: false };
