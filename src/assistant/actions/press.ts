@@ -20,8 +20,7 @@ import { toLanguage, inLanguage, translate } from "../../words/translate.ts";
 import type { Steering } from "../scheduling/steer-turn.ts";
 import type { SettingsForms } from "../settings/settings-desk.ts";
 import { isFile } from "../turn/turn.ts";
-import { messageIds, textOf, voicesIn } from "../turn/stored-messages.ts";
-import { picturesIn, picturePartsOf } from "../turn/stored-pictures.ts";
+import { messageIds, textOf, voicesIn, picturesIn, picturePartsOf } from "../turn/stored-messages.ts";
 import { toTranscriptFiles } from "../turn/transcript.ts";
 import {
   type Answer,

@@ -4,8 +4,13 @@ import type { Receiver } from "../../core/platform.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { MessagePart, NotedWithMessage, StoredCall, StoredMessage } from "../../core/storage.ts";
 import type { ReceiptDraft, Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
-import { keepAnswer, estimatePartsTokens, messageIds, toAnswerMessage } from "../turn/stored-messages.ts";
-import { noteLastPicture } from "../turn/stored-pictures.ts";
+import {
+  keepAnswer,
+  estimatePartsTokens,
+  messageIds,
+  toAnswerMessage,
+  noteLastPicture,
+} from "../turn/stored-messages.ts";
 
 /** One run of a command, with its call, its place in the store and its reply. */
 export interface CommandRun extends Pick<

@@ -8,8 +8,14 @@ import { readFiles } from "../turn/attachments.ts";
 import { imageFileName } from "../turn/stream-answer.ts";
 import type { LayeredModelChoice } from "../turn/model-choice.ts";
 import { createReceiptDraft, type ReceiptDraft, type TurnDependencies } from "../turn/turn.ts";
-import { requestChange, takePicture, type PicturePart, showPictures } from "../turn/stored-pictures.ts";
-import { messageIds, toEnding } from "../turn/stored-messages.ts";
+import {
+  requestChange,
+  takePicture,
+  type PicturePart,
+  showPictures,
+  messageIds,
+  toEnding,
+} from "../turn/stored-messages.ts";
 import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
 import { toWrittenCall } from "../../core/command-input.ts";
 import { translate } from "../../words/translate.ts";

@@ -7,8 +7,7 @@ import type { Inbox, StoppedAnswer } from "../../core/inbox.ts";
 import type { Platform, Reply, ReplyHooks } from "../../core/platform.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { keepsEarlier, showEarlier, showStored } from "../turn/continued-answer.ts";
-import { keepAnswer, messageIds, textOf } from "../turn/stored-messages.ts";
-import { noteLastPicture } from "../turn/stored-pictures.ts";
+import { keepAnswer, messageIds, textOf, noteLastPicture } from "../turn/stored-messages.ts";
 import { storedIn, type ActiveTurn, keysOf, type PendingTurn, toStopped } from "./pending-turn.ts";
 
 type Ended = Pick<

@@ -14,8 +14,16 @@ import { textOfAnswer, toContinuationRequest, createJoiner } from "./continued-a
 import { namedContextLength, type RefusedRequest, type Tolerance } from "./model-choice.ts";
 import type { readMessages } from "./read-messages.ts";
 import type { ReceiptDraft, Turn, TurnDependencies } from "./turn.ts";
-import { requestChange, pictureOf, picturePartsOf, type TakenPicture } from "./stored-pictures.ts";
-import { afterReset, hasPictures, textOf, withoutRetriedAttempts } from "./stored-messages.ts";
+import {
+  requestChange,
+  pictureOf,
+  picturePartsOf,
+  type TakenPicture,
+  afterReset,
+  hasPictures,
+  textOf,
+  withoutRetriedAttempts,
+} from "./stored-messages.ts";
 import {
   hasContent,
   keepPicture,

@@ -4,8 +4,13 @@ import type { StoredMessage, SummedUp, MessagePart, StoredBlob } from "../../cor
 import { toFenced } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
 import type { RefusedRequest, Tolerance } from "./model-choice.ts";
-import { estimateTokens, tokensPerImage } from "./stored-messages.ts";
-import { picturePartsOf, toDataUri, type PicturePart } from "./stored-pictures.ts";
+import {
+  estimateTokens,
+  tokensPerImage,
+  picturePartsOf,
+  toDataUri,
+  type PicturePart,
+} from "./stored-messages.ts";
 import { createRecent } from "../../support/recent.ts";
 
 /** How many pictures are sent with a request, newest first. Common services refuse more. */

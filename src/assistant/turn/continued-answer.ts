@@ -4,8 +4,7 @@ import { boundedReceipt, type Receipt } from "../../core/receipt.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import { readFenceLine, parseFence, type Fence } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
-import { messageIds, textOf, estimateTokens, toEnding } from "./stored-messages.ts";
-import { showPictures } from "./stored-pictures.ts";
+import { messageIds, textOf, estimateTokens, toEnding, showPictures } from "./stored-messages.ts";
 import type { Turn, TurnDependencies } from "./turn.ts";
 
 /** What a model is sent after the conversation so that it continues its answer. It is not stored. */

@@ -5,8 +5,14 @@ import type { MessagePart, StoredMessage, NotedWithMessage } from "../../core/st
 import { translate } from "../../words/translate.ts";
 import { readFiles } from "./attachments.ts";
 import { readRoom, unreadSince } from "./read-room.ts";
-import { estimatePartsTokens, messageIds, withFixedWords } from "./stored-messages.ts";
-import { noteLastPicture, picturePartsOf, takePicture } from "./stored-pictures.ts";
+import {
+  estimatePartsTokens,
+  messageIds,
+  withFixedWords,
+  noteLastPicture,
+  picturePartsOf,
+  takePicture,
+} from "./stored-messages.ts";
 import { toQuotedTranscript } from "./transcribe-recording.ts";
 import { toShownTranscript } from "./transcript.ts";
 import type { TurnDependencies, Turn } from "./turn.ts";

@@ -21,10 +21,16 @@ import {
   showEnd,
   showStored,
 } from "./continued-answer.ts";
-import { keepAnswer, messageIds, toAnswerMessage, toEnding } from "./stored-messages.ts";
+import {
+  keepAnswer,
+  messageIds,
+  toAnswerMessage,
+  toEnding,
+  showPictures,
+  noteLastPicture,
+} from "./stored-messages.ts";
 import { attachTranscripts } from "./transcribe-recording.ts";
 import { readMessages } from "./read-messages.ts";
-import { showPictures, noteLastPicture } from "./stored-pictures.ts";
 import { hasContent, type AnswerEnd, type PartialAnswer } from "./stream-answer.ts";
 import { translate } from "../../words/translate.ts";
 

@@ -4,7 +4,7 @@ import {
   mayAskForChange,
   parseAskedChange,
 } from "../../../../src/assistant/turn/ask-model.ts";
-import { showPictures } from "../../../../src/assistant/turn/stored-pictures.ts";
+import { showPictures } from "../../../../src/assistant/turn/stored-messages.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatEvent } from "../../../../src/core/gateway.ts";
 import type { MessagePart, StoredMessage } from "../../../../src/core/storage.ts";
