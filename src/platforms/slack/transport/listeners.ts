@@ -9,7 +9,7 @@ import { toConversationId } from "../address.ts";
 import type { MessageEvent } from "../intake/addressee.ts";
 import { registerCommands, type CommandCalls } from "../intake/commands.ts";
 import type { createIncoming } from "../intake/incoming.ts";
-import { reportDeletedChannel } from "../intake/deleted-channels.ts";
+import { reportDeletedChannel } from "../install/uninstall.ts";
 import { registerAskShortcut } from "../intake/modal.ts";
 import { suggestedPrompts } from "../install/manifest.ts";
 import type { Teams } from "../install/teams.ts";
