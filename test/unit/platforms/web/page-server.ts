@@ -11,7 +11,7 @@ import { createSharedMemory } from "../../../support/memory-records.ts";
 import type { PlatformDependencies, Sealer } from "../../../../src/core/platform-module.ts";
 import { createMetrics } from "../../../../src/operations/metrics.ts";
 import { startHttpServer, toReadiness } from "../../../../src/operations/http-server.ts";
-import type { SessionLimits } from "../../../../src/platforms/web/session-limits.ts";
+import type { SessionLimits } from "../../../../src/platforms/web/api-context.ts";
 import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import type { ItemView, ListStateView, SnapshotView } from "../../../../src/platforms/web/views.ts";

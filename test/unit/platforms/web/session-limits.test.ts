@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { readBody } from "../../../../src/platforms/web/http.ts";
-import { defaultSessionLimits } from "../../../../src/platforms/web/session-limits.ts";
+import { defaultSessionLimits } from "../../../../src/platforms/web/api-context.ts";
 import { askRaw, openRaw, readToEnd, statusOf } from "../../operations/raw-request.ts";
 import type { SnapshotView } from "../../../../src/platforms/web/views.ts";
 import { storedMessage } from "./fake-receiver.ts";
