@@ -34,9 +34,8 @@ import {
   type Exchange,
   type Route,
 } from "./api-context.ts";
-import { conversationRoutes, hasItem, receiveShown } from "./conversation-routes.ts";
+import { conversationRoutes, hasItem, receiveShown, listRoutes } from "./conversation-routes.ts";
 import { readBody, sendJson, sendProblem, sendCompressedJson } from "./http.ts";
-import { listRoutes } from "./list-routes.ts";
 import { localActor, toCommandCall, toCommandView } from "./messages.ts";
 import { uploadRoutes } from "./upload-routes.ts";
 import {

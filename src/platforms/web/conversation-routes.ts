@@ -8,8 +8,17 @@ import { toZip } from "../../media/zip.ts";
 import { steadyClock } from "../../support/clock.ts";
 import { createSseWriter, type SseWriter } from "../../support/http/event-stream.ts";
 import { inertHeaders, toDisposition, whenClosed } from "../../support/http/respond.ts";
-import { translate } from "../../words/translate.ts";
-import { toConversationId, toItemId, toTurnKey, privateCallPrefix, toEventKey } from "./address.ts";
+import { translate, currentLanguage, inLanguage } from "../../words/translate.ts";
+import {
+  toConversationId,
+  toItemId,
+  toTurnKey,
+  privateCallPrefix,
+  toEventKey,
+  isPageConversation,
+  toPageId,
+  withoutOthers,
+} from "./address.ts";
 import {
   conversationPath,
   keyText,
@@ -21,12 +30,13 @@ import {
 } from "./api-context.ts";
 import { holdsUp, isRunning } from "./feed.ts";
 import { badField, readBody, sendJson, sendProblem, sendTooMany, sendUntrustedFile } from "./http.ts";
-import { followList } from "./list-routes.ts";
 import { localActor, toEvent } from "./messages.ts";
 import { toUploadView } from "./conversation-views.ts";
 import { findUpload } from "./upload-routes.ts";
 import { toAttachment } from "./uploads.ts";
-import type { ListStateView, ItemView } from "./views.ts";
+import type { ListStateView, ItemView, ConversationsView } from "./views.ts";
+import { conversationPrefixOf } from "./page-person.ts";
+import { toNotice } from "../../core/error-messages.ts";
 
 const messageText = z.string().max(messageLimits.maxChars);
 const sentMessage = z.object({
@@ -384,4 +394,80 @@ async function sendExport(
 function toFileName(title: string): string {
   const name = title.replaceAll(/[^\p{L}\p{M}\p{N} ,()_-]+/gu, " ").replaceAll(/\s+/g, " ");
   return name.trim().slice(0, 80).trim() || "conversation";
+}
+
+const defaultListed = 200;
+const maxListed = 2000;
+/** Longer names are cut later. This limits what is read. */
+const maxNameChars = 1000;
+const labels = z.object({
+  name: z.string().max(maxNameChars).exactOptional(),
+  isPinned: z.boolean().exactOptional(),
+});
+
+/** The endpoints of the list of conversations, and of its changes. */
+export const listRoutes: readonly Route[] = [
+  { method: "GET", path: "/api/conversations", run: sendConversations },
+  { method: "POST", path: conversationPath("/labels"), run: label },
+];
+
+async function sendConversations({ history }: ApiContext, { response, target }: Exchange): Promise<void> {
+  const asked = Number(target.query.get("max") ?? defaultListed);
+  const max = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), maxListed) : defaultListed;
+  const all = await history.conversations(toConversationId(""), {
+    max,
+    isWanted: isPageConversation,
+    ...withoutOthers(),
+  });
+  sendJson(response, 200, {
+    conversations: all.map(({ conversationId, title, updatedAt, isPinned }) => ({
+      id: toPageId(conversationId),
+      title,
+      updatedAt,
+      ...(isPinned === true ? { isPinned } : {}),
+    })),
+    mayHaveMore: all.length >= max && max < maxListed,
+  } satisfies ConversationsView);
+}
+
+/** Follows what a page shows beside its conversation: its person's list, and whether the gateway answers. */
+export function followList({ feeds, gateway: { outlook } }: ApiContext, conversationId: string) {
+  // Changes come from code that runs in another language.
+  const language = currentLanguage();
+  const prefix = conversationPrefixOf(conversationId);
+  const isOwn = (id: string): boolean => conversationPrefixOf(id) === prefix;
+  return {
+    /** Returns what it shows now. */
+    state(): Omit<ListStateView, "isChanged"> {
+      const trouble = outlook.trouble();
+      return {
+        running: feeds.running().filter(isOwn).map(toPageId),
+        ...(trouble === undefined ? {} : { trouble: inLanguage(language, () => toNotice(trouble)) }),
+      };
+    },
+    /** Listens to changes. `isStored` means that stored data has changed. Returns what ends it. */
+    listen(listener: (isStored: boolean) => void): () => void {
+      const ends = [
+        outlook.onChange(() => listener(false)),
+        feeds.listen((id, { isStored }) => {
+          if (isOwn(id)) listener(isStored);
+        }),
+      ];
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+  };
+}
+
+/** Names or pins a conversation. The answer is 404 where it does not exist. */
+async function label({ receiver, feeds }: ApiContext, { request, response, id }: Exchange): Promise<void> {
+  const wanted = await readBody(request, labels);
+  const conversationId = toConversationId(id);
+  if (await receiver.labelConversation(conversationId, wanted, localActor())) {
+    feeds.touch(conversationId);
+    sendJson(response, 200, {});
+    return;
+  }
+  sendProblem(response, 404, "not-found", translate("web.not-found"));
 }
