@@ -1,6 +1,5 @@
 import type { IFormat } from "music-metadata";
-import { bigEndian } from "../bytes.ts";
-import { boxes } from "../sniff.ts";
+import { bigEndian, boxes } from "../sniff.ts";
 import { longestAudioSeconds } from "./longest-audio.ts";
 
 /** A recording as `sniff` detected it, and how it is cut. */

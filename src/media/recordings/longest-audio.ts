@@ -1,4 +1,4 @@
-import { bigEndian, latin1, littleEndian } from "../bytes.ts";
+import { bigEndian, latin1, littleEndian } from "../sniff.ts";
 
 /** The first frames, or what describes them, begin before this. */
 const headBytes = 65_536;
