@@ -15,9 +15,15 @@ import {
   type ConnectionEvents,
   type HeardMessages,
 } from "./gateway-events.ts";
-import { createIdentifyThrottle, type IdentifyThrottle } from "./identify-throttle.ts";
+import {
+  createIdentifyThrottle,
+  type IdentifyThrottle,
+  shardOf,
+  type Shard,
+  type ShardPlan,
+  type ShardSettings,
+} from "./shards.ts";
 import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
-import { shardOf, type Shard, type ShardPlan, type ShardSettings } from "./shards.ts";
 import {
   DiscordjsErrorCodes,
   Events,
