@@ -11,14 +11,13 @@ import type { CreatedPlatform, HttpHandler } from "./core/platform-module.ts";
 import { noTracer, type Log, type Tracer } from "./core/telemetry.ts";
 import type { OpenedGateway } from "./compose-gateway.ts";
 import { createDashboard } from "./operations/dashboard/dashboard.ts";
-import { createDashboardData } from "./operations/dashboard/dashboard-data.ts";
+import { createDashboardData, createNames } from "./operations/dashboard/dashboard-data.ts";
 import {
   createDayHistory,
   type DayHistory,
   createLoadHistory,
   type LoadHistory,
 } from "./operations/dashboard/history.ts";
-import { createNames } from "./operations/dashboard/names.ts";
 import type { RecentProblems } from "./operations/dashboard/recent-problems.ts";
 import {
   type HttpServer,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createNames } from "../../../../src/operations/dashboard/names.ts";
+import { createNames } from "../../../../src/operations/dashboard/dashboard-data.ts";
 
 test("asks once for each name, leaves out what nobody knows, and asks again after ten minutes", async () => {
   let now = 0;
