@@ -1,11 +1,10 @@
-import { commandMessages } from "./en/commands.ts";
+import { commandMessages, settingMessages } from "./en/commands.ts";
 import { dashboardMessages } from "./en/dashboard.ts";
 import { errorMessages, fileMessages } from "./en/errors.ts";
 import { fixMessages, turnMessages, otherModelMessages, pictureMessages } from "./en/turns.ts";
 import { pageMessages } from "./en/page.ts";
 import { platformMessages, slackAgentMessages } from "./en/platforms.ts";
 import { reportMessages } from "./en/reports.ts";
-import { settingMessages } from "./en/settings.ts";
 import { shellMessages } from "./en/shell.ts";
 
 /**
