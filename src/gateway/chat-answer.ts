@@ -1,11 +1,16 @@
 import { ParleyError } from "../core/errors.ts";
 import type { FinishReason, AnswerSource, ChatEvent } from "../core/gateway.ts";
-import { answerLimitsOf, createAnswerMeter } from "../support/answer-limits.ts";
+import {
+  answerLimitsOf,
+  createAnswerMeter,
+  createChunkReader,
+  type Frame,
+  createFrameReader,
+} from "../wire/stream-frames.ts";
 import { translate } from "../words/translate.ts";
 import { createAnswerOutput } from "./answer-output.ts";
 import { AttemptError, type RetryClass, type ErrorInfo, toAttemptError } from "../wire/failures.ts";
 import { type AttemptTimeouts, endGraceMs } from "../wire/attempt.ts";
-import { createChunkReader, type Frame, createFrameReader } from "../wire/stream-frames.ts";
 import {
   type CompletionChunk,
   type Ending,

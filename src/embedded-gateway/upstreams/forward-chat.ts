@@ -3,7 +3,9 @@ import {
   createAnswerMeter,
   type AnswerLimits,
   type AnswerPart,
-} from "../../support/answer-limits.ts";
+  createFrameReader,
+  type Frame,
+} from "../../wire/stream-frames.ts";
 import { sniff } from "../../media/sniff.ts";
 import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
@@ -19,7 +21,6 @@ import {
   type Forwarding,
 } from "./upstream-client.ts";
 import { isFields, readError } from "../../wire/failures.ts";
-import { createFrameReader, type Frame } from "../../wire/stream-frames.ts";
 import { isDataUri, notInDataUri, pictureUriMark, pictureUrlOf, toDataUri } from "../../wire/pictures.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { SseWriter } from "../../support/http/event-stream.ts";

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import type { SseWriter } from "../../../src/support/http/event-stream.ts";
-import { answerLimitsOf } from "../../../src/support/answer-limits.ts";
+import { answerLimitsOf } from "../../../src/wire/stream-frames.ts";
 import type { UpstreamConfig } from "../../../src/embedded-gateway/gateway-config.ts";
 import { pumpStream } from "../../../src/embedded-gateway/upstreams/forward-chat.ts";
 import type {
