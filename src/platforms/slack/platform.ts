@@ -20,8 +20,7 @@ import { authorizeTeam, registerListeners } from "./transport/listeners.ts";
 import { createLateReply } from "./reply/private-reply.ts";
 import type { openInstalledTeams } from "./install/installed-teams.ts";
 import { createReplyMemory } from "./reply/replies.ts";
-import type { TeamSurroundings } from "./team.ts";
-import { deliveryOf, openSingleTeam, type Teams } from "./install/teams.ts";
+import { type TeamSurroundings, deliveryOf, openSingleTeam, type Teams } from "./team.ts";
 import { translate } from "../../words/translate.ts";
 
 interface SlackPlatformOptions extends Pick<

@@ -18,8 +18,7 @@ import {
 import { type AppCredentials, createInstaller } from "./installer.ts";
 import { mentions } from "../intake/read-message.ts";
 import type { TeamToken } from "../transport/web-api.ts";
-import { createTeam, type Team, type TeamSurroundings } from "../team.ts";
-import { warnOfMissingScopes, type Teams } from "./teams.ts";
+import { createTeam, type Team, type TeamSurroundings, warnOfMissingScopes, type Teams } from "../team.ts";
 import { createUninstaller } from "./uninstall.ts";
 import { createRecent } from "../../../support/recent.ts";
 

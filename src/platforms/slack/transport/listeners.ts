@@ -12,7 +12,7 @@ import type { createIncoming } from "../intake/incoming.ts";
 import { reportDeletedChannel } from "../install/uninstall.ts";
 import { registerAskShortcut } from "../intake/modal.ts";
 import { suggestedPrompts } from "../install/manifest.ts";
-import type { Teams } from "../install/teams.ts";
+import type { Teams } from "../team.ts";
 import type { Origins, People } from "../people.ts";
 import type { AppHome } from "../press/app-home.ts";
 import { registerPresses } from "../press/buttons.ts";
