@@ -501,7 +501,7 @@ export function latin1(bytes: Uint8Array, start: number, length: number): string
 }
 
 /** Whether the bytes at `offset` are exactly `expected`. It never throws. */
-export function hasBytes(bytes: Uint8Array, offset: number, expected: readonly number[]): boolean {
+function hasBytes(bytes: Uint8Array, offset: number, expected: readonly number[]): boolean {
   return expected.every((byte, index) => bytes[offset + index] === byte);
 }
 

@@ -479,7 +479,7 @@ const replicaDeadlineMs = 5000;
 const pollMs = { min: 50, max: 1000 } as const;
 
 /** Removes deleted values from the append-only file, which the server rewrites in the background. */
-export function createRedisScrubber(connection: RedisConnection, log: Log, clock: Clock): BackgroundScrub {
+function createRedisScrubber(connection: RedisConnection, log: Log, clock: Clock): BackgroundScrub {
   const { attempt } = connection;
 
   const rewriteOn = async (node: RedisClient, signal: AbortSignal, attempt = connection.attempt) => {

@@ -431,7 +431,7 @@ async function sendConversations({ history }: ApiContext, { response, target }: 
 }
 
 /** Follows what a page shows beside its conversation: its person's list, and whether the gateway answers. */
-export function followList({ feeds, gateway: { outlook } }: ApiContext, conversationId: string) {
+function followList({ feeds, gateway: { outlook } }: ApiContext, conversationId: string) {
   // Changes come from code that runs in another language.
   const language = currentLanguage();
   const prefix = conversationPrefixOf(conversationId);

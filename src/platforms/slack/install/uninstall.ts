@@ -112,7 +112,7 @@ export async function reportDeletedChannel(
  * Reports every conversation whose id begins with `prefix` as deleted, and calls `before` with each first.
  * @throws ParleyError `store-unavailable`
  */
-export async function deleteConversations(
+async function deleteConversations(
   prefix: string,
   receiver: Pick<Receiver, "conversationDeleted">,
   history: Pick<ConversationHistory, "conversations">,
