@@ -1,4 +1,5 @@
-import { type Language, translate, currentLanguage, translateDeclared } from "../words/translate.ts";
+import { translate, currentLanguage, translateDeclared } from "../words/translate.ts";
+import type { Language } from "../words/languages.ts";
 import {
   freeTextOption,
   usageOf,

@@ -1,4 +1,4 @@
-import type { Language } from "../words/translate.ts";
+import type { Language } from "../words/languages.ts";
 import type { Attachment } from "./events.ts";
 import type { FinishReason, Model, ModelOperation } from "./gateway.ts";
 import type { FormOffer } from "./forms.ts";

@@ -1,5 +1,5 @@
 import type { AnswerRule, AnswerTo } from "./addressee.ts";
-import type { Language } from "../words/translate.ts";
+import type { Language } from "../words/languages.ts";
 import type { Actor } from "./access.ts";
 import type { SettingFacts } from "./command-services.ts";
 import type { ReplyAddress, Attachment, EditedContent, IncomingEvent, Origin } from "./events.ts";

@@ -6,7 +6,8 @@ import path from "node:path";
 import { writeFile } from "node:fs/promises";
 import { loadCommands } from "../../src/load-commands.ts";
 import { english } from "../../src/words/english.ts";
-import { defaultLanguage, languages, messagesOf } from "../../src/words/translate.ts";
+import { messagesOf } from "../../src/words/translate.ts";
+import { defaultLanguage, languages } from "../../src/words/languages.ts";
 import { completeCatalogue } from "../support/catalogue-checks.ts";
 import { declaredTexts } from "../support/declared-texts.ts";
 

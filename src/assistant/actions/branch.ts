@@ -11,7 +11,8 @@ import {
   charsOf,
 } from "../../core/storage.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { toLanguage, inLanguage, translate } from "../../words/translate.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
+import { toLanguage } from "../../words/languages.ts";
 import { toTitle } from "../../support/text.ts";
 import { messageIds, textOf, withoutRetriedAttempts } from "../turn/stored-messages.ts";
 import { createRecent } from "../../support/recent.ts";

@@ -16,7 +16,8 @@ import type { Claims, Conversations, Rating, StoredMessage } from "../../core/st
 import type { Meter } from "../../core/telemetry.ts";
 import { toUtcDay } from "../../support/clock.ts";
 import { createRecent } from "../../support/recent.ts";
-import { toLanguage, inLanguage, translate } from "../../words/translate.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
+import { toLanguage } from "../../words/languages.ts";
 import type { Steering } from "../scheduling/steer-turn.ts";
 import type { SettingsForms } from "../settings/settings-desk.ts";
 import { isFile } from "../turn/turn.ts";

@@ -39,7 +39,8 @@ import {
   unreadableModels,
   type DeploymentChat,
 } from "./settings-reader.ts";
-import { toLanguage, type Language, inLanguage, translate } from "../../words/translate.ts";
+import { inLanguage, translate } from "../../words/translate.ts";
+import { toLanguage, type Language } from "../../words/languages.ts";
 import { toFenced } from "../../support/markdown-fences.ts";
 
 interface LayeredSettingsOptions extends SettingsReaderOptions {

@@ -5,7 +5,8 @@ import { createLoginDelays, isSameSecret } from "../../support/http/login-delays
 import { inertHeaders, jsonType, plainText, retryAfter, send } from "../../support/http/respond.ts";
 import { isRead } from "../../support/http/router.ts";
 import { createStaticFiles, documentPolicy } from "../../support/http/static-files.ts";
-import { negotiateLanguage, inLanguage } from "../../words/translate.ts";
+import { inLanguage } from "../../words/translate.ts";
+import { negotiateLanguage } from "../../words/languages.ts";
 import type { DashboardData } from "./dashboard-data.ts";
 
 interface DashboardOptions extends DashboardAccessOptions {

@@ -4,7 +4,8 @@ import type { Clock } from "../../core/clock.ts";
 import type { Origin } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, expiringBy } from "../../support/clock.ts";
-import { toLanguage, type Language, currentLocale } from "../../words/translate.ts";
+import { currentLocale } from "../../words/translate.ts";
+import { toLanguage, type Language } from "../../words/languages.ts";
 import {
   isDirectMessages,
   toChannelPlace,

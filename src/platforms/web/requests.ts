@@ -13,13 +13,8 @@ import { createClientAddress } from "../../support/http/client-address.ts";
 import { retryAfter } from "../../support/http/respond.ts";
 import { isRead } from "../../support/http/router.ts";
 import { createStaticFiles, documentPolicy, type StaticFile } from "../../support/http/static-files.ts";
-import {
-  negotiateLanguage,
-  inLanguage,
-  translate,
-  compileMessage,
-  currentLanguage,
-} from "../../words/translate.ts";
+import { inLanguage, translate, compileMessage, currentLanguage } from "../../words/translate.ts";
+import { negotiateLanguage } from "../../words/languages.ts";
 import type { Accounts } from "./accounts/accounts.ts";
 import type { ApiContext } from "./api-context.ts";
 import { handleApi } from "./api.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { defineCommand } from "../../../src/core/command.ts";
 import { toDiscordMarkdown } from "../../../src/platforms/discord/reply/content.ts";
-import { type Language, languages, inLanguage, translate } from "../../../src/words/translate.ts";
+import { inLanguage, translate } from "../../../src/words/translate.ts";
+import { type Language, languages } from "../../../src/words/languages.ts";
 import { call } from "../../support/fakes.ts";
 import { worldOfEachTest } from "../../support/world-of-each-test.ts";
 

@@ -4,7 +4,8 @@ import { IntlMessageFormat } from "intl-messageformat";
 import { describe, expect, test } from "vitest";
 import { loadCommands } from "../../../src/load-commands.ts";
 import { english } from "../../../src/words/english.ts";
-import { languages, messagesOf } from "../../../src/words/translate.ts";
+import { messagesOf } from "../../../src/words/translate.ts";
+import { languages } from "../../../src/words/languages.ts";
 import { commandTexts, declaredTexts } from "../../support/declared-texts.ts";
 import {
   argumentsOf,

@@ -1,7 +1,8 @@
 import path from "node:path";
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { languages, messagesOf } from "../../../src/words/translate.ts";
+import { messagesOf } from "../../../src/words/translate.ts";
+import { languages } from "../../../src/words/languages.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { negotiateLanguage, toLanguage } from "../../../src/words/translate.ts";
+import { negotiateLanguage, toLanguage } from "../../../src/words/languages.ts";
 
 describe("the language of a locale", () => {
   test.each([

@@ -2,7 +2,7 @@ import { Locale, type LocalizationMap } from "discord.js";
 import type { FileErasure } from "../../../core/platform-module.ts";
 import type { Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { languages, type Language, defaultLanguage, toLanguage } from "../../../words/translate.ts";
+import { languages, type Language, defaultLanguage, toLanguage } from "../../../words/languages.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 /** How many people's locales are remembered. */

@@ -4,7 +4,8 @@ import { isParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage } from "../../../core/events.ts";
 import type { MessageContent, PlaceSettings, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { languages, inLanguage, translate } from "../../../words/translate.ts";
+import { inLanguage, translate } from "../../../words/translate.ts";
+import { languages } from "../../../words/languages.ts";
 import {
   toChannelPlace,
   toConversationId,
