@@ -2,8 +2,7 @@ import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:f
 import type { DatabaseSync } from "node:sqlite";
 import { steadyClock } from "../../support/clock.ts";
 import type { Resolves, WriteCounts } from "../backend.ts";
-import { createPrivateFile, readMark } from "./sqlite-file.ts";
-import { prepareRows } from "./sqlite-entries.ts";
+import { createPrivateFile, prepareRows, readMark } from "./sqlite-file.ts";
 
 /** The outcome of a write. If `isWritten` is false, it changed nothing. */
 export interface Written<T> {

@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { steadyClock } from "../../support/clock.ts";
 import {
   type Space,
@@ -12,6 +12,7 @@ import {
   type WriteCondition,
 } from "../backend.ts";
 import type { Written } from "./group-commit.ts";
+import { prepareRows } from "./sqlite-file.ts";
 
 /** Returns whether a row has not expired. The clock is asked once, and only if a row can expire. */
 function createExpiryCheck(): (expires: number | null) => boolean {
@@ -176,25 +177,6 @@ function prepare(database: DatabaseSync, table: "rankings" | "counts") {
       `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ?
        ORDER BY score, member LIMIT ? + 0 OFFSET ?`,
     ),
-  };
-}
-
-/** A prepared statement whose rows are arrays of its columns. It throws SQLite's errors. */
-interface RowStatement<Row extends readonly unknown[]> {
-  get(...values: readonly SQLInputValue[]): Row | undefined;
-  all(...values: readonly SQLInputValue[]): readonly Row[];
-}
-
-/** Prepares a frequent statement. Rows as arrays are faster than as objects. `Row` is not checked. */
-export function prepareRows<Row extends readonly unknown[]>(
-  database: DatabaseSync,
-  sql: string,
-): RowStatement<Row> {
-  const statement = database.prepare(sql);
-  statement.setReturnArrays(true);
-  return {
-    get: (...values) => statement.get(...values) as unknown as Row | undefined,
-    all: (...values) => statement.all(...values) as unknown as readonly Row[],
   };
 }
 

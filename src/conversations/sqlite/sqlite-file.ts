@@ -1,11 +1,22 @@
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statfsSync } from "node:fs";
-import { statfs } from "node:fs/promises";
-import { dirname } from "node:path";
-import type { DatabaseSync } from "node:sqlite";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  statfsSync,
+  type Dirent,
+} from "node:fs";
+import { copyFile, mkdir, readdir, statfs } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { expectKnownVersion } from "../key-value.ts";
+import { unlessMissing } from "../../support/unless-missing.ts";
+import type { RestoredStore } from "../backend.ts";
 
 /** The value of `user_version`. A change of the tables raises it and must bring a migration. */
 export const schemaVersion = 3;
@@ -96,14 +107,14 @@ export function readMark(database: DatabaseSync, name: string): number | undefin
 }
 
 /** Writes a number, which must be a safe integer. */
-export function writeMark(database: DatabaseSync, name: string, value: number): void {
+function writeMark(database: DatabaseSync, name: string, value: number): void {
   database
     .prepare("INSERT OR REPLACE INTO rankings (ranking, member, score) VALUES (?, ?, ?)")
     .run(index, name, value);
 }
 
 /** Removes a number if it exists. */
-export function removeMark(database: DatabaseSync, name: string): void {
+function removeMark(database: DatabaseSync, name: string): void {
   database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?").run(index, name);
 }
 
@@ -314,4 +325,141 @@ export function findDamage(database: DatabaseSync): readonly string[] {
     if (toSqliteStoreError(error, "").code !== "store-corrupt") throw error;
     return [(error as Error).message];
   }
+}
+
+/** A prepared statement whose rows are arrays of its columns. It throws SQLite's errors. */
+interface RowStatement<Row extends readonly unknown[]> {
+  get(...values: readonly SQLInputValue[]): Row | undefined;
+  all(...values: readonly SQLInputValue[]): readonly Row[];
+}
+
+/** Prepares a frequent statement. Rows as arrays are faster than as objects. `Row` is not checked. */
+export function prepareRows<Row extends readonly unknown[]>(
+  database: DatabaseSync,
+  sql: string,
+): RowStatement<Row> {
+  const statement = database.prepare(sql);
+  statement.setReturnArrays(true);
+  return {
+    get: (...values) => statement.get(...values) as unknown as Row | undefined,
+    all: (...values) => statement.all(...values) as unknown as readonly Row[],
+  };
+}
+
+/**
+ * Locks `<file>-lock` for as long as this process lives, and returns the function that unlocks it. The
+ * operating system drops the lock with the process, so it is never stale.
+ * @throws ParleyError `store-unavailable` if another process has it
+ */
+export function lockStore(file: string): () => void {
+  const lockFile = `${file}-lock`;
+  createPrivateFile(lockFile);
+  const holder = new DatabaseSync(lockFile, { timeout: 0 });
+  try {
+    holder.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+  } catch (error) {
+    holder.close();
+    throw new ParleyError(
+      "store-unavailable",
+      `the store ${file} is in use by another Parley: stop that one, give this one a file of its own, or use a server for several`,
+      { detail: { file }, cause: error },
+    );
+  }
+  return () => {
+    if (holder.isOpen) holder.close();
+  };
+}
+
+const backedUpAt = "backed-up-at";
+const restoredFrom = "restored-from";
+const restoredAt = "restored-at";
+
+/** Nothing that a platform still delivers or shows as new is older than this. */
+const knownForMs = 7 * 24 * 60 * 60 * 1000;
+
+/** Whether an open database is a backup that no bot has opened yet. */
+export function isBackup(database: DatabaseSync): boolean {
+  return readMark(database, backedUpAt) !== undefined;
+}
+
+/** Marks an open database as a backup. `now` is in Unix ms from before the copy began. */
+export function markAsBackup(database: DatabaseSync, now: number): void {
+  writeMark(database, backedUpAt, now);
+}
+
+/**
+ * What a start must know about a restored backup, or about a file that lacks what came after `lostAfter`. It
+ * is noted at the first open and returned for a week, so that a crash in between changes nothing. Unix ms.
+ */
+export function noticeRestore(
+  database: DatabaseSync,
+  { now, lostAfter }: { readonly now: number; readonly lostAfter: number | undefined },
+): RestoredStore | undefined {
+  const backup = readMark(database, backedUpAt) ?? lostAfter;
+  if (backup !== undefined) {
+    database.exec("BEGIN IMMEDIATE");
+    removeMark(database, backedUpAt);
+    writeMark(database, restoredFrom, backup);
+    writeMark(database, restoredAt, now);
+    database.exec("COMMIT");
+  }
+  const [backedUp, restored] = [readMark(database, restoredFrom), readMark(database, restoredAt)];
+  if (backedUp === undefined || restored === undefined || now - restored > knownForMs) return undefined;
+  return { backedUpAt: backedUp, restoredAt: restored };
+}
+
+/** The source and target of a backup. */
+interface BackupOptions {
+  /** Copies the database into `target`. */
+  readonly copyDatabase: () => Promise<void>;
+  /** The folder of the blobs. */
+  readonly blobs: string;
+  /** A new or empty folder. */
+  readonly target: string;
+}
+
+/**
+ * Copies database and blobs into a folder. The database comes first, because every blob that it names is on
+ * disk by then, and blobs never change.
+ * @throws ParleyError `config` (the folder is not empty), `store-unavailable`
+ */
+export async function backUpFiles({ copyDatabase, blobs, target }: BackupOptions): Promise<void> {
+  try {
+    await mkdir(target, { recursive: true, mode: 0o700 });
+    if ((await readdir(target)).length > 0)
+      throw new ParleyError("config", `the folder ${target} is not empty: name a new one for the backup`);
+    await copyDatabase();
+    await copyBlobs(blobs, join(target, basename(blobs)));
+  } catch (error) {
+    if (error instanceof ParleyError) throw error;
+    const reason = (error as NodeJS.ErrnoException).code ?? "unknown";
+    throw new ParleyError("store-unavailable", `the backup into ${target} failed (${reason})`, {
+      detail: { folder: target, reason },
+      cause: error,
+    });
+  }
+}
+
+async function copyBlobs(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true, mode: 0o700 });
+  for (const entry of await entriesOf(from)) {
+    if (!entry.isDirectory()) continue;
+    const [source, copy] = [join(from, entry.name), join(to, entry.name)];
+    await mkdir(copy, { recursive: true, mode: 0o700 });
+    for (const blob of await entriesOf(source)) {
+      // These files are unfinished. Their database entry is written after them.
+      if (blob.name.endsWith(".tmp")) continue;
+      await copyUnlessMissing(join(source, blob.name), join(copy, blob.name));
+    }
+  }
+}
+
+async function entriesOf(folder: string): Promise<readonly Dirent[]> {
+  return (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? [];
+}
+
+/** Leaves out what expires or is erased during the backup. */
+async function copyUnlessMissing(from: string, to: string): Promise<void> {
+  // This shares the bytes if the file system supports it.
+  await unlessMissing(copyFile(from, to, constants.COPYFILE_FICLONE));
 }

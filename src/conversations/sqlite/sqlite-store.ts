@@ -15,7 +15,10 @@ export const sqliteStore: StoreBackend = {
     return dirname(pathOf(url));
   },
   async open(url, options) {
-    const { backUpFiles, openSqliteBackend } = await import("./sqlite-backend.ts");
+    const [{ openSqliteBackend }, { backUpFiles }] = await Promise.all([
+      import("./sqlite-backend.ts"),
+      import("./sqlite-file.ts"),
+    ]);
     const file = resolve(pathOf(url));
     const folder = join(dirname(file), "blobs");
     const backend = openSqliteBackend(file, options);
