@@ -263,3 +263,21 @@ export interface OpenedBackend {
   /** Copies everything into a new folder while the store is in use, or says why it cannot. */
   readonly backup: ((folder: string) => Promise<void>) | { readonly unsupported: string };
 }
+
+/**
+ * Checks the version of a store. There is no migration from earlier versions, which no release has written.
+ * @throws ParleyError `config` for earlier ones, `store-newer` for later ones
+ */
+export function expectKnownVersion(name: string, version: number, known: number): void {
+  if (version < known)
+    throw new ParleyError(
+      "config",
+      `${name} was written by a Parley from before the first release: name an empty store in STORE_URL; the Parley that wrote this one can export its conversations`,
+    );
+  if (version > known)
+    throw new ParleyError(
+      "store-newer",
+      `${name} was written by a newer Parley (its version is ${version}, this one knows ${known}): update Parley, or restore an older backup`,
+      { detail: { version, known } },
+    );
+}

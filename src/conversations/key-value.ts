@@ -443,21 +443,3 @@ export function folderOf(conversationId: string): string {
 function escapeId(id: string): string {
   return id.replaceAll("%", "%25").replaceAll("/", "%2F");
 }
-
-/**
- * Checks the version of a store. There is no migration from earlier versions, which no release has written.
- * @throws ParleyError `config` for earlier ones, `store-newer` for later ones
- */
-export function expectKnownVersion(name: string, version: number, known: number): void {
-  if (version < known)
-    throw new ParleyError(
-      "config",
-      `${name} was written by a Parley from before the first release: name an empty store in STORE_URL; the Parley that wrote this one can export its conversations`,
-    );
-  if (version > known)
-    throw new ParleyError(
-      "store-newer",
-      `${name} was written by a newer Parley (its version is ${version}, this one knows ${known}): update Parley, or restore an older backup`,
-      { detail: { version, known } },
-    );
-}

@@ -1,8 +1,7 @@
 import type { ClientBase } from "pg";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { absentStore } from "../backend.ts";
-import { expectKnownVersion } from "../key-value.ts";
+import { absentStore, expectKnownVersion } from "../backend.ts";
 import { type PostgresConnection, sqlStateOf } from "./postgres-client.ts";
 
 /** A change of the tables raises it and must bring a migration from the version before. */

@@ -10,6 +10,7 @@ import {
   type OpenedBackend,
   type Resolves,
   type WriteCondition,
+  expectKnownVersion,
 } from "../backend.ts";
 import {
   watchServer,
@@ -20,7 +21,6 @@ import {
 } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import { connectRedis, type RedisConnection, type RedisClient } from "./redis-connection.ts";
-import { expectKnownVersion } from "../key-value.ts";
 import {
   applyScript,
   clusterNames,

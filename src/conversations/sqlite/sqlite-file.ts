@@ -14,9 +14,8 @@ import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { expectKnownVersion } from "../key-value.ts";
+import { expectKnownVersion, type RestoredStore } from "../backend.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
-import type { RestoredStore } from "../backend.ts";
 
 /** The value of `user_version`. A change of the tables raises it and must bring a migration. */
 export const schemaVersion = 3;
