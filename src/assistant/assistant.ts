@@ -26,8 +26,12 @@ import {
   createSpentCheck,
   createTurnRate,
 } from "./access/admission.ts";
-import { createBudgetWarnings } from "./access/budget-warnings.ts";
-import { createBudgets, type ConfiguredBudgets, createPersonOverview } from "./access/budgets.ts";
+import {
+  createBudgetWarnings,
+  createBudgets,
+  type ConfiguredBudgets,
+  createPersonOverview,
+} from "./access/budgets.ts";
 import { createBranch } from "./actions/branch.ts";
 import { createPress } from "./actions/press.ts";
 import { createMessageChanges, createPrepareEdits } from "./scheduling/message-changes.ts";

@@ -1,4 +1,4 @@
-import type { BudgetWarnings } from "../access/budget-warnings.ts";
+import type { BudgetWarnings } from "../access/budgets.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { Platform, ReplyHooks, Receiver, Reply } from "../../core/platform.ts";
