@@ -10,7 +10,7 @@ import { isFromThisMachine, isLoopback, isOfOtherSite } from "../support/http/cl
 import { createRouter } from "../support/http/router.ts";
 import { createHttpServer, listen } from "../support/http/server.ts";
 import { ApiError, clip, createExchange, type Exchange } from "./api-error.ts";
-import { createBodyMemory, readJson } from "./body-memory.ts";
+import { createBodyMemory, readJson, readUpload } from "./upload.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
 import { createKeyRing, hashKey, type KeyRing, type KeyStore } from "./keys/key-ring.ts";
 import {
@@ -39,7 +39,6 @@ import {
   type WorstCase,
 } from "./router.ts";
 import { createSandbox } from "./sandbox/sandbox.ts";
-import { readUpload } from "./upload.ts";
 import { createForwarder } from "./upstreams/forwarder.ts";
 import { chatWorstCase, imageWorstCase, transcriptionWorstCase } from "./worst-case.ts";
 

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { expect, test } from "vitest";
-import { createBodyMemory, type BodySender } from "../../../src/embedded-gateway/body-memory.ts";
+import { createBodyMemory, type BodySender } from "../../../src/embedded-gateway/upload.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
 
 const mebibyte = 1024 * 1024;
