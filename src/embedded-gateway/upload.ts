@@ -237,13 +237,13 @@ export async function readJson(request: IncomingMessage, maxBytes: number): Prom
 }
 
 /** @throws ApiError 415 when the request has another content type */
-export function expectContentType(request: IncomingMessage, expected: string): void {
+function expectContentType(request: IncomingMessage, expected: string): void {
   const given = contentTypeOf(request);
   if (given !== expected) throw wrongContentType(given, expected);
 }
 
 /** @throws ApiError 413 when the announced length is over `maxBytes` */
-export function expectLength(request: IncomingMessage, maxBytes: number): void {
+function expectLength(request: IncomingMessage, maxBytes: number): void {
   if (announcesMoreThan(request, maxBytes)) throw tooLarge("The request body", maxBytes);
 }
 

@@ -296,7 +296,7 @@ function createExpiryCheck(): (expires: number | null) => boolean {
  * Creates the synchronous writes of a {@link Backend} within a transaction. Each says whether it has written.
  * It prepares its statements once, and looks everything up before it writes. It throws SQLite's errors.
  */
-export function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexes) {
+function createSqliteWriter(database: DatabaseSync, indexes: SqliteIndexes) {
   const select = prepareRows<[value: string, expires: number | null]>(
     database,
     "SELECT value, expires FROM entries WHERE namespace = ? AND key = ?",
@@ -377,7 +377,7 @@ type SqliteIndexes = ReturnType<typeof createSqliteIndexes>;
  * sorted only when they are read, so that a change of a score there changes fewer pages of the file. They
  * throw SQLite's errors.
  */
-export function createSqliteIndexes(database: DatabaseSync) {
+function createSqliteIndexes(database: DatabaseSync) {
   const rankings = prepare(database, "rankings");
   const counts = prepare(database, "counts");
   const tableOf = (index: string): Table => (index.startsWith(countedPrefix) ? counts : rankings);
@@ -403,7 +403,7 @@ export function createSqliteIndexes(database: DatabaseSync) {
 }
 
 /** This is no migration, because versions that do not know the table ignore it. */
-export function createCountsTable(database: DatabaseSync): void {
+function createCountsTable(database: DatabaseSync): void {
   database.exec(`
     CREATE TABLE IF NOT EXISTS counts (
       ranking TEXT NOT NULL,
@@ -453,7 +453,7 @@ function prepare(database: DatabaseSync, table: "rankings" | "counts") {
 }
 
 /** Creates the synchronous reads of a {@link Backend}. They throw SQLite's errors. */
-export function createSqliteReader(database: DatabaseSync) {
+function createSqliteReader(database: DatabaseSync) {
   // One statement for any number of keys is faster than one for each.
   const lookUp = (columns: string): string =>
     `SELECT wanted.key, expires, ${columns} FROM json_each(?2) AS wanted

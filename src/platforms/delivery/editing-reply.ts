@@ -365,7 +365,7 @@ interface CallHow {
  * Returns what a reply has shown so far: its messages and files. Their references are saved after each post.
  * Contract: the caller lets no two calls overlap.
  */
-export function createShownMessages(options: {
+function createShownMessages(options: {
   readonly target: EditTarget;
   readonly savedRefs: readonly Json[];
   readonly savedFiles: ShownFiles | undefined;
