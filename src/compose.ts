@@ -101,7 +101,10 @@ export async function startParley(
     };
     // Everything slow runs in parallel: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
-      resources.add("store", openStore(config, log, { meter, clock }), (opened) => opened.close()),
+      // Only the metrics count what the store does.
+      resources.add("store", openStore(config, log, { meter: metrics.take, clock }), (opened) =>
+        opened.close(),
+      ),
       resources.add("gateway", openGateway(config, log, { gatewayConfig, tracer, meter, clock }), (opened) =>
         opened.close(),
       ),
