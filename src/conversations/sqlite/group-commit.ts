@@ -2,7 +2,7 @@ import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:f
 import type { DatabaseSync } from "node:sqlite";
 import { steadyClock } from "../../support/clock.ts";
 import type { Resolves, WriteCounts } from "../backend.ts";
-import { createPrivateFile, prepareRows, readMark } from "./sqlite-file.ts";
+import { createPrivateFile, readMark } from "./sqlite-file.ts";
 
 /** The outcome of a write. If `isWritten` is false, it changed nothing. */
 export interface Written<T> {
@@ -152,8 +152,7 @@ export function openCommitTrail(
   // The doctor writes nothing, so it makes no note either.
   let descriptor = adopt ? open() : undefined;
   // One statement with RETURNING would take longer than both.
-  const read = prepareRows<[number]>(
-    database,
+  const read = database.prepare(
     `SELECT score FROM rankings WHERE ranking = 'store-marks' AND member = '${mark}'`,
   );
   const raise = database.prepare(
@@ -171,7 +170,8 @@ export function openCommitTrail(
   if (adopt) note(inFile);
   return {
     advance() {
-      const commit = Math.max((read.get()?.[0] ?? 0) + 1, steadyClock.now());
+      const last = read.get()?.["score"] as number | undefined;
+      const commit = Math.max((last ?? 0) + 1, steadyClock.now());
       raise.run(commit);
       return commit;
     },

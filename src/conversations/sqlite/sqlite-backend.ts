@@ -1,5 +1,5 @@
 import { chmodSync, existsSync } from "node:fs";
-import { DatabaseSync, backup } from "node:sqlite";
+import { DatabaseSync, backup, type SQLInputValue } from "node:sqlite";
 import { right, wrong } from "../../core/checks.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
@@ -37,7 +37,6 @@ import {
   findDamage,
   reportFolder,
   schemaVersion,
-  prepareRows,
 } from "./sqlite-file.ts";
 
 /** How long a write waits for another program's write, which blocks the event loop. */
@@ -476,5 +475,21 @@ function createSqliteReader(database: DatabaseSync) {
       const positions = new Set(rows.map(([position]) => position));
       return keys.map((_, position) => positions.has(position));
     },
+  };
+}
+
+/** A prepared statement whose rows are arrays of its columns. It throws SQLite's errors. */
+interface RowStatement<Row extends readonly unknown[]> {
+  get(...values: readonly SQLInputValue[]): Row | undefined;
+  all(...values: readonly SQLInputValue[]): readonly Row[];
+}
+
+/** Prepares a frequent statement. Rows as arrays are faster than as objects. `Row` is not checked. */
+function prepareRows<Row extends readonly unknown[]>(database: DatabaseSync, sql: string): RowStatement<Row> {
+  const statement = database.prepare(sql);
+  statement.setReturnArrays(true);
+  return {
+    get: (...values) => statement.get(...values) as unknown as Row | undefined,
+    all: (...values) => statement.all(...values) as unknown as readonly Row[],
   };
 }

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { copyFile, mkdir, readdir, statfs } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
@@ -324,25 +324,6 @@ export function findDamage(database: DatabaseSync): readonly string[] {
     if (toSqliteStoreError(error, "").code !== "store-corrupt") throw error;
     return [(error as Error).message];
   }
-}
-
-/** A prepared statement whose rows are arrays of its columns. It throws SQLite's errors. */
-interface RowStatement<Row extends readonly unknown[]> {
-  get(...values: readonly SQLInputValue[]): Row | undefined;
-  all(...values: readonly SQLInputValue[]): readonly Row[];
-}
-
-/** Prepares a frequent statement. Rows as arrays are faster than as objects. `Row` is not checked. */
-export function prepareRows<Row extends readonly unknown[]>(
-  database: DatabaseSync,
-  sql: string,
-): RowStatement<Row> {
-  const statement = database.prepare(sql);
-  statement.setReturnArrays(true);
-  return {
-    get: (...values) => statement.get(...values) as unknown as Row | undefined,
-    all: (...values) => statement.all(...values) as unknown as readonly Row[],
-  };
 }
 
 /**
