@@ -78,14 +78,14 @@ export interface DeliveryScheduler extends DeliveryState {
 }
 
 /** The options of {@link createDeliveryScheduler}. */
-interface DeliverySchedulerOptions {
+export interface DeliverySchedulerOptions {
   /** {@link Platform.id}, for metrics. */
   readonly platform: string;
   /** Returns what a lane takes until the platform says otherwise, or `undefined` where no limit is known. */
   readonly limitOf: (lane: string) => LaneLimit | undefined;
   /** When this many calls wait, new turns are refused as busy. Default 500. */
   readonly maxWaiting?: number;
-  readonly meter?: Meter;
+  readonly meter?: Meter | undefined;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
   /** The default notices none. */

@@ -2,14 +2,13 @@ import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import type { ConversationHistory, Receiver, DeliveryState } from "../../core/platform.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
-import { createDeliveryScheduler } from "../delivery/delivery-scheduler.ts";
 import { type SlackAddress, parseAddress, teamOfAddress } from "./address.ts";
 import { createAppHome } from "./press/app-home.ts";
 import type { Bolt } from "./transport/durable-app.ts";
 import { createCommandCalls } from "./intake/commands.ts";
 import {
-  limitOfLane,
   createCall,
+  createDelivery,
   createSlackApi,
   type Identity,
   type TeamToken,
@@ -51,13 +50,7 @@ const welcomeLookupMs = 2000;
 export function createTeam(identity: Identity, token: TeamToken, around: TeamSurroundings) {
   const { bolt, apiUrl, commands, commandPrefix, receiver, history, memory, clock, log, meter } = around;
   const { teamId } = identity;
-  const delivery = createDeliveryScheduler({
-    platform: "slack",
-    limitOf: limitOfLane,
-    suspensions: memory.suspensions,
-    clock,
-    ...(meter === undefined ? {} : { meter }),
-  });
+  const delivery = createDelivery({ suspensions: memory.suspensions, clock, meter });
   const api = createSlackApi(createCall(bolt, token, log), delivery, clock);
   const people = createPeople({ lookUp: (id) => api.userInfo(id), log, clock });
   const read = createMessageReader({ api, identity, names: people, log });

@@ -2,11 +2,13 @@ import type { types } from "@slack/bolt";
 import type { ChatPostMessageArguments, WebClient } from "@slack/web-api";
 import type { Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import type {
-  DeliveryScheduler,
-  LaneLimit,
-  Reservation,
-  Urgency,
+import {
+  createDeliveryScheduler,
+  type DeliveryScheduler,
+  type LaneLimit,
+  type Reservation,
+  type Urgency,
+  type DeliverySchedulerOptions,
 } from "../../delivery/delivery-scheduler.ts";
 import type { MessagePage, MessageRef, MessageWindow, SlackFileInfo, SlackMessageInfo } from "../address.ts";
 import { isTokenRefusal, slackErrorCode, toParleyError } from "../errors.ts";
@@ -415,8 +417,13 @@ const perMinute: Readonly<Record<string, number>> = {
 /** A longer Retry-After for a post comes from the limit of the workspace. */
 const maxChannelWaitMs = 5000;
 
+/** Creates the scheduler of the calls in one workspace, with Slack's limits. */
+export function createDelivery(options: Pick<DeliverySchedulerOptions, "suspensions" | "clock" | "meter">) {
+  return createDeliveryScheduler({ ...options, platform: "slack", limitOf: limitOfLane });
+}
+
 /** Returns what a lane takes until Slack says otherwise, or `undefined` where there is no such limit. */
-export function limitOfLane(lane: string): LaneLimit | undefined {
+function limitOfLane(lane: string): LaneLimit | undefined {
   if (lane === lanes.post) return postLimits.workspace;
   if (lane.startsWith(`${lanes.post} `)) return postLimits.channel;
   const most = perMinute[lane];

@@ -1,11 +1,10 @@
 import { beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
-import { createDeliveryScheduler } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
 import {
   isLimited,
   lanes,
-  limitOfLane,
+  createDelivery,
   createSlackApi,
   type SlackUserInfo,
 } from "../../../../src/platforms/slack/transport/web-api.ts";
@@ -253,7 +252,7 @@ describe("posts", () => {
 
   /** Posts once. Slack answers that this is too many. */
   async function postLimited(retryAfterMs: number) {
-    const scheduler = createDeliveryScheduler({ platform: "slack", limitOf: limitOfLane });
+    const scheduler = createDelivery({});
     const limited = new ParleyError("platform-rejected", "limited", { retryAfterMs });
     const api = createSlackApi(() => Promise.reject(limited), scheduler, systemClock);
     await expect(api.post("C1", undefined, content)).rejects.toSatisfy(isLimited);
