@@ -452,7 +452,7 @@ export interface MarkdownWriter {
 const maxColumns = 200;
 
 /** @param maxChars after this many the writer is full, and what comes then may be dropped */
-export function createMarkdownWriter(maxChars: number): MarkdownWriter {
+function createMarkdownWriter(maxChars: number): MarkdownWriter {
   const blocks: { readonly text: string; readonly isItem: boolean }[] = [];
   let chars = 0;
   let line = "";
