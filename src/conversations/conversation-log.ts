@@ -20,7 +20,7 @@ import { raterOf } from "../core/raters.ts";
 import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-import type { KeyedQueue } from "../support/keyed-queue.ts";
+import type { KeyedQueue } from "../support/queues.ts";
 import type { BlobStore } from "./blobs.ts";
 import type { Resolves } from "./backend.ts";
 import {

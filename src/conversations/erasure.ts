@@ -9,7 +9,7 @@ import type {
   ErasureReport,
   RemovedMessages,
 } from "../core/storage.ts";
-import type { KeyedQueue } from "../support/keyed-queue.ts";
+import type { KeyedQueue } from "../support/queues.ts";
 import type { BlobStore } from "./blobs.ts";
 import { indexAuthor, unindexAuthor, unindexConversation, readMembers } from "./conversation-index.ts";
 import { eraseAnsweredEvents } from "./inbox.ts";

@@ -3,7 +3,7 @@ import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import type { Meter } from "../core/telemetry.ts";
 import { steadyClock } from "../support/clock.ts";
-import type { KeyedQueue } from "../support/keyed-queue.ts";
+import type { KeyedQueue } from "../support/queues.ts";
 import {
   type EntryAddress,
   type Space,

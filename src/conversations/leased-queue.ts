@@ -3,7 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { ConversationQueue } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { ParleyError } from "../core/errors.ts";
-import { createKeyedQueue } from "../support/keyed-queue.ts";
+import { createKeyedQueue } from "../support/queues.ts";
 
 /** Leases by name. Each has one holder at a time until it expires. Failures are ParleyErrors. */
 export interface Leases {

@@ -12,7 +12,7 @@ import type {
 } from "../core/storage.ts";
 import type { Log, Meter } from "../core/telemetry.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
-import { createKeyedQueue } from "../support/keyed-queue.ts";
+import { createKeyedQueue } from "../support/queues.ts";
 import {
   type EntryAddress,
   spaces,

@@ -405,7 +405,7 @@ type Measure = (typeof measures)[number];
 type UsageMember = readonly [string, string, string, UsageRow["operation"], Measure];
 
 /** The changes that add a call to its row of a day. A row is one member for each measure that is not 0. */
-export function toUsageChanges({ labels, ...used }: SettledCall, day: string): IndexChange[] {
+function toUsageChanges({ labels, ...used }: SettledCall, day: string): IndexChange[] {
   const { promptTokens = 0, completionTokens = 0, images = 0, audioSeconds = 0 } = used.amounts;
   const counts: Record<Measure, number> = {
     calls: 1,
@@ -431,7 +431,7 @@ function toCount(amount: number): number {
 }
 
 /** The rows of a query. @see {@link SpendingLedger.usage} */
-export async function readUsage(
+async function readUsage(
   store: KeyValueStore,
   { fromDay, toDay, personId }: UsageQuery,
 ): Promise<readonly UsageRow[]> {
@@ -444,11 +444,7 @@ export async function readUsage(
 }
 
 /** The members of a day's index that hold a person's usage or ratings: each begins with whose it is. */
-export async function membersOf(
-  store: KeyValueStore,
-  index: string,
-  personId: string,
-): Promise<readonly string[]> {
+async function membersOf(store: KeyValueStore, index: string, personId: string): Promise<readonly string[]> {
   const counts = await readCounts(store, index);
   return counts
     .map(({ member }) => member)
@@ -520,7 +516,7 @@ async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {
 type RatingMember = readonly [string, string, string, UsageRow["operation"], string, string, Rating];
 
 /** Makes the member that counts a person's rating of an answer. A hash names the answer. */
-export function toRatingMember(labels: RatingLabels, rating: Rating): string {
+function toRatingMember(labels: RatingLabels, rating: Rating): string {
   const { personId, channel = "", model, operation, command = "" } = labels;
   const answer = createHash("sha256").update(labels.answer).digest("base64url").slice(0, 16);
   return JSON.stringify([

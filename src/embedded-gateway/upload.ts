@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { Busboy, type BusboyEvents } from "@fastify/busboy";
 import { invalidRequest, clip, tooLarge, ApiError } from "./api-error.ts";
 import type { Clock } from "../core/clock.ts";
-import { createFairSemaphore, type Release } from "../support/keyed-queue.ts";
+import { createFairSemaphore, type Release } from "../support/queues.ts";
 import { announcesMoreThan, contentTypeOf, readJsonBody } from "../support/http/body.ts";
 
 /** The form of a transcription request. */

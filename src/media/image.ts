@@ -1,6 +1,6 @@
 import type { Metadata, Sharp } from "sharp";
 import { ParleyError, type ErrorCode } from "../core/errors.ts";
-import { createFairSemaphore } from "../support/keyed-queue.ts";
+import { createFairSemaphore } from "../support/queues.ts";
 import { runBoundedProcess } from "../support/bounded-worker.ts";
 import { translate } from "../words/translate.ts";
 import { sniff, type SniffedFile } from "./sniff.ts";

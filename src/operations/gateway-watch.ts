@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock } from "../core/clock.ts";
 import type { GatewayTrouble, TroubleKind } from "../core/gateway.ts";
-import { createSharedRun } from "../support/keyed-queue.ts";
+import { createSharedRun } from "../support/queues.ts";
 import { systemClock, inTime } from "../support/clock.ts";
 
 /** What is known about the gateway. `unknown` means that it was not asked yet. */

@@ -13,7 +13,7 @@ import {
   parseRequestTarget,
   type ConnectionLimits,
 } from "../support/http/server.ts";
-import { createSharedRun } from "../support/keyed-queue.ts";
+import { createSharedRun } from "../support/queues.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** A connection on which nothing moves for this long is closed. Event streams send a comment more often. */

@@ -4,7 +4,7 @@ import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs, promisify } from "node:util";
-import { createConcurrencyLimit } from "../../src/support/keyed-queue.ts";
+import { createConcurrencyLimit } from "../../src/support/queues.ts";
 import { faultCounts } from "./account/account.ts";
 import { readMutants, type Mutant } from "./read-mutants.ts";
 import { runChaos, type ChaosOptions } from "./run-chaos.ts";

@@ -2,7 +2,7 @@ import type { Command } from "../../core/command.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { ModelOperation, ChatEvent, Gateway, Usage, BilledAmounts } from "../../core/gateway.ts";
-import { createFairSemaphore, type Release } from "../../support/keyed-queue.ts";
+import { createFairSemaphore, type Release } from "../../support/queues.ts";
 import type { ModelChoice } from "../turn/model-choice.ts";
 import type { AllowedModels } from "./access.ts";
 import {

@@ -3,7 +3,7 @@ import type { CommandServices } from "../../core/command-services.ts";
 import { toNotice, roomFailureNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { RoomMessage } from "../../core/room.ts";
-import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
+import { createConcurrencyLimit } from "../../support/queues.ts";
 import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";

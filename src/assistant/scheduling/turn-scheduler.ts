@@ -1,4 +1,4 @@
-import { createConcurrencyLimit } from "../../support/keyed-queue.ts";
+import { createConcurrencyLimit } from "../../support/queues.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";

@@ -12,7 +12,7 @@ import {
   type EffectiveValues,
 } from "../../core/layered-settings.ts";
 import type { Conversations, ConversationSettings } from "../../core/storage.ts";
-import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { createKeyedQueue } from "../../support/queues.ts";
 import { createRecent } from "../../support/recent.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { Author, Origin } from "../../core/events.ts";

@@ -15,7 +15,7 @@ import type {
   StoredMessage,
 } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
-import type { Release } from "../../support/keyed-queue.ts";
+import type { Release } from "../../support/queues.ts";
 import type { Budgets } from "../access/budgets.ts";
 import type { WithheldHistory } from "../access/access.ts";
 import type { createTokenFactors } from "./context-window.ts";

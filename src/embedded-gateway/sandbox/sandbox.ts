@@ -4,7 +4,7 @@ import type { CutInput, CutMessage } from "../../media/recordings/cut-into-parts
 import { sniff } from "../../media/sniff.ts";
 import { runBoundedWorker } from "../../support/bounded-worker.ts";
 import { sleep } from "../../support/clock.ts";
-import { createKeyedQueue } from "../../support/keyed-queue.ts";
+import { createKeyedQueue } from "../../support/queues.ts";
 import { toDataUri, toPicturePart } from "../../wire/pictures.ts";
 import { type ApiError, invalidRequest, unsupportedModel, type Exchange } from "../api-error.ts";
 import type { LoadImage, PictureShelf } from "../load-image.ts";

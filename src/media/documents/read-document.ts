@@ -1,4 +1,4 @@
-import { createFairSemaphore } from "../../support/keyed-queue.ts";
+import { createFairSemaphore } from "../../support/queues.ts";
 import { runBoundedWorker } from "../../support/bounded-worker.ts";
 
 /** The documents whose text can be read. */

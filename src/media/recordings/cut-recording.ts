@@ -1,5 +1,5 @@
 import { runBoundedProcess } from "../../support/bounded-worker.ts";
-import { createFairSemaphore } from "../../support/keyed-queue.ts";
+import { createFairSemaphore } from "../../support/queues.ts";
 import type { CutInput, CutMessage, RecordingPart } from "./cut-into-parts.ts";
 
 /** The limits for each part. Its samples are 20 MB, and some formats' decoders hold the file once more. */

@@ -9,7 +9,7 @@ import type { Feeds } from "./feed.ts";
 import type { LoggedIn } from "./page-login.ts";
 import type { Uploads } from "./uploads.ts";
 import type { Route as HttpRoute } from "../../support/http/router.ts";
-import { createFairSemaphore } from "../../support/keyed-queue.ts";
+import { createFairSemaphore } from "../../support/queues.ts";
 import { whenClosed } from "../../support/http/respond.ts";
 import { createRateLimiter } from "../../support/rate-limiter.ts";
 

@@ -5,7 +5,7 @@ import type { OpenQuestion, ConversationHistory } from "../../core/platform.ts";
 import { ratingBy } from "../../core/raters.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { createFairSemaphore } from "../../support/keyed-queue.ts";
+import { createFairSemaphore } from "../../support/queues.ts";
 import { toItemId, toTurnKey } from "./address.ts";
 import { isRunning, withLive, type Feed, type Feeds } from "./feed.ts";
 import { ownerOf } from "./page-person.ts";

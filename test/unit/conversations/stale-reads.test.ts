@@ -12,7 +12,7 @@ import type { Conversations } from "../../../src/core/storage.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { systemClock } from "../../../src/support/clock.ts";
-import { createKeyedQueue } from "../../../src/support/keyed-queue.ts";
+import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";
 

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, test } from "vitest";
-import { createConcurrencyLimit } from "../../../src/support/keyed-queue.ts";
+import { createConcurrencyLimit } from "../../../src/support/queues.ts";
 
 test("runs at most so many at the same time, in order, and returns each result", async () => {
   const limit = createConcurrencyLimit(2);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createFairSemaphore, type Release } from "../../../src/support/keyed-queue.ts";
+import { createFairSemaphore, type Release } from "../../../src/support/queues.ts";
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 

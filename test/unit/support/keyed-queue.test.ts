@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createKeyedQueue } from "../../../src/support/keyed-queue.ts";
+import { createKeyedQueue } from "../../../src/support/queues.ts";
 
 describe("the queue by key", () => {
   it("is idle when nothing was ever added", async () => {

@@ -4,7 +4,7 @@ import { isParleyError } from "../../../core/errors.ts";
 import type { Receiver, EditedMessage } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../../support/clock.ts";
-import { createKeyedQueue } from "../../../support/keyed-queue.ts";
+import { createKeyedQueue } from "../../../support/queues.ts";
 import {
   toChannelPlace,
   toConversationId,

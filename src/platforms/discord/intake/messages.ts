@@ -5,7 +5,7 @@ import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isParleyError, ParleyError, isRefusal } from "../../../core/errors.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { createKeyedQueue } from "../../../support/keyed-queue.ts";
+import { createKeyedQueue } from "../../../support/queues.ts";
 import { translate, inLanguage } from "../../../words/translate.ts";
 import type { Language } from "../../../words/languages.ts";
 import { createRefusalSchedule, isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";

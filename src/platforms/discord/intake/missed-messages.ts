@@ -5,7 +5,7 @@ import type { ConversationHistory } from "../../../core/platform.ts";
 import type { ConversationSummary } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime, sleepUnlessAborted, systemClock, untilAborted } from "../../../support/clock.ts";
-import { createConcurrencyLimit, createKeyedQueue } from "../../../support/keyed-queue.ts";
+import { createConcurrencyLimit, createKeyedQueue } from "../../../support/queues.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
 import {
   commandPrefix,

@@ -10,7 +10,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import type { Origin } from "../../../core/events.ts";
 import { systemClock, inTime } from "../../../support/clock.ts";
-import { createConcurrencyLimit } from "../../../support/keyed-queue.ts";
+import { createConcurrencyLimit } from "../../../support/queues.ts";
 import {
   isDirectType,
   isThreadType,

@@ -3,7 +3,7 @@ import type { APIGatewaySessionStartLimit } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import type { Claims } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { createKeyedQueue } from "../../../support/keyed-queue.ts";
+import { createKeyedQueue } from "../../../support/queues.ts";
 
 /** Says which shards there are, and which of them this process runs. */
 export interface ShardPlan {

@@ -4,7 +4,7 @@ import type { IncomingMessage, MessageEdit } from "../../../core/events.ts";
 import type { EditedMessage, Receiver, PlaceSettings } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock, inTime } from "../../../support/clock.ts";
-import { createKeyedQueue } from "../../../support/keyed-queue.ts";
+import { createKeyedQueue } from "../../../support/queues.ts";
 import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import { toTitle } from "../../../support/text.ts";
 import { currentLocale, inLanguage, translate } from "../../../words/translate.ts";
@@ -399,7 +399,7 @@ export interface MessageEvent extends ChangedMessage {
 const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
 
 /** Returns what decides who wrote a message, and whether it is for the bot. */
-export function createAddressee(
+function createAddressee(
   identity: Identity,
   receiver: Pick<Receiver, "answersTo" | "heardAside" | "placeSettings">,
 ) {
@@ -490,6 +490,6 @@ export function createAddressee(
 }
 
 /** Whether the message stands in the channel itself. */
-export function isThreadRoot({ ts, thread_ts: thread }: MessageEvent): boolean {
+function isThreadRoot({ ts, thread_ts: thread }: MessageEvent): boolean {
   return thread === undefined || thread === ts;
 }

@@ -8,7 +8,7 @@ import type { Receiver, PersonOverview } from "../../../core/platform.ts";
 import { settingLabel } from "../../../core/setting-values.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { budgetLines, usageLines } from "../../../core/usage-table.ts";
-import { createKeyedQueue } from "../../../support/keyed-queue.ts";
+import { createKeyedQueue } from "../../../support/queues.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";
 import { toFormSelect } from "./form-modal.ts";
 import { cutText, escapeText } from "../reply/escape-markdown.ts";

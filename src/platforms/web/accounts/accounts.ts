@@ -6,7 +6,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import type { Records } from "../../../core/storage.ts";
 import { systemClock } from "../../../support/clock.ts";
-import { createFairSemaphore } from "../../../support/keyed-queue.ts";
+import { createFairSemaphore } from "../../../support/queues.ts";
 
 /** The length of a password, in characters. */
 export const passwordLimits = { minChars: 8, maxChars: 200 } as const;
