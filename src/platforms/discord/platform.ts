@@ -16,7 +16,7 @@ import { createReplies } from "./reply/replies.ts";
 import { createDiscordApi, publicApiUrl } from "./transport/api.ts";
 import { createConnection, type Connection } from "./transport/connection.ts";
 import { createBot, createDirectory } from "./transport/directory.ts";
-import { createDiscordClock, createInvalidRequestGuard } from "./transport/make-request.ts";
+import { createDiscordClock, createInvalidRequestGuard } from "./transport/delivery.ts";
 import { automaticShards, isOwnGuild, type ShardSettings } from "./transport/shards.ts";
 
 /** The options of {@link createDiscordPlatform}. */

@@ -30,8 +30,10 @@ import {
   isOldMessage,
   lanes,
   type SendOptions,
+  createMakeRequest,
+  type DiscordClock,
+  type RequestGuard,
 } from "./delivery.ts";
-import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
 
 /** The default of `DISCORD_API_URL`. */
 export const publicApiUrl = "https://discord.com/api";

@@ -23,7 +23,7 @@ import {
   type ShardPlan,
   type ShardSettings,
 } from "./shards.ts";
-import { createMakeRequest, type DiscordClock, type RequestGuard } from "./make-request.ts";
+import { createMakeRequest, type DiscordClock, type RequestGuard } from "./delivery.ts";
 import {
   DiscordjsErrorCodes,
   Events,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, test, vi } from "vitest";
 import { createDeliveryScheduler } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
 import type { DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
-import { createDiscordClock } from "../../../../src/platforms/discord/transport/make-request.ts";
+import { createDiscordClock } from "../../../../src/platforms/discord/transport/delivery.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { setClockOff } from "../../../support/clock-off.ts";

@@ -9,8 +9,8 @@ import {
   createDiscordScheduler,
   createSending,
   lanes,
+  createInvalidRequestGuard,
 } from "../../../../src/platforms/discord/transport/delivery.ts";
-import { createInvalidRequestGuard } from "../../../../src/platforms/discord/transport/make-request.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
 import {
