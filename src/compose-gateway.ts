@@ -10,7 +10,7 @@ import type { createEmbeddedGateway } from "./embedded-gateway/embedded-gateway.
 import type { KeyStore } from "./embedded-gateway/keys/key-ring.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { createGatewayClient, createMeasuredGateway } from "./gateway/client.ts";
-import { findMissingModel, type GatewayOutcome, toTrouble } from "./gateway/call.ts";
+import { findMissingModel, type GatewayOutcome, toTrouble } from "./gateway/trouble.ts";
 import { createGatewayWatch, type GatewayNote } from "./operations/gateway-watch.ts";
 import { createDownloader } from "./media/guarded-download.ts";
 import { systemClock } from "./support/clock.ts";

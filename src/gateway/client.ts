@@ -22,14 +22,9 @@ import {
 } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import { AttemptError, isFields, type Headers, createScrub } from "../wire/failures.ts";
-import {
-  type GatewayOutcome,
-  type GatewayContext,
-  runCall,
-  type GatewayTimeouts,
-  checkRequest,
-} from "./call.ts";
+import { type GatewayOutcome } from "./trouble.ts";
 import { type AttemptTimeouts, type RetryRules, defaultRetryRules } from "../wire/attempt.ts";
+import { type GatewayContext, runCall, type GatewayTimeouts, checkRequest } from "./call.ts";
 import { createChat } from "./chat.ts";
 import { readUsage } from "../wire/completion-chunk.ts";
 import { createImageGeneration } from "./image-generation.ts";

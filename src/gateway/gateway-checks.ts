@@ -4,7 +4,7 @@ import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../core/
 import type { Log } from "../core/telemetry.ts";
 import { nearestName } from "../support/text.ts";
 import { createGatewayClient } from "./client.ts";
-import { toTrouble } from "./call.ts";
+import { toTrouble } from "./trouble.ts";
 
 type GatewayClient = ReturnType<typeof createGatewayClient>;
 

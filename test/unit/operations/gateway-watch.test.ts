@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ParleyError, type ErrorCode } from "../../../src/core/errors.ts";
-import { findMissingModel, toTrouble } from "../../../src/gateway/call.ts";
+import { findMissingModel, toTrouble } from "../../../src/gateway/trouble.ts";
 import { createGatewayWatch, type GatewayNote } from "../../../src/operations/gateway-watch.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
 
