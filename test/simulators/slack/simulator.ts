@@ -156,7 +156,8 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
     for (;;) {
       const found = look();
       if (found !== undefined && found !== false) return found;
-      if (Date.now() > deadline) {
+      const isLate = Date.now() > deadline;
+      if (isLate || (botTime?.monotonic() ?? 0) > lastAt) {
         const seen = [...workspace.channels.values()]
           .flatMap((channel) =>
             toTranscript(context, channel).map(
@@ -165,14 +166,11 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
           )
           .join("\n");
         const last = calls.slice(-8).map(({ method, outcome }) => `${method} → ${outcome}`);
-        throw new Error(
-          `timed out after ${timeoutMs} ms waiting for ${what}\n${seen}\nlast calls: ${last.join(", ")}`,
-        );
+        const how = isLate ? `timed out after ${timeoutMs} ms` : "too late in the time of the bot";
+        throw new Error(`${how}, waiting for ${what}\n${seen}\nlast calls: ${last.join(", ")}`);
       }
       await new Promise((resolve) => setTimeout(resolve, 5));
-      if (botTime === undefined) continue;
-      if (botTime.monotonic() > lastAt) throw new Error(`too late in the time of the bot: ${what}`);
-      await botTime.step();
+      await botTime?.step();
     }
   }
 

@@ -343,6 +343,7 @@ describe("when edits are short", () => {
         },
       });
       await run.show();
+      await shows(() => channel.saidByBot(), "Thinking…");
       isStoreAway = true;
       slack.limit("chat.update", 0);
       // Its end waits for room to edit, which comes later.
