@@ -58,8 +58,13 @@ const notAMember: ReadonlySet<number> = new Set([
 const usualArchiveMinutes = 1440;
 
 const maxRetries = 3;
+/**
+ * How long the response of an interaction is tried. After two seconds another instance responds instead, and
+ * a reply that began before does not know it.
+ */
+const respondForMs = 2600;
 /** The pauses let a process that was suspended notice that it has lost its lease. */
-const retryBackoff = { baseMs: 100, maxMs: 1000 };
+const retryBackoff = { baseMs: 100, maxMs: 400 };
 
 /** Discord suspects bots that open many direct messages. */
 const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
@@ -249,15 +254,16 @@ export function createDiscordApi(options: {
   function retrying<T>(
     action: string,
     request: (attempt: number) => Promise<unknown>,
-    signal?: AbortSignal,
+    { signal, forMs }: { readonly signal?: AbortSignal | undefined; readonly forMs?: number } = {},
   ): Promise<T> {
     return retry((attempt) => send<T>(action, () => request(attempt)), {
       signal,
       clock,
+      ...(forMs === undefined ? {} : { deadline: clock.monotonic() + forMs }),
       delayMs: (error, attempt) =>
         isParleyError(error, "platform-unreachable") &&
         error.retryAfterMs === undefined &&
-        attempt <= maxRetries
+        (forMs !== undefined || attempt <= maxRetries)
           ? backoffMs(attempt, retryBackoff)
           : undefined,
     });
@@ -284,7 +290,7 @@ export function createDiscordApi(options: {
       retrying(
         "post a message",
         () => rest.post(Routes.channelMessages(channelId), { body, ...toRequest(given) }),
-        given.signal,
+        { signal: given.signal },
       ),
     );
 
@@ -358,7 +364,7 @@ export function createDiscordApi(options: {
               },
               ...toRequest(given),
             }),
-          given.signal,
+          { signal: given.signal },
         ),
       ),
     unarchiveThread: (threadId) =>
@@ -395,15 +401,19 @@ export function createDiscordApi(options: {
         rest.put(Routes.applicationCommands(applicationId), { body: commands }),
       ),
     respond: (interactionId, token, body) =>
-      retrying("answer an interaction", async (attempt) => {
-        try {
-          await interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body });
-        } catch (error) {
-          // Perhaps only a response was lost. This attempt is then rejected, because the one before was
-          // taken.
-          if (attempt === 1 || discordCode(error) !== errorCodes.alreadyAcknowledged) throw error;
-        }
-      }),
+      retrying(
+        "answer an interaction",
+        async (attempt) => {
+          try {
+            await interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body });
+          } catch (error) {
+            // Perhaps only a response was lost. This attempt is then rejected, because the one before was
+            // taken.
+            if (attempt === 1 || discordCode(error) !== errorCodes.alreadyAcknowledged) throw error;
+          }
+        },
+        { forMs: respondForMs },
+      ),
     expect(token, acknowledgement) {
       const settled = Promise.allSettled([acknowledgement]).then(() => acknowledgements.delete(token));
       acknowledgements.set(token, settled);

@@ -199,11 +199,29 @@ describe("interactions", () => {
 
   test("an acknowledgement that fails is repeated within the deadline", async () => {
     const { simulator } = harness;
-    simulator.fail({ method: "POST", route: "/callback", status: 502, times: 3 });
+    simulator.fail({ method: "POST", route: "/callback", status: 502, times: 5 });
     const use = simulator
       .person("Ada")
       .usesCommand("ask", { prompt: "why?" }, { channel: simulator.channel("general") });
     await until(() => use.state() === "thinking");
+  });
+
+  test("a command that only another instance could acknowledge is answered where that has", async () => {
+    const { simulator, platform } = harness;
+    const other = await startInstance();
+    other.receiver.receive = () => Promise.resolve("duplicate");
+    other.receiver.conversationOf = () => Promise.resolve("discord:elsewhere");
+    const general = simulator.channel("general");
+    simulator.fail({ method: "POST", route: "/callback", status: 502, times: 5 });
+    const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    const [event] = await received(1);
+    const reply = platform.openReply(event!.address, { saveAddress: () => Promise.resolve() });
+    reply.write({ text: "Because." });
+    await reply.finish();
+    await clock.passing(clock.sleep(3000));
+    expect(use.state()).not.toBe("thinking");
+    expect(general.fromBot()).toMatchObject([{ text: "Because.", isThinking: false }]);
+    await other.platform.stop();
   });
 
   test("a command that was accepted and never acknowledged is answered in the channel, a private one in a direct message", async () => {
@@ -212,7 +230,7 @@ describe("interactions", () => {
     const general = simulator.channel("general");
     for (const isPrivate of [false, true]) {
       // The acknowledgement of a killed process never arrives.
-      simulator.fail({ method: "POST", route: "/callback", status: 502, times: 4 });
+      simulator.fail({ method: "POST", route: "/callback", status: 502, times: 8 });
       const use = ada.usesCommand("ask", { prompt: "why?", private: isPrivate }, { channel: general });
       const event = await until(() => receiver.events.find(({ key }) => key === `discord:command/${use.id}`));
       const reply = platform.openReply(event.address, { saveAddress: () => Promise.resolve() });
