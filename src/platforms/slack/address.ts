@@ -210,6 +210,8 @@ export interface SlackMessageInfo {
   readonly user_team?: string;
   readonly bot_id?: string;
   readonly text?: string;
+  /** This is the author's last edit, to the second. */
+  readonly edited?: { readonly ts: string };
   readonly subtype?: string;
   /** An app may post under this name. */
   readonly username?: string;

@@ -86,6 +86,7 @@ function toHistoryJson(context: MethodContext, message: SlackMessage, args: Fiel
     ts: message.ts,
     user: message.user,
     text: message.text,
+    ...(message.edited === undefined ? {} : { edited: message.edited }),
     ...(isBot ? { bot_id: workspace.botId } : {}),
     ...(message.user === "USLACKBOT" ? { subtype: "tombstone" } : {}),
     ...(author === undefined && message.user !== "USLACKBOT"

@@ -99,10 +99,11 @@ export function createIncoming(options: IncomingOptions) {
   }
 
   /** Accepts a message. The result is `undefined` where it is refused. */
-  async function accept(event: MessageEvent, redelivery: number, edit?: MessageEdit): Promise<Accepted> {
-    const key = keyOf(event);
-    if (redelivery > 0 && (await isDeleted(event))) {
-      log.info({ key }, "deleted message not taken in");
+  async function accept(sent: MessageEvent, redelivery: number, edit?: MessageEdit): Promise<Accepted> {
+    const key = keyOf(sent);
+    const event = redelivery > 0 ? await asItIsNow(sent) : sent;
+    if (event === undefined) {
+      log.info({ key }, "deleted message or edited question not taken in");
       return undefined;
     }
     const user = event.user ?? "";
@@ -156,19 +157,25 @@ export function createIncoming(options: IncomingOptions) {
   }
 
   /**
-   * Returns whether a message was deleted. Slack delivers a message again although its author has deleted it
-   * meanwhile, and the deletion of an unknown message changed nothing. The result is false where Slack does
-   * not say, since nothing must be lost.
+   * Returns a message as it is now, and `undefined` where it was deleted or is not for the bot any more.
+   * Slack delivers a message again as it was written at first, and its edit or deletion changed nothing while
+   * it was unknown. Where Slack does not say, it is taken as it was, since nothing must be lost.
    */
-  async function isDeleted({ channel, ts, thread_ts: thread }: MessageEvent): Promise<boolean> {
+  async function asItIsNow(event: MessageEvent): Promise<MessageEvent | undefined> {
+    const { channel, ts, thread_ts: thread } = event;
+    let found: { readonly message: SlackMessageInfo | undefined } | undefined;
     try {
       const lookup = api.message(channel, thread === ts ? undefined : thread, ts);
-      const found = await inLookupTime(lookup.then((message) => ({ message })));
-      return found !== undefined && (found.message === undefined || found.message.subtype === "tombstone");
+      found = await inLookupTime(lookup.then((message) => ({ message })));
     } catch (error) {
       log.debug({ err: error }, "redelivered message not looked up");
-      return false;
     }
+    if (found === undefined) return event;
+    const { message } = found;
+    if (message === undefined || message.subtype === "tombstone") return undefined;
+    if (message.edited === undefined) return event;
+    const edited: MessageEvent = { ...event, ...message };
+    return (await addressee.isForBot(edited)) ? edited : undefined;
   }
 
   /** Adds files that an accepted message lacks, as an edit would. */
@@ -363,7 +370,7 @@ function isLateEdit({ ts, edited }: MessageEvent): boolean {
   return edited !== undefined && toUnixMs(edited.ts) - toUnixMs(ts) > maxEditedMs;
 }
 
-function isEdited(message: ChangedMessage, before: Partial<ChangedMessage> | undefined): boolean {
+function isEdited(message: SlackMessageInfo, before: Partial<SlackMessageInfo> | undefined): boolean {
   if (message.edited === undefined) return false;
   if (before === undefined || message.edited.ts !== before.edited?.ts) return true;
   // The text tells a second edit in the same second.
@@ -371,27 +378,21 @@ function isEdited(message: ChangedMessage, before: Partial<ChangedMessage> | und
 }
 
 /** Returns what an app's message shows. */
-function contentOf({ text, blocks, attachments, files }: Partial<ChangedMessage>): string {
+function contentOf({ text, blocks, attachments, files }: Partial<SlackMessageInfo>): string {
   return JSON.stringify([text, blocks, attachments, files?.map(({ id }) => id)]);
 }
 
-function idsOf({ files = [] }: Partial<ChangedMessage>): string {
+function idsOf({ files = [] }: Partial<SlackMessageInfo>): string {
   return files.map(({ id }) => id).join(" ");
 }
 
-/** A message in an event that tells of its change. */
-export interface ChangedMessage extends SlackMessageInfo {
-  /** This is the author's last edit, to the second. */
-  readonly edited?: { readonly ts: string };
-}
-
 /** These are the fields of a `message` or `app_mention` event that Parley reads. */
-export interface MessageEvent extends ChangedMessage {
+export interface MessageEvent extends SlackMessageInfo {
   readonly channel: string;
   /** The event happened at this time, to the microsecond. */
   readonly event_ts?: string;
-  readonly message?: Partial<ChangedMessage>;
-  readonly previous_message?: Partial<ChangedMessage>;
+  readonly message?: Partial<SlackMessageInfo>;
+  readonly previous_message?: Partial<SlackMessageInfo>;
   readonly deleted_ts?: string;
 }
 

@@ -314,6 +314,44 @@ describe("accepting", () => {
     expect(messages().map(({ key }) => key.split(":").at(-1))).toEqual([kept]);
   });
 
+  test("a question that was edited into none before it could be stored is not taken in when Slack delivers it again", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    const { id: channel } = slack.channel("ideas", [ana]);
+    receiver.failures = 1;
+    const question = ana.sends({ channel, text: "a secret", mentionBot: true });
+    await slack.waitFor("the failure", () => receiver.failures === 0);
+    ana.edits(question, "no question", { channel });
+    const isChange = ({ payload }: (typeof slack.deliveries)[number]) =>
+      (payload["event"] as { subtype?: string }).subtype === "message_changed";
+    await slack.waitFor("the edit", () =>
+      slack.deliveries.some((one) => isChange(one) && one.outcome === "acknowledged"),
+    );
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    await slack.waitFor("the question", () =>
+      slack.deliveries.some(({ attempt, outcome }) => attempt === 1 && outcome === "acknowledged"),
+    );
+    expect(messages()).toEqual([]);
+  });
+
+  test("a question that was edited before either could be stored is taken in as it is now", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    receiver.failures = 2;
+    const question = ana.sends({ channel: ana.directMessages, text: "a secret" });
+    await slack.waitFor("the first failure", () => receiver.failures === 1);
+    ana.edits(question, "no secret", { channel: ana.directMessages });
+    await slack.waitFor("the second failure", () => receiver.failures === 0);
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    await slack.waitFor("both", () =>
+      slack.deliveries.every(({ attempt, outcome }) => attempt === 0 || outcome === "acknowledged"),
+    );
+    expect(messages().map(({ text }) => text)).not.toContain("a secret");
+    expect(messages()).toMatchObject([{ text: "no secret" }, ...messages().slice(1)]);
+  });
+
   test("a redelivered event whose message cannot be looked up is taken in", async () => {
     const { slack, receiver } = harness;
     const ana = slack.person("Ana");
