@@ -11,7 +11,8 @@ const maxDelayMs = 3000;
 /**
  * Returns a line, and its subject, for each shown answer or stored message that comes before one that was
  * sent earlier in the same conversation. Each instance has Discord's messages in their order. Slack delivers
- * each to one instance, and no other knows it while that one is paused or cannot reach the store.
+ * each to one instance, and no other knows it while that one is paused, cannot reach the store, or has just
+ * started: its first look-ups of people take up to 0.7 s.
  */
 export function findDisorder(
   outcomes: readonly Outcome[],
@@ -49,7 +50,7 @@ export function findDisorder(
     if (platform !== "slack") return false;
     const [afterMs, laterAt] = [acceptedAfterMs(earlier), later.sent.sentAt + acceptedAfterMs(later)];
     const isLate = afterMs < maxDelayMs && sentAt + afterMs > laterAt + settleMs;
-    return isLate && windows.had(["paused", "store"], sentAt, sentAt + afterMs);
+    return isLate && windows.had(["paused", "process", "stopping", "store"], sentAt, sentAt + afterMs);
   }
 
   /** Returns twice the position of the answer, plus the place within an answer to several. */
