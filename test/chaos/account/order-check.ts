@@ -1,5 +1,5 @@
 import { parseAnswer } from "../answer-text.ts";
-import type { FaultWindows } from "../fault-windows.ts";
+import type { FaultKind, FaultWindows } from "../fault-windows.ts";
 import { isTextOf, type ShownMessage } from "../people/sent-message.ts";
 import { textOf, type Outcome } from "./outcomes.ts";
 
@@ -7,12 +7,14 @@ import { textOf, type Outcome } from "./outcomes.ts";
 const settleMs = 140;
 /** Slack delivers again what is not acknowledged by then. */
 const maxDelayMs = 3000;
+/** The first look-ups of people in a process that has just started take at most 0.7 s of this. */
+const startMs = 1000;
 
 /**
  * Returns a line, and its subject, for each shown answer or stored message that comes before one that was
  * sent earlier in the same conversation. Each instance has Discord's messages in their order. Slack delivers
  * each to one instance, and no other knows it while that one is paused, cannot reach the store, or has just
- * started: its first look-ups of people take up to 0.7 s.
+ * started.
  */
 export function findDisorder(
   outcomes: readonly Outcome[],
@@ -50,7 +52,8 @@ export function findDisorder(
     if (platform !== "slack") return false;
     const [afterMs, laterAt] = [acceptedAfterMs(earlier), later.sent.sentAt + acceptedAfterMs(later)];
     const isLate = afterMs < maxDelayMs && sentAt + afterMs > laterAt + settleMs;
-    return isLate && windows.had(["paused", "process", "stopping", "store"], sentAt, sentAt + afterMs);
+    const had = (...kinds: readonly FaultKind[]) => windows.had(kinds, sentAt, sentAt + afterMs);
+    return isLate && (had("paused", "store") || (afterMs <= startMs && had("process", "stopping")));
   }
 
   /** Returns twice the position of the answer, plus the place within an answer to several. */

@@ -1,0 +1,50 @@
+import { expect, test } from "vitest";
+import type { Outcome } from "../../chaos/account/outcomes.ts";
+import { findDisorder } from "../../chaos/account/order-check.ts";
+import type { FaultKind } from "../../chaos/fault-windows.ts";
+
+const sentAt = 1_000_000;
+
+/** A message in direct messages on Slack. @param place its place among the stored messages, from 0 */
+function outcomeOf(label: string, acceptedAfterMs: number, place: number): Outcome {
+  const secret = `hush${label.slice(1)}x`;
+  const message = (text: string) => ({ role: "user", parts: [{ kind: "text", text }] });
+  const history = [message("other"), message("other")].with(
+    place,
+    message(`please say ${label} (${secret})`),
+  );
+  return {
+    sent: {
+      label,
+      secret,
+      edits: [],
+      conversation: "slack D1",
+      platform: "slack",
+      kind: "direct",
+      keys: [],
+      sentAt,
+      refusal: () => undefined,
+      isRedelivered: () => false,
+      deliveries: () => [],
+    },
+    entry: { acceptedAt: sentAt + acceptedAfterMs },
+    answers: [],
+    isAnswered: true,
+    retry: undefined,
+    refusal: undefined,
+    history,
+    kept: [],
+  } as unknown as Outcome;
+}
+
+test.each<[string, number, FaultKind | undefined, boolean]>([
+  ["without a fault", 540, undefined, true],
+  ["in an instance that was paused", 2500, "paused", false],
+  ["in an instance that has just started", 540, "process", false],
+  ["in one that took longer than its first look-ups", 1500, "process", true],
+  ["beside a fault of a platform", 540, "platform", true],
+])("a message that was accepted late %s", (_, afterMs, fault, isProblem) => {
+  const outcomes = [outcomeOf("#e1", afterMs, 1), outcomeOf("#e2", 40, 0)];
+  const had = (kinds: readonly FaultKind[]) => fault !== undefined && kinds.includes(fault);
+  expect(findDisorder(outcomes, [], { had }).length > 0).toBe(isProblem);
+});
