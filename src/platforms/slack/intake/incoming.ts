@@ -175,7 +175,9 @@ export function createIncoming(options: IncomingOptions) {
     if (message === undefined || message.subtype === "tombstone") return undefined;
     if (message.edited === undefined) return event;
     const edited: MessageEvent = { ...event, ...message };
-    return (await addressee.isForBot(edited)) ? edited : undefined;
+    if (await addressee.isForBot(edited)) return edited;
+    await addressee.hearAside(edited);
+    return undefined;
   }
 
   /** Adds files that an accepted message lacks, as an edit would. */

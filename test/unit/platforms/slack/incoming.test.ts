@@ -335,6 +335,31 @@ describe("accepting", () => {
     expect(messages()).toEqual([]);
   });
 
+  test("what was edited into words for others in the bot's thread is read with the next question", async () => {
+    const { slack, receiver } = harness;
+    const [ana, bo] = [slack.person("Ana"), slack.person("Bo")];
+    const { id: channel } = slack.channel("ideas", [ana, bo]);
+    const thread = ana.sends({ channel, text: "hello", mentionBot: true });
+    await nextMessage();
+    receiver.answersTo = async () => ({ answerTo: "addressed" });
+    receiver.failures = 1;
+    const reply = ana.sends({ channel, thread, text: "and then?" });
+    await slack.waitFor("the failure", () => receiver.failures === 0);
+    const handled = slack.deliveries.length;
+    ana.edits(reply, `<@${bo.id}> and then?`, { channel, isMarkup: true });
+    await slack.waitFor("the edit", () =>
+      slack.deliveries.some(({ outcome }, at) => at >= handled && outcome === "acknowledged"),
+    );
+    const before = receiver.asides.length;
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    await slack.waitFor("the reply", () =>
+      slack.deliveries.some(({ attempt, outcome }) => attempt === 1 && outcome === "acknowledged"),
+    );
+    expect(messages().map(({ text }) => text)).toEqual(["hello"]);
+    expect(receiver.asides.length).toBe(before + 1);
+  });
+
   test("a question that was edited before either could be stored is taken in as it is now", async () => {
     const { slack, receiver } = harness;
     const ana = slack.person("Ana");
