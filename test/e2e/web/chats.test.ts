@@ -121,6 +121,7 @@ describe.skipIf(!has("chromium"))("the list of chats", () => {
 
     // The copied answer can be asked for anew, and the chat goes on.
     await page.getByRole("button", { name: "Regenerate" }).click();
+    await page.getByText("Version 2 of 2").waitFor();
     await page.locator(".from-parley.is-finished").waitFor();
     await say(page, "And now?");
     await expect.poll(() => bubbles(page)).toEqual(["What is in it?", "And now?"]);
