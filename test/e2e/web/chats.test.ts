@@ -239,10 +239,14 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     await answerAfter(page, 1);
 
     const options = list.getByRole("button", { name: "Options of The vault code is 7319." });
-    /** Chooses the last item of its menu. */
+    const hasFocus = (one: typeof options) =>
+      expect.poll(() => one.evaluate((element) => element.matches(":focus-within"))).toBe(true);
+    /** Chooses the last item of its menu. The focus follows what is shown a moment later. */
     const askToDelete = async () => {
+      await hasFocus(options);
       await page.keyboard.press("Enter");
       await list.getByRole("menu").waitFor();
+      await hasFocus(list.getByRole("menu"));
       await page.keyboard.press("End");
       await page.keyboard.press("Enter");
     };
@@ -251,17 +255,17 @@ describe.skipIf(!has("chromium"))("deleting on the page", () => {
     const confirmation = list.getByRole("group", { name: "Delete The vault code is 7319.?" });
     await confirmation.getByText("Delete “The vault code is 7319.” for good?").waitFor();
     // The Keep button has the focus.
+    await hasFocus(confirmation);
     await page.keyboard.press("Enter");
     await confirmation.waitFor({ state: "detached" });
-    await expect.poll(() => options.evaluate((one) => one.matches(":focus"))).toBe(true);
     await askToDelete();
-    await confirmation.waitFor();
+    await hasFocus(confirmation);
     await page.keyboard.press("Escape");
     await confirmation.waitFor({ state: "detached" });
     expect(await isKept(story, "vault code is 7319")).toBe(true);
 
     await askToDelete();
-    await confirmation.waitFor();
+    await hasFocus(confirmation);
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
     await entry(page, "The vault code is 7319.").waitFor({ state: "detached" });
