@@ -53,7 +53,7 @@ export interface TurnScheduler {
 }
 
 interface TurnSchedulerOptions {
-  readonly inbox: Pick<Inbox, "isOpen" | "listOpenIn" | "lookUp">;
+  readonly inbox: Pick<Inbox, "listOpenIn" | "lookUp">;
   readonly queue: ConversationQueue;
   readonly log: Log;
   readonly clock: Clock;
@@ -153,7 +153,8 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     const taken = takeBatch(turns);
     if (turns.length === 0) pending.delete(conversationId);
     if (taken.length === 0) return;
-    const batch = taken.some(needsPreparing) ? await prepare(taken) : taken;
+    const hasEdits = taken.some(needsPreparing);
+    const batch = hasEdits ? await prepare(taken) : taken;
     if (batch.length === 0) return;
     const keys = batch.flatMap(keysOf);
     const current = createActiveTurn(keys);
@@ -166,9 +167,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     active.set(conversationId, current);
     let outcome: "ended" | "left-open" = "left-open";
     try {
-      const [open, stoppedBy] = await Promise.all([withoutClosed(batch), nameOfStopper(keys)]);
-      // Somebody stopped it after it was taken from the inbox and before it could be found as active.
-      if (batch[0]?.stoppedBy === undefined && stoppedBy !== undefined) current.stop(stoppedBy);
+      const open = hasEdits ? await checkAgain(batch, current) : batch;
       if (stopping.signal.aborted) return;
       outcome = open.length === 0 ? "ended" : await options.runBatch(open, current);
     } finally {
@@ -177,10 +176,6 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       if (active.get(conversationId) === current) active.delete(conversationId);
       for (const key of keys) inFlight.delete(key);
     }
-  }
-
-  async function nameOfStopper(keys: readonly string[]): Promise<string | undefined> {
-    return (await inbox.lookUp(keys)).find(({ stoppedBy }) => stoppedBy !== undefined)?.stoppedBy;
   }
 
   /** Applies edits. The turns that are left may then have other events. */
@@ -195,16 +190,18 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     return batch;
   }
 
-  /** Drops events that were deleted, or that another process answered, since they were scheduled. */
-  async function withoutClosed(batch: readonly PendingTurn[]): Promise<PendingTurn[]> {
-    const isOpen = await Promise.all(batch.map(({ event }) => inbox.isOpen(event.key)));
-    const open = batch.filter((_, index) => isOpen[index]);
-    return Promise.all(
-      open.map(async (turn) => {
-        const areOpen = await Promise.all(turn.others.map(({ key }) => inbox.isOpen(key)));
-        return { ...turn, others: turn.others.filter((_, index) => areOpen[index]) };
-      }),
-    );
+  /**
+   * Drops events that were deleted or answered while edits were applied, and stops the turn if somebody asked
+   * for that before it could be found as active.
+   */
+  async function checkAgain(batch: readonly PendingTurn[], current: ActiveTurn): Promise<PendingTurn[]> {
+    const entries = await inbox.lookUp(current.keys);
+    const { stoppedBy } = entries.find((entry) => entry.stoppedBy !== undefined) ?? {};
+    if (batch[0]?.stoppedBy === undefined && stoppedBy !== undefined) current.stop(stoppedBy);
+    const open = new Set(entries.flatMap(({ event, isClosed }) => (isClosed === true ? [] : [event.key])));
+    return batch
+      .filter(({ event }) => open.has(event.key))
+      .map((turn) => ({ ...turn, others: turn.others.filter(({ key }) => open.has(key)) }));
   }
 
   async function isIdleWithin(ms: number): Promise<boolean> {

@@ -31,7 +31,6 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
   const answered = new Set(closed);
   const created = createTurnScheduler({
     inbox: {
-      isOpen: (key) => Promise.resolve(!answered.has(key)),
       lookUp: () => Promise.resolve([]),
       listOpenIn: (conversationId) =>
         Promise.resolve(
