@@ -2,8 +2,16 @@ import { invalidOption } from "../src/core/command-input.ts";
 import { defineCommand, type Command } from "../src/core/command.ts";
 import type { CommandServices } from "../src/core/command-services.ts";
 import type { UsageRow } from "../src/core/spending.ts";
-import { toUsageCsv, budgetLines, footnotes, summaryTable, usageTable } from "../src/core/usage-table.ts";
-import { groupUsage, usageDimensions, type UsageDimension } from "../src/core/usage-report.ts";
+import {
+  toUsageCsv,
+  budgetLines,
+  footnotes,
+  summaryTable,
+  usageTable,
+  groupUsage,
+  usageDimensions,
+  type UsageDimension,
+} from "../src/core/usage-table.ts";
 import { addUtcDays, toUtcDay } from "../src/support/clock.ts";
 import { translate } from "../src/words/translate.ts";
 
