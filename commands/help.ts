@@ -1,6 +1,6 @@
 import { defineCommand, usageOf, type Command, type Option } from "../src/core/command.ts";
 import type { HelpFacts, SettingFacts } from "../src/core/command-services.ts";
-import { toUsdText } from "../src/core/usage-table.ts";
+import { toUsdText } from "../src/core/usage.ts";
 import { commandDescription, menuLabel, namesIn, optionDescription } from "../src/core/command-input.ts";
 import { ParleyError } from "../src/core/errors.ts";
 import { forWords, settingGroups, type SettingGroup } from "../src/core/layered-settings.ts";

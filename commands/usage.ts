@@ -11,7 +11,7 @@ import {
   groupUsage,
   usageDimensions,
   type UsageDimension,
-} from "../src/core/usage-table.ts";
+} from "../src/core/usage.ts";
 import { addUtcDays, toUtcDay } from "../src/support/clock.ts";
 import { translate } from "../src/words/translate.ts";
 

@@ -16,7 +16,7 @@ import { addUtcDays, endOfUtcDay, endOfUtcMonth, toUtcDay } from "../support/clo
 import type { IndexChange, ScoreLimit } from "./backend.ts";
 import { type KeyValueStore, writeBatches, indexes } from "./key-value.ts";
 import { createRecent } from "../support/recent.ts";
-import { noUsage } from "../core/usage-table.ts";
+import { noUsage } from "../core/usage.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;

@@ -35,7 +35,7 @@ import { createRecent } from "../../support/recent.ts";
 import { budgetNotice } from "../../core/error-messages.ts";
 import type { ReplyAddress } from "../../core/events.ts";
 import type { ConversationQueue, Records } from "../../core/storage.ts";
-import { toUsdText } from "../../core/usage-table.ts";
+import { toUsdText } from "../../core/usage.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { Usage } from "../../core/gateway.ts";
 import type { RollingSummary } from "../../core/storage.ts";
 import type { Receipt, ReceiptCall, ReceiptContext, ReceiptFiles } from "../../core/receipt.ts";
-import { toMinutesText, toSecondsText, toUsdText } from "../../core/usage-table.ts";
+import { toMinutesText, toSecondsText, toUsdText } from "../../core/usage.ts";
 import { toFenced, toInlineCode } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
 

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import type { UsageRow } from "../../core/spending.ts";
-import { groupUsage, sumUsage, type UsageGroup, type UsageSum } from "../../core/usage-table.ts";
+import { groupUsage, sumUsage, type UsageGroup, type UsageSum } from "../../core/usage.ts";
 import { addUtcDays, toUtcDay, inTime } from "../../support/clock.ts";
 import type { GatewayState } from "../gateway-watch.ts";
 import type { Readiness, PartReadiness } from "../http-server.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { UsageRow } from "../../../src/core/spending.ts";
-import { toUsageCsv } from "../../../src/core/usage-table.ts";
+import { toUsageCsv } from "../../../src/core/usage.ts";
 
 const row: UsageRow = {
   day: "2026-11-21",

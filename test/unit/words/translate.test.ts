@@ -2,7 +2,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { toNotice } from "../../../src/core/error-messages.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { toSecondsText, toUsdText } from "../../../src/core/usage-table.ts";
+import { toSecondsText, toUsdText } from "../../../src/core/usage.ts";
 import {
   currentLanguage,
   formatCount,

@@ -16,7 +16,7 @@ import {
 import uPlot from "uplot";
 
 /** @typedef {import("../dashboard-data.ts").DashboardData} Data */
-/** @typedef {import("../../../core/usage-table.ts").UsageGroup} Sum */
+/** @typedef {import("../../../core/usage.ts").UsageGroup} Sum */
 
 const everyMs = 5000;
 /** How many problems are seen at once. The others can be unfolded. */

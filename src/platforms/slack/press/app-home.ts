@@ -7,7 +7,7 @@ import type { FormOffer } from "../../../core/forms.ts";
 import type { Receiver, PersonOverview } from "../../../core/platform.ts";
 import { settingLabel } from "../../../core/setting-values.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { budgetLines, usageLines } from "../../../core/usage-table.ts";
+import { budgetLines, usageLines } from "../../../core/usage.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";
 import { toFormSelect } from "./form-modal.ts";
