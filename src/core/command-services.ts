@@ -1,7 +1,7 @@
 import type { Language } from "../words/languages.ts";
 import type { Attachment } from "./events.ts";
 import type { FinishReason, Model, ModelOperation } from "./gateway.ts";
-import type { FormOffer } from "./forms.ts";
+import type { FormOffer } from "./press.ts";
 import type { Layer, SettingGroup, SettingName } from "./layered-settings.ts";
 import type { ReplyFile } from "./platform.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";

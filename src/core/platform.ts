@@ -3,9 +3,8 @@ import type { Language } from "../words/languages.ts";
 import type { Actor } from "./access.ts";
 import type { SettingFacts } from "./command-services.ts";
 import type { ReplyAddress, Attachment, EditedContent, IncomingEvent, Origin } from "./events.ts";
-import type { FormOffer } from "./forms.ts";
+import type { FormOffer, Press, PressResult, ReplyAction } from "./press.ts";
 import type { AnswerSource, ModelOperation } from "./gateway.ts";
-import type { Press, PressResult, ReplyAction } from "./press.ts";
 import type { RoomQuery, RoomResult } from "./room.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import type {

@@ -1,7 +1,7 @@
 import type { Actor } from "../../src/core/access.ts";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, CommandCall, IncomingMessage, ReplyAddress } from "../../src/core/events.ts";
-import type { FormOffer } from "../../src/core/forms.ts";
+import type { FormOffer, ReplyAction } from "../../src/core/press.ts";
 import type {
   AnswerSource,
   ChatEvent,
@@ -12,7 +12,6 @@ import type {
   ModelPrice,
 } from "../../src/core/gateway.ts";
 import type { ConfirmButton, Platform, Reply, ReplyFailure, ReplyFile } from "../../src/core/platform.ts";
-import type { ReplyAction } from "../../src/core/press.ts";
 import type { Log } from "../../src/core/telemetry.ts";
 
 export const silentLog: Log = {

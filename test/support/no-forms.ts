@@ -1,5 +1,4 @@
-import type { Form, FormOffer } from "../../src/core/forms.ts";
-import type { Press, PressResult } from "../../src/core/press.ts";
+import type { Form, FormOffer, Press, PressResult } from "../../src/core/press.ts";
 
 /** The forms of settings that a receiver in place of the assistant offers. */
 export interface FakeForms {

@@ -2,15 +2,15 @@ import type { Actor, Asker } from "../../core/access.ts";
 import { toWrittenCall } from "../../core/command-input.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { PictureRef } from "../../core/events.ts";
-import type { Form } from "../../core/forms.ts";
-import type { Receiver } from "../../core/platform.ts";
 import {
+  type Form,
   parseActionKey,
   type ActionCall,
   type Press,
   type PressKind,
   type PressResult,
 } from "../../core/press.ts";
+import type { Receiver } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 import type { Claims, Conversations, Rating, StoredMessage } from "../../core/storage.ts";
 import type { Meter } from "../../core/telemetry.ts";

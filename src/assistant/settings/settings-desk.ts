@@ -1,8 +1,7 @@
 import type { Access, Actor, Asker } from "../../core/access.ts";
 import type { SettingFacts } from "../../core/command-services.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
-import type { FormField, FormOffer } from "../../core/forms.ts";
-import type { PressResult } from "../../core/press.ts";
+import type { FormField, FormOffer, PressResult } from "../../core/press.ts";
 import type { Gateway } from "../../core/gateway.ts";
 import {
   type Choice,

@@ -3,15 +3,15 @@ import { z } from "zod";
 import { usageOf } from "../../core/command.ts";
 import { goneNotice } from "../../core/error-messages.ts";
 import { ParleyError } from "../../core/errors.ts";
-import type { Form } from "../../core/forms.ts";
-import type { ModelOperation } from "../../core/gateway.ts";
 import {
+  type Form,
   parseActionKey,
   replyButtons,
   type Press,
   type PressResult,
   type ReplyActionKind,
 } from "../../core/press.ts";
+import type { ModelOperation } from "../../core/gateway.ts";
 import { charsOf, maxRecentChars } from "../../core/storage.ts";
 import { whenClosed } from "../../support/http/respond.ts";
 import { createRouter } from "../../support/http/router.ts";

@@ -1,17 +1,10 @@
 import { parseCommandLine } from "../../core/command.ts";
-import type { Form } from "../../core/forms.ts";
+import { type Form, actionsOf, type ReplyAction } from "../../core/press.ts";
 import type { AnswerSource, ModelOperation } from "../../core/gateway.ts";
 import { toShownSources, type ShownSource } from "../../core/sources.ts";
 import type { ConfirmButton } from "../../core/platform.ts";
 import type { Receipt } from "../../core/receipt.ts";
-import { actionsOf, type ReplyAction } from "../../core/press.ts";
-import {
-  type AnswerVersion,
-  type ExcerptPart,
-  type MessagePart,
-  type Rating,
-  type StoredMessage,
-} from "../../core/storage.ts";
+import type { AnswerVersion, ExcerptPart, MessagePart, Rating, StoredMessage } from "../../core/storage.ts";
 import { toItemId, toPageId } from "./address.ts";
 
 /** A file of a message on the page. `url` is relative to this server, except for a link. */

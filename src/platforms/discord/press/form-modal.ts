@@ -10,7 +10,7 @@ import {
   type APIStringSelectComponent,
   type APITextInputComponent,
 } from "discord.js";
-import type { Form, FormField, FormOffer } from "../../../core/forms.ts";
+import type { Form, FormField, FormOffer } from "../../../core/press.ts";
 import { translate } from "../../../words/translate.ts";
 
 /** The custom id of the select of forms below a reply. */

@@ -3,7 +3,7 @@ import { commandDescription } from "../../../core/command-input.ts";
 import type { Command } from "../../../core/command.ts";
 import { toNotice } from "../../../core/error-messages.ts";
 import { isRefusal } from "../../../core/errors.ts";
-import type { FormOffer } from "../../../core/forms.ts";
+import type { FormOffer } from "../../../core/press.ts";
 import type { Receiver, PersonOverview } from "../../../core/platform.ts";
 import { settingLabel } from "../../../core/setting-values.ts";
 import type { Log } from "../../../core/telemetry.ts";

@@ -1,5 +1,5 @@
 import type { App, types } from "@slack/bolt";
-import type { Form, FormField, FormOffer } from "../../../core/forms.ts";
+import type { Form, FormField, FormOffer } from "../../../core/press.ts";
 import type { ModelOperation } from "../../../core/gateway.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import { translate } from "../../../words/translate.ts";

@@ -2,7 +2,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html, useAction } from "./dom.js";
 import { translate } from "./words.js";
 
-/** @typedef {import("../../../core/forms.ts").Form} Form */
+/** @typedef {import("../../../core/press.ts").Form} Form */
 
 /**
  * Shows the form of a button below an answer. `onSubmit` resolves to a sentence for each wrong field.
@@ -70,7 +70,7 @@ export function ActionForm({ form, onSubmit, onClose }) {
   </form>`;
 }
 
-/** @typedef {import("../../../core/forms.ts").FormField} Field */
+/** @typedef {import("../../../core/press.ts").FormField} Field */
 
 /**
  * Shows one field of a form: a select where there is a list of values, otherwise text.

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Command, createCommandSet, defineCommand } from "../../../../src/core/command.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { Form, FormField } from "../../../../src/core/forms.ts";
+import type { Form, FormField } from "../../../../src/core/press.ts";
 import { toAskModal } from "../../../../src/platforms/discord/press/call-intake.ts";
 import { toFormModal, toFormSelect } from "../../../../src/platforms/discord/press/form-modal.ts";
 import { readModal, readSelect } from "../../../simulators/discord/modals.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Command, createCommandSet, defineCommand, type Option } from "../../../../src/core/command.ts";
 import type { CommandCall } from "../../../../src/core/events.ts";
-import type { FormField } from "../../../../src/core/forms.ts";
+import type { FormField } from "../../../../src/core/press.ts";
 import {
   readFormModal,
   toFormModal,
