@@ -5,8 +5,8 @@ import type { HttpHandler } from "../core/platform-module.ts";
 import { type Log, createRareLog } from "../core/telemetry.ts";
 import { isLoopback } from "../support/http/client-address.ts";
 import { inertHeaders, jsonType, plainText, send } from "../support/http/respond.ts";
-import { createRouter } from "../support/http/router.ts";
 import {
+  createRouter,
   createHttpServer,
   limitConnections,
   listen,

@@ -3,7 +3,7 @@ import type { HttpHandler } from "../../core/platform-module.ts";
 import { isFromThisMachine } from "../../support/http/client-address.ts";
 import { createLoginDelays, isSameSecret } from "../../support/http/login-delays.ts";
 import { inertHeaders, jsonType, plainText, retryAfter, send } from "../../support/http/respond.ts";
-import { isRead } from "../../support/http/router.ts";
+import { isRead } from "../../support/http/server.ts";
 import { createStaticFiles, documentPolicy } from "../../support/http/static-files.ts";
 import { inLanguage } from "../../words/translate.ts";
 import { negotiateLanguage } from "../../words/languages.ts";

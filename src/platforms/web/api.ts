@@ -14,7 +14,7 @@ import {
 import type { ModelOperation } from "../../core/gateway.ts";
 import { charsOf, maxRecentChars } from "../../core/storage.ts";
 import { whenClosed } from "../../support/http/respond.ts";
-import { createRouter } from "../../support/http/router.ts";
+import { createRouter } from "../../support/http/server.ts";
 import { translate } from "../../words/translate.ts";
 import {
   toConversationId,

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { type Log, createRareLog } from "../../core/telemetry.ts";
 import { isLoopback, isOfOtherSite } from "../../support/http/client-address.ts";
 import { createLoginDelays, isSameSecret } from "../../support/http/login-delays.ts";
-import { isRead } from "../../support/http/router.ts";
+import { isRead } from "../../support/http/server.ts";
 import { translate } from "../../words/translate.ts";
 import { passwordLimits, type Account, type Accounts } from "./accounts/accounts.ts";
 import { readBody, sendJson, sendProblem, sendTooMany } from "./http.ts";

@@ -11,7 +11,7 @@ import { type Log, createRareLog } from "../../core/telemetry.ts";
 import { drainRequest } from "../../support/http/body.ts";
 import { createClientAddress } from "../../support/http/client-address.ts";
 import { retryAfter } from "../../support/http/respond.ts";
-import { isRead } from "../../support/http/router.ts";
+import { isRead } from "../../support/http/server.ts";
 import { createStaticFiles, documentPolicy, type StaticFile } from "../../support/http/static-files.ts";
 import { inLanguage, translate, compileMessage, currentLanguage } from "../../words/translate.ts";
 import { negotiateLanguage } from "../../words/languages.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRouter } from "../../../src/support/http/router.ts";
+import { createRouter } from "../../../src/support/http/server.ts";
 
 const find = createRouter([
   { method: "GET", path: "/list", run: "list" },
