@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { send, whenClosed } from "../support/http/respond.ts";
+import { send, whenClosed } from "../support/http/server.ts";
 import { createSseWriter, type SseWriter } from "../support/http/event-stream.ts";
 
 /** The optional fields of an {@link ApiError}. */

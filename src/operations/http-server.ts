@@ -4,8 +4,11 @@ import { hostname } from "node:os";
 import type { HttpHandler } from "../core/platform-module.ts";
 import { type Log, createRareLog } from "../core/telemetry.ts";
 import { isLoopback } from "../support/http/client-address.ts";
-import { inertHeaders, jsonType, plainText, send } from "../support/http/respond.ts";
 import {
+  inertHeaders,
+  jsonType,
+  plainText,
+  send,
   createRouter,
   createHttpServer,
   limitConnections,

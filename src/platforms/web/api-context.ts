@@ -8,9 +8,8 @@ import type { createConversationViews } from "./conversation-views.ts";
 import type { Feeds } from "./feed.ts";
 import type { LoggedIn } from "./page-login.ts";
 import type { Uploads } from "./uploads.ts";
-import type { Route as HttpRoute } from "../../support/http/server.ts";
+import { type Route as HttpRoute, whenClosed } from "../../support/http/server.ts";
 import { createFairSemaphore } from "../../support/queues.ts";
-import { whenClosed } from "../../support/http/respond.ts";
 import { createRateLimiter } from "../../support/rate-limiter.ts";
 
 /** The longest text of one message, in characters, and the most files with it. */

@@ -13,8 +13,7 @@ import {
 } from "../../core/press.ts";
 import type { ModelOperation } from "../../core/gateway.ts";
 import { charsOf, maxRecentChars } from "../../core/storage.ts";
-import { whenClosed } from "../../support/http/respond.ts";
-import { createRouter } from "../../support/http/server.ts";
+import { whenClosed, createRouter } from "../../support/http/server.ts";
 import { translate } from "../../words/translate.ts";
 import {
   toConversationId,

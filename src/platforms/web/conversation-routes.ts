@@ -7,7 +7,7 @@ import type { ExportedFile } from "../../core/storage.ts";
 import { toZip } from "../../media/zip.ts";
 import { steadyClock } from "../../support/clock.ts";
 import { createSseWriter, type SseWriter } from "../../support/http/event-stream.ts";
-import { inertHeaders, toDisposition, whenClosed } from "../../support/http/respond.ts";
+import { inertHeaders, toDisposition, whenClosed } from "../../support/http/server.ts";
 import { translate, currentLanguage, inLanguage } from "../../words/translate.ts";
 import {
   toConversationId,

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { isParleyError, ParleyError, type ErrorCode } from "../../core/errors.ts";
 import { sniff } from "../../media/sniff.ts";
 import { readJsonBody } from "../../support/http/body.ts";
-import { inertHeaders, jsonType, retryAfter, send, toDisposition } from "../../support/http/respond.ts";
+import { inertHeaders, jsonType, retryAfter, send, toDisposition } from "../../support/http/server.ts";
 import { encodingFor } from "../../support/http/static-files.ts";
 import { translate } from "../../words/translate.ts";
 

@@ -1,7 +1,7 @@
 import { ParleyError } from "../../core/errors.ts";
 import { type DocumentFormat, readDocument } from "../../media/documents/read-document.ts";
 import { decodeText, sniff } from "../../media/sniff.ts";
-import { whenClosed } from "../../support/http/respond.ts";
+import { whenClosed } from "../../support/http/server.ts";
 import type { ApiContext, Exchange, Route } from "./api-context.ts";
 import { sendJson, sendProblem, sendUntrustedFile } from "./http.ts";
 import { currentPerson } from "./page-person.ts";

@@ -5,7 +5,7 @@ import { extname } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { currentLanguage, messagesOf } from "../../words/translate.ts";
-import { safeHeaders, send } from "./respond.ts";
+import { safeHeaders, send } from "./server.ts";
 
 const toBrotli = promisify(brotliCompress);
 const toGzip = promisify(gzip);
