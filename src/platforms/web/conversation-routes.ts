@@ -18,6 +18,7 @@ import {
   isPageConversation,
   toPageId,
   withoutOthers,
+  conversationPrefixOf,
 } from "./address.ts";
 import {
   conversationPath,
@@ -35,7 +36,6 @@ import { toUploadView } from "./conversation-views.ts";
 import { findUpload } from "./upload-routes.ts";
 import { toAttachment } from "./uploads.ts";
 import type { ListStateView, ItemView, ConversationsView } from "./views.ts";
-import { conversationPrefixOf } from "./page-person.ts";
 import { toNotice } from "../../core/error-messages.ts";
 
 const messageText = z.string().max(messageLimits.maxChars);

@@ -6,9 +6,8 @@ import { ratingBy } from "../../core/raters.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { createFairSemaphore } from "../../support/queues.ts";
-import { toItemId, toTurnKey } from "./address.ts";
+import { toItemId, toTurnKey, ownerOf } from "./address.ts";
 import { isRunning, withLive, type Feed, type Feeds } from "./feed.ts";
-import { ownerOf } from "./page-person.ts";
 import type { UploadMeta } from "./uploads.ts";
 import { type FileView, type ItemView, toFileView, toItem, type SnapshotView } from "./views.ts";
 

@@ -5,8 +5,7 @@ import type { Attachment, CommandCall, IncomingEvent } from "../../core/events.t
 import type { ActionCall } from "../../core/press.ts";
 import { steadyClock } from "../../support/clock.ts";
 import { currentLocale } from "../../words/translate.ts";
-import { type WebAddress, toEventKey } from "./address.ts";
-import { currentPerson } from "./page-person.ts";
+import { type WebAddress, toEventKey, currentPerson } from "./address.ts";
 import type { CommandView } from "./views.ts";
 import { unknownCommand } from "../../support/text.ts";
 

@@ -6,7 +6,7 @@ import { isRead } from "../../support/http/server.ts";
 import { translate } from "../../words/translate.ts";
 import { passwordLimits, type Account, type Accounts } from "./accounts/accounts.ts";
 import { readBody, sendJson, sendProblem, sendTooMany } from "./http.ts";
-import { sharedPerson, toAccountPerson, type PagePerson } from "./page-person.ts";
+import { sharedPerson, toAccountPerson, type PagePerson } from "./address.ts";
 import { LRUCache } from "lru-cache";
 import { createHash, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";

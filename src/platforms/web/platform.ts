@@ -8,11 +8,19 @@ import { steadyClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import { eraseRemoved } from "./accounts/account-erasure.ts";
 import { createAccounts } from "./accounts/accounts.ts";
-import { toWebAddress, toEventKey, toSiblingId, type WebAddress, toItemId } from "./address.ts";
+import {
+  toWebAddress,
+  toEventKey,
+  toSiblingId,
+  type WebAddress,
+  toItemId,
+  accountAuthorId,
+  ownerOf,
+  sharedPerson,
+} from "./address.ts";
 import { messageLimits, type ApiContext, createSessionBounds, type SessionLimits } from "./api-context.ts";
 import { createConversationViews } from "./conversation-views.ts";
 import { createFeeds, type Feed } from "./feed.ts";
-import { accountAuthorId, ownerOf, sharedPerson } from "./page-person.ts";
 import { createPageRequests, type PageAccess } from "./requests.ts";
 import { createUploads, shownMs } from "./uploads.ts";
 import { blobUrl, toFileView, toSourcesView, type ItemView } from "./views.ts";

@@ -19,7 +19,7 @@ import type { ApiContext } from "./api-context.ts";
 import { handleApi } from "./api.ts";
 import { sendProblem, sendTooMany, statusOf } from "./http.ts";
 import { createPageLogin, isForeign, type PageLoginMode } from "./page-login.ts";
-import { asPerson } from "./page-person.ts";
+import { asPerson } from "./address.ts";
 
 /** How much of a refused file is read after the answer, as some proxies report an error otherwise. */
 const uploadDrain = { maxBytes: 64 * 1024 * 1024, maxMs: 30_000 };

@@ -4,7 +4,7 @@ import { decodeText, sniff } from "../../media/sniff.ts";
 import { whenClosed } from "../../support/http/server.ts";
 import type { ApiContext, Exchange, Route } from "./api-context.ts";
 import { sendJson, sendProblem, sendUntrustedFile } from "./http.ts";
-import { currentPerson } from "./page-person.ts";
+import { currentPerson } from "./address.ts";
 import { isOf, type Upload, type Uploads } from "./uploads.ts";
 import { translate } from "../../words/translate.ts";
 

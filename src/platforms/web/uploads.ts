@@ -8,7 +8,7 @@ import type { Sealer } from "../../core/platform-module.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
 import { steadyClock } from "../../support/clock.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
-import { sharedPerson } from "./page-person.ts";
+import { sharedPerson } from "./address.ts";
 
 /** How long a file that was sent is kept after its last use, for recovery and Retry. */
 const sentMs = 24 * 3_600_000;

@@ -1,6 +1,6 @@
 import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import type { Feeds } from "../feed.ts";
-import { accountAuthorId, toAccountPerson } from "../page-person.ts";
+import { accountAuthorId, toAccountPerson } from "../address.ts";
 import type { Uploads } from "../uploads.ts";
 import type { Account, Accounts } from "./accounts.ts";
 

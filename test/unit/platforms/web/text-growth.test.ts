@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { usageOf } from "../../../../src/core/command.ts";
-import { toTurnKey } from "../../../../src/platforms/web/address.ts";
-import { asPerson, sharedPerson } from "../../../../src/platforms/web/page-person.ts";
+import { toTurnKey, asPerson, sharedPerson } from "../../../../src/platforms/web/address.ts";
 import { toCommandView, toEvent } from "../../../../src/platforms/web/messages.ts";
 import type { CommandView } from "../../../../src/platforms/web/views.ts";
 import { growthOf } from "../../../support/growth.ts";

@@ -5,7 +5,7 @@ import { createSealer } from "../../../../src/conversations/encryption.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { sharedPerson } from "../../../../src/platforms/web/page-person.ts";
+import { sharedPerson } from "../../../../src/platforms/web/address.ts";
 import { storedMessage } from "./fake-receiver.ts";
 import { startPageServer, type PageServer } from "./page-server.ts";
 
