@@ -232,7 +232,7 @@ async function serveGateway(
 async function manageKeys(config: Config, words: readonly string[], log: Log): Promise<number> {
   const [{ createKeyRing }, { runKeysCommand }] = await Promise.all([
     import("./embedded-gateway/keys/key-ring.ts"),
-    import("./embedded-gateway/keys/key-commands.ts"),
+    import("./embedded-gateway/keys/key-ring.ts"),
   ]);
   return await withStore(config, log, besideBot, async (store) => {
     writeOut(`${await runKeysCommand(words, createKeyRing({ store, log }))}\n`);
