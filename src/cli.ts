@@ -230,10 +230,7 @@ async function serveGateway(
 }
 
 async function manageKeys(config: Config, words: readonly string[], log: Log): Promise<number> {
-  const [{ createKeyRing }, { runKeysCommand }] = await Promise.all([
-    import("./embedded-gateway/keys/key-ring.ts"),
-    import("./embedded-gateway/keys/key-ring.ts"),
-  ]);
+  const { createKeyRing, runKeysCommand } = await import("./embedded-gateway/key-ring.ts");
   return await withStore(config, log, besideBot, async (store) => {
     writeOut(`${await runKeysCommand(words, createKeyRing({ store, log }))}\n`);
   });

@@ -251,7 +251,7 @@ function connectionsOf({ platform }: CreatedPlatform): PlatformConnection[] {
 
 /** Counts the keys of `npm run gateway` on the same store. Both are 0 while the store is unavailable. */
 async function countGatewayKeys({ records }: Store): Promise<{ active: number; revoked: number }> {
-  const { listKeys } = await import("./embedded-gateway/keys/key-ring.ts");
+  const { listKeys } = await import("./embedded-gateway/key-ring.ts");
   const keys = await listKeys(records).catch((error: unknown) => {
     if (!isParleyError(error)) throw error;
     return [];

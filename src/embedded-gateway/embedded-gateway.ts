@@ -11,7 +11,7 @@ import { createRouter, createHttpServer, listen } from "../support/http/server.t
 import { ApiError, clip, createExchange, type Exchange } from "./api-error.ts";
 import { createBodyMemory, readJson, readUpload } from "./upload.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
-import { createKeyRing, hashKey, type KeyRing, type KeyStore } from "./keys/key-ring.ts";
+import { createKeyRing, hashKey, type KeyRing, type KeyStore } from "./key-ring.ts";
 import {
   createPictureShelf,
   picturePath,

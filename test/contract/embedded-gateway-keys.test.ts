@@ -1,7 +1,7 @@
 import { OpenAI } from "openai";
 import { describe, expect, it, vi } from "vitest";
 import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
-import { runKeysCommand, createKeyRing, type KeyLimits } from "../../src/embedded-gateway/keys/key-ring.ts";
+import { runKeysCommand, createKeyRing, type KeyLimits } from "../../src/embedded-gateway/key-ring.ts";
 import { createMemoryKeyStore } from "../support/memory-key-store.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
 import {

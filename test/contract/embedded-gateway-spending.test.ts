@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { createKeyRing, type KeyLimits } from "../../src/embedded-gateway/keys/key-ring.ts";
+import { createKeyRing, type KeyLimits } from "../../src/embedded-gateway/key-ring.ts";
 import type { ScriptedAnswer, SeenRequest } from "../simulators/gateway/scripted-gateway.ts";
 import { flacBomb, m4aBomb, opusBomb } from "../support/audio-bombs.ts";
 import { createMemoryKeyStore } from "../support/memory-key-store.ts";

@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
-import { createKeyRing } from "../../src/embedded-gateway/keys/key-ring.ts";
+import { createKeyRing } from "../../src/embedded-gateway/key-ring.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { createMemoryKeyStore } from "../support/memory-key-store.ts";
 import { readToEnd } from "../unit/operations/raw-request.ts";

@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Json } from "../../src/core/events.ts";
-import type { KeyStore } from "../../src/embedded-gateway/keys/key-ring.ts";
+import type { KeyStore } from "../../src/embedded-gateway/key-ring.ts";
 import { makeFastFolder } from "./fast-folder.ts";
 import { silentLog } from "./silent-log.ts";
 

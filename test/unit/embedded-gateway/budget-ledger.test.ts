@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createKeyRing, type KeyLimits } from "../../../src/embedded-gateway/keys/key-ring.ts";
+import { createKeyRing, type KeyLimits } from "../../../src/embedded-gateway/key-ring.ts";
 import type { Charge, Target } from "../../../src/embedded-gateway/router.ts";
 import { createMemoryKeyStore } from "../../support/memory-key-store.ts";
 import { createQuietLog } from "../../support/quiet-log.ts";

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import type { Json } from "../../core/events.ts";
-import { type BilledAmounts, costOf, isPriced, type ModelOperation, type Usage } from "../../core/gateway.ts";
+import type { Json } from "../core/events.ts";
+import { type BilledAmounts, costOf, isPriced, type ModelOperation, type Usage } from "../core/gateway.ts";
 import {
   type Budget,
   type BudgetPeriod,
@@ -11,17 +11,17 @@ import {
   type SpentBudget,
   toKeyPerson,
   type UsageRow,
-} from "../../core/spending.ts";
-import type { Records } from "../../core/storage.ts";
-import type { Log } from "../../core/telemetry.ts";
-import { endOfUtcDay, endOfUtcMonth, steadyClock, toUtcDay, toUtcMonth } from "../../support/clock.ts";
-import { createRateLimiter } from "../../support/rate-limiter.ts";
-import { createRecent } from "../../support/recent.ts";
-import { createSettlement } from "../../support/settle-calls.ts";
-import { ApiError, clip } from "../api-error.ts";
-import { type Target, type Access, createCharge } from "../router.ts";
+} from "../core/spending.ts";
+import type { Records } from "../core/storage.ts";
+import type { Log } from "../core/telemetry.ts";
+import { endOfUtcDay, endOfUtcMonth, steadyClock, toUtcDay, toUtcMonth } from "../support/clock.ts";
+import { createRateLimiter } from "../support/rate-limiter.ts";
+import { createRecent } from "../support/recent.ts";
+import { createSettlement } from "../support/settle-calls.ts";
+import { ApiError, clip } from "./api-error.ts";
+import { type Target, type Access, createCharge } from "./router.ts";
 import { parseArgs } from "node:util";
-import { ParleyError } from "../../core/errors.ts";
+import { ParleyError } from "../core/errors.ts";
 
 const keySchema = z.object({
   id: z.string(),
