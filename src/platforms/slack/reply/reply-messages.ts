@@ -57,6 +57,8 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
   /** These messages may have been replaced without the address being saved. */
   const unchecked = new Set(isResumed ? refs.map(({ ts }) => ts) : []);
   let replaced: MessageRef[] = [];
+  /** By the `ts` of a replaced message the one that stands in its place. */
+  const inPlaceOf = new Map<string, MessageRef>();
   let mayBePosted = isResumed;
 
   function at({ ts }: MessageRef): ReplyMessage {
@@ -83,6 +85,7 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
     reservation?.release();
     refs[index] = other;
     replaced.push(ref);
+    inPlaceOf.set(ref.ts, other);
   }
 
   /** Notes a failed post, which may have been made where there was no response. */
@@ -146,7 +149,10 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
       return first;
     },
     /** Returns the message that counts: this one, or one that was posted in its place. */
-    async current(ref: MessageRef): Promise<MessageRef> {
+    async current(given: MessageRef): Promise<MessageRef> {
+      // A call that failed after it had found the other one is made again with the same message.
+      let ref = given;
+      for (let next = inPlaceOf.get(ref.ts); next !== undefined; next = inPlaceOf.get(ref.ts)) ref = next;
       if (!unchecked.has(ref.ts)) return ref;
       const { index } = at(ref);
       const [newest, ...others] = await find(index);

@@ -299,10 +299,13 @@ describe("when edits are short", () => {
     harness.slack.limit("chat.delete", 50);
     harness.slack.clock.advance(60_000);
     await harness.restart(allCommands);
+    // What was found of the earlier run is known after a failed call too.
+    harness.slack.fail("chat.update", { status: 503 });
     const again = open(before, true);
     await again.show();
     again.write({ text: "The first and the second" });
     await again.finish();
+    await harness.slack.waitFor("one message", () => channel.saidByBot().length === 1);
     expect(channel.saidByBot()).toMatchObject([{ text: "The first and the second" }]);
   });
 
