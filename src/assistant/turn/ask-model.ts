@@ -300,22 +300,24 @@ function imageBytesOf(history: readonly StoredMessage[]): number {
 /**
  * The log up to the turn's own messages, because later ones belong to the next turn. An answer to an earlier
  * turn is stored after them where a lost lease or a killed process has let two turns overlap. It comes before
- * them, since its question would look unanswered otherwise.
+ * them, since its question would look unanswered otherwise. The turn's own messages come last and in their
+ * order: some may be still being stored, and after an outage they are stored in another one.
  */
 function upToTurn(log: readonly StoredMessage[], own: readonly StoredMessage[]): readonly StoredMessage[] {
   const ownIds = new Set(own.map(({ id }) => id));
   const ownTurns = new Set(own.map(({ turnKey }) => turnKey));
-  const lastId = own.at(-1)?.id;
-  const end = log.findIndex((message) => message.id === lastId);
-  // The turn's messages may be still being stored, and some may already be.
-  const until = end === -1 ? [...log.filter(({ id }) => !ownIds.has(id)), ...own] : log.slice(0, end + 1);
+  const end = log.findLastIndex(({ id }) => ownIds.has(id));
+  const until = end === -1 ? log : log.slice(0, end + 1);
   const asked = new Set(until.flatMap(({ role, turnKey }) => (role === "user" ? [turnKey] : [])));
-  const late = (end === -1 ? [] : log.slice(end + 1)).filter(
-    ({ role, turnKey }) => role === "assistant" && asked.has(turnKey) && !ownTurns.has(turnKey),
-  );
-  if (late.length === 0) return until;
-  const isOwn = ({ id }: StoredMessage): boolean => ownIds.has(id);
-  return [...until.filter((message) => !isOwn(message)), ...late, ...until.filter(isOwn)];
+  const late = log
+    .slice(until.length)
+    .filter(({ role, turnKey }) => role === "assistant" && asked.has(turnKey) && !ownTurns.has(turnKey));
+  const stored = new Map(log.map((message) => [message.id, message]));
+  return [
+    ...until.filter(({ id }) => !ownIds.has(id)),
+    ...late,
+    ...own.map((message) => stored.get(message.id) ?? message),
+  ];
 }
 
 /** A change is stored, for repetition, under the name of the command that makes changes. */

@@ -157,6 +157,26 @@ describe("several processes", () => {
     });
   });
 
+  it("a turn whose messages are not stored in their order is asked about all of them", async () => {
+    const questions = [message("one"), message("two"), message("three")];
+    const { conversations } = world.store;
+    const append = conversations.append.bind(conversations);
+    let isAway = true;
+    vi.spyOn(conversations, "append").mockImplementation(async (id, stored, noted) => {
+      const isTwo = stored.id === messageIds.user(questions[1]?.key ?? "");
+      if (isTwo && isAway) throw new ParleyError("store-unavailable", "away for a moment");
+      return await append(id, stored, noted);
+    });
+    await world.leaveBegun(questions);
+    await world.recover();
+    isAway = false;
+    await world.recover();
+    expect((await world.log()).slice(0, 3)).toEqual(["user: one", "user: three", "user: two"]);
+    const asked = JSON.stringify(world.gateway.requests.at(-1)?.messages);
+    for (const words of ["one", "two", "three"]) expect(asked).toContain(words);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
   describe("stopping", () => {
     it("does not wait for turns that wait for another process's conversation", async () => {
       await world.assistant.receive(message("one"));
