@@ -18,8 +18,11 @@ import { toStopped, type ActiveTurn, eventsOf, storedIn, type PendingTurn } from
 import { endUnanswered } from "./end-turn.ts";
 import { withheldHistory } from "../access/access.ts";
 
-/** After this many attempts, even a turn with a stored answer is sealed. */
-const maxShownAttempts = 20;
+/**
+ * After this many attempts, even a turn with a stored answer is sealed: showing it may be what ends the
+ * process. A bad hour, with a full disk and restarts, takes dozens.
+ */
+const maxShownAttempts = 100;
 
 /** What the runs of all batches share. */
 export interface BatchOptions {
