@@ -60,6 +60,10 @@ const maxAttempts = 4;
 const refusedWithinMs = 15_000;
 /** Discord's limit of new threads in a channel counts those of five minutes. */
 const threadLimitMs = 5 * 60_000;
+/** Slack wants the acknowledgement of an event within this time. */
+const acknowledgedWithinMs = 3000;
+/** How long the thread of a late mention may take to be read. */
+const readWithinMs = 15_000;
 const excuses: Readonly<Record<string, readonly FaultKind[]>> = {
   store: ["store"],
   stopping: ["stopping"],
@@ -116,15 +120,20 @@ export async function checkAccount(options: Evidence): Promise<Account> {
   }
 
   /**
-   * Whether a message stands in a thread whose mention the bot never got: Slack had given up before the store
-   * was back. It is people's thread then, and what they say there is not for the bot.
+   * Whether a message stands in a thread that the bot did not know. Slack had given up its mention before the
+   * store was back: it is people's thread then, and what they say there is not for the bot. Or the mention was
+   * accepted late, and the process failed while it read what had been said in the thread before.
    */
   function isInUnknownThread({ sent: one, entry }: Outcome): boolean {
     if (one.kind !== "thread" || entry !== undefined) return false;
     const root = outcomes.find(
       ({ sent: { kind, conversation } }) => kind === "mention" && conversation === one.conversation,
     );
-    return root !== undefined && root.entry === undefined && root.refusal?.reason === "platform";
+    if (root === undefined) return false;
+    if (root.entry === undefined) return root.refusal?.reason === "platform";
+    const knownAt = root.entry.acceptedAt;
+    const hasFailed = windows.had(["process", "stopping", "store"], knownAt, knownAt + readWithinMs);
+    return knownAt > one.sentAt + acknowledgedWithinMs && hasFailed;
   }
 
   /** Returns how often the turn that begins with an event was started. */

@@ -185,7 +185,11 @@ describe("after an outage", () => {
   it("an answer whose showing fails again and again is sealed at last", async () => {
     const event = await world.ask("asked");
     await world.store.inbox.reopen(event.key);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 100 });
+    await world.store.inbox.saveTurn({
+      keys: [event.key],
+      address: { at: "c1", message: 77 },
+      attempts: 100,
+    });
     await world.recover(world.restart());
     expect(world.platform.replies.at(-1)).toMatchObject({ state: "failed" });
   });
