@@ -120,9 +120,9 @@ export async function checkAccount(options: Evidence): Promise<Account> {
   }
 
   /**
-   * Whether a message stands in a thread that the bot did not know. Slack had given up its mention before the
-   * store was back: it is people's thread then, and what they say there is not for the bot. Or the mention was
-   * accepted late, and the process failed while it read what had been said in the thread before.
+   * Whether a message stands in a thread that the bot did not know. Slack had given up its mention before
+   * the store was back: it is people's thread then, and what they say there is not for the bot. Or the
+   * mention was accepted late, and the process failed while it read what had been said there before.
    */
   function isInUnknownThread({ sent: one, entry }: Outcome): boolean {
     if (one.kind !== "thread" || entry !== undefined) return false;
