@@ -56,33 +56,3 @@ export interface Receipt {
   /** The time from the start of the turn to the whole answer, before it is shown completely. */
   readonly totalMs: number;
 }
-
-/** The bounds of a {@link Receipt}. Longer parts are cut. */
-const max = { calls: 12, messages: 12, idChars: 500, modelChars: 200 } as const;
-
-/** Cuts the lists and texts of a receipt to their bounds, so that it stays below 20 KB. */
-export function boundedReceipt(receipt: Receipt): Receipt {
-  const { files, calls, ...rest } = receipt;
-  return {
-    ...rest,
-    // The answer's own call is the last one.
-    calls: calls.slice(-max.calls).map((call) => ({
-      ...call,
-      asked: cut(call.asked, max.modelChars),
-      ...(call.fallback === undefined ? {} : { fallback: cut(call.fallback, max.modelChars) }),
-      ...(call.model === undefined ? {} : { model: cut(call.model, max.modelChars) }),
-    })),
-    ...(files === undefined
-      ? {}
-      : {
-          files: {
-            ...files,
-            of: files.of.filter((id) => id.length <= max.idChars).slice(0, max.messages),
-          },
-        }),
-  };
-}
-
-function cut(text: string, maxChars: number): string {
-  return text.length <= maxChars ? text : `${text.slice(0, maxChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
-}

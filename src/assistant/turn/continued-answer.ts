@@ -1,11 +1,11 @@
 import type { Usage } from "../../core/gateway.ts";
 import type { OpenRedo } from "../../core/inbox.ts";
-import { boundedReceipt, type Receipt } from "../../core/receipt.ts";
+import type { Receipt } from "../../core/receipt.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import { readFenceLine, parseFence, type Fence } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
 import { messageIds, textOf, estimateTokens, toEnding, showPictures } from "./stored-messages.ts";
-import type { Turn, TurnDependencies } from "./turn.ts";
+import { boundedReceipt, type Turn, type TurnDependencies } from "./turn.ts";
 
 /** What a model is sent after the conversation so that it continues its answer. It is not stored. */
 export function toContinuationRequest(answer: StoredMessage): StoredMessage[] {

@@ -21,7 +21,7 @@ import type { WithheldHistory } from "../access/access.ts";
 import type { createTokenFactors } from "./context-window.ts";
 import type { SumUp } from "./sum-up.ts";
 import type { createModelTolerance, LayeredModelChoice } from "./model-choice.ts";
-import { boundedReceipt, type Receipt, type ReceiptCall, type ReceiptContext } from "../../core/receipt.ts";
+import type { Receipt, ReceiptCall, ReceiptContext } from "../../core/receipt.ts";
 import { isFixable } from "./stored-messages.ts";
 import type { CollectedAnswer } from "./stream-answer.ts";
 
@@ -197,4 +197,34 @@ export function createReceiptDraft() {
       return boundedReceipt({ ...details, calls, totalMs: elapsedMs() });
     },
   };
+}
+
+/** The bounds of a {@link Receipt}. Longer parts are cut. */
+const max = { calls: 12, messages: 12, idChars: 500, modelChars: 200 } as const;
+
+/** Cuts the lists and texts of a receipt to their bounds, so that it stays below 20 KB. */
+export function boundedReceipt(receipt: Receipt): Receipt {
+  const { files, calls, ...rest } = receipt;
+  return {
+    ...rest,
+    // The answer's own call is the last one.
+    calls: calls.slice(-max.calls).map((call) => ({
+      ...call,
+      asked: cut(call.asked, max.modelChars),
+      ...(call.fallback === undefined ? {} : { fallback: cut(call.fallback, max.modelChars) }),
+      ...(call.model === undefined ? {} : { model: cut(call.model, max.modelChars) }),
+    })),
+    ...(files === undefined
+      ? {}
+      : {
+          files: {
+            ...files,
+            of: files.of.filter((id) => id.length <= max.idChars).slice(0, max.messages),
+          },
+        }),
+  };
+}
+
+function cut(text: string, maxChars: number): string {
+  return text.length <= maxChars ? text : `${text.slice(0, maxChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
