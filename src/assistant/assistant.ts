@@ -326,7 +326,7 @@ export function createConversationHistory(
       const open = await inbox.listOpenIn(conversationId);
       const begun = new Set(open.flatMap(({ turn }) => turn?.keys ?? []));
       return open
-        .filter(({ isWithdrawn }) => isWithdrawn !== true)
+        .filter(({ state }) => state !== "withdrawn")
         .map(({ event }) => ({ event, hasBegun: begun.has(event.key) }));
     },
     conversations: (prefix, query) => conversations.list(prefix, { max: maxListed, ...query }),

@@ -1,5 +1,5 @@
 import type { IncomingEvent, MessageEdit } from "../core/events.ts";
-import type { InboxEntry, NewEdit, TurnProgress } from "../core/inbox.ts";
+import type { EventState, InboxEntry, NewEdit, TurnProgress } from "../core/inbox.ts";
 import { steadyClock } from "../support/clock.ts";
 import type { IndexChange } from "./backend.ts";
 import { type KeyValueStore, writeBatches, type Change, indexes, entryAt } from "./key-value.ts";
@@ -28,13 +28,73 @@ export function keptMs({ acceptedAt }: Pick<InboxRecord, "acceptedAt">, retentio
  * An accepted event as it is stored. Each write expects the version that was read, so that of two processes,
  * two presses, an edit and a crash only one wins.
  */
-export interface InboxRecord extends Omit<InboxEntry, "turn" | "isWithdrawn"> {
+export interface InboxRecord extends Omit<InboxEntry, "turn"> {
   /** It rises with each write. Default 0. */
   readonly version?: number;
   /** The latest attempt at a turn with this event that a process has claimed. Default 0. */
   readonly attempts?: number;
-  /** Whether its content was erased. A closed one then has only its key. */
+}
+
+/**
+ * What each step makes of an event, by the state that it finds. It changes nothing in a state that is not
+ * listed. A withdrawn event keeps its reply where `keepsReplies` says so and its turn has begun.
+ */
+export const transitions = {
+  claim: { open: "open", edited: "edited", stopping: "stopping", withdrawn: "withdrawn" },
+  hear: { open: "open", edited: "edited", stopping: "stopping" },
+  stop: { open: "stopping", edited: "stopping", stopping: "stopping" },
+  edit: { open: "open", edited: "edited", stopping: "open", answered: "edited" },
+  reopen: { open: "open", edited: "open", stopping: "open", answered: "open" },
+  redo: { answered: "open" },
+  close: {
+    open: "answered",
+    edited: "answered",
+    stopping: "answered",
+    answered: "answered",
+    withdrawn: "erased",
+    erased: "erased",
+  },
+  withdraw: {
+    open: "erased",
+    edited: "erased",
+    stopping: "erased",
+    withdrawn: "erased",
+    answered: "erased",
+    erased: "erased",
+  },
+  withdrawContent: { open: "withdrawn", edited: "withdrawn", stopping: "withdrawn", withdrawn: "withdrawn" },
+} as const satisfies Record<string, Partial<Record<EventState, EventState>>>;
+
+/** What a step makes of a record, or `undefined` where it changes nothing. */
+export function after(step: keyof typeof transitions, { state }: Pick<InboxRecord, "state">) {
+  return (transitions[step] as Partial<Record<EventState, EventState>>)[state];
+}
+
+/** Whether nothing is left to be done for an event. */
+export function isOver({ state }: Pick<InboxRecord, "state">): boolean {
+  return state === "answered" || state === "erased";
+}
+
+/** Whether the content of an event is erased. */
+export function isGone({ state }: Pick<InboxRecord, "state">): boolean {
+  return state === "withdrawn" || state === "erased";
+}
+
+/** A record as it is stored. Those of Parley 0.2 have flags instead of a state. */
+export interface StoredRecord extends Omit<InboxRecord, "state"> {
+  readonly state?: EventState;
+  readonly isClosed?: true;
   readonly isForgotten?: true;
+  readonly wasAnswered?: true;
+}
+
+/** Reads a stored record, also one of Parley 0.2. */
+export function toRecord({ isClosed, isForgotten, wasAnswered, ...record }: StoredRecord): InboxRecord {
+  if (record.state !== undefined) return { ...record, state: record.state };
+  if (isForgotten === true) return { ...record, state: isClosed === true ? "erased" : "withdrawn" };
+  if (isClosed === true) return { ...record, state: "answered" };
+  if (record.stoppedBy !== undefined) return { ...record, state: "stopping" };
+  return { ...record, state: wasAnswered === true ? "edited" : "open" };
 }
 
 /** The fields that every new form of a record takes from the one before. */
@@ -44,14 +104,14 @@ export function nextOf({ acceptedAt, version = 0, attempts }: InboxRecord) {
 
 /** The record of an answered event. An edited call is erased, because it has the earlier words. */
 export function toClosed(record: InboxRecord): InboxRecord {
-  const { event, isForgotten } = record;
+  const { event } = record;
   if (event.kind === "call" && event.edit !== undefined) return toErased(event.key, record);
-  return { event, ...nextOf(record), isClosed: true, ...(isForgotten === true ? { isForgotten } : {}) };
+  return { event, ...nextOf(record), state: transitions.close[record.state] };
 }
 
 /** The record of an answered event whose turn is to run again. */
 export function toReopened(record: InboxRecord, event = record.event): InboxRecord {
-  return { event, ...nextOf(record) };
+  return { event, ...nextOf(record), state: "open" };
 }
 
 /** The position of an event among the open events, which is finer than the clock. */
@@ -63,7 +123,7 @@ export function orderOf({ acceptedAt }: Pick<InboxRecord, "acceptedAt">): number
 export function toWithdrawn(record: InboxRecord): InboxRecord {
   const { event: erased } = toErased(record.event.key, undefined);
   const { platform, conversationId, sentAt } = record.event;
-  return { event: { ...erased, platform, conversationId, sentAt }, ...nextOf(record), isForgotten: true };
+  return { event: { ...erased, platform, conversationId, sentAt }, ...nextOf(record), state: "withdrawn" };
 }
 
 /** The rest of an erased event: its key, so that a late delivery is a duplicate. */
@@ -80,7 +140,7 @@ export function toErased(key: string, record: InboxRecord | undefined): InboxRec
     attachments: [],
   };
   const { acceptedAt = 0, version = 0 } = record ?? {};
-  return { event, acceptedAt, version: version + 1, isClosed: true, isForgotten: true };
+  return { event, acceptedAt, version: version + 1, state: "erased" };
 }
 
 /** An open event after its author has edited it. */
@@ -89,7 +149,7 @@ export function toEdited(
   turn: TurnProgress | undefined,
   { event, edit: { at, attemptsBefore } }: { readonly event: IncomingEvent; readonly edit: NewEdit },
 ): InboxRecord {
-  const { isClosed, wasAnswered, ...steered } = record;
+  const isCall = event.kind === "call";
   const edit: MessageEdit = {
     at,
     takenAt: steadyClock.latest(),
@@ -97,11 +157,11 @@ export function toEdited(
     attemptsBefore: Math.max(attemptsBefore, turn?.attempts ?? 0),
   };
   return {
-    // A call continues as it was.
-    ...(event.kind === "call" ? steered : {}),
+    // A call continues as it was, also where it is being stopped.
+    ...(isCall ? record : {}),
     ...nextOf(record),
     event: { ...event, edit },
-    ...(isClosed === true || wasAnswered === true ? { wasAnswered: true } : {}),
+    state: (isCall && record.state === "stopping" ? undefined : after("edit", record)) ?? record.state,
   };
 }
 
@@ -112,12 +172,8 @@ export function editsOf({ event }: InboxRecord): number {
 
 /** A stored event in the form of the port. */
 export function toEntry(record: InboxRecord, turn: TurnProgress | undefined): InboxEntry {
-  const { version: _version, attempts: _attempts, isForgotten, ...entry } = record;
-  return {
-    ...entry,
-    ...(turn === undefined ? {} : { turn }),
-    ...(isForgotten === true ? { isWithdrawn: true } : {}),
-  };
+  const { version: _version, attempts: _attempts, ...entry } = record;
+  return { ...entry, ...(turn === undefined ? {} : { turn }) };
 }
 
 /** The change that stores a record under its key, by default for ever. */

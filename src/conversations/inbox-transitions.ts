@@ -13,12 +13,15 @@ import type {
 import { steadyClock } from "../support/clock.ts";
 import {
   acceptEvent,
+  after,
   answeredTtlMs,
   editsOf,
   expireAnswered,
   indexAnswered,
   indexOpen,
   type InboxRecord,
+  isGone,
+  isOver,
   keptMs,
   nextOf,
   orderOf,
@@ -61,7 +64,8 @@ export function claimEvents(
 ): Decision<readonly InboxRecord[] | undefined> {
   const isLost = found.some(
     ({ record, turn: own }) =>
-      record?.isClosed === true || Math.max(record?.attempts ?? 0, own?.attempts ?? 0) >= turn.attempts,
+      (record !== undefined && after("claim", record) === undefined) ||
+      Math.max(record?.attempts ?? 0, own?.attempts ?? 0) >= turn.attempts,
   );
   const saved = found[0]?.turn?.address ?? turn.address;
   if (isLost || !isDeepStrictEqual(saved, turn.address)) return { result: undefined };
@@ -82,9 +86,10 @@ export function stopEvent(
   by: string,
   answer: StoppedAnswer | undefined,
 ): Decision<InboxRecord | undefined> {
-  if (record === undefined || record.isClosed === true) return { result: undefined };
+  const state = record === undefined ? undefined : after("stop", record);
+  if (record === undefined || state === undefined) return { result: undefined };
   const stoppedAnswer = answer === undefined ? {} : { stoppedAnswer: answer };
-  const value = { ...record, ...nextOf(record), stoppedBy: by, ...stoppedAnswer };
+  const value = { ...record, ...nextOf(record), state, stoppedBy: by, ...stoppedAnswer };
   return { result: value, changes: [saveRecord(value)] };
 }
 
@@ -93,15 +98,14 @@ export function hearPart(
   { record }: Partial<FoundEvent> = {},
   part: HeardPart,
 ): Decision<InboxRecord | undefined> {
-  if (record === undefined || record.isClosed === true || record.isForgotten === true)
-    return { result: undefined };
+  if (record === undefined || after("hear", record) === undefined) return { result: undefined };
   const value = { ...record, ...nextOf(record), heard: [...(record.heard ?? []), part] };
   return { result: value, changes: [saveRecord(value)] };
 }
 
 /** Implements {@link Inbox.reopen}. The result is `undefined` if the event has expired or was erased. */
 export function reopenEvent({ record, turn }: Partial<FoundEvent> = {}): Decision<Steered | undefined> {
-  if (record === undefined || record.isForgotten === true) return { result: undefined };
+  if (record === undefined || after("reopen", record) === undefined) return { result: undefined };
   const value = toReopened(record);
   const changes = [...openAgain(value), ...(turn === undefined ? [] : saveProgress(turn))];
   return { result: { record: value, turn }, changes };
@@ -122,7 +126,7 @@ export function closeEvents(
 ): Decision<Closing | undefined> {
   const isOvertaken = found.some(({ key, record }) => {
     if (attempts !== undefined && (record?.attempts ?? 0) > attempts) return true;
-    if (edits === undefined || record === undefined || record.isForgotten === true) return false;
+    if (edits === undefined || record === undefined || isGone(record)) return false;
     return editsOf(record) > (edits.get(key) ?? 0);
   });
   if (isOvertaken) return { result: undefined };
@@ -152,16 +156,16 @@ function toClosing(found: readonly FoundEvent[], retentionMs: number | undefined
       changes.push({ kind: "remove-member", index: indexes.openEvents, member: key });
     } else {
       const closed = toClosed(record);
-      isErased ||= closed.isForgotten === true && record.isForgotten !== true;
-      const ttlMs = closed.isForgotten === true ? answeredTtlMs : keptMs(record, retentionMs);
+      isErased ||= isGone(closed) && !isGone(record);
+      const ttlMs = isGone(closed) ? answeredTtlMs : keptMs(record, retentionMs);
       changes.push(saveRecord(closed, ttlMs), ...unindexOpen(record.event));
-      if (closed.isForgotten !== true) {
+      if (!isGone(closed)) {
         changes.push(...indexAnswered(record.event, ttlMs));
         answered.push(record);
       }
     }
     const at = entryAt.turn(key);
-    if (record?.isForgotten === true) changes.push({ kind: "delete", at });
+    if (record !== undefined && isGone(record)) changes.push({ kind: "delete", at });
     else if (turn !== undefined) {
       const ttlMs = record === undefined ? answeredTtlMs : keptMs(record, retentionMs);
       changes.push({ kind: "keep", at, ttlMs });
@@ -188,11 +192,11 @@ export function editEvent(
   event: IncomingEvent,
   edit: NewEdit,
 ): Decision<Steered | "unchanged" | "unknown"> {
-  if (record === undefined || record.isForgotten === true) return { result: "unknown" };
+  if (record === undefined || after("edit", record) === undefined) return { result: "unknown" };
   if ((record.event.edit?.at ?? -Infinity) >= edit.at) return { result: "unchanged" };
   const { toAddress = (address) => address } = edit;
   const value = toEdited(record, turn, { event, edit });
-  const isReopened = record.isClosed === true && turn !== undefined;
+  const isReopened = record.state === "answered" && turn !== undefined;
   const progress = isReopened ? { ...turn, address: toAddress(turn.address) } : turn;
   const changes = [...openAgain(value), ...(isReopened && progress ? saveProgress(progress) : [])];
   return { result: { record: value, turn: progress }, changes };
@@ -212,12 +216,12 @@ export function redoTurn(
   { edited, attempts }: RedoOptions,
 ): Decision<RedoneTurn | "open" | "gone"> {
   const { record, turn } = own ?? {};
-  if (record === undefined || record.isForgotten === true) return { result: "gone" };
+  if (record === undefined || isGone(record)) return { result: "gone" };
   const { key, address } = record.event;
   const progress = turn ?? { keys: [key], address, attempts: 1 };
   const isOther = progress.keys.slice(1).some((other) => !rest.some((one) => one.key === other));
   // If one of them is being edited, the turn runs again because of the edit.
-  const isOpen = [own, ...rest].some((one) => one?.record !== undefined && one.record.isClosed !== true);
+  const isOpen = [own, ...rest].some((one) => one?.record !== undefined && !isOver(one.record));
   if (isOpen || isOther || (attempts !== undefined && progress.attempts !== attempts))
     return { result: "open" };
   const redo: OpenRedo = { ...wanted, since: progress.attempts, requestedAt: steadyClock.latest() };
@@ -225,7 +229,7 @@ export function redoTurn(
     toReopened(one, edited?.find((event) => event.key === one.event.key) ?? one.event);
   // Events that were erased in the meantime are no longer part of it.
   const others = rest.flatMap(({ record: other }) =>
-    other === undefined || other.isForgotten === true ? [] : [toOpen(other)],
+    other === undefined || isGone(other) ? [] : [toOpen(other)],
   );
   const records: RedoneTurn["records"] = [{ ...toOpen(record), redo }, ...others];
   const again: TurnProgress = { ...progress, keys: records.map(({ event }) => event.key) };
@@ -253,11 +257,12 @@ export function withdrawEvents(
     const others = turn?.keys.filter((other) => !keys.includes(other)) ?? [];
     const open = others.filter((other) => {
       const one = byKey.get(other)?.record;
-      return one !== undefined && one.isClosed !== true;
+      return one !== undefined && !isOver(one);
     });
     const [first] = open;
-    const isEnded = record === undefined || record.isClosed === true || turn === undefined;
-    if (isEnded || !keepsReplies || first !== undefined) changes.push(...eraseEvent(key, record));
+    const isEnded = record === undefined || after("withdrawContent", record) === undefined;
+    if (isEnded || turn === undefined || !keepsReplies || first !== undefined)
+      changes.push(...eraseEvent(key, record));
     else changes.push(saveRecord(toWithdrawn(record)));
     // The progress moves to the first of the others, because nobody else would end their reply.
     if (turn === undefined || first === undefined) continue;
@@ -286,7 +291,7 @@ export function expireEvent(
   const index = indexes.answeredEventsIn(later.event.conversationId);
   if (record === undefined)
     return { result: undefined, changes: [{ kind: "remove-member", index, member: key }] };
-  if (record.isClosed !== true || record.acceptedAt >= later.acceptedAt) return { result: undefined };
+  if (!isOver(record) || record.acceptedAt >= later.acceptedAt) return { result: undefined };
   return {
     result: undefined,
     changes: [

@@ -9,10 +9,14 @@ import {
   answeredTtlMs,
   createAcceptedEvents,
   type InboxRecord,
+  isGone,
+  isOver,
   saveProgress,
   saveRecord,
+  type StoredRecord,
   toEntry,
   toErased,
+  toRecord,
 } from "./inbox-record.ts";
 import {
   claimEvents,
@@ -38,6 +42,8 @@ const maxEarlier = 100;
 /** More lost races in a row are a fault. */
 const maxConflicts = 100;
 
+const orRecord = (stored: StoredRecord | undefined) => (stored === undefined ? undefined : toRecord(stored));
+
 /** Reads events, with the conditions for a write that nobody has changed them since. */
 async function observeEvents(
   store: KeyValueStore,
@@ -48,11 +54,11 @@ async function observeEvents(
     keys.map(async (key): Promise<FoundEvent> => {
       try {
         const [record, turn] = await Promise.all([
-          store.observe<InboxRecord>(entryAt.event(key)),
+          store.observe<StoredRecord>(entryAt.event(key)),
           store.observe<TurnProgress>(entryAt.turn(key)),
         ]);
         unchanged.push(record.unchanged, turn.unchanged);
-        return { key, record: record.value, turn: turn.value };
+        return { key, record: orRecord(record.value), turn: turn.value };
       } catch (error) {
         if (!isParleyError(error, "store-corrupt")) throw error;
         return { key, record: undefined, turn: undefined, damage: error };
@@ -111,12 +117,13 @@ export function createInbox(options: InboxOptions): RestorableInbox {
   /** Skips damaged entries, so that they do not keep the others from being answered. */
   const readUndamaged = async (keys: readonly string[]): Promise<FoundEvent[]> => {
     const [records, turns] = await Promise.all([
-      store.inspectMany<InboxRecord>("inbox", keys),
+      store.inspectMany<StoredRecord>("inbox", keys),
       store.inspectMany<TurnProgress>("turn", keys),
     ]);
     return keys.flatMap((key, position) => {
       const [record, turn] = [records[position], turns[position]];
-      if (!(record instanceof ParleyError || turn instanceof ParleyError)) return [{ key, record, turn }];
+      if (!(record instanceof ParleyError || turn instanceof ParleyError))
+        return [{ key, record: orRecord(record), turn }];
       log.error({ turn: key }, "damaged inbox entry skipped");
       return [];
     });
@@ -129,7 +136,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     for (let from = 0; from < keys.length; from += batchSize) {
       for (const { key, record, turn } of await readUndamaged(keys.slice(from, from + batchSize))) {
         if (record === undefined) missing.push(key);
-        else if (record.isClosed !== true) open.push(toEntry(record, turn));
+        else if (!isOver(record)) open.push(toEntry(record, turn));
       }
     }
     if (missing.length > 0) {
@@ -153,7 +160,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     for (let from = 0; from < others.length; from += batchSize) {
       for (const { key, record } of await readUndamaged(others.slice(from, from + batchSize))) {
         if (record === undefined) await accepted.storeAnew();
-        else if (record.isClosed === true) accepted.delete([key]);
+        else if (isOver(record)) accepted.delete([key]);
       }
     }
   };
@@ -188,7 +195,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     async accept(event) {
       // Each event of a process has its own time, because an event lets those before it expire and no others.
       lastAcceptedAt = Math.max(steadyClock.latest(), lastAcceptedAt + 1);
-      const record: InboxRecord = { event, acceptedAt: lastAcceptedAt };
+      const record: InboxRecord = { event, acceptedAt: lastAcceptedAt, state: "open" };
       if ((await store.writeIf([entryAt.event(event.key)], acceptEvent(record))) !== undefined)
         return "duplicate";
       accepted.add(record);
@@ -275,15 +282,16 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       const record = await changeEvents(store, [key], ([found]) => hearPart(found, part));
       if (record !== undefined) accepted.setRecord(record);
     },
-    knows: async (key) => (await store.get<InboxRecord>("inbox", key)) !== undefined,
+    knows: async (key) => (await store.get<StoredRecord>("inbox", key)) !== undefined,
     async lookUp(keys) {
       const [records, turns] = await Promise.all([
-        store.getMany<InboxRecord>("inbox", keys),
+        store.getMany<StoredRecord>("inbox", keys),
         store.getMany<TurnProgress>("turn", keys),
       ]);
-      return records.flatMap((record, position) =>
-        record === undefined || record.isForgotten === true ? [] : [toEntry(record, turns[position])],
-      );
+      return records.flatMap((stored, position) => {
+        const record = orRecord(stored);
+        return record === undefined || isGone(record) ? [] : [toEntry(record, turns[position])];
+      });
     },
     async withdraw(keys, { keepsReplies = false } = {}) {
       const withOthers = (await readUndamaged(keys)).flatMap(({ turn }) => turn?.keys ?? []);
@@ -296,15 +304,15 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       await store.backend.scrub();
     },
     async isOpen(key) {
-      const record = await store.get<InboxRecord>("inbox", key);
+      const record = orRecord(await store.get<StoredRecord>("inbox", key));
       // Answered events stay known for at least a day, so this one was lost.
       if (record === undefined && accepted.has(key)) {
         await accepted.storeAnew();
         return accepted.has(key);
       }
       if (record === undefined) return false;
-      if (record.isClosed === true) accepted.delete([key]);
-      return record.isClosed !== true;
+      if (isOver(record)) accepted.delete([key]);
+      return !isOver(record);
     },
     async listOpen() {
       const open = await readOpen(indexes.openEvents);
@@ -346,7 +354,7 @@ export async function eraseAnsweredEvents(store: KeyValueStore, which: AnsweredE
           // Nobody can read the event, but it may contain words of the author.
           if (damage !== undefined)
             return [...eraseEvent(key, undefined), { kind: "remove-member", index, member: key }];
-          if (record?.isClosed !== true || record.isForgotten === true) return [];
+          if (record?.state !== "answered") return [];
           if (conversationId !== undefined && record.event.conversationId !== conversationId) return [];
           return eraseEvent(key, record);
         }),

@@ -184,6 +184,7 @@ const shapes: Readonly<Record<Space, z.ZodType>> = {
     acceptedAt: time,
     version: number.optional(),
     attempts: number.optional(),
+    state: z.optional(z.enum(["open", "edited", "stopping", "withdrawn", "answered", "erased"])),
     isClosed: flag.optional(),
     isForgotten: flag.optional(),
     redo: z.optional(z.object({ kind: text, since: number, requestedAt: time, model: text.optional() })),

@@ -63,24 +63,30 @@ export interface HeardPart {
   readonly answer?: TranscriptionAnswer & { readonly asked: string };
 }
 
+/**
+ * What an accepted event is.
+ * - `open`: it waits for its turn, or its turn runs.
+ * - `edited`: it was answered before its author edited it, and is open until the edit is applied.
+ * - `stopping`: a person has stopped its turn, which does not run. Only its reply must be ended.
+ * - `withdrawn`: its content is erased. Only the reply of its turn must be ended.
+ * - `answered`: its turn is over.
+ * - `erased`: only its key is left, so that a late delivery is a duplicate.
+ */
+export type EventState = "open" | "edited" | "stopping" | "withdrawn" | "answered" | "erased";
+
 /** An accepted event. */
 export interface InboxEntry {
   readonly event: IncomingEvent;
   readonly acceptedAt: number;
+  readonly state: EventState;
   /** It is present only on the first event of a turn. */
   readonly turn?: TurnProgress;
-  /** Its content is erased. Only the reply of its turn still has to be ended. */
-  readonly isWithdrawn?: true;
   /** Present on the first event of a turn that runs again, until it is closed. */
   readonly redo?: OpenRedo;
-  /** The name of the person who stopped its turn. The turn does not run, only its reply must be ended. */
+  /** The name of the person who stopped its turn, or an empty text, in the state `stopping`. */
   readonly stoppedBy?: string;
   /** The answer's text when it was stopped, on the first event of its turn, if the text was known. */
   readonly stoppedAnswer?: StoppedAnswer;
-  /** The event is answered. */
-  readonly isClosed?: true;
-  /** It was answered before its author edited it, and is open again until the edit is applied. */
-  readonly wasAnswered?: true;
   /** What was heard in its recordings so far. */
   readonly heard?: readonly HeardPart[];
 }
@@ -126,7 +132,7 @@ export interface Inbox {
   ): Promise<boolean>;
   /**
    * Durably replaces an accepted event by its edited form and erases the earlier form. An answered event
-   * opens again with `wasAnswered`. `unchanged` means that this edit or a later one is known, `unknown` that
+   * becomes `edited`. `unchanged` means that this edit or a later one is known, `unknown` that
    * the event is not known or is erased. An edited call is erased when it is closed.
    */
   edit(event: IncomingEvent, edit: NewEdit): Promise<"edited" | "unchanged" | "unknown">;

@@ -60,8 +60,8 @@ describeStores(
         }
         expect(losses()).toHaveLength(2);
         expect(await two.inbox.listOpen()).toEqual([
-          { event: waiting, acceptedAt: expect.any(Number) },
-          { event: running, acceptedAt: expect.any(Number), turn },
+          { event: waiting, acceptedAt: expect.any(Number), state: "open" },
+          { event: running, acceptedAt: expect.any(Number), state: "open", turn },
         ]);
         expect(lines).toContainEqual(expect.stringMatching(/^warn accepted messages .* anew {"events":2}/));
       },

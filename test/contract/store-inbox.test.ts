@@ -182,7 +182,7 @@ describeStores("the inbox", (current) => {
       expect(await store.inbox.claimTurn(turnOf(["a"]))).toBe(true);
       await store.inbox.withdraw(["a"], { keepsReplies: true });
       const [entry] = await store.inbox.listOpenIn("test:1");
-      expect(entry).toMatchObject({ turn: turnOf(["a"]), isWithdrawn: true, event: { text: "" } });
+      expect(entry).toMatchObject({ turn: turnOf(["a"]), state: "withdrawn", event: { text: "" } });
       expect(entry?.event).toMatchObject({ platform: event.platform, conversationId: "test:1" });
       expect(await store.inbox.lookUp(["a"])).toEqual([]);
       expect(await store.inbox.accept(event)).toBe("duplicate");

@@ -87,14 +87,14 @@ describeStores("the inbox", (current, kind) => {
       await store.inbox.accept(eventOf("a", "test:1"));
       expect(await store.inbox.stop(["a", "done", "nobody"], "Ada")).toEqual(["a"]);
       const [entry] = await store.inbox.lookUp(["a"]);
-      expect(entry).toMatchObject({ stoppedBy: "Ada" });
+      expect(entry).toMatchObject({ state: "stopping", stoppedBy: "Ada" });
       store = await current().reopen();
       expect(await store.inbox.listOpenIn("test:1")).toMatchObject([
         { event: { key: "a" }, stoppedBy: "Ada" },
       ]);
       await store.inbox.close(["a"]);
       const [closed] = await store.inbox.lookUp(["a"]);
-      expect(closed).toMatchObject({ isClosed: true });
+      expect(closed).toMatchObject({ state: "answered" });
       expect(closed?.stoppedBy).toBeUndefined();
     });
 
@@ -220,7 +220,7 @@ describeStores("the inbox", (current, kind) => {
         { key: "a", text: "harmless", edit: { at: 5000, count: 1, attemptsBefore: 0 } },
         { key: "b", text: "later" },
       ]);
-      expect(open[0]).not.toHaveProperty("wasAnswered");
+      expect(open[0]?.state).toBe("open");
       expect(holds(await current().bytes(), secret)).toBe(false);
     });
 
@@ -276,17 +276,17 @@ describeStores("the inbox", (current, kind) => {
       await store.inbox.close(["a"], { attempts: 1 });
       expect(await store.inbox.edit(edited("a", "harmless"), { at: 5000, attemptsBefore: 0 })).toBe("edited");
       expect(await entryOf("a")).toMatchObject({
-        wasAnswered: true,
+        state: "edited",
         turn: turnOf(["a"]),
         event: { text: "harmless", edit: { attemptsBefore: 1 } },
       });
       expect(await openKeys()).toEqual(["a"]);
       expect(holds(await current().bytes(), secret)).toBe(false);
       expect(await store.inbox.edit(edited("a", "again"), { at: 6000, attemptsBefore: 0 })).toBe("edited");
-      expect(await entryOf("a")).toMatchObject({ wasAnswered: true, event: { edit: { count: 2 } } });
+      expect(await entryOf("a")).toMatchObject({ state: "edited", event: { edit: { count: 2 } } });
       expect(await store.inbox.close(["a"], { edits: new Map([["a", 2]]) })).toBe(true);
       expect(await openKeys()).toEqual([]);
-      expect(await store.inbox.reopen("a")).not.toHaveProperty("wasAnswered");
+      expect(await store.inbox.reopen("a")).toMatchObject({ state: "open" });
       expect(await store.inbox.accept(edited("a", secret))).toBe("duplicate");
     });
 

@@ -83,7 +83,9 @@ export function dependenciesFor(
 
 /** Answers a batch: it shows what is stored or was stopped, or runs the turn or the command. */
 export async function answerBatch(options: BatchOptions, run: BatchRun): Promise<TurnOutcome | "shown"> {
-  const { event, isConfirmed = false, redo, refusal, stoppedBy, stoppedAnswer, isSealed } = run.batch[0]!;
+  const [first] = run.batch as readonly [PendingTurn];
+  const { event, isConfirmed = false, redo, refusal, stoppedAnswer, isSealed } = first;
+  const stoppedBy = first.state === "stopping" ? (first.stoppedBy ?? "") : undefined;
   const { conversationId, dependencies } = run;
   const { conversations } = dependencies;
   if (!isConfirmed && (await showStoredAnswer(run, event))) return "shown";

@@ -90,7 +90,7 @@ function createDeletions(options: ChangeOptions) {
       if (turn === undefined || !(await inbox.isOpen(event.key))) continue;
       const others = turn.keys.filter((key) => !keys.includes(key));
       if ((await Promise.all(others.map((key) => inbox.isOpen(key)))).includes(true)) continue;
-      begun.push({ event, progress: turn, others: [], isWithdrawn: true });
+      begun.push({ event, progress: turn, others: [], state: "withdrawn" });
     }
     return begun;
   }
@@ -170,10 +170,9 @@ function createMessageEdited(
   ): Promise<Outcome> {
     const content = await edited.read(event);
     if (content === undefined) return "unchanged";
-    const wasAnswered = entry.isClosed === true || entry.wasAnswered === true;
     // Nobody asks the bot any more. What the message says is read from its thread.
     const isLater = edited.editedAt > (event.edit?.at ?? -Infinity);
-    if (content.isAside === true && !wasAnswered && isLater)
+    if (content.isAside === true && !wasAnswered(entry) && isLater)
       return await empty(event.conversationId, edited, { isSaidToOthers: true });
     if (isSame(event, content)) return "unchanged";
     if (isEmpty({ ...event, ...content })) return await empty(event.conversationId, edited);
@@ -213,8 +212,7 @@ function createMessageEdited(
     running: readonly string[] = [],
   ): Promise<InboxEntry["turn"]> {
     if (entry.turn !== undefined) return entry.turn;
-    if (entry.isClosed === true || entry.wasAnswered === true)
-      return (await findAnsweredTurn({ inbox, conversations }, event))?.progress;
+    if (wasAnswered(entry)) return (await findAnsweredTurn({ inbox, conversations }, event))?.progress;
     const [first] = running.includes(event.key) ? await inbox.lookUp(running.slice(0, 1)) : [];
     if (first !== undefined) return first.turn;
     const open = await inbox.listOpenIn(event.conversationId);
@@ -244,7 +242,7 @@ function createMessageEdited(
 
   /** A command runs as it was written, so an edit only changes what is stored of it. */
   async function editCall(entry: InboxEntry, call: CommandCall, edited: EditedMessage): Promise<Outcome> {
-    if (entry.isClosed === true) {
+    if (entry.state === "answered") {
       const outcome = await editStored([storedIn(call)], edited);
       // An earlier delivery of the edit may not have reached this step.
       await inbox.withdraw([call.key]);
@@ -333,7 +331,7 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
   const { inbox, conversations, archive, turnRate, log } = options;
 
   async function prepareTurn(turn: PendingTurn): Promise<PendingTurn | undefined> {
-    if (turn.wasAnswered === true) return await prepareAnswered(turn);
+    if (turn.state === "edited") return await prepareAnswered(turn);
     for (const event of eventsOf(turn))
       if (event.kind === "message") await applyEdit(options, storedIn(event), event);
     if (turn.redo?.kind === "edit") await eraseFailures(turn);
@@ -430,6 +428,11 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
   };
 }
 
+/** Whether an event was answered, also where an edit has opened it again since. */
+function wasAnswered({ state }: InboxEntry): boolean {
+  return state === "answered" || state === "edited";
+}
+
 /** How many stored messages are searched for a message's turn and for what was said after it. */
 const maxLater = 200;
 
@@ -470,8 +473,7 @@ async function findAnsweredTurn(
   const isFollowed =
     later.some(({ turnKey, inContext }) => inContext !== false && isOther(turnKey)) ||
     open.some(
-      ({ event, wasAnswered }) =>
-        wasAnswered !== true && isOther(event.key) && storedIn(event) === conversationId,
+      ({ event, state }) => state !== "edited" && isOther(event.key) && storedIn(event) === conversationId,
     );
   return {
     progress: first.turn,

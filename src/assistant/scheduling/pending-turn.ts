@@ -4,8 +4,8 @@ import type { StoppedAnswer, OpenRedo, TurnProgress, InboxEntry } from "../../co
 import type { Reply } from "../../core/platform.ts";
 import type { Span } from "../../core/telemetry.ts";
 
-/** What the inbox says of a turn besides its progress. */
-type Marks = Pick<InboxEntry, "isWithdrawn" | "redo" | "stoppedAnswer" | "stoppedBy" | "wasAnswered">;
+/** What the inbox says of a turn besides its progress. A turn is `open` unless it says otherwise. */
+type Marks = Partial<Pick<InboxEntry, "redo" | "state" | "stoppedAnswer" | "stoppedBy">>;
 
 /** A turn that waits to run, with the progress of an earlier run. */
 export interface PendingTurn extends Marks {
@@ -69,17 +69,18 @@ export function reconcile(pending: readonly PendingTurn[], open: readonly Pendin
 
 /** Adds what is stored to a pending turn, because its messages may have been edited. */
 function toMerged(own: PendingTurn, stored: PendingTurn): PendingTurn {
-  if (stored.isWithdrawn === true || stored.wasAnswered === true || stored.stoppedBy !== undefined)
-    return stored;
+  const { state = "open" } = stored;
+  if (state !== "open") return stored;
   const attempts = stored.progress?.attempts ?? 0;
   const { event, redo } = stored;
   // Another process has started it, maybe with messages that this process did not know.
   const isBehind = attempts > (own.progress?.attempts ?? 0);
-  if (own.progress === undefined) return attempts === 0 ? { ...own, event } : stored;
+  if (own.progress === undefined) return attempts === 0 ? { ...own, event, state } : stored;
   // A Retry that a person asked for is not sealed for its age.
   return {
     ...own,
     event,
+    state,
     others: isBehind
       ? stored.others
       : own.others.map((other) => stored.others.find(({ key }) => key === other.key) ?? other),
@@ -214,7 +215,7 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
   for (const { event, turn } of open)
     if (!joined.has(event.key)) for (const key of turn?.keys.slice(1) ?? []) joined.add(key);
   return open.flatMap((entry): PendingTurn[] => {
-    const { event, turn, acceptedAt, redo: asked, heard: _heard, isClosed: _isClosed, ...marks } = entry;
+    const { event, turn, acceptedAt, redo: asked, heard: _heard, ...marks } = entry;
     if (joined.has(event.key)) return [];
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
       const other = byKey.get(key)?.event;

@@ -70,13 +70,14 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
       const otherTurnsShow = findOtherTurns(turn.event, keysOf(turn), platform);
       return { turn, active, platform, inbox, otherTurnsShow, log };
     };
-    if (first.isWithdrawn === true) return await endWithdrawn(toEnd(first));
-    if (first.stoppedBy !== undefined && !hasReply(first)) {
+    if (first.state === "withdrawn") return await endWithdrawn(toEnd(first));
+    const isStopped = first.state === "stopping";
+    if (isStopped && !hasReply(first)) {
       await inbox.close(keysOf(first));
       return "ended";
     }
     const isAnswered = () => canShowAnswer(conversations, first);
-    if (first.stoppedBy === undefined && first.isSealed === true && !(await isAnswered()))
+    if (!isStopped && first.isSealed === true && !(await isAnswered()))
       return await sealReply(toEnd(first), { conversations, isAnswered, meter });
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
     for (const turn of batch) if (!allowed.includes(turn)) await refuseTurn(toEnd(turn));

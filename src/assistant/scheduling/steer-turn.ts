@@ -66,7 +66,7 @@ export function createSteering(options: SteeringOptions): Steering {
 
   async function stopTurnOf(key: string, by: Actor): Promise<"stopped" | "ended"> {
     const [entry] = await inbox.lookUp([key]);
-    if (entry === undefined || entry.isClosed === true || entry.event.platform !== by.platform)
+    if (entry === undefined || entry.state === "answered" || entry.event.platform !== by.platform)
       return "ended";
     const running = (): ActiveTurn | undefined => {
       const active = scheduler.activeIn(storedIn(entry.event));
@@ -182,9 +182,10 @@ export function withStopWatch(
     isReading = true;
     try {
       const turns = [...running];
-      for (const { event, stoppedBy } of await inbox.lookUp(turns.flatMap(({ active }) => active.keys))) {
+      const entries = await inbox.lookUp(turns.flatMap(({ active }) => active.keys));
+      for (const { event, state, stoppedBy = "" } of entries) {
         const turn = turns.find(({ active }) => active.keys.includes(event.key));
-        if (stoppedBy !== undefined && turn?.active.keys[0] === event.key) turn.active.stop(stoppedBy);
+        if (state === "stopping" && turn?.active.keys[0] === event.key) turn.active.stop(stoppedBy);
         // The process that stored the edit runs it again.
         const edits = event.kind === "message" ? (event.edit?.count ?? 0) : 0;
         if (edits > (turn?.edits.get(event.key) ?? 0)) turn?.active.abandon(toEditedError());

@@ -196,9 +196,9 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
    */
   async function checkAgain(batch: readonly PendingTurn[], current: ActiveTurn): Promise<PendingTurn[]> {
     const entries = await inbox.lookUp(current.keys);
-    const { stoppedBy } = entries.find((entry) => entry.stoppedBy !== undefined) ?? {};
-    if (batch[0]?.stoppedBy === undefined && stoppedBy !== undefined) current.stop(stoppedBy);
-    const open = new Set(entries.flatMap(({ event, isClosed }) => (isClosed === true ? [] : [event.key])));
+    const stopped = entries.find(({ state }) => state === "stopping");
+    if (stopped !== undefined && batch[0]?.state !== "stopping") current.stop(stopped.stoppedBy ?? "");
+    const open = new Set(entries.flatMap(({ event, state }) => (state === "answered" ? [] : [event.key])));
     return batch
       .filter(({ event }) => open.has(event.key))
       .map((turn) => ({ ...turn, others: turn.others.filter(({ key }) => open.has(key)) }));

@@ -101,8 +101,8 @@ describe("two processes that change an accepted message at the same moment", () 
       withPause(store, () => inbox.close(["a", "b"], { attempts: 1, edits: new Map() })),
     );
     expect(await edit(other)).toBe("edited");
-    expect(await entryOf("b")).toMatchObject({ event: { text: "the new words" }, wasAnswered: true });
-    expect(await entryOf("a")).toMatchObject({ isClosed: true });
+    expect(await entryOf("b")).toMatchObject({ event: { text: "the new words" }, state: "edited" });
+    expect(await entryOf("a")).toMatchObject({ state: "answered" });
   });
 
   it("an edit leaves the attempts that were claimed meanwhile", async () => {
@@ -122,6 +122,6 @@ describe("two processes that change an accepted message at the same moment", () 
     await answer();
     await edit(inbox);
     expect(await inbox.redo("a", { kind: "regenerate" })).toBe("open");
-    expect(await entryOf("b")).toMatchObject({ event: { text: "the new words" }, wasAnswered: true });
+    expect(await entryOf("b")).toMatchObject({ event: { text: "the new words" }, state: "edited" });
   });
 });

@@ -36,7 +36,7 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
         Promise.resolve(
           [...accepted.values()]
             .filter((event) => event.conversationId === conversationId && !answered.has(event.key))
-            .map((event) => ({ event, acceptedAt: 0 })),
+            .map((event) => ({ event, acceptedAt: 0, state: "open" as const })),
         ),
     },
     queue,
@@ -206,6 +206,7 @@ describe("the order of open turns", () => {
   const entry = (event: IncomingEvent, attempts?: number) => ({
     event,
     acceptedAt: 0,
+    state: "open" as const,
     ...(attempts === undefined ? {} : { turn: { keys: [event.key], address: {}, attempts } }),
   });
   const sent = (key: string, sentAt: number) => message(key, { key, sentAt });
