@@ -96,7 +96,7 @@ export function createIntake(options: {
     names: bot.names,
     events: messageEvents,
     languageOf: ({ author, guild_id: guildId }) => locales.languageOf(author.id, guildId),
-    lookUpLater: () => missed.startUnlessSearching(),
+    lookUpLater: ({ channel_id: channelId, id }) => missed.lookAgain(channelId, id),
     lookUpFirst: (channelId) => missed.searchFirst(channelId),
     signal,
     clock,

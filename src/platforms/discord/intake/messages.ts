@@ -26,8 +26,8 @@ interface MessageOptions {
   readonly events: MessageEvents;
   /** Returns the language in which the author of a message is told something. */
   readonly languageOf: (message: GatewayMessageCreateDispatchData) => Language;
-  /** Looks for missed messages once the store is available. */
-  readonly lookUpLater: () => void;
+  /** Looks for this message and later ones once the store is available. */
+  readonly lookUpLater: (message: Pick<GatewayMessageCreateDispatchData, "channel_id" | "id">) => void;
   /** Makes a look-up that waited for the store. Returns whether it did, and so took the earlier messages. */
   readonly lookUpFirst: (channelId: string) => Promise<boolean>;
   /** Aborts when the platform stops. */
@@ -115,15 +115,15 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       if (isTransient && isMissed) {
         // Once a later message is stored, a look-up does not go back to this one.
         leftAt.set(message.channel_id, enqueued);
-        return options.lookUpLater();
+        return options.lookUpLater(message);
       }
       // While Discord is unreachable too, that cannot be known.
       const isForBot = known.isEvent || (await isCertainlyForBot(message, names).catch(() => undefined));
       // Perhaps the message belongs to a conversation that only the store knows.
-      if (isForBot === undefined && isTransient) options.lookUpLater();
+      if (isForBot === undefined && isTransient) options.lookUpLater(message);
       if (isForBot !== true) return;
       // The look-up finds it when the store responds again.
-      if (isTransient) options.lookUpLater();
+      if (isTransient) options.lookUpLater(message);
       // Discord does not deliver it again, so that the person must be told, unless another instance has
       // answered.
       if (!isParleyError(error, "store-unavailable") || !isBeingAnswered(message)) await tell(message, error);

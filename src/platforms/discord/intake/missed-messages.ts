@@ -6,6 +6,7 @@ import type { ConversationSummary } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime, sleepUnlessAborted, systemClock, untilAborted } from "../../../support/clock.ts";
 import { createConcurrencyLimit, createKeyedQueue } from "../../../support/queues.ts";
+import { createRecent } from "../../../support/recent.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
 import {
   commandPrefix,
@@ -47,6 +48,8 @@ const backoff = { baseMs: 1000, maxMs: 15_000 };
 const searchBackoff = { baseMs: 500, maxMs: 2000 };
 /** How long a live message waits for a search of a store that may be back. */
 const maxSearchMs = 2500;
+/** In how many channels it is known which message was not accepted. */
+const maxUnaccepted = 1000;
 /** The pause between two other channels, which leaves room for requests of live messages. */
 const pauseMs = 100;
 /** How long live messages of a channel wait for its missed ones, from the start of their reading. */
@@ -65,8 +68,11 @@ interface MissedMessages {
    * for messages. Contract: must not throw.
    */
   guildAvailable(guildId: string, channels: readonly ChannelActivity[]): void;
-  /** Like {@link start}, but does nothing while a search waits for the store. Contract: must not throw. */
-  startUnlessSearching(): void;
+  /**
+   * Searches again, unless a search waits for the store, since a message was not accepted. Searches go back
+   * to it although a later one may be stored by then. Contract: must not throw.
+   */
+  lookAgain(channelId: string, messageId: string): void;
   /** Resolves when a channel is caught up, for which live messages wait up to 30 s. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
   /**
@@ -135,7 +141,9 @@ interface MissedOptions {
  */
 export function createMissedMessages(options: MissedOptions): MissedMessages {
   const { take, now, signal, log, clock = systemClock } = options;
-  const gaps = createGaps(options);
+  /** The first message of a channel that was not accepted. */
+  const unaccepted = createRecent<bigint>(maxUnaccepted);
+  const gaps = createGaps({ ...options, unacceptedIn: (channelId) => unaccepted.get(channelId) });
   const others = createKeyedQueue();
   /** Reads in progress, by channel, and until when live messages wait for them. */
   const reading = new Map<string, { readonly work: Promise<void>; readonly holdsUntil: number }>();
@@ -178,6 +186,8 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
     const { all, missed } = read;
     const found = { channel: gap.channelId, messages: missed.length };
     if (missed.length > 0) log.info(found, "read missed messages");
+    // One that is not accepted now is noted again.
+    unaccepted.delete(gap.channelId);
     missed.forEach(take);
     for (const one of all) if (isEdited(one, options.botId())) options.onEdited(one);
   }
@@ -261,7 +271,10 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
   return {
     start,
     guildAvailable: (guildId, channels) => void searchOthers(guildId, channels),
-    startUnlessSearching() {
+    lookAgain(channelId, messageId) {
+      const id = BigInt(messageId);
+      const before = unaccepted.get(channelId);
+      unaccepted.set(channelId, before === undefined || id < before ? id : before);
       if (searches.size === 0) for (const { shard } of sessions) start(shard);
     },
     async searchFirst(channelId) {
@@ -277,7 +290,9 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
 }
 
 function createGaps(
-  options: Pick<MissedOptions, "api" | "history" | "botId" | "isAnsweredWhole" | "signal">,
+  options: Pick<MissedOptions, "api" | "history" | "botId" | "isAnsweredWhole" | "signal"> & {
+    readonly unacceptedIn: (channelId: string) => bigint | undefined;
+  },
 ): Gaps {
   const { api, history, signal } = options;
   const limit = createConcurrencyLimit(maxConcurrent);
@@ -300,10 +315,12 @@ function createGaps(
       if (channelId === undefined) continue;
       const messages = await history.history(summary.conversationId, { maxMessages: 20 });
       // A thread that people opened is known from the first mention on. Earlier ones were not for the bot.
-      const lastSeen = messages
+      const lastStored = messages
         .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
         .filter((id) => id < sessionStart)
         .reduce((last, id) => (id > last ? id : last), BigInt(channelId));
+      const unaccepted = options.unacceptedIn(channelId);
+      const lastSeen = unaccepted !== undefined && unaccepted <= lastStored ? unaccepted - 1n : lastStored;
       const after = lastSeen > earliest ? lastSeen - 1n : earliest;
       gaps.set(channelId, { channelId, guildId: guildOf(summary), after, lastSeen, isChannel: false });
     }

@@ -98,6 +98,24 @@ describe("missed messages", () => {
       expect(taken).toEqual([one, two]);
     });
 
+    it("are one that was not accepted, and what came after it, although a later one is stored by now", async () => {
+      const thread = idAt(50 * minute);
+      const [one, two, three] = [30, 20, 10].map((ago) => idAt(ago * minute)) as [string, string, string];
+      const { missed, taken } = setUp({
+        [`discord:${thread}`]: { known: [`discord:${three}`], channel: [one, two, three] },
+      });
+      missed.start();
+      await vi.advanceTimersByTimeAsync(100);
+      expect(taken).toEqual([]);
+      missed.lookAgain(thread, three);
+      missed.lookAgain(thread, two);
+      await vi.advanceTimersByTimeAsync(100);
+      expect(taken).toEqual([two, three]);
+      missed.start();
+      await vi.advanceTimersByTimeAsync(100);
+      expect(taken).toEqual([two, three]);
+    });
+
     it("come with the edits of what is read anyway, that of the last stored one included", async () => {
       const [old, known, one] = [40, 30, 20].map((ago) => idAt(ago * minute)) as [string, string, string];
       const edit = { edited_timestamp: new Date(now).toISOString() };
