@@ -40,7 +40,7 @@ const keySchema = z.object({
 });
 
 /** A key with its limits, issued to one person or program. */
-export type VirtualKey = z.infer<typeof keySchema>;
+type VirtualKey = z.infer<typeof keySchema>;
 /** The restrictions of a key. Absent ones do not apply. */
 export type KeyLimits = Pick<
   VirtualKey,
@@ -69,7 +69,7 @@ export interface KeyRing {
 }
 
 /** The usage of a key in a day or month. */
-export type KeyUsageTotals = Readonly<Record<(typeof totalled)[number], number>>;
+type KeyUsageTotals = Readonly<Record<(typeof totalled)[number], number>>;
 const totalled = [
   "calls",
   "promptTokens",

@@ -13,7 +13,7 @@ const maxChars = 1900;
 const fenceChars = 20;
 
 /** A file of the question. `unread` says why it was not read. */
-export interface NamedFile {
+interface NamedFile {
   readonly name: string;
   readonly unread?: string;
 }

@@ -429,7 +429,7 @@ function readMarkup(
 }
 
 /** Builds Markdown block by block: headings, paragraphs, list items and tables. */
-export interface MarkdownWriter {
+interface MarkdownWriter {
   /** Adds to the current line. */
   text(text: string): void;
   /** Ends the current line as a block, unless it is blank. `prefix` makes it a heading or a list item. */

@@ -264,7 +264,7 @@ const maxOwnPosts = 5000;
 const maxChannels = 2000;
 
 /** The ordinary messages that this process has posted. They belong to replies whose messages are known. */
-export interface OwnPosts {
+interface OwnPosts {
   add(channelId: string, messageId: string): void;
   has(messageId: string): boolean;
   /** Returns the last one in a channel. */
