@@ -109,7 +109,8 @@ export function createDestinationFinder(options: ReplyOptions): DestinationFinde
       return { channelId: direct.id };
     }
     const found = await findLostMessage(api, address, {
-      isOther: ({ id, author }) => author.id !== options.botId() || options.ownPosts.has(id),
+      isOther: ({ id, author }) =>
+        author.id !== options.botId() || options.ownPosts.isOfOther(id, address.eventId),
       shownByOthers: options.shownByOthers,
     });
     if (found !== undefined) return { ...toPosted(found.channelId), found };
@@ -263,24 +264,25 @@ function isPlain(message: APIMessage): boolean {
 const maxOwnPosts = 5000;
 const maxChannels = 2000;
 
-/** The ordinary messages that this process has posted. They belong to replies whose messages are known. */
+/** The ordinary messages that this process has posted, each for the event that its reply answers. */
 interface OwnPosts {
-  add(channelId: string, messageId: string): void;
-  has(messageId: string): boolean;
+  add(channelId: string, messageId: string, eventId: string | undefined): void;
+  /** Whether this process has posted the message for another event. */
+  isOfOther(messageId: string, eventId: string | undefined): boolean;
   /** Returns the last one in a channel. */
   lastIn(channelId: string): string | undefined;
 }
 
 /** Remembers the last 5,000 messages. */
 export function createOwnPosts(): OwnPosts {
-  const messages = createRecent(maxOwnPosts);
+  const events = createRecent<string>(maxOwnPosts);
   const channels = createRecent<string>(maxChannels);
   return {
-    add(channelId, messageId) {
-      messages.set(messageId, true);
+    add(channelId, messageId, eventId = "") {
+      events.set(messageId, eventId);
       channels.set(channelId, messageId);
     },
-    has: (messageId) => messages.has(messageId),
+    isOfOther: (messageId, eventId) => (events.get(messageId) ?? eventId) !== eventId,
     lastIn: (channelId) => channels.get(channelId),
   };
 }

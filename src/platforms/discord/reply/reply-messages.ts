@@ -112,7 +112,7 @@ export function createReplyMessages(
       // Nonces count in all channels.
       if (message.channel_id !== channelId) destinations.moveTo(message.channel_id);
       const ref = { channelId: message.channel_id, messageId: message.id, isOwn: true };
-      ownPosts.add(ref.channelId, ref.messageId);
+      ownPosts.add(ref.channelId, ref.messageId, address.eventId);
       if (leaves.length === 0)
         leaves.push(api.scheduler.join(lanes.global), api.scheduler.join(lanes.edits(ref.channelId)));
       if (files.length > 0 || message.content === content.content.trim()) return { ref, isShown: true };

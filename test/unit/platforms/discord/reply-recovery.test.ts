@@ -26,7 +26,11 @@ describe("lost messages", () => {
     const event = (count: number): Promise<IncomingEvent> => until(() => harness.receiver.events[count - 1]);
 
     /** Posts half an answer, and ends before it is saved. Resolves to the saved address. */
-    async function crash(address: ReplyAddress, channel: () => ChannelHandle | undefined) {
+    async function crash(
+      address: ReplyAddress,
+      channel: () => ChannelHandle | undefined,
+      { endsProcess = true } = {},
+    ) {
       let saved = address;
       const before = channel()?.fromBot().length ?? 0;
       const reply = harness.platform.openReply(address, {
@@ -40,7 +44,7 @@ describe("lost messages", () => {
       reply.write({ text: "Half" });
       await until(() => (channel()?.fromBot().length ?? 0) > before);
       reply.abandon();
-      await harness.restart();
+      if (endsProcess) await harness.restart();
       harness.simulator.advance(laterMs);
       return saved;
     }
@@ -60,6 +64,13 @@ describe("lost messages", () => {
       const saved = await crash((await event(2)).address, () => direct);
       await answer(saved, "The second answer.");
       expect(direct.fromBot().map(({ text }) => text)).toEqual(["The first answer.", "The second answer."]);
+    });
+
+    test("is edited by the process that posted it, as after an outage of the store", async () => {
+      ada.sends({ channel: direct, text: "one" });
+      const saved = await crash((await event(1)).address, () => direct, { endsProcess: false });
+      await answer(saved, "The answer.");
+      expect(direct.fromBot().map(({ text }) => text)).toEqual(["The answer."]);
     });
 
     test("is edited in the thread", async () => {
