@@ -156,8 +156,9 @@ describeStores("what an accepted event becomes", (current, kind) => {
 
   it.each(Object.keys(states))("by each two steps at once, in one order or the other: %s", async (name) => {
     const { prepare, ...known } = states[name]!;
-    for (const [first, a] of Object.entries(steps)) {
-      const pairs = Object.entries(steps).map(async ([second, b]) => {
+    for (const [index, [first, a]] of Object.entries(steps).entries()) {
+      const others = Object.entries(steps).slice(index);
+      const pairs = others.map(async ([second, b]) => {
         const key = `${name}, ${first}, ${second}`;
         await prepare(one.inbox, key);
         const results = await Promise.all([a.run(one.inbox, key), b.run(other.inbox, key)]);
