@@ -94,14 +94,20 @@ export function createIncoming(options: IncomingOptions) {
    */
   async function acceptEdited(event: MessageEvent, editedAt: number): Promise<Accepted> {
     if (editedAt - toUnixMs(event.ts) > maxEditedMs || !(await addressee.isForBot(event))) return undefined;
-    const edit = { at: editedAt, takenAt: clock.now(), count: 0, attemptsBefore: 0 };
-    return await accept(event, 0, edit);
+    return await accept(event, 0, toEdit(editedAt));
+  }
+
+  /** The edit of a message that comes in its edited form. It may have been read as said to others before. */
+  function toEdit(editedAt: number): MessageEdit {
+    return { at: editedAt, takenAt: clock.now(), count: 0, attemptsBefore: 0 };
   }
 
   /** Accepts a message. The result is `undefined` where it is refused. */
-  async function accept(sent: MessageEvent, redelivery: number, edit?: MessageEdit): Promise<Accepted> {
+  async function accept(sent: MessageEvent, redelivery: number, given?: MessageEdit): Promise<Accepted> {
     const key = keyOf(sent);
     const event = redelivery > 0 ? await asItIsNow(sent) : sent;
+    const editedTs = event === sent ? undefined : event?.edited?.ts;
+    const edit = editedTs === undefined ? given : toEdit(Number(editedTs) * 1000);
     if (event === undefined) {
       log.info({ key }, "deleted message or edited question not taken in");
       return undefined;

@@ -375,6 +375,8 @@ describe("accepting", () => {
     );
     expect(messages().map(({ text }) => text)).not.toContain("a secret");
     expect(messages()).toMatchObject([{ text: "no secret" }, ...messages().slice(1)]);
+    // It may have been read as said to others before. Then it is taken out there.
+    expect(messages().filter(({ edit }) => edit === undefined)).toEqual([]);
   });
 
   test("a redelivered event whose message cannot be looked up is taken in", async () => {
