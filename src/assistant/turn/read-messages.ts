@@ -1,7 +1,12 @@
 import type { Attachment, EditedContent, IncomingEvent, IncomingMessage } from "../../core/events.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
-import type { MessagePart, StoredMessage, NotedWithMessage } from "../../core/storage.ts";
+import type {
+  ConversationSettings,
+  MessagePart,
+  StoredMessage,
+  NotedWithMessage,
+} from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import { readFiles } from "./attachments.ts";
 import { readRoom, unreadSince } from "./read-room.ts";
@@ -55,13 +60,16 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
     void Promise.allSettled(writes);
     stored.push(message);
   };
-  const room = await readRoomBefore(dependencies, turn);
+  const settings = await conversations.settings(turn.conversationId);
+  const room = await readRoomBefore(dependencies, turn, settings);
   const said = [...(room?.messages ?? [])];
   notices.push(...(room?.notices ?? []));
   calls.push(...(room?.calls ?? []));
   const questions: StoredMessage[] = [];
   for (const message of turn.messages) {
-    if (message.edit !== undefined) await takeFromRoom(dependencies, turn.conversationId, message.key);
+    // An edit has made a question of it, or it was accepted after a later one.
+    if (message.edit !== undefined || message.sentAt <= (settings.room?.readAt ?? -Infinity))
+      await takeFromRoom(dependencies, turn.conversationId, message.key);
     // A process that was paused may have stored it as it was before an edit.
     const known = turn.attempt > 1 ? await applyEdit(dependencies, turn.conversationId, message) : undefined;
     if (known !== undefined) {
@@ -101,13 +109,13 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
 async function readRoomBefore(
   dependencies: TurnDependencies,
   turn: Turn,
+  settings: ConversationSettings,
 ): Promise<Awaited<ReturnType<typeof readRoom>> | undefined> {
   const { conversations } = dependencies;
   const whole =
     turn.messages.findLast(({ inRoom }) => inRoom === true) ??
     ((await dependencies.withheld?.hasAny(turn.conversationId)) === true ? turn.messages.at(-1) : undefined);
-  const since =
-    whole === undefined ? unreadSince(await conversations.settings(turn.conversationId)) : undefined;
+  const since = whole === undefined ? unreadSince(settings) : undefined;
   const last = whole ?? (since === undefined ? undefined : turn.messages.at(-1));
   if (last === undefined) return undefined;
   const id = messageIds.user(turn.messages.at(-1)?.key ?? last.key);
@@ -150,7 +158,7 @@ async function readMessage(
   };
 }
 
-/** Removes what an earlier turn has read as said to others, because an edit has made a question of it. */
+/** Removes what an earlier turn has read as said to others, because it is a question of this one. */
 async function takeFromRoom(
   { conversations, archive }: TurnDependencies,
   conversationId: string,

@@ -28,6 +28,19 @@ const ask = (text: string, more: Parameters<typeof message>[1] = {}) =>
   message(text, { inRoom: true, sentAt: 1_000_000, ...more });
 
 describe("a question in people's thread", () => {
+  it("that is accepted after a later one, which has read it as said in the room, is given to the model once", async () => {
+    world = await createWorld();
+    const late = remark("what is a larch?");
+    const read = { hasOlder: false } as const;
+    world.platform.room.read = async () => ({ ...read, messages: [late] });
+    await world.answered(ask("first?"));
+    world.platform.room.read = async () => ({ ...read, messages: [] });
+    const { key, author, sentAt } = late;
+    await world.answered(ask(late.text, { key, author, sentAt }));
+    const asked = said(world.gateway.requests.at(-1)).join("\n");
+    expect(asked.split("what is a larch?")).toHaveLength(2);
+  });
+
   it("keeps the newest characters, and says that earlier messages were left out", async () => {
     world = await createWorld({ room: { maxMessages: 10, maxChars: 1000 } });
     const messages = [remark("a".repeat(600)), remark("b".repeat(600)), remark("c".repeat(600))];
