@@ -1,4 +1,4 @@
-import type { Finding } from "../core/checks.ts";
+import { right, warning, type Finding } from "../core/checks.ts";
 import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
@@ -265,11 +265,19 @@ export interface OpenedBackend {
 }
 
 /**
- * Checks the version of a store. There is no migration from earlier versions, which no release has written.
+ * The version of a store. One of version 3, whose accepted events have flags instead of a state, is opened
+ * and raised. A later change of what is stored raises it again and must bring a migration.
+ */
+export const storeVersion = 4;
+const oldestVersion = 3;
+
+/**
+ * Checks the version of a store. No release has written those from before version 3.
  * @throws ParleyError `config` for earlier ones, `store-newer` for later ones
  */
-export function expectKnownVersion(name: string, version: number, known: number): void {
-  if (version < known)
+export function expectKnownVersion(name: string, version: number): void {
+  const known = storeVersion;
+  if (version < oldestVersion)
     throw new ParleyError(
       "config",
       `${name} was written by a Parley from before the first release: name an empty store in STORE_URL; the Parley that wrote this one can export its conversations`,
@@ -280,4 +288,32 @@ export function expectKnownVersion(name: string, version: number, known: number)
       `${name} was written by a newer Parley (its version is ${version}, this one knows ${known}): update Parley, or restore an older backup`,
       { detail: { version, known } },
     );
+}
+
+/** Whether a store is opened by the bot, which alone raises its version, and by no program beside it. */
+export function raisesVersion(options: Pick<BackendOptions, "exclusive" | "isLook">): boolean {
+  return options.isLook !== true && options.exclusive !== false;
+}
+
+/**
+ * Reports the version of a store.
+ * @param found the one that it had when it was opened
+ */
+export function reportVersion(
+  name: string,
+  found: number,
+  options: Pick<BackendOptions, "exclusive" | "isLook" | "report">,
+): void {
+  const { report = () => {} } = options;
+  const isRaised = raisesVersion(options);
+  report(right("Store", `${name}, version ${isRaised ? storeVersion : found}`));
+  if (found === storeVersion) return;
+  const raised = isRaised ? "it was raised to" : "the next start raises it to";
+  report(
+    warning(
+      "Store version",
+      `${name} was of version ${found}; ${raised} ${storeVersion}`,
+      "earlier versions of Parley refuse it from then on: stop all their instances first, and keep a backup",
+    ),
+  );
 }

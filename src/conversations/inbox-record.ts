@@ -37,7 +37,7 @@ export interface InboxRecord extends Omit<InboxEntry, "turn"> {
 
 /**
  * What each step makes of an event, by the state that it finds. It changes nothing in a state that is not
- * listed. A withdrawn event keeps its reply where `keepsReplies` says so and its turn has begun.
+ * listed. To withdraw an event erases it in any state, or its content alone where its reply must be ended.
  */
 export const transitions = {
   claim: { open: "open", edited: "edited", stopping: "stopping", withdrawn: "withdrawn" },
@@ -52,14 +52,6 @@ export const transitions = {
     stopping: "answered",
     answered: "answered",
     withdrawn: "erased",
-    erased: "erased",
-  },
-  withdraw: {
-    open: "erased",
-    edited: "erased",
-    stopping: "erased",
-    withdrawn: "erased",
-    answered: "erased",
     erased: "erased",
   },
   withdrawContent: { open: "withdrawn", edited: "withdrawn", stopping: "withdrawn", withdrawn: "withdrawn" },
@@ -80,7 +72,7 @@ export function isGone({ state }: Pick<InboxRecord, "state">): boolean {
   return state === "withdrawn" || state === "erased";
 }
 
-/** A record as it is stored. Those of Parley 0.2 have flags instead of a state. */
+/** A record as it is stored. Those of a store of version 3 have flags instead of a state. */
 export interface StoredRecord extends Omit<InboxRecord, "state"> {
   readonly state?: EventState;
   readonly isClosed?: true;
@@ -88,7 +80,7 @@ export interface StoredRecord extends Omit<InboxRecord, "state"> {
   readonly wasAnswered?: true;
 }
 
-/** Reads a stored record, also one of Parley 0.2. */
+/** Reads a stored record, also one that a store of version 3 had. */
 export function toRecord({ isClosed, isForgotten, wasAnswered, ...record }: StoredRecord): InboxRecord {
   if (record.state !== undefined) return { ...record, state: record.state };
   if (isForgotten === true) return { ...record, state: isClosed === true ? "erased" : "withdrawn" };

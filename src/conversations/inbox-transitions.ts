@@ -221,8 +221,13 @@ export function redoTurn(
   const progress = turn ?? { keys: [key], address, attempts: 1 };
   const isOther = progress.keys.slice(1).some((other) => !rest.some((one) => one.key === other));
   // If one of them is being edited, the turn runs again because of the edit.
-  const isOpen = [own, ...rest].some((one) => one?.record !== undefined && !isOver(one.record));
-  if (isOpen || isOther || (attempts !== undefined && progress.attempts !== attempts))
+  const isOpen = rest.some((one) => one.record !== undefined && !isOver(one.record));
+  if (
+    after("redo", record) === undefined ||
+    isOpen ||
+    isOther ||
+    (attempts !== undefined && progress.attempts !== attempts)
+  )
     return { result: "open" };
   const redo: OpenRedo = { ...wanted, since: progress.attempts, requestedAt: steadyClock.latest() };
   const toOpen = (one: InboxRecord) =>

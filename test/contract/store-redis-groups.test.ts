@@ -100,7 +100,7 @@ describe.skipIf(!has("redis"))("redis: a cluster of three primaries and their re
     const { text } = await runDoctorChecks(checks);
     expect(text).toMatch(
       new RegExp(
-        `✓ Store {7}${redisPrograms.title} at 127\\.0\\.0\\.1:\\d+, 127\\.0\\.0\\.1:\\d+ \\(cluster\\), version 3`,
+        `✓ Store {7}${redisPrograms.title} at 127\\.0\\.0\\.1:\\d+, 127\\.0\\.0\\.1:\\d+ \\(cluster\\), version 4`,
       ),
     );
     expect(text).toContain("✓ Durability  every message is on disk before it is acknowledged");

@@ -171,7 +171,7 @@ describeStores("what an accepted event becomes", (current, kind) => {
     }
   });
 
-  it("as Parley 0.2 has stored it, with flags instead of a state", async () => {
+  it("as a store of version 3 has it, with flags instead of a state", async () => {
     const flags = {
       open: {},
       stopping: { stoppedBy: "Ada" },

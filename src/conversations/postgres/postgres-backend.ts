@@ -1,8 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { right } from "../../core/checks.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
-import type { Backend, BackendOptions, OpenedBackend } from "../backend.ts";
+import {
+  type Backend,
+  type BackendOptions,
+  type OpenedBackend,
+  raisesVersion,
+  reportVersion,
+} from "../backend.ts";
 import {
   type BackgroundScrub,
   createBackgroundScrub,
@@ -11,7 +16,7 @@ import {
 } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import { type PostgresConnection, connectPostgres, isConnectionLost, isEmptied } from "./postgres-client.ts";
-import { prepareSchema, quoteSchema, prepareDatabase, schemaVersion } from "./postgres-schema.ts";
+import { prepareSchema, quoteSchema, prepareDatabase } from "./postgres-schema.ts";
 import { createPostgresWriter, fromStored, nowMs, tableOf, toStored } from "./postgres-writer.ts";
 
 const sweepBatch = 500;
@@ -30,20 +35,20 @@ export async function openPostgresBackend(url: string, options: BackendOptions):
   }
 }
 
-async function openOn(
-  connection: PostgresConnection,
-  { log, deadlineMs = 5000, clock = systemClock, report = () => {}, isLook = false }: BackendOptions,
-): Promise<OpenedBackend> {
+async function openOn(connection: PostgresConnection, options: BackendOptions): Promise<OpenedBackend> {
+  const { log, deadlineMs = 5000, clock = systemClock, report = () => {}, isLook = false } = options;
   const { address, attempt, schema } = connection;
   const name = `Postgres at ${address}, schema ${schema}${connection.isEncrypted ? " (TLS)" : ""}`;
-  await prepareDatabase(connection, { isLook, report });
-  report(right("Store", `${name}, version ${schemaVersion}`));
+  const found = await prepareDatabase(connection, { isLook, isBot: raisesVersion(options), report });
+  reportVersion(name, found, options);
   const scrubber = createPostgresScrubber(connection, log);
   const watch = await watchServer({
     product: "Postgres",
     ...(await toMark(connection, log)),
     prepare: () =>
-      attempt(() => connection.withClient((client) => prepareSchema(client, { schema, address }))),
+      attempt(async () => {
+        await connection.withClient((client) => prepareSchema(client, { schema, address }));
+      }),
     scrubber,
     onReady: connection.onRestored,
     log,

@@ -1,11 +1,8 @@
 import type { ClientBase } from "pg";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { absentStore, expectKnownVersion } from "../backend.ts";
+import { absentStore, expectKnownVersion, storeVersion } from "../backend.ts";
 import { type PostgresConnection, sqlStateOf } from "./postgres-client.ts";
-
-/** A change of the tables raises it and must bring a migration from the version before. */
-export const schemaVersion = 3;
 
 /** @param schema quoted */
 const createTables = (schema: string) => `
@@ -87,33 +84,40 @@ interface SchemaTarget {
   readonly schema: string;
   readonly address: string;
   readonly isLook?: boolean;
+  /** Whether the version of an earlier one is raised. */
+  readonly isBot?: boolean;
 }
 
 /**
- * Creates the schema completely or not at all, and checks an existing one. Several processes may do so at
- * once. A look takes back what it creates, and throws {@link absentStore}. It throws the errors of the
- * service.
+ * Creates the schema completely or not at all, and checks an existing one, whose version the bot raises.
+ * Several processes may do so at once. A look takes back what it creates, and throws {@link absentStore}.
+ * It throws the errors of the service. Returns the version that the store had.
  * @throws ParleyError `store-newer` if a later Parley wrote it, `config` if one from before the first release
  *   did, or `store-corrupt` if another program did or tables are gone
  */
-export async function prepareSchema(client: ClientBase, target: SchemaTarget): Promise<void> {
-  const { schema, address, isLook = false } = target;
-  if (await exists(client, target)) return;
+export async function prepareSchema(client: ClientBase, target: SchemaTarget): Promise<number> {
+  const { schema, address, isLook = false, isBot = false } = target;
+  const found = await versionOf(client, target);
+  if (found === storeVersion || (found > 0 && !isBot)) return found;
+  const marks = `${quoteSchema(schema)}.${marksTable}`;
+  if (found > 0) {
+    await client.query(`UPDATE ${marks} SET value = $1 WHERE name = 'version'`, [String(storeVersion)]);
+    return found;
+  }
   await client.query("BEGIN");
   try {
     await client.query("SELECT pg_advisory_xact_lock(hashtext($1)::bigint)", [`parley/${schema}`]);
-    if (!(await exists(client, target))) {
+    if ((await versionOf(client, target)) === 0) {
       const quoted = quoteSchema(schema);
       // Without this condition the permission is needed even if the schema exists.
       if (!(await readSchema(client, schema)).exists) await client.query(`CREATE SCHEMA ${quoted}`);
-      await client.query(`CREATE TABLE ${quoted}.${marksTable} (name text PRIMARY KEY, value text NOT NULL)`);
+      await client.query(`CREATE TABLE ${marks} (name text PRIMARY KEY, value text NOT NULL)`);
       await client.query(createTables(quoted));
-      await client.query(`INSERT INTO ${quoted}.${marksTable} (name, value) VALUES ('version', $1)`, [
-        String(schemaVersion),
-      ]);
+      await client.query(`INSERT INTO ${marks} (name, value) VALUES ('version', $1)`, [String(storeVersion)]);
       if (isLook) throw absentStore(`the schema ${schema} of Postgres at ${address}`);
     }
     await client.query("COMMIT");
+    return storeVersion;
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {
       // The connection is gone, and the transaction with it.
@@ -122,10 +126,11 @@ export async function prepareSchema(client: ClientBase, target: SchemaTarget): P
   }
 }
 
-async function exists(client: ClientBase, { schema, address }: SchemaTarget): Promise<boolean> {
+/** The version of the store in a schema. It is 0 where there is none. */
+async function versionOf(client: ClientBase, { schema, address }: SchemaTarget): Promise<number> {
   const { version = 0, hasTables, missing } = await readSchema(client, schema);
   const name = `the schema ${schema} of Postgres at ${address}`;
-  if (version > 0) expectKnownVersion(name, version, schemaVersion);
+  if (version > 0) expectKnownVersion(name, version);
   else if (hasTables)
     throw new ParleyError(
       "store-corrupt",
@@ -136,7 +141,7 @@ async function exists(client: ClientBase, { schema, address }: SchemaTarget): Pr
     throw new ParleyError("store-corrupt", `${name} lacks tables (${missing.join(", ")}): restore a backup`, {
       detail: { schema, missing: missing.join(", ") },
     });
-  return version > 0;
+  return version;
 }
 
 /** The oldest version that is maintained. @see https://www.postgresql.org/support/versioning/ */
@@ -170,11 +175,15 @@ const stateText = `SELECT current_setting('server_version_num')::integer / 10000
  */
 export async function prepareDatabase(
   { address, attempt, read, schema, withClient }: PostgresConnection,
-  { isLook, report }: { readonly isLook: boolean; readonly report: (finding: Finding) => void },
-): Promise<void> {
-  await attempt(async () => {
+  {
+    isLook,
+    isBot,
+    report,
+  }: { readonly isLook: boolean; readonly isBot: boolean; readonly report: (finding: Finding) => void },
+): Promise<number> {
+  return await attempt(async () => {
     const [state] = await read<ServerState>(stateText);
-    if (state === undefined) return;
+    if (state === undefined) return storeVersion;
     if (state.encoding !== "UTF8")
       throw new ParleyError(
         "config",
@@ -182,7 +191,7 @@ export async function prepareDatabase(
       );
     toServerFindings(state).forEach(report);
     try {
-      await withClient((client) => prepareSchema(client, { schema, address, isLook }));
+      return await withClient((client) => prepareSchema(client, { schema, address, isLook, isBot }));
     } catch (error) {
       if (sqlStateOf(error) !== "42501") throw error;
       throw new ParleyError(

@@ -11,6 +11,9 @@ import {
   type Resolves,
   type WriteCondition,
   expectKnownVersion,
+  raisesVersion,
+  reportVersion,
+  storeVersion,
 } from "../backend.ts";
 import {
   watchServer,
@@ -41,9 +44,6 @@ import {
 } from "./redis-script.ts";
 import type { Clock } from "../../core/clock.ts";
 
-/** A change of the layout raises it and must bring a migration from the version before. */
-export const schemaVersion = 3;
-
 /** The key that holds the version. */
 const schemaKey = "parley:schema";
 
@@ -61,23 +61,21 @@ export async function openRedisBackend(url: string, options: BackendOptions): Pr
   }
 }
 
-async function openOn(
-  connection: RedisConnection,
-  { log, clock = systemClock, report = () => {}, isLook = false }: BackendOptions,
-): Promise<OpenedBackend> {
+async function openOn(connection: RedisConnection, options: BackendOptions): Promise<OpenedBackend> {
+  const { log, clock = systemClock, report = () => {}, isLook = false } = options;
   const { attempt, address, close, isCluster } = connection;
   const names = isCluster ? clusterNames : serverNames;
   const servers = await attempt(async () => Promise.all((await connection.nodes()).map(readServer)));
   reportServers(servers, report);
   const name = `${productOf(servers[0]?.info ?? "")} at ${address}`;
-  const claim = () => attempt(() => claimSchema(connection.client, { name, isLook }));
-  await claim();
-  report(right("Store", `${name}, version ${schemaVersion}`));
+  const isBot = raisesVersion(options);
+  const claim = () => attempt(() => claimSchema(connection.client, { name, isLook, isBot }));
+  reportVersion(name, await claim(), options);
   const scrubber = createRedisScrubber(connection, log, clock);
   const watch = await watchServer({
     product: "Redis",
     ...toMark(connection, log),
-    prepare: claim,
+    prepare: async () => void (await claim()),
     scrubber,
     onReady: connection.onReady,
     log,
@@ -187,17 +185,20 @@ async function openOn(
   };
 }
 
-/** Writes the version into an empty store, and checks it in another one. */
+/** Writes the version into an empty store, and checks and raises it in another one. Returns what it was. */
 async function claimSchema(
   client: RedisClient,
-  { name, isLook }: { readonly name: string; readonly isLook: boolean },
-): Promise<void> {
+  { name, isLook, isBot }: { readonly name: string; readonly isLook: boolean; readonly isBot: boolean },
+): Promise<number> {
   if ((await client.get(schemaKey)) === null)
     // For a look this writes nothing, but a server that refuses writes refuses it.
-    await client.set(schemaKey, String(schemaVersion), { condition: isLook ? "XX" : "NX" });
-  const version = await client.get(schemaKey);
-  if (version === null) throw absentStore(`the store in ${name}`);
-  expectKnownVersion(name, Number(version), schemaVersion);
+    await client.set(schemaKey, String(storeVersion), { condition: isLook ? "XX" : "NX" });
+  const found = await client.get(schemaKey);
+  if (found === null) throw absentStore(`the store in ${name}`);
+  const version = Number(found);
+  expectKnownVersion(name, version);
+  if (isBot && version < storeVersion) await client.set(schemaKey, String(storeVersion));
+  return version;
 }
 
 /** What a server says about itself, as far as its user may ask. Managed servers do not show settings. */

@@ -1,6 +1,6 @@
 import { chmodSync, existsSync } from "node:fs";
 import { DatabaseSync, backup, type SQLInputValue } from "node:sqlite";
-import { right, wrong } from "../../core/checks.ts";
+import { wrong } from "../../core/checks.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
@@ -19,6 +19,8 @@ import {
   type PassedLimit,
   type ScoreLimit,
   type WriteCondition,
+  raisesVersion,
+  reportVersion,
 } from "../backend.ts";
 import { createGroupCommit, openCommitTrail, type Written } from "./group-commit.ts";
 import {
@@ -36,7 +38,6 @@ import {
   toSqliteStoreError,
   findDamage,
   reportFolder,
-  schemaVersion,
 } from "./sqlite-file.ts";
 
 /** How long a write waits for another program's write, which blocks the event loop. */
@@ -67,7 +68,7 @@ export interface SqliteBackend extends Backend {
 export function openSqliteBackend(file: string, options: Partial<BackendOptions> = {}): SqliteBackend {
   const { isLook = false, report = () => {}, clock = systemClock } = options;
   // Only the bot judges the file, because a program beside it may inspect a backup.
-  const isBot = !isLook && options.exclusive !== false;
+  const isBot = raisesVersion(options);
   reportFolder(file, report);
   if (isLook && !existsSync(file)) throw absentStore(`the SQLite file ${file}`);
   let isDamaged = false;
@@ -101,7 +102,7 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
     throw error;
   }
   const { database, trail, restored, lostAfter } = opened;
-  report(right("Store", `SQLite file ${file}, version ${schemaVersion}`));
+  reportVersion(`SQLite file ${file}`, opened.version, options);
   if (lostAfter !== undefined)
     report(
       wrong(
@@ -224,13 +225,15 @@ function describeLoss(lostAfter: number): string {
 
 interface OpenedFile {
   readonly database: DatabaseSync;
+  /** The version that it had. */
+  readonly version: number;
   readonly trail: ReturnType<typeof openCommitTrail>;
   readonly restored: RestoredStore | undefined;
   readonly lostAfter: number | undefined;
 }
 
 function openFile(file: string, judge: boolean): OpenedFile {
-  const database = openDatabase(file);
+  const { database, version } = openDatabase(file, judge);
   try {
     // A backup is older than the note beside it, which is right.
     if (judge) compactIfDue(database);
@@ -238,7 +241,7 @@ function openFile(file: string, judge: boolean): OpenedFile {
     const trail = openCommitTrail(database, { file, adopt: judge });
     const lostAfter = judge && !isRestored ? trail.lostAfter : undefined;
     const restored = judge ? noticeRestore(database, { now: steadyClock.now(), lostAfter }) : undefined;
-    return { database, trail, restored, lostAfter };
+    return { database, version, trail, restored, lostAfter };
   } catch (error) {
     database.close();
     throw error;
@@ -263,12 +266,12 @@ function withDatabase(file: string, work: (database: DatabaseSync) => void): voi
   }
 }
 
-function openDatabase(file: string): DatabaseSync {
+function openDatabase(file: string, isBot: boolean): Pick<OpenedFile, "database" | "version"> {
   createPrivateFile(file);
   const database = new DatabaseSync(file, { timeout: busyTimeoutMs });
   try {
     // First, because a file of another program must stay as it is.
-    prepareSchema(database, file);
+    const version = prepareSchema(database, file, isBot);
     database.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;
@@ -278,7 +281,7 @@ function openDatabase(file: string): DatabaseSync {
       PRAGMA cache_size = -${cacheKibibytes};
     `);
     createCountsTable(database);
-    return database;
+    return { database, version };
   } catch (error) {
     database.close();
     throw error;

@@ -14,11 +14,8 @@ import { DatabaseSync } from "node:sqlite";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { expectKnownVersion, type RestoredStore } from "../backend.ts";
+import { expectKnownVersion, storeVersion, type RestoredStore } from "../backend.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
-
-/** The value of `user_version`. A change of the tables raises it and must bring a migration. */
-export const schemaVersion = 3;
 
 /** The table `rankings` holds the sorted indexes. */
 const schema = `
@@ -48,15 +45,15 @@ const required = [
 ] as const;
 
 /**
- * Creates the tables in an empty file, and checks those of another one.
+ * Creates the tables in an empty file, and checks those of another one. Returns the version that it had.
  * @throws ParleyError `store-newer` if a later Parley wrote it, `config` if one from before the first release
  * did, or `store-corrupt` if another program did
  */
-export function prepareSchema(database: DatabaseSync, file: string): void {
+export function prepareSchema(database: DatabaseSync, file: string, isBot: boolean): number {
   database.exec("BEGIN IMMEDIATE");
   try {
     const version = userVersion(database);
-    if (version > 0) expectKnownVersion(`the store ${file}`, version, schemaVersion);
+    if (version > 0) expectKnownVersion(`the store ${file}`, version);
     else if (hasTables(database)) {
       throw new ParleyError(
         "store-corrupt",
@@ -65,9 +62,11 @@ export function prepareSchema(database: DatabaseSync, file: string): void {
       );
     } else database.exec(schema);
     checkSchema(database, file);
-    // This is written even if nothing changed, so that a read-only file fails at the start.
-    database.exec(`PRAGMA user_version = ${schemaVersion}`);
+    // This is written even if nothing changed, so that a read-only file fails at the start. Only the bot
+    // raises it.
+    database.exec(`PRAGMA user_version = ${isBot || version === 0 ? storeVersion : version}`);
     database.exec("COMMIT");
+    return version === 0 ? storeVersion : version;
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
     throw error;

@@ -186,8 +186,8 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
     const { all, missed } = read;
     const found = { channel: gap.channelId, messages: missed.length };
     if (missed.length > 0) log.info(found, "read missed messages");
-    // One that is not accepted now is noted again.
-    unaccepted.delete(gap.channelId);
+    // One that is not accepted now is noted again. A reading that began behind it has not found it.
+    if ((unaccepted.get(gap.channelId) ?? 0n) > (gap.lastSeen ?? 0n)) unaccepted.delete(gap.channelId);
     missed.forEach(take);
     for (const one of all) if (isEdited(one, options.botId())) options.onEdited(one);
   }
