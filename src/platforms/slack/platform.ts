@@ -170,6 +170,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     },
     async linksTo(saved, keys) {
       const address = parseAddress(saved);
+      // A text without links is better than none, where the workspace cannot be loaded.
       const team = await requireTeams()
         .find(teamOfAddress(address))
         .catch(() => undefined);

@@ -113,7 +113,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       }
       // Its author may have been told or answered long ago.
       if (isTransient && isMissed) {
-        // Once a later message is stored, a look-up does not go back to this one.
+        // Later ones of this look-up are left to the next one too, so that their order stays.
         leftAt.set(message.channel_id, enqueued);
         return options.lookUpLater(message);
       }
