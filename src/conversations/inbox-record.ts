@@ -45,7 +45,7 @@ export const transitions = {
   stop: { open: "stopping", edited: "stopping", stopping: "stopping" },
   edit: { open: "open", edited: "edited", stopping: "open", answered: "edited" },
   reopen: { open: "open", edited: "open", stopping: "open", answered: "open" },
-  redo: { answered: "open" },
+  replace: { answered: "open" },
   close: {
     open: "answered",
     edited: "answered",

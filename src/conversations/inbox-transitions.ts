@@ -4,9 +4,9 @@ import type { IncomingEvent } from "../core/events.ts";
 import type {
   HeardPart,
   NewEdit,
-  OpenRedo,
   Redo,
-  RedoOptions,
+  ReopenReason,
+  ReplacedAnswer,
   StoppedAnswer,
   TurnProgress,
 } from "../core/inbox.ts";
@@ -103,14 +103,6 @@ export function hearPart(
   return { result: value, changes: [saveRecord(value)] };
 }
 
-/** Implements {@link Inbox.reopen}. The result is `undefined` if the event has expired or was erased. */
-export function reopenEvent({ record, turn }: Partial<FoundEvent> = {}): Decision<Steered | undefined> {
-  if (record === undefined || after("reopen", record) === undefined) return { result: undefined };
-  const value = toReopened(record);
-  const changes = [...openAgain(value), ...(turn === undefined ? [] : saveProgress(turn))];
-  return { result: { record: value, turn }, changes };
-}
-
 /** What the caller of a closing knows of the events. */
 interface ClosingOptions {
   readonly attempts: number | undefined;
@@ -203,44 +195,50 @@ export function editEvent(
 }
 
 /** A turn that is open again, with the records of its events. */
-interface RedoneTurn {
+interface ReopenedRecords {
   readonly records: readonly [InboxRecord, ...InboxRecord[]];
   readonly turn: TurnProgress;
-  readonly redo: OpenRedo;
+  readonly redo: Redo | undefined;
 }
 
-/** Implements {@link Inbox.redo}. @param found the turn's events, with its own first */
-export function redoTurn(
+/**
+ * Implements {@link Inbox.reopen}. The result is `moved` if the turn answers other events than these.
+ * @param found the turn's events, with its own first
+ */
+export function reopenTurn(
   [own, ...rest]: readonly FoundEvent[],
-  wanted: Redo,
-  { edited, attempts }: RedoOptions,
-): Decision<RedoneTurn | "open" | "gone"> {
+  kind: ReopenReason,
+  replaces: ReplacedAnswer | undefined,
+): Decision<ReopenedRecords | "open" | "gone" | "moved"> {
   const { record, turn } = own ?? {};
   if (record === undefined || isGone(record)) return { result: "gone" };
   const { key, address } = record.event;
   const progress = turn ?? { keys: [key], address, attempts: 1 };
-  const isOther = progress.keys.slice(1).some((other) => !rest.some((one) => one.key === other));
-  // If one of them is being edited, the turn runs again because of the edit.
-  const isOpen = rest.some((one) => one.record !== undefined && !isOver(one.record));
-  if (
-    after("redo", record) === undefined ||
-    isOpen ||
-    isOther ||
-    (attempts !== undefined && progress.attempts !== attempts)
-  )
-    return { result: "open" };
-  const redo: OpenRedo = { ...wanted, since: progress.attempts, requestedAt: steadyClock.latest() };
-  const toOpen = (one: InboxRecord) =>
-    toReopened(one, edited?.find((event) => event.key === one.event.key) ?? one.event);
+  if (progress.keys.slice(1).some((other) => !rest.some((one) => one.key === other)))
+    return { result: "moved" };
   // Events that were erased in the meantime are no longer part of it.
-  const others = rest.flatMap(({ record: other }) =>
-    other === undefined || isGone(other) ? [] : [toOpen(other)],
-  );
-  const records: RedoneTurn["records"] = [{ ...toOpen(record), redo }, ...others];
+  const others = rest.flatMap((one) => (one.record === undefined || isGone(one.record) ? [] : [one.record]));
+  const step = replaces === undefined ? "reopen" : "replace";
+  // If one of them is being edited, the turn runs again because of the edit.
+  const isOpen = [record, ...others].some((one) => after(step, one) === undefined);
+  if (isOpen || (replaces !== undefined && replaces.attempts !== progress.attempts))
+    return { result: "open" };
+  const toOpen = (one: InboxRecord) =>
+    toReopened(one, replaces?.edited?.find((event) => event.key === one.event.key) ?? one.event);
+  const { model } = replaces ?? {};
+  const redo: Redo | undefined = replaces && {
+    kind,
+    ...(model === undefined ? {} : { model }),
+    since: replaces.attempts,
+    requestedAt: steadyClock.latest(),
+  };
+  const first = { ...toOpen(record), ...(redo === undefined ? {} : { redo }) };
+  const records: ReopenedRecords["records"] = [first, ...others.map(toOpen)];
   const again: TurnProgress = { ...progress, keys: records.map(({ event }) => event.key) };
+  const isBegun = turn !== undefined || redo !== undefined;
   return {
     result: { records, turn: again, redo },
-    changes: [...saveProgress(again), ...records.flatMap(openAgain)],
+    changes: [...(isBegun ? saveProgress(again) : []), ...records.flatMap(openAgain)],
   };
 }
 

@@ -1,5 +1,5 @@
 import { isParleyError, ParleyError } from "../core/errors.ts";
-import type { Inbox, InboxEntry, ReopenedTurn, TurnProgress } from "../core/inbox.ts";
+import type { Inbox, InboxEntry, TurnProgress } from "../core/inbox.ts";
 import type { Log } from "../core/telemetry.ts";
 import { steadyClock } from "../support/clock.ts";
 import type { Resolves, WriteCondition } from "./backend.ts";
@@ -27,8 +27,7 @@ import {
   expireEvent,
   type FoundEvent,
   hearPart,
-  redoTurn,
-  reopenEvent,
+  reopenTurn,
   stopEvent,
   withdrawEvents,
 } from "./inbox-transitions.ts";
@@ -87,7 +86,11 @@ async function changeEvents<T>(
     if (changes.length === 0 || (await store.writeIf(unchanged, changes, resolves)) === undefined)
       return result;
   }
-  throw new ParleyError("store-unavailable", "other processes kept changing the event");
+  throw tooManyConflicts();
+}
+
+function tooManyConflicts(): ParleyError {
+  return new ParleyError("store-unavailable", "other processes kept changing the event");
 }
 
 /** An inbox that survives the loss of the store's data. */
@@ -246,25 +249,24 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       await store.backend.scrub();
       return "edited";
     },
-    async reopen(key) {
-      const reopened = await changeEvents(store, [key], ([found]) => reopenEvent(found));
-      if (reopened === undefined) return undefined;
-      accepted.add(reopened.record, reopened.turn);
-      return toEntry(reopened.record, reopened.turn);
-    },
-    async redo(key, wanted, how = {}) {
-      const [turn] = await store.getMany<TurnProgress>("turn", [key]);
-      const keys = turn?.keys ?? [key];
-      const redone = await changeEvents(store, keys, (found) => redoTurn(found, wanted, how));
-      if (typeof redone === "string") return redone;
-      const [first, ...others] = redone.records;
-      for (const record of redone.records) accepted.add(record, record === first ? redone.turn : undefined);
-      return {
-        event: first.event,
-        others: others.map(({ event }) => event).filter((event) => event.kind === "message"),
-        turn: redone.turn,
-        redo: redone.redo,
-      } satisfies ReopenedTurn;
+    async reopen(key, reason, replaces) {
+      for (let conflict = 0; conflict < maxConflicts; conflict++) {
+        const [turn] = await store.getMany<TurnProgress>("turn", [key]);
+        const keys = turn?.keys ?? [key];
+        const reopened = await changeEvents(store, keys, (found) => reopenTurn(found, reason, replaces));
+        if (reopened === "moved") continue;
+        if (typeof reopened === "string") return reopened;
+        const { records, turn: again, redo } = reopened;
+        const [first, ...others] = records;
+        for (const record of records) accepted.add(record, record === first ? again : undefined);
+        return {
+          event: first.event,
+          others: others.map(({ event }) => event).filter((event) => event.kind === "message"),
+          turn: again,
+          ...(redo === undefined ? {} : { redo }),
+        };
+      }
+      throw tooManyConflicts();
     },
     async stop(keys, by, answer) {
       const stopped: string[] = [];

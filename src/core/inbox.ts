@@ -11,40 +11,44 @@ export interface TurnProgress {
   readonly attempts: number;
 }
 
-/** Why an answered turn runs again into the same reply. */
+/**
+ * Why a turn runs again into the same reply.
+ * - `retry`: it has failed, or its reply was sealed.
+ * - `confirm`: its person has confirmed the command.
+ * - `regenerate`: somebody asks for another answer.
+ * - `continue`: somebody asks for the rest of an answer that reached its length limit.
+ * - `edit`: its question was changed.
+ */
+export type ReopenReason = "retry" | "confirm" | "regenerate" | "continue" | "edit";
+
+/** Why a turn that runs again replaces its answer. */
 export interface Redo {
-  /**
-   * `regenerate` asks for another answer. `continue` asks for the rest of an answer that reached its length
-   * limit. `edit` answers a question that was changed.
-   */
-  readonly kind: "regenerate" | "continue" | "edit";
+  readonly kind: ReopenReason;
   /** The model to ask. By default it is chosen as for any answer. */
   readonly model?: string;
-}
-
-/** A {@link Redo} of an open turn. */
-export interface OpenRedo extends Redo {
   /** How many attempts there were before. Their answers are to be replaced. */
   readonly since: number;
   /** Unix milliseconds. */
   readonly requestedAt: number;
 }
 
-/** Says what is to be reopened. */
-export interface RedoOptions {
+/** The answer that a turn has, and how it is replaced. */
+export interface ReplacedAnswer {
+  /** The turn's attempts when a person asked for this. If there are others by now, nothing is reopened. */
+  readonly attempts: number;
+  /** The model to ask. By default it is chosen as for any answer. */
+  readonly model?: string;
   /** Edited forms, which replace the turn's events that have the same keys. */
   readonly edited?: readonly IncomingEvent[];
-  /** The number of attempts when a person asked for this. If there are more by now, the result is `open`. */
-  readonly attempts?: number;
 }
 
-/** An answered turn that is open again. */
+/** A turn that is open again. */
 export interface ReopenedTurn {
   readonly event: IncomingEvent;
   /** The other events that its reply answers. */
   readonly others: readonly IncomingMessage[];
   readonly turn: TurnProgress;
-  readonly redo: OpenRedo;
+  readonly redo?: Redo;
 }
 
 /** What people saw of an answer when somebody stopped it. */
@@ -82,7 +86,7 @@ export interface InboxEntry {
   /** It is present only on the first event of a turn. */
   readonly turn?: TurnProgress;
   /** Present on the first event of a turn that runs again, until it is closed. */
-  readonly redo?: OpenRedo;
+  readonly redo?: Redo;
   /** The name of the person who stopped its turn, or an empty text, in the state `stopping`. */
   readonly stoppedBy?: string;
   /** The answer's text when it was stopped, on the first event of its turn, if the text was known. */
@@ -136,15 +140,17 @@ export interface Inbox {
    * the event is not known or is erased. An edited call is erased when it is closed.
    */
   edit(event: IncomingEvent, edit: NewEdit): Promise<"edited" | "unchanged" | "unknown">;
-  /** Reopens a closed entry for Retry. It returns `undefined` if the entry has expired. */
-  reopen(key: string): Promise<InboxEntry | undefined>;
   /**
-   * Reopens an answered turn with all events that it answers. It then runs again as `redo` says, here or
-   * after a restart. If several processes ask at once, only one gets it. `open` means that it is not closed,
-   * that one of its events is being edited, or that another process has just changed it. `gone` means that it
-   * has expired or was erased.
+   * Opens the turn that begins with this event again, with all events that it answers, in one durable write.
+   * It then runs here or after a restart. `gone` means that it has expired or was erased. Where an answer is
+   * replaced, all of its events must be answered; of several processes that ask at once, only one gets it, and
+   * the others get `open`. Otherwise it may be open or answered.
    */
-  redo(key: string, redo: Redo, options?: RedoOptions): Promise<ReopenedTurn | "open" | "gone">;
+  reopen(
+    key: string,
+    reason: ReopenReason,
+    replaces?: ReplacedAnswer,
+  ): Promise<ReopenedTurn | "open" | "gone">;
   /**
    * Marks open events as stopped by that person, so that their turn does not run again. Resolves to the keys
    * that were open. `answer` is stored with the first of them. The mark is durable when this resolves.

@@ -79,8 +79,8 @@ describeStores("erasure", (current) => {
     expect(await store.conversations.getBlob("test:1", second.blob.hash)).toBeDefined();
     expect(await store.conversations.settings("test:1")).toEqual({ model: "m" });
     expect(await store.inbox.accept(first.event)).toBe("duplicate");
-    expect(await store.inbox.reopen(first.id)).toBeUndefined();
-    expect((await store.inbox.reopen(second.id))?.event).toEqual(second.event);
+    expect(await store.inbox.reopen(first.id, "retry")).toBe("gone");
+    expect(await store.inbox.reopen(second.id, "retry")).toMatchObject({ event: second.event });
     expect(await store.conversations.append("test:1", messageOf(first.id, "again"))).toBe("duplicate");
     await say("test:1", bob, "goes on");
     expect(await textsOf("test:1")).toEqual([his, "answer to both", "goes on"]);
@@ -195,7 +195,7 @@ describeStores("erasure", (current) => {
     expect(await store.conversations.settings("test:5")).toEqual({ model: "m" });
     expect(await store.conversations.append("test:5", messageOf(first.id))).toBe("duplicate");
     expect(await store.inbox.accept(first.event)).toBe("duplicate");
-    expect(await store.inbox.reopen(first.id)).toBeUndefined();
+    expect(await store.inbox.reopen(first.id, "retry")).toBe("gone");
     // It is repeated, as after a crash, and done before the message is stored.
     expect(await store.erasure.removeMessages("test:5", removed)).toMatchObject({
       messages: 0,

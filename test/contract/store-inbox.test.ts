@@ -100,11 +100,9 @@ describeStores("the inbox", (current) => {
       const turn = { keys: [key], address: { message: "7" }, attempts: 2 };
       await store.inbox.saveTurn(turn);
       await store.inbox.close([key]);
-      const entry = await store.inbox.reopen(key);
-      expect(entry?.event.key).toBe(key);
-      expect(entry?.turn).toEqual(turn);
+      expect(await store.inbox.reopen(key, "retry")).toMatchObject({ event: { key }, others: [], turn });
       expect(await openKeys()).toEqual([key]);
-      expect(await store.inbox.reopen(freshId())).toBeUndefined();
+      expect(await store.inbox.reopen(freshId(), "retry")).toBe("gone");
     });
   });
 
@@ -144,7 +142,7 @@ describeStores("the inbox", (current) => {
       await store.inbox.close(["k1", "k2"]);
       expect(await keysIn("test:1")).toEqual(["k3"]);
       expect(await keysIn("test:11")).toEqual([]);
-      await store.inbox.reopen("k1");
+      await store.inbox.reopen("k1", "retry");
       expect(await keysIn("test:1")).toEqual(["k1", "k3"]);
       await store.inbox.withdraw(["k3", "k1"]);
       expect(await keysIn("test:1")).toEqual([]);
@@ -187,7 +185,7 @@ describeStores("the inbox", (current) => {
       expect(await store.inbox.lookUp(["a"])).toEqual([]);
       expect(await store.inbox.accept(event)).toBe("duplicate");
       expect(await store.inbox.refuse("a")).toBe("duplicate");
-      expect(await store.inbox.reopen("a")).toBeUndefined();
+      expect(await store.inbox.reopen("a", "retry")).toBe("gone");
       await store.inbox.close(["a"]);
       expect(await openKeys()).toEqual([]);
       expect(await store.inbox.accept(event)).toBe("duplicate");

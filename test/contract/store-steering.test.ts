@@ -26,8 +26,8 @@ describeStores("the inbox", (current, kind) => {
     it("are reopened whole, once, and stay so until they are closed", async () => {
       await answered("a", "b");
       const [one, two] = await Promise.all([
-        store.inbox.redo("a", { kind: "regenerate", model: "m" }),
-        store.inbox.redo("a", { kind: "regenerate", model: "m" }),
+        store.inbox.reopen("a", "regenerate", { attempts: 1, model: "m" }),
+        store.inbox.reopen("a", "regenerate", { attempts: 1, model: "m" }),
       ]);
       expect([one, two].filter((result) => result === "open")).toHaveLength(1);
       const reopened = one === "open" ? two : one;
@@ -47,7 +47,38 @@ describeStores("the inbox", (current, kind) => {
       await store.inbox.close(["a", "b"], { attempts: 2 });
       expect(await openKeys()).toEqual([]);
       expect((await store.inbox.lookUp(["a"]))[0]?.redo).toBeUndefined();
-      expect(await store.inbox.redo("a", { kind: "continue" })).toMatchObject({ redo: { since: 2 } });
+      expect(await store.inbox.reopen("a", "continue", { attempts: 2 })).toMatchObject({
+        redo: { since: 2 },
+      });
+    });
+
+    it("are retried whole, as they are by then, whether they are open or answered", async () => {
+      await answered("a", "b", "c");
+      await store.inbox.withdraw(["b"]);
+      await store.inbox.edit({ ...eventOf("c", "test:1"), text: "new words" }, { at: 5, attemptsBefore: 1 });
+      const reopened = await store.inbox.reopen("a", "retry");
+      const turn = { ...turnOf(["a", "c"]), attempts: 1 };
+      expect(reopened).toEqual({
+        event: expect.objectContaining({ key: "a" }) as unknown,
+        others: [expect.objectContaining({ key: "c", text: "new words" }) as unknown],
+        turn,
+      });
+      const open = [
+        { event: { key: "a" }, state: "open", turn },
+        { event: { key: "c" }, state: "open" },
+      ];
+      expect(await store.inbox.listOpenIn("test:1")).toMatchObject(open);
+      expect(await store.inbox.stop(["a"], "Ada")).toEqual(["a"]);
+      expect(await store.inbox.reopen("a", "confirm")).toMatchObject({ others: [{ key: "c" }], turn });
+      expect(await store.inbox.listOpenIn("test:1")).toMatchObject(open);
+    });
+
+    it("are not reopened for a press on an earlier attempt, nor while one of their events is open", async () => {
+      await answered("a", "b");
+      expect(await store.inbox.reopen("a", "regenerate", { attempts: 2 })).toBe("open");
+      await store.inbox.edit({ ...eventOf("b", "test:1"), text: "new words" }, { at: 5, attemptsBefore: 1 });
+      expect(await store.inbox.reopen("a", "regenerate", { attempts: 1 })).toBe("open");
+      expect(await openKeys()).toEqual(["b"]);
     });
 
     it("are not resumed by a process that learnt of them before another one answered them", async () => {
@@ -63,22 +94,22 @@ describeStores("the inbox", (current, kind) => {
       expect(await store.inbox.close(["a"], { attempts: 1 })).toBe(true);
       expect(await other.inbox.claimTurn({ ...turnOf(["a"], 2), address: { message: "old" } })).toBe(false);
       expect((await store.inbox.lookUp(["a"]))[0]?.turn).toEqual(turnOf(["a"]));
-      await store.inbox.reopen("a");
+      await store.inbox.reopen("a", "retry");
       expect(await other.inbox.claimTurn(turnOf(["a"], 2))).toBe(true);
     });
 
     it("are not reopened while they are open, when they are erased, and when nobody knows them", async () => {
       await store.inbox.accept(eventOf("a", "test:1"));
-      expect(await store.inbox.redo("a", { kind: "regenerate" })).toBe("open");
+      expect(await store.inbox.reopen("a", "regenerate", { attempts: 1 })).toBe("open");
       await store.inbox.withdraw(["a"]);
-      expect(await store.inbox.redo("a", { kind: "regenerate" })).toBe("gone");
-      expect(await store.inbox.redo("nobody", { kind: "regenerate" })).toBe("gone");
+      expect(await store.inbox.reopen("a", "regenerate", { attempts: 1 })).toBe("gone");
+      expect(await store.inbox.reopen("nobody", "regenerate", { attempts: 1 })).toBe("gone");
     });
 
     it("are reopened with an edited question, of which the earlier words are gone", async () => {
       await answered("a");
       const edited = { ...eventOf("a", "test:1"), text: "the new words" };
-      await store.inbox.redo("a", { kind: "edit" }, { edited: [edited] });
+      await store.inbox.reopen("a", "edit", { attempts: 1, edited: [edited] });
       expect((await store.inbox.listOpen())[0]?.event).toMatchObject({ text: "the new words" });
     });
 
@@ -286,7 +317,8 @@ describeStores("the inbox", (current, kind) => {
       expect(await entryOf("a")).toMatchObject({ state: "edited", event: { edit: { count: 2 } } });
       expect(await store.inbox.close(["a"], { edits: new Map([["a", 2]]) })).toBe(true);
       expect(await openKeys()).toEqual([]);
-      expect(await store.inbox.reopen("a")).toMatchObject({ state: "open" });
+      expect(await store.inbox.reopen("a", "retry")).toMatchObject({ event: { text: "again" } });
+      expect(await entryOf("a")).toMatchObject({ state: "open" });
       expect(await store.inbox.accept(edited("a", secret))).toBe("duplicate");
     });
 
@@ -337,7 +369,7 @@ describeStores("the inbox", (current, kind) => {
       await answered(["lone"], "lone");
       await pass(400);
       expect(await known("a", "b", "lone")).toEqual(["a", "b", "lone"]);
-      expect(await store.inbox.redo("a", { kind: "regenerate" })).toMatchObject({
+      expect(await store.inbox.reopen("a", "regenerate", { attempts: 1 })).toMatchObject({
         others: [{ key: "b" }],
         turn: turnOf(["a", "b"]),
       });
@@ -398,7 +430,7 @@ describeStores("the inbox", (current, kind) => {
       expect(await known("a", "b")).toEqual(["b"]);
       await store.erasure.forgetAuthor(undefined, "test:ann");
       expect(await known("b")).toEqual([]);
-      expect(await store.inbox.redo("a", { kind: "regenerate" })).toBe("gone");
+      expect(await store.inbox.reopen("a", "regenerate", { attempts: 1 })).toBe("gone");
       await store.erasure.deleteConversation("test:2");
       const raw = await openRawStore(current().url);
       expect(JSON.stringify(await raw.all())).not.toContain("text of");

@@ -59,11 +59,11 @@ const steps: Readonly<Record<string, Step>> = {
     run: (inbox, key) => inbox.edit({ ...newEvent(key), text: "new words" }, { at: 9000, attemptsBefore: 0 }),
     after: byRow("edit"),
   },
-  reopen: { run: (inbox, key) => inbox.reopen(key), after: byRow("reopen") },
-  redo: {
-    run: (inbox, key) => inbox.redo(key, { kind: "regenerate" }),
+  reopen: { run: (inbox, key) => inbox.reopen(key, "retry"), after: byRow("reopen") },
+  "reopen, replacing the answer": {
+    run: (inbox, key) => inbox.reopen(key, "regenerate", { attempts: 1 }),
     after(known) {
-      const state = row("redo")(known);
+      const state = row("replace")(known);
       return state === undefined ? known : { state, hasTurn: true };
     },
   },
@@ -131,7 +131,7 @@ const exclusive: Readonly<Record<string, (result: unknown) => boolean>> = {
   accept: (result) => result === "accepted",
   refuse: (result) => result === "refused",
   claimTurn: (result) => result === true,
-  redo: (result) => typeof result === "object",
+  "reopen, replacing the answer": (result) => typeof result === "object",
 };
 
 describeStores("what an accepted event becomes", (current, kind) => {

@@ -4,7 +4,7 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent, FixedWords } from "../../core/events.ts";
 import type { Form, FormField, Press, PressResult } from "../../core/press.ts";
 import type { Gateway, Model } from "../../core/gateway.ts";
-import type { Inbox, Redo } from "../../core/inbox.ts";
+import type { Inbox, ReopenReason } from "../../core/inbox.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import type { Budgets } from "../access/budgets.ts";
@@ -25,7 +25,7 @@ export interface AnswerAnewOptions {
   /** Returns the error `over-budget` for an event whose author has spent a budget. */
   readonly overBudget: (event: IncomingEvent, model?: string) => Promise<ParleyError | undefined>;
   readonly turnRate: TurnRate;
-  readonly steering: Pick<Steering, "redo">;
+  readonly steering: Pick<Steering, "replace">;
 }
 
 /** A stored answer with a button below it. */
@@ -73,16 +73,15 @@ export function createAnswerAnew(
 
   /** With `check`, it only tests whether a new answer is possible, and returns `done` if so. */
   async function run(
-    wanted: Redo | "check",
+    wanted: ReopenReason | "check",
     answer: Answer,
     by: Actor,
-    fixed: readonly HeardWords[] = [],
+    { model, fixed = [] }: { readonly model?: string; readonly fixed?: readonly HeardWords[] } = {},
   ): Promise<PressResult> {
     const { message, attempt } = answer;
     const { turnKey } = message;
     if (attempt !== undefined && attempt !== (message.attempt ?? 1)) return told(translate("steer.outdated"));
-    if (wanted !== "check" && wanted.kind === "continue" && message.isCut !== true)
-      return told(translate("steer.complete"));
+    if (wanted === "continue" && message.isCut !== true) return told(translate("steer.complete"));
     const [entry] = await inbox.lookUp([turnKey]);
     // Only the last turn of a conversation stays known for long.
     if (entry === undefined || entry.event.platform !== by.platform)
@@ -99,11 +98,14 @@ export function createAnswerAnew(
     if (access.refusalOf(entry.event) !== undefined) return told(translate("steer.not-allowed"));
     if (wanted === "check") return { kind: "done" };
     // The person who asked pays for the new answer.
-    const refusal = await overBudget(entry.event, wanted.model);
+    const refusal = await overBudget(entry.event, model);
     if (refusal !== undefined) throw refusal;
     const events = entries.map(({ event }) => event);
-    const edited = withCorrections(events, fixed);
-    const outcome = await steering.redo(turnKey, wanted, { attempts: entry.turn?.attempts ?? 1, edited });
+    const outcome = await steering.replace(turnKey, wanted, {
+      attempts: entry.turn?.attempts ?? 1,
+      edited: withCorrections(events, fixed),
+      ...(model === undefined ? {} : { model }),
+    });
     if (outcome === "accepted") return { kind: "done" };
     return told(outcome === "gone" ? translate("steer.too-old") : translate("steer.under-way"));
   }
@@ -123,21 +125,21 @@ export function createAnswerAnew(
   }
 
   return {
-    regenerate: (answer, _, by) => answerAnew({ kind: "regenerate" }, answer, by),
+    regenerate: (answer, _, by) => answerAnew("regenerate", answer, by),
     async continue(answer, _, by) {
       const { message } = answer;
       // The same model goes on, because another one would continue in other words.
       const asked = askedOf(message);
       const known = asked === undefined ? undefined : models.find(asked);
       const model = known !== undefined && models.allowed([known]).length > 0 ? { model: known.id } : {};
-      return await answerAnew({ kind: "continue", ...model }, answer, by);
+      return await answerAnew("continue", answer, by, model);
     },
     async model(answer, press, by) {
       const check = await run("check", answer, by);
       if (check.kind !== "done") return check;
       const chosen = await chooseOther(answer, press);
       return typeof chosen === "string"
-        ? await answerAnew({ kind: "regenerate", model: chosen }, answer, by)
+        ? await answerAnew("regenerate", answer, by, { model: chosen })
         : chosen;
     },
     async transcript(answer, { key, values }, by) {
@@ -145,7 +147,7 @@ export function createAnswerAnew(
       if (heard.length === 0) return { kind: "gone" };
       if (values !== undefined) {
         const fixed = readTranscriptForm(heard, values);
-        return Array.isArray(fixed) ? await answerAnew({ kind: "edit" }, answer, by, fixed) : fixed;
+        return Array.isArray(fixed) ? await answerAnew("edit", answer, by, { fixed }) : fixed;
       }
       const check = await run("check", answer, by);
       return check.kind === "done"

@@ -356,16 +356,22 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
     const attempts = answered?.progress.attempts ?? 0;
     // The process that answered it anew has died, and its reply may show half of the new answer.
     const hasBegun = attempts > (event.edit?.attemptsBefore ?? attempts);
-    const again = isLast || hasBegun ? await reopen(answered?.progress.keys ?? [], turn) : undefined;
-    if (again === undefined || answered === undefined) {
+    const [first = event.key] = answered?.progress.keys ?? [];
+    const again = isLast || hasBegun ? await inbox.reopen(first, "edit") : "gone";
+    if (typeof again === "string") {
       log.info({ turn: event.key, isLast }, "edit applied to the history");
       if (!(await inbox.close([event.key], { edits: editsOf(turn) }))) options.schedule(turn);
       return undefined;
     }
     const since = Math.min(event.edit?.attemptsBefore ?? attempts, attempts);
+    // The form that was applied runs, also where a later one is stored by now, which then ends this run.
+    const [own, ...others] = [again.event, ...again.others].map((one) =>
+      one.key === event.key ? event : one,
+    );
     const redone: PendingTurn = {
-      ...again,
-      progress: answered.progress,
+      event: own ?? event,
+      others: others.filter((one) => one.kind === "message"),
+      progress: again.turn,
       redo: { kind: "edit", since, requestedAt: event.edit?.takenAt ?? 0 },
       isEdited: true,
     };
@@ -387,20 +393,6 @@ export function createPrepareEdits(options: PrepareEditsOptions) {
       if (!isParleyError(error, "access-denied")) throw error;
       return false;
     }
-  }
-
-  /** Reopens the events of an answered turn. */
-  async function reopen(
-    keys: readonly string[],
-    turn: PendingTurn,
-  ): Promise<Pick<PendingTurn, "event" | "others"> | undefined> {
-    const messages: IncomingMessage[] = [];
-    for (const key of keys) {
-      const event = key === turn.event.key ? turn.event : (await inbox.reopen(key))?.event;
-      if (event?.kind === "message") messages.push(event);
-    }
-    const [event, ...others] = messages;
-    return event === undefined ? undefined : { event, others };
   }
 
   /** Erases attempts that failed before the edit, because they reveal the earlier question. */

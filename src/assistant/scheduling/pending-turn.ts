@@ -1,6 +1,6 @@
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent, IncomingMessage } from "../../core/events.ts";
-import type { StoppedAnswer, OpenRedo, TurnProgress, InboxEntry } from "../../core/inbox.ts";
+import type { StoppedAnswer, Redo, TurnProgress, InboxEntry } from "../../core/inbox.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { Span } from "../../core/telemetry.ts";
 
@@ -240,7 +240,7 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
 }
 
 /** The reason for the turn's rerun: a person's request, or an edit of its messages after it had started. */
-function latestRedo(events: readonly IncomingEvent[], asked: OpenRedo | undefined): OpenRedo | undefined {
+function latestRedo(events: readonly IncomingEvent[], asked: Redo | undefined): Redo | undefined {
   const edits = events.flatMap((event) => (event.kind === "message" ? (event.edit ?? []) : []));
   const since = Math.max(0, ...edits.map(({ attemptsBefore }) => attemptsBefore));
   if (since === 0 || since < (asked?.since ?? 0)) return asked;

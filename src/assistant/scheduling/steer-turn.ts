@@ -1,8 +1,7 @@
 import type { Access, Actor } from "../../core/access.ts";
 import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { IncomingMessage } from "../../core/events.ts";
-import type { Inbox, InboxEntry, Redo, RedoOptions, TurnProgress } from "../../core/inbox.ts";
+import type { Inbox, InboxEntry, ReopenReason, ReplacedAnswer } from "../../core/inbox.ts";
 import type { PressResult } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
@@ -18,7 +17,7 @@ import {
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
 interface SteeringOptions {
-  readonly inbox: Pick<Inbox, "listOpenIn" | "lookUp" | "redo" | "reopen" | "stop">;
+  readonly inbox: Pick<Inbox, "listOpenIn" | "lookUp" | "reopen" | "stop">;
   readonly scheduler: Pick<TurnScheduler, "activeIn" | "inFlight" | "isStopping" | "schedule">;
   readonly access: Pick<Access, "isAdmin">;
   readonly turnRate: TurnRate;
@@ -44,7 +43,7 @@ export interface Steering {
    * that it was answered over a day ago and is not its conversation's last turn.
    * @throws ParleyError `store-unavailable`, `stopping`
    */
-  redo(key: string, redo: Redo, options?: RedoOptions): Promise<"accepted" | "open" | "gone">;
+  replace(key: string, reason: ReopenReason, answer: ReplacedAnswer): Promise<"accepted" | "open" | "gone">;
 }
 
 /** Whether somebody may control the turn of these events, as one of its askers or as a moderator. */
@@ -91,29 +90,28 @@ export function createSteering(options: SteeringOptions): Steering {
     return "stopped";
   }
 
-  function throwIfStopping(): void {
+  /** Reopens a turn that does not run in this process, and schedules it. */
+  async function reopen(
+    ...[key, reason, replaces]: Parameters<Inbox["reopen"]>
+  ): Promise<"accepted" | "open" | "gone"> {
     if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
+    if (scheduler.inFlight.has(key)) return "open";
+    const reopened = await inbox.reopen(key, reason, replaces);
+    if (typeof reopened === "string") return reopened;
+    const { turn: progress, ...turn } = reopened;
+    scheduler.schedule({ ...turn, progress, ...(reason === "confirm" ? { isConfirmed: true } : {}) });
+    return "accepted";
   }
 
-  async function rerun(key: string, how: { readonly isConfirmed?: true } = {}): Promise<PressResult> {
-    throwIfStopping();
-    if (scheduler.inFlight.has(key)) {
-      // The button is visible before the turn is closed. The press is acknowledged now and runs afterwards.
-      const later = scheduler.inFlight.whenDone(key).then(() => rerun(key, how));
-      later.catch((error: unknown) => {
-        log.warn({ turn: key, err: error }, "turn not run again");
-      });
-      return { kind: "done" };
-    }
-    const entry = await inbox.reopen(key);
-    if (entry === undefined) return { kind: "gone" };
-    const progress: TurnProgress = entry.turn ?? { keys: [key], address: entry.event.address, attempts: 1 };
-    const others: IncomingMessage[] = [];
-    for (const otherKey of progress.keys.slice(1)) {
-      const other = (await inbox.reopen(otherKey))?.event;
-      if (other?.kind === "message") others.push(other);
-    }
-    scheduler.schedule({ event: entry.event, progress, others, ...how });
+  /** The button is visible before its turn is closed. The press is acknowledged now and runs afterwards. */
+  async function reopenWhenDone(key: string, reason: "retry" | "confirm"): Promise<PressResult> {
+    const reopened = await reopen(key, reason);
+    if (reopened === "gone") return { kind: "gone" };
+    if (reopened === "open")
+      void scheduler.inFlight
+        .whenDone(key)
+        .then(() => reopenWhenDone(key, reason))
+        .catch((error: unknown) => log.warn({ turn: key, err: error }, "turn not run again"));
     return { kind: "done" };
   }
 
@@ -131,7 +129,7 @@ export function createSteering(options: SteeringOptions): Steering {
       if (counted.refusal !== undefined) throw counted.refusal;
       let result: PressResult | undefined;
       try {
-        result = await rerun(key);
+        result = await reopenWhenDone(key, "retry");
       } finally {
         if (result?.kind !== "done") await counted.undo();
       }
@@ -142,20 +140,13 @@ export function createSteering(options: SteeringOptions): Steering {
       if (entry?.event.kind !== "call") return { kind: "gone" };
       if (entry.event.author.id !== by.author.id)
         return { kind: "told", markdown: translate("press.only-asker") };
-      return rerun(key, { isConfirmed: true });
+      return reopenWhenDone(key, "confirm");
     },
-    async redo(key, wanted, how) {
+    async replace(key, reason, answer) {
       const deadline = clock.monotonic() + closingMs;
       for (;;) {
-        throwIfStopping();
-        const reopened = scheduler.inFlight.has(key) ? "open" : await inbox.redo(key, wanted, how);
-        if (reopened === "gone") return reopened;
-        if (reopened !== "open") {
-          const { event, others, turn: progress, redo } = reopened;
-          scheduler.schedule({ event, progress, others, redo });
-          return "accepted";
-        }
-        if (clock.monotonic() >= deadline) return "open";
+        const reopened = await reopen(key, reason, answer);
+        if (reopened !== "open" || clock.monotonic() >= deadline) return reopened;
         await clock.sleep(tryAgainMs);
       }
     },

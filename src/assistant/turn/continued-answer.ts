@@ -1,5 +1,5 @@
 import type { Usage } from "../../core/gateway.ts";
-import type { OpenRedo } from "../../core/inbox.ts";
+import type { Redo } from "../../core/inbox.ts";
 import type { Receipt } from "../../core/receipt.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import { readFenceLine, parseFence, type Fence } from "../../support/markdown-fences.ts";
@@ -57,7 +57,7 @@ export function addReceipt(one: Receipt | undefined, other: Receipt | undefined)
 }
 
 /** Whether a run without an answer keeps the earlier one. An edited question has none to keep. */
-export function keepsEarlier(redo: OpenRedo | undefined): redo is OpenRedo {
+export function keepsEarlier(redo: Redo | undefined): redo is Redo {
   return redo !== undefined && redo.kind !== "edit";
 }
 

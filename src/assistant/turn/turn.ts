@@ -4,7 +4,7 @@ import type { HelpSettings } from "../../core/command-services.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Gateway, ModelOperation } from "../../core/gateway.ts";
-import type { Inbox, OpenRedo, StoppedAnswer } from "../../core/inbox.ts";
+import type { Inbox, Redo, StoppedAnswer } from "../../core/inbox.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 import type {
@@ -100,7 +100,7 @@ export interface Turn {
   /** Why it must not be answered. The reply ends with these words. */
   readonly refusal?: ParleyError | undefined;
   /** Set if it was answered before, so that its answer is replaced. */
-  readonly redo: OpenRedo | undefined;
+  readonly redo: Redo | undefined;
   /** Keys of the platform's messages that show the reply so far. */
   readonly shownMessageKeys: () => readonly string[];
   /** Called once before the answer grows. */

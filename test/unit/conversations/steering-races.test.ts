@@ -67,10 +67,10 @@ describe("two processes that change an accepted message at the same moment", () 
     return JSON.stringify(await store.getMany("inbox", ["a", "b"]));
   }
 
-  describe.each(["redo", "reopen", "close"] as const)("%s", (name) => {
+  describe.each(["replace", "reopen", "close"] as const)("%s", (name) => {
     const run = async (one: Inbox) => {
-      if (name === "redo") return await one.redo("a", { kind: "regenerate" });
-      return name === "reopen" ? await one.reopen("b") : await one.close(["a", "b"]);
+      if (name === "replace") return await one.reopen("a", "regenerate", { attempts: 1 });
+      return name === "reopen" ? await one.reopen("a", "retry") : await one.close(["a", "b"]);
     };
     const begin = name === "close" ? accept : answer;
 
@@ -86,6 +86,23 @@ describe("two processes that change an accepted message at the same moment", () 
       await run(openInbox(withPause(store, () => inbox.withdraw(["b"]))));
       expect(await entryOf("b")).toBeUndefined();
       expect(await stored()).not.toContain("the earlier words");
+    });
+  });
+
+  it("a turn is run again as it is, although its events have changed meanwhile", async () => {
+    await accept();
+    await inbox.close(["a", "b"], { attempts: 1 });
+    const joined = { keys: ["a", "b", "c"], address: { message: "7" }, attempts: 2 };
+    const other = openInbox(
+      withPause(store, async () => {
+        await inbox.accept(eventOf("c", "test:1"));
+        await inbox.reopen("a", "retry");
+        expect(await inbox.claimTurn(joined)).toBe(true);
+      }),
+    );
+    expect(await other.reopen("a", "retry")).toMatchObject({
+      others: [{ key: "b" }, { key: "c" }],
+      turn: joined,
     });
   });
 
@@ -110,7 +127,7 @@ describe("two processes that change an accepted message at the same moment", () 
     const first = { ...eventOf("a", "test:1"), text: "the new words" };
     const other = openInbox(
       withPause(store, async () => {
-        expect(await inbox.redo("a", { kind: "regenerate" })).toMatchObject({ redo: { since: 1 } });
+        expect(await inbox.reopen("a", "regenerate", { attempts: 1 })).toMatchObject({ redo: { since: 1 } });
         expect(await inbox.claimTurn(turnOf(2))).toBe(true);
       }),
     );
@@ -121,7 +138,7 @@ describe("two processes that change an accepted message at the same moment", () 
   it("a turn is not run again without the message that is being edited", async () => {
     await answer();
     await edit(inbox);
-    expect(await inbox.redo("a", { kind: "regenerate" })).toBe("open");
+    expect(await inbox.reopen("a", "regenerate", { attempts: 1 })).toBe("open");
     expect(await entryOf("b")).toMatchObject({ event: { text: "the new words" }, state: "edited" });
   });
 });

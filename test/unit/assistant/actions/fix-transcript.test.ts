@@ -138,7 +138,7 @@ describe("Fix transcript", () => {
     const { event } = entry!;
     if (event.kind !== "message") throw new Error("not a message");
     const fixedWords = [{ name: "voice.ogg", position: 0, text: "the swords" }];
-    await world.store.inbox.redo(turnKey, { kind: "edit" }, { edited: [{ ...event, fixedWords }] });
+    await world.store.inbox.reopen(turnKey, "edit", { attempts: 1, edited: [{ ...event, fixedWords }] });
     await world.recover(world.restart());
     expect(await storedWords()).toEqual(["the swords", "answer 2"]);
     expect(world.platform.replies.at(-1)).toMatchObject({

@@ -119,7 +119,7 @@ describe("Regenerate with another model", () => {
     expect(await offered()).toEqual(["usual", "maker/large-blind"]);
     const { key } = world.button("model");
     const [, turnKey = ""] = /^(\S+) /.exec(key) ?? [];
-    await world.store.inbox.redo(turnKey, { kind: "regenerate", model: "maker/large-blind" });
+    await world.store.inbox.reopen(turnKey, "regenerate", { attempts: 1, model: "maker/large-blind" });
     await world.recover(world.restart());
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "> why?\n\nby maker/large-blind" });
   });
@@ -128,7 +128,7 @@ describe("Regenerate with another model", () => {
     await world.ask("why?");
     const { key } = world.button("details");
     const turnKey = key.replace(/.* |\/answer$/g, "");
-    await world.store.inbox.redo(turnKey, { kind: "regenerate", model: "retired" });
+    await world.store.inbox.reopen(turnKey, "regenerate", { attempts: 1, model: "retired" });
     await world.recover();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ text: "by usual", state: "finished" });

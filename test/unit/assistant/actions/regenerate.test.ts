@@ -69,12 +69,12 @@ describe("Regenerate", () => {
     const [entry] = await world.store.inbox.lookUp([
       world.button("details").key.replace(/.* |\/answer$/g, ""),
     ]);
-    await world.store.inbox.redo(entry!.event.key, { kind: "regenerate" });
+    await world.store.inbox.reopen(entry!.event.key, "regenerate", { attempts: 1 });
     const after = world.restart();
     await world.recover(after);
     expect(world.platform.replies).toMatchObject([{ text: "answer 2", state: "finished" }]);
     // It was killed between the answer and the end of the turn. The answer is shown, and nothing is asked.
-    await world.store.inbox.redo(entry!.event.key, { kind: "regenerate" });
+    await world.store.inbox.reopen(entry!.event.key, "regenerate", { attempts: 2 });
     await world.store.conversations.replace("fake:c1", {
       id: `${entry!.event.key}/answer`,
       role: "assistant",

@@ -307,7 +307,7 @@ describe("a command that asks first", () => {
   it("asks again after a crash between the press and the removal", async () => {
     await world.ask("a secret");
     const event = await world.answered(call("forget", {}, here));
-    await world.store.inbox.reopen(event.key);
+    await world.store.inbox.reopen(event.key, "retry");
     expect(await world.recover(world.restart())).toBe(1);
     expect(world.platform.replies.at(-1)?.confirm?.key).toBe(event.key);
     expect(await kept()).toContain("a secret");

@@ -405,7 +405,7 @@ describe("edits and dead processes", () => {
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
     const { turn } = (await world.store.inbox.lookUp([event.key]))[0]!;
     // It was edited after its answer was stored, and before it was closed.
-    await world.store.inbox.reopen(event.key);
+    await world.store.inbox.reopen(event.key, "retry");
     await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: turn!.attempts });
     await world.store.inbox.claimTurn({ ...turn!, attempts: turn!.attempts + 4 });
     const restarted = world.restart();

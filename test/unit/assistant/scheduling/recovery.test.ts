@@ -156,7 +156,7 @@ describe("after an outage", () => {
     "a stored answer is shown after %d attempts, and nothing is asked again",
     async (attempts) => {
       const event = await world.ask("asked");
-      await world.store.inbox.reopen(event.key);
+      await world.store.inbox.reopen(event.key, "retry");
       const address = { at: "c1", message: 77 };
       if (attempts > 0) await world.store.inbox.saveTurn({ keys: [event.key], address, attempts });
       await world.recover(world.restart());
@@ -170,7 +170,7 @@ describe("after an outage", () => {
   it("what was sealed while its answer was being stored shows the answer in the end", async () => {
     const event = await world.ask("asked");
     const [kept] = (await world.store.conversations.recent("fake:c1", { maxMessages: 1 })).slice(-1);
-    await world.store.inbox.reopen(event.key);
+    await world.store.inbox.reopen(event.key, "retry");
     await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 4 });
     // It is not there yet when it is first looked for.
     vi.spyOn(world.store.conversations, "find").mockResolvedValueOnce(undefined);
@@ -184,7 +184,7 @@ describe("after an outage", () => {
 
   it("an answer whose showing fails again and again is sealed at last", async () => {
     const event = await world.ask("asked");
-    await world.store.inbox.reopen(event.key);
+    await world.store.inbox.reopen(event.key, "retry");
     await world.store.inbox.saveTurn({
       keys: [event.key],
       address: { at: "c1", message: 77 },
@@ -218,7 +218,7 @@ describe("after an outage", () => {
         const openThread = forgetThreads();
         const event = chat();
         await world.answered(event);
-        await world.store.inbox.reopen(event.key);
+        await world.store.inbox.reopen(event.key, "retry");
         await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "x", message: 77 }, attempts });
         await world.recover(world.restart());
         expect(world.platform.replies.at(-1)).toMatchObject({ text: goOn, state: "finished" });

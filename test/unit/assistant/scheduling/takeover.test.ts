@@ -213,7 +213,7 @@ describe("leases", () => {
       await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
       await world.settled();
       const before = world.platform.replies.length;
-      await world.store.inbox.reopen(event.key);
+      await world.store.inbox.reopen(event.key, "retry");
       await world.store.inbox.saveTurn({
         keys: [event.key],
         address: { at: "c1", message: 77 },
