@@ -143,8 +143,8 @@ export interface Inbox {
   /**
    * Opens the turn that begins with this event again, with all events that it answers, in one durable write.
    * It then runs here or after a restart. `gone` means that it has expired or was erased. Where an answer is
-   * replaced, all of its events must be answered; of several processes that ask at once, only one gets it, and
-   * the others get `open`. Otherwise it may be open or answered.
+   * replaced, all of its events must be answered: of several processes that ask at once, only one gets it,
+   * and the others get `open`. Otherwise it may be open or answered.
    */
   reopen(
     key: string,

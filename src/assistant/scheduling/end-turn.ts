@@ -10,7 +10,7 @@ import { keepsEarlier, showEarlier, showStored } from "../turn/continued-answer.
 import { keepAnswer, messageIds, textOf, noteLastPicture } from "../turn/stored-messages.ts";
 import { storedIn, type ActiveTurn, keysOf, type PendingTurn, toStopped } from "./pending-turn.ts";
 
-type Ended = Pick<
+type EndedRun = Pick<
   Turn,
   "key" | "attempt" | "conversationId" | "reply" | "lead" | "redo" | "shownMessageKeys"
 > & {
@@ -21,12 +21,12 @@ type Ended = Pick<
 };
 
 /**
- * Ends the reply of a turn that does not run. It shows the earlier answer if there is one, and why there is
+ * Ends the reply of a run that asks no model. It shows the earlier answer if there is one, and why there is
  * no new one. This end is the turn's answer. If nobody stopped the turn, it can be retried.
  */
 export async function endUnanswered(
   dependencies: Pick<TurnDependencies, "conversations" | "archive" | "now" | "log">,
-  turn: Ended,
+  turn: EndedRun,
 ): Promise<"cancelled" | "failed"> {
   const { key, attempt, conversationId, reply, redo, stoppedBy, stoppedAnswer } = turn;
   if (stoppedAnswer !== undefined) return await endWithAnswer(dependencies, turn, stoppedAnswer);
@@ -62,7 +62,7 @@ export async function endUnanswered(
 /** Keeps the words that people saw as the answer. */
 async function endWithAnswer(
   dependencies: Pick<TurnDependencies, "conversations" | "archive" | "log">,
-  turn: Ended,
+  turn: EndedRun,
   { message: { shownAs: _earlier, ...message }, lead }: StoppedAnswer,
 ): Promise<"cancelled"> {
   const { conversations } = dependencies;
@@ -90,21 +90,113 @@ export interface TurnToEnd {
   readonly active: ActiveTurn;
   readonly platform: Platform;
   readonly inbox: Pick<Inbox, "claimTurn" | "close" | "saveTurn" | "withdraw">;
+  readonly conversations: Pick<Conversations, "saveSettings">;
   readonly otherTurnsShow: NonNullable<ReplyHooks["otherTurnsShow"]>;
+  /** Whether its answer is stored and can be shown. */
+  readonly isAnswered: () => Promise<boolean>;
+  readonly meter: Meter;
   readonly log: Log;
 }
 
-type Ending = "ended" | "left-open";
+/**
+ * Why a turn ends without a run.
+ * - `stopped`: a person has stopped it before it had a reply.
+ * - `deleted`: its messages were deleted. What is left of them is erased.
+ * - `refused`: the access rules now refuse its author. A visible reply says so; otherwise only the author is
+ *   told, if the platform can do that.
+ * - `sealed`: it is too old, or failed too often. Its reply gets a Retry button.
+ */
+export type EndReason = "stopped" | "deleted" | "refused" | "sealed";
+
+type Ended = "ended" | "left-open";
+
+/** What people see of an end, and what is stored then. */
+interface End {
+  /** Where the reply is. Without one nobody sees the end. */
+  readonly reply?: ({ readonly address: ReplyAddress } & Partial<ReplyHooks>) | undefined;
+  readonly show: (reply: Reply) => Promise<void>;
+  readonly close: () => Promise<unknown>;
+}
 
 /**
- * Opens a reply only to end it. During an outage the turn stays open, to be ended later. Otherwise it is
- * over, even where its end could not be shown.
+ * Ends a turn that does not run: it shows why in its reply, and closes its events. During an outage the turn
+ * stays open, to be ended later. Otherwise it is over, even where its end could not be shown.
  */
-async function endReply(
+export async function endTurn(turn: TurnToEnd, why: EndReason): Promise<Ended> {
+  const end = await ends[why](turn);
+  if (end === undefined) return "ended";
+  const shown = end.reply === undefined ? "ended" : await showEnd(turn, end.reply, end.show);
+  if (shown === "ended") await end.close();
+  return shown;
+}
+
+/** The end for each reason, or `undefined` where another process ends or runs the turn. */
+const ends: Readonly<Record<EndReason, (turn: TurnToEnd) => Promise<End | undefined> | End>> = {
+  stopped: ({ turn, inbox }) => ({
+    show: () => Promise.resolve(),
+    close: () => inbox.close(keysOf(turn)),
+  }),
+
+  deleted({ turn, inbox }) {
+    const because = new ParleyError("cancelled", "its message was deleted", {
+      detail: { because: "deleted" },
+    });
+    return {
+      reply: { address: turn.progress?.address ?? turn.event.address },
+      show: (reply) => reply.finish({ notices: [toNotice(because)] }),
+      close: () => inbox.withdraw(keysOf(turn)),
+    };
+  },
+
+  refused({ turn, inbox, platform, log }) {
+    const { event, progress } = turn;
+    const isVisible = progress !== undefined && platform.shownMessageKeys(progress.address).length > 0;
+    const address = isVisible ? progress.address : platform.toPrivateAddress(event.address);
+    log.info({ isVisible }, "turn refused by the access rules");
+    const text = toNotice(new ParleyError("access-denied", "refused by the access rules"));
+    return {
+      reply: address === undefined ? undefined : { address, isResumed: isVisible },
+      show: (reply) => reply.fail({ text }),
+      close: () => inbox.close(keysOf(turn)),
+    };
+  },
+
+  async sealed({ turn, inbox, platform, conversations, isAnswered, meter, log }) {
+    const { event, progress } = turn;
+    if (progress === undefined) return undefined;
+    const attempts = progress.attempts + 1;
+    // The lease may be lost. Only one of several processes that seal or run the turn continues.
+    if (!(await inbox.claimTurn({ ...progress, attempts }))) return undefined;
+    const saveAddress: ReplyHooks["saveAddress"] = async (address, how) => {
+      await inbox.saveTurn({ ...progress, address, attempts }, how);
+    };
+    let isAnsweredNow = false;
+    return {
+      reply: { address: progress.address, saveAddress },
+      async show(reply) {
+        await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
+        log.info(
+          { platform: platform.id, attempts: progress.attempts },
+          "turn sealed: too old, or failed too often",
+        );
+        meter({ kind: "refused", platform: platform.id, code: "too-old" });
+        // Messages in its thread are for the bot although nothing of the turn is stored.
+        if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
+          await conversations.saveSettings(event.conversationId, { within: event.within }, "soon");
+        isAnsweredNow = await isAnswered();
+      },
+      // A process that lost the turn may have stored its answer, which is then shown in the next run.
+      close: async () => isAnsweredNow || (await inbox.close(progress.keys, { attempts })),
+    };
+  },
+};
+
+/** Opens a reply only to end it. */
+async function showEnd(
   { active, platform, otherTurnsShow, log }: TurnToEnd,
   where: { readonly address: ReplyAddress } & Partial<ReplyHooks>,
-  end: (reply: Reply) => Promise<void>,
-): Promise<Ending> {
+  show: End["show"],
+): Promise<Ended> {
   const { address, ...hooks } = where;
   try {
     const reply = platform.openReply(address, {
@@ -118,7 +210,7 @@ async function endReply(
     // A process that loses the lease shows nothing more, because another process may have answered.
     active.reply = reply;
     await reply.show();
-    await end(reply);
+    await show(reply);
     throwIfAbandoned(active.signal);
     return "ended";
   } catch (error) {
@@ -126,45 +218,6 @@ async function endReply(
     log.warn({ err: error }, "reply not ended");
     return isOutage(error) ? "left-open" : "ended";
   }
-}
-
-/** Ends the reply of a turn whose messages were deleted, and erases what is left of them. */
-export async function endWithdrawn(ending: TurnToEnd): Promise<Ending> {
-  const { turn, inbox, log } = ending;
-  const because = new ParleyError("cancelled", "its message was deleted", {
-    detail: { because: "deleted" },
-  });
-  const address = turn.progress?.address ?? turn.event.address;
-  const outcome = await endReply(ending, { address }, (reply) =>
-    reply.finish({ notices: [toNotice(because)] }),
-  );
-  if (outcome === "left-open") return outcome;
-  try {
-    await inbox.withdraw(keysOf(turn));
-  } catch (error) {
-    log.warn({ err: error }, "deleted message not erased yet");
-    return "left-open";
-  }
-  return "ended";
-}
-
-/**
- * Ends and closes a stored turn whose author the access rules now refuse. A visible reply says so. Otherwise
- * only the author is told, if the platform can do that.
- */
-export async function refuseTurn(ending: TurnToEnd): Promise<Ending> {
-  const { turn, inbox, platform, log } = ending;
-  const { event, progress } = turn;
-  const isVisible = progress !== undefined && platform.shownMessageKeys(progress.address).length > 0;
-  const address = isVisible ? progress.address : platform.toPrivateAddress(event.address);
-  log.info({ isVisible }, "turn refused by the access rules");
-  const text = toNotice(new ParleyError("access-denied", "refused by the access rules"));
-  const outcome =
-    address === undefined
-      ? "ended"
-      : await endReply(ending, { address, isResumed: isVisible }, (reply) => reply.fail({ text }));
-  if (outcome === "ended") await inbox.close(keysOf(turn));
-  return outcome;
 }
 
 /** How many stored messages are searched for those of other turns. */
@@ -193,44 +246,6 @@ export function createOtherTurns(
     for (const { turnKey, shownAs = [] } of stored) if (!keys.includes(turnKey)) shown.push(...shownAs);
     return wanted.filter((key) => shown.includes(key));
   };
-}
-
-/**
- * Ends the reply of a turn that is not resumed, with a Retry button, and closes the turn. It stays open if
- * `isAnswered` says that a process that lost the turn has stored its answer, so that the answer is shown.
- */
-export async function sealReply(
-  ending: TurnToEnd,
-  options: {
-    readonly conversations: Pick<Conversations, "saveSettings">;
-    readonly isAnswered: () => Promise<boolean>;
-    readonly meter: Meter;
-  },
-): Promise<Ending> {
-  const { turn, inbox, platform, log } = ending;
-  const { event, progress } = turn;
-  if (progress === undefined) return "ended";
-  const attempts = progress.attempts + 1;
-  // The lease may be lost. Only one of several processes that seal or run the turn continues.
-  if (!(await inbox.claimTurn({ ...progress, attempts }))) return "ended";
-  let isAnswered = false;
-  const saveAddress: ReplyHooks["saveAddress"] = async (address, how) => {
-    await inbox.saveTurn({ ...progress, address, attempts }, how);
-  };
-  const outcome = await endReply(ending, { address: progress.address, saveAddress }, async (reply) => {
-    await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
-    log.info(
-      { platform: platform.id, attempts: progress.attempts },
-      "turn sealed: too old, or failed too often",
-    );
-    options.meter({ kind: "refused", platform: platform.id, code: "too-old" });
-    // Messages in its thread are for the bot although nothing of the turn is stored.
-    if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
-      await options.conversations.saveSettings(event.conversationId, { within: event.within }, "soon");
-    isAnswered = await options.isAnswered();
-  });
-  if (outcome === "ended" && !isAnswered) await inbox.close(progress.keys, { attempts });
-  return outcome;
 }
 
 /** Whether the turn may succeed later, because store, platform or process were unavailable. */

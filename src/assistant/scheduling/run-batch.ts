@@ -24,14 +24,7 @@ import {
   isEditedError,
   toEditedError,
 } from "./pending-turn.ts";
-import {
-  endWithdrawn,
-  refuseTurn,
-  createOtherTurns,
-  isOutage,
-  sealReply,
-  type TurnToEnd,
-} from "./end-turn.ts";
+import { createOtherTurns, endTurn, isOutage, type EndReason } from "./end-turn.ts";
 import {
   answerBatch,
   canShowAnswer,
@@ -66,21 +59,20 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
       log.warn({ platform: event.platform }, "platform of an open turn is off");
       return "left-open";
     }
-    const toEnd = (turn: PendingTurn): TurnToEnd => {
-      const otherTurnsShow = findOtherTurns(turn.event, keysOf(turn), platform);
-      return { turn, active, platform, inbox, otherTurnsShow, log };
-    };
-    if (first.state === "withdrawn") return await endWithdrawn(toEnd(first));
-    const isStopped = first.state === "stopping";
-    if (isStopped && !hasReply(first)) {
-      await inbox.close(keysOf(first));
-      return "ended";
-    }
     const isAnswered = () => canShowAnswer(conversations, first);
-    if (!isStopped && first.isSealed === true && !(await isAnswered()))
-      return await sealReply(toEnd(first), { conversations, isAnswered, meter });
+    const end = (turn: PendingTurn, why: EndReason) => {
+      const otherTurnsShow = findOtherTurns(turn.event, keysOf(turn), platform);
+      return endTurn(
+        { turn, active, platform, inbox, conversations, otherTurnsShow, isAnswered, meter, log },
+        why,
+      );
+    };
+    if (first.state === "withdrawn") return await end(first, "deleted");
+    if (first.state === "stopping") {
+      if (!hasReply(first)) return await end(first, "stopped");
+    } else if (first.isSealed === true && !(await isAnswered())) return await end(first, "sealed");
     const allowed = batch.filter((turn) => eventsOf(turn).some(isAllowed));
-    for (const turn of batch) if (!allowed.includes(turn)) await refuseTurn(toEnd(turn));
+    for (const turn of batch) if (!allowed.includes(turn)) await end(turn, "refused");
     if (allowed.length === 0) return "ended";
     const run = await openRun(allowed, active, platform);
     const startedAt = performance.now();

@@ -1,11 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { createActiveTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
-import {
-  endWithdrawn,
-  refuseTurn,
-  sealReply,
-  type TurnToEnd,
-} from "../../../../src/assistant/scheduling/end-turn.ts";
+import { endTurn, type EndReason, type TurnToEnd } from "../../../../src/assistant/scheduling/end-turn.ts";
 import { messageIds, withoutRetriedAttempts } from "../../../../src/assistant/turn/stored-messages.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyHooks } from "../../../../src/core/platform.ts";
@@ -295,6 +290,9 @@ async function begin(onEnd: () => void = () => {}) {
     inbox,
     platform,
     otherTurnsShow,
+    conversations,
+    isAnswered: () => Promise.resolve(false),
+    meter: () => undefined,
     log: silentLog,
   };
   return {
@@ -313,20 +311,15 @@ const otherTurnsShow = () => Promise.resolve([]);
 
 type Begun = Awaited<ReturnType<typeof begin>>;
 
-const ends: Record<string, (begun: Begun) => Promise<"ended" | "left-open">> = {
-  "a turn that is sealed": ({ ending, conversations }) =>
-    sealReply(ending, {
-      conversations,
-      isAnswered: () => Promise.resolve(false),
-      meter: () => undefined,
-    }),
-  "a turn whose author is refused by now": ({ ending }) => refuseTurn(ending),
+const reasons: Readonly<Record<string, EndReason>> = {
+  "a turn that is sealed": "sealed",
+  "a turn whose author is refused by now": "refused",
 };
 
-for (const [what, end] of Object.entries(ends)) {
+for (const [what, why] of Object.entries(reasons)) {
   it(`${what} shows its end alone, and is closed`, async () => {
     const begun = await begin();
-    await end(begun);
+    await endTurn(begun.ending, why);
     // Messages that earlier runs posted without saving their address are looked for.
     expect(begun.opened).toMatchObject([{ isEndOnly: true, isResumed: true }]);
     expect(begun.replies.at(-1)).toMatchObject({ state: "failed" });
@@ -337,7 +330,7 @@ for (const [what, end] of Object.entries(ends)) {
   it(`${what} shows nothing and stays open where the lease is lost meanwhile`, async () => {
     let begun: Begun | undefined;
     begun = await begin(() => begun?.active.abandon(new ParleyError("stopping", "lease lost")));
-    await end(begun);
+    await endTurn(begun.ending, why);
     expect(begun.replies.at(-1)?.state).toBe("abandoned");
     expect(await begun.isOpen()).toBe(true);
     await begun.close();
@@ -346,7 +339,7 @@ for (const [what, end] of Object.entries(ends)) {
 
 it("a turn whose message was deleted takes no reply of another turn for its own", async () => {
   const { ending, opened, close } = await begin();
-  expect(await endWithdrawn(ending)).toBe("ended");
+  expect(await endTurn(ending, "deleted")).toBe("ended");
   expect(opened).toMatchObject([{ isEndOnly: true, isResumed: true, otherTurnsShow }]);
   await close();
 });
@@ -354,7 +347,7 @@ it("a turn whose message was deleted takes no reply of another turn for its own"
 it("a turn that another process has claimed by now is not sealed", async () => {
   const begun = await begin();
   vi.spyOn(begun.inbox, "claimTurn").mockResolvedValue(false);
-  await ends["a turn that is sealed"]?.(begun);
+  expect(await endTurn(begun.ending, "sealed")).toBe("ended");
   expect(begun.opened).toEqual([]);
   expect(await begun.isOpen()).toBe(true);
   await begun.close();
