@@ -105,7 +105,8 @@ export function createIncoming(options: IncomingOptions) {
   /** Accepts a message. The result is `undefined` where it is refused. */
   async function accept(sent: MessageEvent, redelivery: number, given?: MessageEdit): Promise<Accepted> {
     const key = keyOf(sent);
-    const event = redelivery > 0 ? await asItIsNow(sent) : sent;
+    const now = redelivery > 0 ? await asItIsNow(sent) : sent;
+    const event = now === "not-known" ? sent : now;
     const editedTs = event === sent ? undefined : event?.edited?.ts;
     const edit = editedTs === undefined ? given : toEdit(Number(editedTs) * 1000);
     if (event === undefined) {
@@ -159,15 +160,17 @@ export function createIncoming(options: IncomingOptions) {
       await inLanguage(language, () => tell(event, error));
       return undefined;
     }
+    if (now === "not-known") void withoutLookupTime(() => changeToNow(sent));
     return outcome;
   }
 
   /**
    * Returns a message as it is now, and `undefined` where it was deleted or is not for the bot any more.
    * Slack delivers a message again as it was written at first, and its edit or deletion changed nothing while
-   * it was unknown. Where Slack does not say, it is taken as it was, since nothing must be lost.
+   * it was unknown. Where Slack does not say in time, the result is `not-known`: the message is taken as it
+   * was, since nothing must be lost, and is changed later.
    */
-  async function asItIsNow(event: MessageEvent): Promise<MessageEvent | undefined> {
+  async function asItIsNow(event: MessageEvent): Promise<MessageEvent | "not-known" | undefined> {
     const { channel, ts, thread_ts: thread } = event;
     let found: { readonly message: SlackMessageInfo | undefined } | undefined;
     try {
@@ -176,7 +179,7 @@ export function createIncoming(options: IncomingOptions) {
     } catch (error) {
       log.debug({ err: error }, "redelivered message not looked up");
     }
-    if (found === undefined) return event;
+    if (found === undefined) return "not-known";
     const { message } = found;
     if (message === undefined || message.subtype === "tombstone") return undefined;
     if (message.edited === undefined) return event;
@@ -184,6 +187,26 @@ export function createIncoming(options: IncomingOptions) {
     if (await addressee.isForBot(edited)) return edited;
     await addressee.hearAside(edited);
     return undefined;
+  }
+
+  /**
+   * Deletes or edits an accepted message where its author has done so before it was accepted. Nobody awaits
+   * that, because Slack wants its acknowledgement first.
+   */
+  async function changeToNow(event: MessageEvent): Promise<void> {
+    const { channel, ts, thread_ts: thread } = event;
+    try {
+      await retry(async () => {
+        const now = await api.message(channel, thread === ts ? undefined : thread, ts);
+        const isDeleted = now === undefined || now.subtype === "tombstone";
+        const change: MessageEvent = isDeleted
+          ? { channel, ts, subtype: "message_deleted", deleted_ts: ts, previous_message: event }
+          : { channel, ts, subtype: "message_changed", message: now, previous_message: event };
+        await inOrder.run(channel, () => (isDeleted ? reportDeleted(change) : reportEdited(change)));
+      }, lookUpPolicy);
+    } catch (error) {
+      log.error({ channel, ts, err: error }, "redelivered message not compared with what it is now");
+    }
   }
 
   /** Adds files that an accepted message lacks, as an edit would. */

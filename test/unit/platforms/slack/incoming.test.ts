@@ -11,6 +11,7 @@ afterEach(() => harness.closeStrictly());
 
 const messages = () =>
   harness.receiver.events.filter((event): event is IncomingMessage => event.kind === "message");
+const nothing = { text: "", attachments: [] };
 const nextMessage = () => harness.slack.waitFor("a message", () => messages()[0]);
 /** Resolves when every delivery has been acknowledged. */
 const settled = () =>
@@ -389,6 +390,52 @@ describe("accepting", () => {
     slack.clock.advance(3000);
     slack.clock.advance(1000);
     expect((await nextMessage()).text).toBe("keep this");
+  });
+
+  test("a redelivered message that cannot be looked up at first is deleted as soon as Slack says so", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    receiver.failures = 1;
+    const ts = ana.sends({ channel: ana.directMessages, text: "a secret" });
+    await slack.waitFor("a failure", () => receiver.failures === 0);
+    slack.directMessages(ana).deleteMessage(ts);
+    await slack.waitFor("the deletion", () => receiver.deletions.length > 0);
+    const reported = receiver.deletions.length;
+    slack.fail("conversations.history", { status: 503 });
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    const { key } = await nextMessage();
+    await slack.waitFor("the look-up", () => receiver.deletions.length > reported);
+    expect(receiver.deletions.at(-1)).toMatch(`: ${key}`);
+  });
+
+  test("a redelivered message that cannot be looked up at first is changed as soon as Slack says so", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    const { id: channel } = slack.channel("ideas", [ana]);
+    const thread = ana.sends({ channel, text: "hello", mentionBot: true });
+    await nextMessage();
+    receiver.failures = 1;
+    const reply = ana.sends({ channel, thread, text: "a secret" });
+    await slack.waitFor("the failure", () => receiver.failures === 0);
+    // The thread is not known while the edit is reported.
+    const { editOutcome } = receiver;
+    receiver.answersTo = async () => undefined;
+    receiver.editOutcome = "unknown";
+    ana.edits(reply, "no secret", { channel });
+    await slack.waitFor("the edit", () => receiver.edits.length === 1);
+    await slack.waitFor("its acknowledgement", () => slack.deliveries.at(-1)?.outcome === "acknowledged");
+    receiver.answersTo = async () => ({ answerTo: "addressed" });
+    receiver.editOutcome = editOutcome;
+    slack.fail("conversations.replies", { status: 503 });
+    slack.clock.advance(3000);
+    slack.clock.advance(1000);
+    await slack.waitFor("the reply", () => messages().length === 2);
+    await slack.waitFor("the look-up", () => receiver.edits.length > 1);
+    const [first, edited] = receiver.edits;
+    expect(edited?.key).toBe(messages()[1]?.key);
+    expect(await edited?.read(nothing)).toMatchObject({ text: "no secret" });
+    expect(edited?.editedAt).toBeLessThanOrEqual(first?.editedAt ?? 0);
   });
 
   test("reconnects when Slack asks for it or the connection breaks, and accepts what was sent meanwhile", async () => {
