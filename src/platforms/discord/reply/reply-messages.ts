@@ -5,6 +5,7 @@ import { parseShownFiles } from "../../delivery/message-plan.ts";
 import {
   fromRef,
   isThreadType,
+  snowflakeTime,
   type DiscordAddress,
   type InteractionAddress,
   type MessageRef,
@@ -55,6 +56,12 @@ interface ReplyMessages {
   close(): void;
 }
 
+/**
+ * A token is unknown until its interaction is acknowledged, which Discord allows for three seconds. The
+ * process that this one has taken the reply over from may still do so, and would leave "thinking…" for ever.
+ */
+const acknowledgedWithinMs = 3500;
+
 /** How long a message with unexpected text is left alone, so that a process can learn of a lost lease. */
 const ownershipMs = 1000;
 
@@ -74,13 +81,22 @@ export function createReplyMessages(
   const leaves: (() => void)[] = [];
   const interactions = createInteractionPosts(options);
 
-  async function postMessage(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
+  async function postMessage(
+    content: DiscordContent,
+    how: PostHow,
+    { mayWait = true } = {},
+  ): Promise<PostedMessage> {
     const interaction = interactions.live();
     if (interaction !== undefined) {
       try {
         return await interactions.post(interaction, content, how, posted === 0);
       } catch (error) {
         if (!isTokenGone(error) && discordCode(error) !== errorCodes.tooManyFollowUps) throw error;
+        const waitMs = snowflakeTime(interaction.id) + acknowledgedWithinMs - options.now();
+        if (mayWait && isTokenGone(error) && waitMs > 0 && waitMs <= acknowledgedWithinMs) {
+          await clock.sleep(waitMs, how.signal);
+          return await postMessage(content, how, { mayWait: false });
+        }
         log.info({ interaction: interaction.id }, "interaction token expired: posting in the channel");
       }
     }

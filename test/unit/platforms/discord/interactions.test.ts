@@ -244,6 +244,23 @@ describe("interactions", () => {
     expect(simulator.directMessages(ada).fromBot()).toMatchObject([{ text: "Because, true." }]);
   });
 
+  test("a command whose acknowledgement is late is answered in its place by the instance that took it over", async () => {
+    const { simulator } = harness;
+    const general = simulator.channel("general");
+    simulator.fail({ method: "POST", route: "/callback", status: 502, times: 4 });
+    const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+    const [event] = await received(1);
+    const other = await startInstance();
+    const reply = other.platform.openReply(event!.address, { saveAddress: () => Promise.resolve() });
+    reply.write({ text: "Because." });
+    const finished = reply.finish();
+    await until(() => use.state() !== "waiting");
+    await clock.passing(finished);
+    expect(use.state()).not.toBe("thinking");
+    expect(general.fromBot()).toMatchObject([{ text: "Because.", isThinking: false }]);
+    await other.platform.stop();
+  });
+
   test("an acknowledgement whose response is lost is not mistaken for another instance's", async () => {
     const { simulator } = harness;
     simulator.fail({ method: "POST", route: "/callback", status: 502, afterEffect: true, times: 1 });
