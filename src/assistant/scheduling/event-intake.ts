@@ -7,6 +7,7 @@ import type { Inbox } from "../../core/inbox.ts";
 import type { Platform, ReceiveOptions } from "../../core/platform.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
 import { type Log, type Meter, type Span, type Tracer, inTurn } from "../../core/telemetry.ts";
+import { createKeyedQueue } from "../../support/queues.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import type { TurnRate } from "../access/admission.ts";
 import { toCallIfWritten } from "../commands/run-command.ts";
@@ -55,12 +56,37 @@ interface EventIntakeOptions {
 export function createEventIntake(options: EventIntakeOptions) {
   const { inbox, queue, scheduler, platforms, limits, tracer, log } = options;
   const { inFlight } = scheduler;
+  const inOrder = createKeyedQueue();
 
+  /**
+   * A turn is scheduled once what came before it in its conversation is accepted or refused, by this process
+   * or another one. Otherwise it could be answered without a message before it.
+   */
   async function accept(
     incoming: IncomingEvent,
     how: IntakeOptions,
     arrival: Span,
   ): Promise<"accepted" | "duplicate"> {
+    const decided = Promise.withResolvers<void>();
+    const earlierDecided = inOrder.run(incoming.conversationId, () => decided.promise);
+    let event: IncomingEvent | undefined;
+    try {
+      event = await acceptUnlessRefused(incoming, how, decided.resolve);
+    } finally {
+      decided.resolve();
+    }
+    if (event === undefined) return "duplicate";
+    await earlierDecided;
+    schedule(event, arrival);
+    return "accepted";
+  }
+
+  /** Resolves to the event, or to `undefined` if it is a duplicate. It calls `decide` before a refusal. */
+  async function acceptUnlessRefused(
+    incoming: IncomingEvent,
+    how: IntakeOptions,
+    decide: () => void,
+  ): Promise<IncomingEvent | undefined> {
     await options.expectAllowed(incoming);
     options.onSeen(incoming);
     const { isCounted } = how;
@@ -78,7 +104,10 @@ export function createEventIntake(options: EventIntakeOptions) {
         counted = await options.turnRate.count(event.author.id);
         refusal = counted.refusal;
       }
-      if (refusal !== undefined) await refuse(event, refusal, how);
+      if (refusal !== undefined) {
+        decide();
+        await refuse(event, refusal, how);
+      }
       result = refusal === undefined ? await acceptDurably(inbox, event, options.clock) : "duplicate";
     } finally {
       if (result !== "accepted") {
@@ -86,8 +115,7 @@ export function createEventIntake(options: EventIntakeOptions) {
         await counted?.undo();
       }
     }
-    if (result === "accepted") schedule(event, arrival);
-    return result;
+    return result === "accepted" ? event : undefined;
   }
 
   /**

@@ -53,6 +53,25 @@ describe("acceptance", () => {
     expect(world.gateway.requests).toHaveLength(1);
     expect(world.assistant.pending()).toBe(0);
   });
+
+  it("lets no message overtake one before it whose acceptance takes longer", async () => {
+    const held = Promise.withResolvers<void>();
+    // Another process holds the entry of the first one, for example in a transaction.
+    acceptWith((accept) => async (event) => {
+      if (event.kind === "message" && event.text === "one") await held.promise;
+      return await accept(event);
+    });
+    const received = ["one", "two"].map((text) => world.assistant.receive(message(text)));
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toHaveLength(1));
+    await world.passingTime(new Promise((resolve) => setTimeout(resolve, 50)));
+    expect(world.gateway.requests).toEqual([]);
+    held.resolve();
+    expect(await world.passingTime(Promise.all(received))).toEqual(["accepted", "accepted"]);
+    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    const log = await world.store.conversations.recent("fake:c1", { maxMessages: 9 });
+    const asked = log.filter(({ role }) => role === "user").map(({ parts }) => parts[0]);
+    expect(asked).toMatchObject([{ text: "one" }, { text: "two" }]);
+  });
 });
 
 describe("refusals", () => {
