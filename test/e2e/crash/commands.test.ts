@@ -92,7 +92,7 @@ for (const isCommand of [false, true])
   await crashTable({
     over: `over Fix transcript of ${isCommand ? "the reply of /transcribe" : "an answer to a voice note"}`,
     surfaces,
-    only: ["redo", "replace", "close"],
+    only: ["reopen", "replace", "close"],
     async begin(story, life) {
       await story.surface.speak({ isCommand });
       const seen = await story.until((all) => all.some(isTranscribed));
@@ -104,7 +104,7 @@ for (const isCommand of [false, true])
     last: "close 2",
     comesOfIt: "it shows the right words in the same message, once, and keeps them alone",
     async afterwards(story, before, { surface, isDone }) {
-      if (!isDone("redo 1")) {
+      if (!isDone("reopen 1")) {
         expect(await story.surface.seen()).toMatchObject(before.map(({ id, text }) => ({ id, text })));
         await story.surface.fixTranscript("the swords of youth");
       }

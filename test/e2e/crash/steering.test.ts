@@ -15,7 +15,7 @@ const surfaces: Surfaces = {
 };
 
 /** The steps of a turn that is run again. */
-const ofAnotherRun = ["redo", "address", "replace", "close"];
+const ofAnotherRun = ["reopen", "address", "replace", "close"];
 
 /** Asks "one", until the answer has this button. */
 function answeredWith(label: string): Scene["begin"] {
@@ -57,7 +57,7 @@ await crashTable({
   last: "close 2",
   comesOfIt: "it shows the other answer in the same message, once",
   async afterwards(story, before, { isDone }) {
-    if (!isDone("redo 1")) {
+    if (!isDone("reopen 1")) {
       // The answer stays, and the button works.
       expect(await story.surface.seen()).toMatchObject([{ id: before[0]?.id, text: "Answer to one" }]);
       await story.surface.press("Regenerate");
@@ -83,7 +83,7 @@ await crashTable({
   last: "close 2",
   comesOfIt: "it shows the answer of that model in the same message, once",
   async afterwards(story, before, { isDone }) {
-    if (!isDone("redo 1")) {
+    if (!isDone("reopen 1")) {
       expect(await story.surface.seen()).toMatchObject([{ id: before[0]?.id, text: "Answer to one" }]);
       await story.surface.chooses("n");
     }
@@ -107,7 +107,7 @@ await crashTable({
   last: "close 2",
   comesOfIt: "it shows the whole answer in the same message, once",
   async afterwards(story, before, { isDone }) {
-    if (!isDone("redo 1")) await story.surface.press("Continue");
+    if (!isDone("reopen 1")) await story.surface.press("Continue");
     const shown = await expectInPlace(story, before, "Answer to one and the rest");
     expect(shown.buttons).not.toContain("Continue");
     await expectKept(story, "Answer to one and the rest");

@@ -45,7 +45,6 @@ const writes: Readonly<Record<string, readonly string[]>> = {
     "close",
     "edit",
     "reopen",
-    "redo",
     "stop",
     "withdraw",
     "keepHeard",
