@@ -112,9 +112,11 @@ type Ended = "ended" | "left-open";
 
 /** What people see of an end, and what is stored then. */
 interface End {
-  /** Where the reply is. Without one nobody sees the end. */
-  readonly reply?: ({ readonly address: ReplyAddress } & Partial<ReplyHooks>) | undefined;
-  readonly show: (reply: Reply) => Promise<void>;
+  /** Where the reply is, and what it shows. Without one nobody sees the end. */
+  readonly reply?: Partial<ReplyHooks> & {
+    readonly address: ReplyAddress;
+    readonly show: (reply: Reply) => Promise<void>;
+  };
   readonly close: () => Promise<unknown>;
 }
 
@@ -125,25 +127,24 @@ interface End {
 export async function endTurn(turn: TurnToEnd, why: EndReason): Promise<Ended> {
   const end = await ends[why](turn);
   if (end === undefined) return "ended";
-  const shown = end.reply === undefined ? "ended" : await showEnd(turn, end.reply, end.show);
+  const shown = end.reply === undefined ? "ended" : await showEnd(turn, end.reply);
   if (shown === "ended") await end.close();
   return shown;
 }
 
 /** The end for each reason, or `undefined` where another process ends or runs the turn. */
 const ends: Readonly<Record<EndReason, (turn: TurnToEnd) => Promise<End | undefined> | End>> = {
-  stopped: ({ turn, inbox }) => ({
-    show: () => Promise.resolve(),
-    close: () => inbox.close(keysOf(turn)),
-  }),
+  stopped: ({ turn, inbox }) => ({ close: () => inbox.close(keysOf(turn)) }),
 
   deleted({ turn, inbox }) {
     const because = new ParleyError("cancelled", "its message was deleted", {
       detail: { because: "deleted" },
     });
     return {
-      reply: { address: turn.progress?.address ?? turn.event.address },
-      show: (reply) => reply.finish({ notices: [toNotice(because)] }),
+      reply: {
+        address: turn.progress?.address ?? turn.event.address,
+        show: (reply) => reply.finish({ notices: [toNotice(because)] }),
+      },
       close: () => inbox.withdraw(keysOf(turn)),
     };
   },
@@ -154,11 +155,9 @@ const ends: Readonly<Record<EndReason, (turn: TurnToEnd) => Promise<End | undefi
     const address = isVisible ? progress.address : platform.toPrivateAddress(event.address);
     log.info({ isVisible }, "turn refused by the access rules");
     const text = toNotice(new ParleyError("access-denied", "refused by the access rules"));
-    return {
-      reply: address === undefined ? undefined : { address, isResumed: isVisible },
-      show: (reply) => reply.fail({ text }),
-      close: () => inbox.close(keysOf(turn)),
-    };
+    const close = () => inbox.close(keysOf(turn));
+    if (address === undefined) return { close };
+    return { reply: { address, isResumed: isVisible, show: (reply) => reply.fail({ text }) }, close };
   },
 
   async sealed({ turn, inbox, platform, conversations, isAnswered, meter, log }) {
@@ -171,20 +170,20 @@ const ends: Readonly<Record<EndReason, (turn: TurnToEnd) => Promise<End | undefi
       await inbox.saveTurn({ ...progress, address, attempts }, how);
     };
     let isAnsweredNow = false;
+    const show = async (reply: Reply): Promise<void> => {
+      await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
+      log.info(
+        { platform: platform.id, attempts: progress.attempts },
+        "turn sealed: too old, or failed too often",
+      );
+      meter({ kind: "refused", platform: platform.id, code: "too-old" });
+      // Messages in its thread are for the bot although nothing of the turn is stored.
+      if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
+        await conversations.saveSettings(event.conversationId, { within: event.within }, "soon");
+      isAnsweredNow = await isAnswered();
+    };
     return {
-      reply: { address: progress.address, saveAddress },
-      async show(reply) {
-        await reply.fail({ text: toNotice(new ParleyError("too-old", "sealed")), retryKey: event.key });
-        log.info(
-          { platform: platform.id, attempts: progress.attempts },
-          "turn sealed: too old, or failed too often",
-        );
-        meter({ kind: "refused", platform: platform.id, code: "too-old" });
-        // Messages in its thread are for the bot although nothing of the turn is stored.
-        if (event.kind === "message" && event.inRoom !== true && event.within !== undefined)
-          await conversations.saveSettings(event.conversationId, { within: event.within }, "soon");
-        isAnsweredNow = await isAnswered();
-      },
+      reply: { address: progress.address, saveAddress, show },
       // A process that lost the turn may have stored its answer, which is then shown in the next run.
       close: async () => isAnsweredNow || (await inbox.close(progress.keys, { attempts })),
     };
@@ -194,10 +193,8 @@ const ends: Readonly<Record<EndReason, (turn: TurnToEnd) => Promise<End | undefi
 /** Opens a reply only to end it. */
 async function showEnd(
   { active, platform, otherTurnsShow, log }: TurnToEnd,
-  where: { readonly address: ReplyAddress } & Partial<ReplyHooks>,
-  show: End["show"],
+  { address, show, ...hooks }: NonNullable<End["reply"]>,
 ): Promise<Ended> {
-  const { address, ...hooks } = where;
   try {
     const reply = platform.openReply(address, {
       // Messages that earlier runs posted without saving their address are found and edited.
