@@ -4,7 +4,7 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
-import type { Log } from "../../core/telemetry.ts";
+import { createRareLog, type Log } from "../../core/telemetry.ts";
 import { backoffMs, backoffs } from "../../support/retry.ts";
 import {
   toOpenTurns,
@@ -72,6 +72,7 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
   const inFlight = createInFlightEvents();
   const waits = createWaits(clock);
   const stopping = new AbortController();
+  const warnRarely = createRareLog(log, () => clock.monotonic());
 
   function schedule(
     turn: PendingTurn,
@@ -103,6 +104,9 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
       (error: unknown) => {
         if (isParleyError(error, "stopping"))
           log.info({ turn: turn.event.key }, "turn left for the next start");
+        else if (isParleyError(error, "store-unavailable"))
+          // Every open turn meets an outage of the store again and again until it is over.
+          warnRarely("store", { err: error }, "turns not started; they stay open until the store responds");
         else
           log.error(
             { turn: turn.event.key, conversation: conversationId, err: error },

@@ -13,7 +13,9 @@ import {
   createSettleTime,
 } from "../../../../src/assistant/scheduling/turn-scheduler.ts";
 import { createLocalQueue } from "../../../../src/conversations/leased-queue.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { Log } from "../../../../src/core/telemetry.ts";
 import { call, message, silentLog } from "../../../support/fakes.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 
@@ -23,7 +25,16 @@ const turn = (key: string, conversationId = "fake:c1"): PendingTurn => ({
   others: [],
 });
 
-function createHarness(closed: ReadonlySet<string> = new Set()) {
+interface HarnessOptions {
+  readonly log?: Log;
+  /** Reading a conversation's open events rejects with what this returns, if it returns something. */
+  readonly storeError?: () => Error | undefined;
+}
+
+function createHarness(
+  closed: ReadonlySet<string> = new Set(),
+  { log = silentLog, storeError }: HarnessOptions = {},
+) {
   const runs: { keys: string[]; active: ActiveTurn; end: () => void; leave: () => void }[] = [];
   const queue = createLocalQueue();
   const clock = createManualClock(0);
@@ -32,15 +43,16 @@ function createHarness(closed: ReadonlySet<string> = new Set()) {
   const created = createTurnScheduler({
     inbox: {
       lookUp: () => Promise.resolve([]),
-      listOpenIn: (conversationId) =>
-        Promise.resolve(
-          [...accepted.values()]
-            .filter((event) => event.conversationId === conversationId && !answered.has(event.key))
-            .map((event) => ({ event, acceptedAt: 0, state: "open" as const })),
-        ),
+      async listOpenIn(conversationId) {
+        const error = storeError?.();
+        if (error !== undefined) throw error;
+        return [...accepted.values()]
+          .filter((event) => event.conversationId === conversationId && !answered.has(event.key))
+          .map((event) => ({ event, acceptedAt: 0, state: "open" as const }));
+      },
     },
     queue,
-    log: silentLog,
+    log,
     clock,
     prepare: (batch) => Promise.resolve(batch),
     runBatch: (batch, active) =>
@@ -152,6 +164,32 @@ describe("the turn scheduler", () => {
     (await running(2, waitsMs)).end();
     (await running(3)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["quick", "a", "b"]);
+  });
+
+  it("says once a minute that turns cannot start during an outage of the store, however many there are", async () => {
+    const lines: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[] = [];
+    const note = (level: string) => (fields: Readonly<Record<string, unknown>>, text: string) =>
+      void lines.push({ level, message: text, fields });
+    const log: Log = { ...silentLog, warn: note("warn"), error: note("error") };
+    let failure: Error | undefined = new ParleyError("store-unavailable", "the store does not respond");
+    const { scheduler, clock, running } = createHarness(new Set(), { log, storeError: () => failure });
+    for (let round = 0; round < 13; round += 1) {
+      for (const id of ["a", "b", "c"]) scheduler.schedule(turn(id, `fake:${id}`));
+      await clock.advance(5000);
+    }
+    expect(scheduler.inFlight.size).toBe(0);
+    const message = "turns not started; they stay open until the store responds";
+    expect(lines).toMatchObject([
+      { level: "warn", message, fields: { count: 1 } },
+      { level: "warn", message, fields: { count: 36 } },
+    ]);
+    failure = undefined;
+    scheduler.schedule(turn("a", "fake:a"));
+    (await running(1)).end();
+    failure = new Error("something else");
+    scheduler.schedule(turn("b", "fake:b"));
+    await clock.advance(1);
+    expect(lines.at(-1)).toMatchObject({ level: "error", message: "turn not started; it stays open" });
   });
 
   it("stops at once when nothing runs, and starts nothing more", async () => {
