@@ -225,9 +225,10 @@ export function createAssistant(options: AssistantOptions): Assistant {
 
   async function receive(
     incoming: IncomingEvent,
-    receiveOptions: ReceiveOptions = {},
+    { isForLater = false, ...receiveOptions }: ReceiveOptions = {},
   ): Promise<"accepted" | "duplicate"> {
-    if (!scheduler.isStopping()) return await keep(incoming, { ...receiveOptions, isCounted: true });
+    if (isForLater || !scheduler.isStopping())
+      return await keep(incoming, { ...receiveOptions, isCounted: true });
     const refusal = new ParleyError("stopping", "the process is stopping");
     // Messages are delivered again, or looked up after the next start.
     if (incoming.kind === "message") throw refusal;
@@ -243,7 +244,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
     }),
     ...createMessageChanges({ ...scheduling, settings: options.settings }),
     receive,
-    keep: (event) => keep(event, { isCounted: true }),
     recover(platformId) {
       void warnings.report(platformId);
       return recover(platformId);

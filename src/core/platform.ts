@@ -188,7 +188,7 @@ export interface Platform {
   /** Opens a reply at an address of this platform, for a new event or after a restart. */
   openReply(address: ReplyAddress, hooks: ReplyHooks): Reply;
   /**
-   * The keys that {@link Receiver.messagesDeleted} gets when people delete the messages of this reply. It is
+   * The keys that {@link Receiver.deleted} gets when people delete the messages of this reply. It is
    * empty while nothing is shown, or where people cannot delete them.
    */
   shownMessageKeys(address: ReplyAddress): readonly string[];
@@ -282,12 +282,33 @@ export interface EditedMessage {
   toAddress?(address: ReplyAddress, content: EditedContent): ReplyAddress;
 }
 
+/**
+ * Something that people deleted on the platform.
+ * - `messages`: the keys are event keys or, for answers, those of {@link Platform.shownMessageKeys}. Unknown
+ *   keys are ignored. `others` are more conversations that may contain some of them, with their keys.
+ * - `conversation`: all that is stored of it.
+ * - `place`: a server, workspace or channel, with its settings and every conversation within it.
+ * - `people`: settings and usage of the people with this id prefix, whose workspace or account is gone.
+ */
+export type Deletion =
+  | {
+      readonly kind: "messages";
+      readonly conversationId: string;
+      readonly keys: readonly string[];
+      readonly others?: ReadonlyMap<string, readonly string[]>;
+    }
+  | { readonly kind: "conversation"; readonly conversationId: string }
+  | { readonly kind: "place"; readonly place: string }
+  | { readonly kind: "people"; readonly idPrefix: string };
+
 /** How an event is received. */
 export interface ReceiveOptions {
   /**
    * The author sees a refusal at once and can send the same event again, so that it is not refused for good.
    */
   readonly canResend?: boolean;
+  /** Accepts it also while this process is stopping: another instance or the next start answers then. */
+  readonly isForLater?: boolean;
 }
 
 /** What every platform may ask of the assistant. */
@@ -303,8 +324,6 @@ export interface Receiver {
    *   of `acceptingNotice`.
    */
   receive(event: IncomingEvent, options?: ReceiveOptions): Promise<"accepted" | "duplicate">;
-  /** Like `receive`, also while this process is stopping: another instance or the next start answers then. */
-  keep(event: IncomingEvent): Promise<"accepted" | "duplicate">;
   /** Whether the conversation exists: it was opened, or a message of it was accepted. */
   knows(conversationId: string): Promise<boolean>;
   /**
@@ -334,17 +353,11 @@ export interface Receiver {
    */
   press(press: Press, by: Actor): Promise<PressResult>;
   /**
-   * Erases what is stored of messages that people deleted, drops waiting turns and cancels active ones. The
-   * keys are event keys or, for answers, those of {@link Platform.shownMessageKeys}. Unknown keys are
-   * ignored. `others` are more conversations that may contain some of them, with their keys. It is
-   * idempotent.
+   * Erases what is stored of something that people deleted, drops waiting turns and cancels active ones. It
+   * is idempotent.
    * @throws ParleyError `store-unavailable`
    */
-  messagesDeleted(
-    conversationId: string,
-    keys: readonly string[],
-    others?: ReadonlyMap<string, readonly string[]>,
-  ): Promise<void>;
+  deleted(what: Deletion): Promise<void>;
   /**
    * People edited a message. A waiting question is replaced. The last question of a conversation is answered
    * anew in the same reply, even while it is being answered. For an older one only the stored text changes.
@@ -355,15 +368,6 @@ export interface Receiver {
    * @throws ParleyError `store-unavailable`
    */
   messageEdited(edited: EditedMessage): Promise<"edited" | "unchanged" | "unknown">;
-  /** Erases a conversation that was deleted on the platform. @throws ParleyError `store-unavailable` */
-  conversationDeleted(conversationId: string): Promise<void>;
-  /** Erases every conversation within a deleted place. @throws ParleyError `store-unavailable` */
-  placeDeleted(place: string): Promise<void>;
-  /**
-   * Erases settings and usage of people with this id prefix, whose workspace is gone. It is idempotent.
-   * @throws ParleyError `store-unavailable`
-   */
-  peopleDeleted(idPrefix: string): Promise<void>;
   /** Copies a part into a new conversation. @throws ParleyError `access-denied`, `store-unavailable` */
   branch(request: BranchRequest, by: Actor): Promise<BranchOutcome>;
   /**

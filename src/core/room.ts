@@ -3,7 +3,7 @@ import type { Attachment, Author } from "./events.ts";
 
 /** A message in a thread or channel that serves as context for an answer. */
 export interface RoomMessage {
-  /** The event key of the message. `Receiver.messagesDeleted` gets the same. */
+  /** The event key of the message. `Receiver.deleted` gets the same. */
   readonly key: string;
   readonly author: Author;
   /** Whether an app, a bot or a webhook posted it. */

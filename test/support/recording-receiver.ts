@@ -46,7 +46,7 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   /** How often `messageEdited` was called, also while it rejects. */
   editCalls: number;
   editResult: Awaited<ReturnType<Receiver["messageEdited"]>>;
-  /** How often `messagesDeleted` was called. */
+  /** How often `deleted` was called for messages. */
   deletionCalls: number;
   readonly deletedMessages: { readonly conversationId: string; readonly key: string }[];
   readonly deletedConversations: string[];
@@ -91,7 +91,6 @@ export function createRecordingReceiver(): RecordingReceiver {
       receiver.events.push(event);
       return "accepted";
     },
-    keep: (event) => receiver.receive(event),
     async knows(conversationId) {
       if (receiver.outage !== undefined) throw receiver.outage;
       return receiver.known.has(conversationId);
@@ -125,25 +124,29 @@ export function createRecordingReceiver(): RecordingReceiver {
       if (result instanceof Error) throw result;
       return result;
     },
-    async messagesDeleted(conversationId, keys, others = new Map()) {
-      receiver.deletionCalls += 1;
-      for (const [id, theirs] of [[conversationId, keys] as const, ...others])
-        receiver.deletedMessages.push(...theirs.map((key) => ({ conversationId: id, key })));
+    async deleted(what) {
+      switch (what.kind) {
+        case "messages":
+          receiver.deletionCalls += 1;
+          for (const [conversationId, keys] of [
+            [what.conversationId, what.keys] as const,
+            ...(what.others ?? []),
+          ])
+            receiver.deletedMessages.push(...keys.map((key) => ({ conversationId, key })));
+          return;
+        case "conversation":
+          return void receiver.deletedConversations.push(what.conversationId);
+        case "place":
+          return void receiver.deletedPlaces.push(what.place);
+        case "people":
+          return void receiver.deletedPlaces.push(what.idPrefix);
+      }
     },
     async messageEdited(edited) {
       receiver.editCalls += 1;
       if (receiver.outage !== undefined) throw receiver.outage;
       receiver.edits.push(edited);
       return receiver.events.some(({ key }) => key === edited.key) ? receiver.editResult : "unknown";
-    },
-    async conversationDeleted(conversationId) {
-      receiver.deletedConversations.push(conversationId);
-    },
-    async peopleDeleted(idPrefix) {
-      receiver.deletedPlaces.push(idPrefix);
-    },
-    async placeDeleted(place) {
-      receiver.deletedPlaces.push(place);
     },
     placeSettings: async () => receiver.place,
     labelConversation: () => Promise.resolve(true),

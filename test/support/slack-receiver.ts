@@ -85,7 +85,6 @@ export function createSlackReceiver(): SlackReceiver {
       receiver.events.push(event);
       return Promise.resolve("accepted");
     },
-    keep: (event) => receiver.receive(event),
     knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
     async answersTo(conversationId) {
       const { answerTo } = receiver.place;
@@ -115,9 +114,18 @@ export function createSlackReceiver(): SlackReceiver {
     async conversationOf(key) {
       return receiver.events.find((event) => event.key === key)?.conversationId;
     },
-    messagesDeleted(conversationId, messageKeys) {
-      receiver.deletions.push(`${conversationId}: ${messageKeys.join(" ")}`);
-      return Promise.resolve();
+    async deleted(what) {
+      switch (what.kind) {
+        case "messages":
+          return void receiver.deletions.push(`${what.conversationId}: ${what.keys.join(" ")}`);
+        case "conversation":
+          receiver.stored.delete(what.conversationId);
+          return void receiver.deletions.push(what.conversationId);
+        case "place":
+          return void receiver.deletions.push(what.place);
+        case "people":
+          return void receiver.deletions.push(`people ${what.idPrefix}`);
+      }
     },
     async messageEdited(edited) {
       if (receiver.failures > 0) {
@@ -127,19 +135,6 @@ export function createSlackReceiver(): SlackReceiver {
       receiver.edits.push(edited);
       if (receiver.editOutcome === "edited") await edited.read({ text: "", attachments: [] });
       return receiver.editOutcome;
-    },
-    conversationDeleted(conversationId) {
-      receiver.deletions.push(conversationId);
-      receiver.stored.delete(conversationId);
-      return Promise.resolve();
-    },
-    peopleDeleted(idPrefix) {
-      receiver.deletions.push(`people ${idPrefix}`);
-      return Promise.resolve();
-    },
-    placeDeleted(place) {
-      receiver.deletions.push(place);
-      return Promise.resolve();
     },
     placeSettings: async () => receiver.place,
     labelConversation: () => Promise.resolve(true),

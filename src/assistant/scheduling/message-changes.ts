@@ -2,7 +2,7 @@ import { toCommandLine } from "../../core/command-input.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { IncomingMessage, CommandCall, Attachment, EditedContent } from "../../core/events.ts";
 import type { Inbox, InboxEntry, TurnProgress } from "../../core/inbox.ts";
-import type { EditedMessage, Receiver } from "../../core/platform.ts";
+import type { Deletion, EditedMessage, Receiver } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 import type { Archive, ConversationQueue, Conversations } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
@@ -25,14 +25,9 @@ interface ChangeOptions {
 }
 
 /** Creates the receiver's methods for what people edit and delete. */
-export function createMessageChanges(
-  options: ChangeOptions,
-): Pick<
-  Receiver,
-  "conversationDeleted" | "messageEdited" | "messagesDeleted" | "peopleDeleted" | "placeDeleted"
-> {
-  const deletions = createDeletions(options);
-  return { ...deletions, messageEdited: createMessageEdited(options, deletions.messagesDeleted) };
+export function createMessageChanges(options: ChangeOptions): Pick<Receiver, "deleted" | "messageEdited"> {
+  const { deleted, deleteMessages } = createDeletions(options);
+  return { deleted, messageEdited: createMessageEdited(options, deleteMessages) };
 }
 
 /**
@@ -95,7 +90,7 @@ function createDeletions(options: ChangeOptions) {
     return begun;
   }
 
-  async function conversationDeleted(conversationId: string): Promise<void> {
+  async function deleteConversation(conversationId: string): Promise<void> {
     const [open, exists] = await Promise.all([
       inbox.listOpenIn(conversationId),
       conversations.exists(conversationId),
@@ -112,10 +107,8 @@ function createDeletions(options: ChangeOptions) {
   }
 
   /** A message that an edit has addressed to others, with `isSaidToOthers`, can still be read in its room. */
-  async function messagesDeleted(
-    conversationId: string,
-    keys: readonly string[],
-    others: ReadonlyMap<string, readonly string[]> = new Map(),
+  async function deleteMessages(
+    { conversationId, keys, others = new Map() }: Omit<Deletion & { kind: "messages" }, "kind">,
     { isSaidToOthers = false }: { readonly isSaidToOthers?: boolean } = {},
   ): Promise<void> {
     const found = await findConversations(new Map([...others, [conversationId, keys]]), keys);
@@ -128,26 +121,38 @@ function createDeletions(options: ChangeOptions) {
     for (const turn of begun) scheduler.schedule(turn);
   }
 
-  return {
-    messagesDeleted,
-    conversationDeleted,
-    async placeDeleted(place: string) {
-      await settings.erase(place);
-      // The places of a conversation are stored with its first message, when its turn has begun.
-      const [stored, open] = await Promise.all([conversations.listWithin(place), inbox.listOpen()]);
-      const begun = open.flatMap(({ event }) =>
-        event.within?.includes(place) === true ? [event.conversationId] : [],
-      );
-      for (const conversationId of new Set([...stored, ...begun])) await conversationDeleted(conversationId);
-    },
-    async peopleDeleted(idPrefix: string) {
-      // Settings are erased first, because a repetition would find no counted people.
-      const people = await ledger.countedPeople(idPrefix);
-      for (const person of people) await settings.erase(person);
-      await ledger.forgetPeople(idPrefix);
-      log.info({ people: people.length }, "people deleted");
-    },
-  };
+  async function deletePlace(place: string): Promise<void> {
+    await settings.erase(place);
+    // The places of a conversation are stored with its first message, when its turn has begun.
+    const [stored, open] = await Promise.all([conversations.listWithin(place), inbox.listOpen()]);
+    const begun = open.flatMap(({ event }) =>
+      event.within?.includes(place) === true ? [event.conversationId] : [],
+    );
+    for (const conversationId of new Set([...stored, ...begun])) await deleteConversation(conversationId);
+  }
+
+  async function deletePeople(idPrefix: string): Promise<void> {
+    // Settings are erased first, because a repetition would find no counted people.
+    const people = await ledger.countedPeople(idPrefix);
+    for (const person of people) await settings.erase(person);
+    await ledger.forgetPeople(idPrefix);
+    log.info({ people: people.length }, "people deleted");
+  }
+
+  async function deleted(what: Deletion): Promise<void> {
+    switch (what.kind) {
+      case "messages":
+        return await deleteMessages(what);
+      case "conversation":
+        return await deleteConversation(what.conversationId);
+      case "place":
+        return await deletePlace(what.place);
+      case "people":
+        return await deletePeople(what.idPrefix);
+    }
+  }
+
+  return { deleted, deleteMessages };
 }
 
 /** People often correct a message several times, so it is answered anew only after this quiet time. */
@@ -161,7 +166,7 @@ type Outcome = "edited" | "unchanged" | "unknown";
  */
 function createMessageEdited(
   { inbox, conversations, archive, scheduler, log }: ChangeOptions,
-  messagesDeleted: ReturnType<typeof createDeletions>["messagesDeleted"],
+  deleteMessages: ReturnType<typeof createDeletions>["deleteMessages"],
 ): Receiver["messageEdited"] {
   async function editMessage(
     entry: InboxEntry,
@@ -236,7 +241,7 @@ function createMessageEdited(
     { key }: EditedMessage,
     how?: { readonly isSaidToOthers: boolean },
   ): Promise<Outcome> {
-    await messagesDeleted(conversationId, [key], undefined, how);
+    await deleteMessages({ conversationId, keys: [key] }, how);
     return "edited";
   }
 

@@ -296,7 +296,7 @@ async function takeBackWaiting(context: ApiContext, { request, response, id }: E
     sendProblem(response, 409, "begun", translate("web.begun"));
     return;
   }
-  await context.receiver.messagesDeleted(conversationId, [toTurnKey(itemId)]);
+  await context.receiver.deleted({ kind: "messages", conversationId, keys: [toTurnKey(itemId)] });
   feed.drop(itemId);
   for (const file of item.files) {
     const uploadId = "url" in file ? /^\/api\/uploads\/(\w+)$/.exec(file.url ?? "")?.[1] : undefined;
@@ -343,9 +343,10 @@ async function deleteConversation(context: ApiContext, { response, id }: Exchang
   const { receiver, history, uploads, feeds } = context;
   const conversationId = toConversationId(id);
   await cancelPrivateCalls(context, conversationId);
-  await receiver.conversationDeleted(conversationId);
+  await receiver.deleted({ kind: "conversation", conversationId });
   const calls = await history.conversations(privateCallPrefix(conversationId), { max: maxPrivateCalls });
-  for (const call of calls) await receiver.conversationDeleted(call.conversationId);
+  for (const call of calls)
+    await receiver.deleted({ kind: "conversation", conversationId: call.conversationId });
   await uploads.removeFrom(conversationId);
   feeds.of(conversationId).clear();
   feeds.touch(conversationId);

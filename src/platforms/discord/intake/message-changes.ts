@@ -152,19 +152,24 @@ export function createDeletionEvents(options: {
     messages(channelId, messageIds) {
       const keys = messageIds.map((id) => toEventKey(id));
       const apply = () =>
-        receiver.messagesDeleted(toConversationId(channelId), keys, otherConversations(messageIds));
+        receiver.deleted({
+          kind: "messages",
+          conversationId: toConversationId(channelId),
+          keys,
+          others: otherConversations(messageIds),
+        });
       changes.pass(channelId, apply, left);
     },
     channel(channelId) {
       channels.forget(channelId);
       const apply = async (): Promise<void> => {
-        await receiver.conversationDeleted(toConversationId(channelId));
-        await receiver.placeDeleted(toChannelPlace(channelId));
+        await receiver.deleted({ kind: "conversation", conversationId: toConversationId(channelId) });
+        await receiver.deleted({ kind: "place", place: toChannelPlace(channelId) });
       };
       changes.pass(channelId, apply, left);
     },
     guild(guildId) {
-      changes.pass(guildId, () => receiver.placeDeleted(toGuildPlace(guildId)), left);
+      changes.pass(guildId, () => receiver.deleted({ kind: "place", place: toGuildPlace(guildId) }), left);
     },
   };
 }

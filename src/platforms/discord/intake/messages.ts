@@ -174,7 +174,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     // The next look-up must find it after those.
     if (left.has(message.channel_id)) throw new ParleyError("store-unavailable", "an earlier one was left");
     if (receiver.isStopping()) await clock.sleep(Math.max(0, takenAt + keepAfterMs - clock.monotonic()));
-    const result = await (receiver.isStopping() ? receiver.keep(event) : receiver.receive(event));
+    const result = await receiver.receive(event, { isForLater: true });
     if (event.inRoom !== true) channels.open(event.conversationId);
     return result;
   }

@@ -5,7 +5,7 @@ import { type createSharedChannels, type Installations, teamsOfPayload } from ".
 
 interface UninstallerOptions {
   readonly installations: Installations;
-  readonly receiver: Pick<Receiver, "placeDeleted" | "peopleDeleted" | "conversationDeleted">;
+  readonly receiver: Pick<Receiver, "deleted">;
   readonly history: Pick<ConversationHistory, "conversations" | "history">;
   readonly shared: Pick<ReturnType<typeof createSharedChannels>, "leave">;
   /** This is called for each workspace before anything of it is erased. */
@@ -31,17 +31,17 @@ export function createUninstaller(options: UninstallerOptions) {
       const messages = await history.history(conversationId, { maxMessages: maxMessagesRead });
       for (const { author } of messages) if (author !== undefined) people.add(author.id);
     });
-    await receiver.placeDeleted(toTeamTerm(teamId));
+    await receiver.deleted({ kind: "place", place: toTeamTerm(teamId) });
     // Settings are held under these names.
     for (const channel of channels) {
-      await receiver.placeDeleted(toChannelPlace(teamId, channel));
+      await receiver.deleted({ kind: "place", place: toChannelPlace(teamId, channel) });
       // Settings may also be held under the name that access rules have for the channel.
-      await receiver.placeDeleted(toChannelTerm(channel));
+      await receiver.deleted({ kind: "place", place: toChannelTerm(channel) });
       await shared.leave(channel, teamId);
     }
-    for (const person of people) await receiver.placeDeleted(person);
+    for (const person of people) await receiver.deleted({ kind: "place", place: person });
     // This includes people who are in no conversation.
-    await receiver.peopleDeleted(toAuthorId(teamId, ""));
+    await receiver.deleted({ kind: "people", idPrefix: toAuthorId(teamId, "") });
     log.info({ team: teamId }, "Slack app removed: everything of the workspace is erased");
   }
 
@@ -99,13 +99,13 @@ export function isEnd(event: unknown): boolean {
 export async function reportDeletedChannel(
   channel: string,
   teamId: string,
-  receiver: Pick<Receiver, "placeDeleted" | "conversationDeleted">,
+  receiver: Pick<Receiver, "deleted">,
   history: Pick<ConversationHistory, "conversations">,
 ): Promise<void> {
-  await receiver.placeDeleted(toChannelPlace(teamId, channel));
+  await receiver.deleted({ kind: "place", place: toChannelPlace(teamId, channel) });
   await deleteConversations(toConversationPrefix(teamId, channel), receiver, history);
   // The settings of the channel are held under the name that access rules have for it.
-  await receiver.placeDeleted(toChannelTerm(channel));
+  await receiver.deleted({ kind: "place", place: toChannelTerm(channel) });
 }
 
 /**
@@ -114,7 +114,7 @@ export async function reportDeletedChannel(
  */
 async function deleteConversations(
   prefix: string,
-  receiver: Pick<Receiver, "conversationDeleted">,
+  receiver: Pick<Receiver, "deleted">,
   history: Pick<ConversationHistory, "conversations">,
   before: (conversationId: string) => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
@@ -127,7 +127,7 @@ async function deleteConversations(
     for (const { conversationId } of left) {
       reported.add(conversationId);
       await before(conversationId);
-      await receiver.conversationDeleted(conversationId);
+      await receiver.deleted({ kind: "conversation", conversationId });
     }
   }
 }

@@ -362,11 +362,11 @@ export function createIncoming(options: IncomingOptions) {
     const [conversationId, inChannel] = conversationsOf(message);
     // A thread without replies is gone, and its title with it.
     const isTitled = isTombstone && isThreadRoot(message) && (await receiver.knows(conversationId));
-    await receiver.messagesDeleted(conversationId, keys);
+    await receiver.deleted({ kind: "messages", conversationId, keys });
     if (isTitled) retitle(message, "");
     // The message may have been answered in the channel itself.
     if (thread === undefined && !isDirectMessages(channel) && (await receiver.knows(inChannel)))
-      await receiver.messagesDeleted(inChannel, keys);
+      await receiver.deleted({ kind: "messages", conversationId: inChannel, keys });
     return true;
   }
 

@@ -7,7 +7,7 @@ import type { Account, Accounts } from "./accounts.ts";
 /** The options of {@link eraseRemoved}. */
 interface AccountErasureOptions {
   readonly accounts: Accounts;
-  readonly receiver: Pick<Receiver, "conversationDeleted" | "peopleDeleted">;
+  readonly receiver: Pick<Receiver, "deleted">;
   readonly history: Pick<ConversationHistory, "conversations">;
   readonly uploads: Pick<Uploads, "removeOf">;
   readonly feeds: Feeds;
@@ -34,13 +34,13 @@ async function erase(account: Account, options: AccountErasureOptions): Promise<
     const left = listed.filter(({ conversationId }) => !erased.has(conversationId));
     if (left.length === 0) break;
     for (const { conversationId } of left) {
-      await receiver.conversationDeleted(conversationId);
+      await receiver.deleted({ kind: "conversation", conversationId });
       feeds.of(conversationId).clear();
       erased.add(conversationId);
     }
   }
   const authorId = accountAuthorId(account.id);
   await uploads.removeOf(authorId);
-  await receiver.peopleDeleted(authorId);
+  await receiver.deleted({ kind: "people", idPrefix: authorId });
   await accounts.forget(account.id);
 }

@@ -65,7 +65,7 @@ describe("a branch", () => {
   test("keeps files when the original is deleted", async () => {
     const asked = await say("look", { attachments: [png] });
     expect(await branch({ turnKey: asked.key })).toBe("branched");
-    await world.assistant.conversationDeleted(from);
+    await world.assistant.deleted({ kind: "conversation", conversationId: from });
     const [question] = await stored(to);
     const picture = question?.parts.find((part) => part.kind === "image");
     expect(await world.history.readBlob(to, picture?.blob.hash ?? "")).toBeDefined();

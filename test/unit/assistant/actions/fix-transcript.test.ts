@@ -124,7 +124,7 @@ describe("Fix transcript", () => {
     await asked("voice");
     const action = button();
     const [question] = await world.history.history("fake:c1", { maxMessages: 1 });
-    await world.assistant.messagesDeleted("fake:c1", [question!.turnKey]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [question!.turnKey] });
     expect(["gone", "told"]).toContain((await open(ada, action)).kind);
     expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);
     expect(world.gateway.requests).toHaveLength(1);
@@ -196,7 +196,7 @@ describe("Fix transcript", () => {
     it("whose recording was erased meanwhile says that it is gone", async () => {
       const event = await world.answered(call("transcribe", { file: note() }, { inConversation: true }));
       const action = button();
-      await world.assistant.messagesDeleted("fake:c1", [event.key]);
+      await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
       expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);
     });
   });

@@ -28,7 +28,7 @@ describe("messages that people removed", () => {
   it("leave no unfinished reply where the process that answered has died", async () => {
     const event = message("the secret is 42");
     await world.leaveBegun([event]);
-    await world.assistant.messagesDeleted("fake:c1", [event.key]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
     await vi.waitFor(() => expect(world.platform.replies).toHaveLength(1));
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ address: { message: 7 }, state: "finished", text: "" }]);
@@ -43,7 +43,7 @@ describe("messages that people removed", () => {
     vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
-    await world.assistant.messagesDeleted("fake:c1", [event.key]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
     await world.settled();
     await world.assistant.recover("fake");
     await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished" }]));
@@ -60,7 +60,11 @@ describe("messages that people removed", () => {
     const event = message("the secret is 42");
     await world.assistant.receive(event);
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
-    const deletion = world.assistant.messagesDeleted("fake:c1", [event.key]);
+    const deletion = world.assistant.deleted({
+      kind: "messages",
+      conversationId: "fake:c1",
+      keys: [event.key],
+    });
     lost.abort(new ParleyError("store-unavailable", "lease lost"));
     await deletion;
     await world.settled();
@@ -87,7 +91,7 @@ describe("messages that people removed", () => {
       address: { at: "c1", message: 7 },
       attempts: 1,
     });
-    await world.assistant.messagesDeleted("fake:c1", [gone.key]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [gone.key] });
     await world.settled();
     expect(await world.recover()).toBe(1);
     expect(world.platform.replies).toMatchObject([
@@ -102,7 +106,7 @@ describe("messages that people removed", () => {
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     const event = message("the secret is 42");
     await world.leaveBegun([event], { message: 77 });
-    await world.assistant.messagesDeleted("fake:c1", [event.key]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
     await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await world.settled();
     const ended = world.platform.replies.find(({ address }) => address["message"] === 77);
@@ -114,7 +118,7 @@ describe("messages that people removed", () => {
     const first = await world.ask("the secret is 42");
     // Its answer stays in the log, but no request begins with an answer to nothing.
     await world.ask("and the weather?");
-    await world.assistant.messagesDeleted("fake:c1", [first.key]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [first.key] });
     await world.ask("what now?");
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",
@@ -134,9 +138,9 @@ describe("messages that people removed", () => {
     const second = await world.ask("two", picture);
     const [stored] = await world.history.history("fake:c1", { maxMessages: 9 });
     const hash = stored?.parts.flatMap((part) => (part.kind === "image" ? [part.blob.hash] : []))[0] ?? "";
-    await world.assistant.messagesDeleted("fake:c1", [first.key]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [first.key] });
     expect(await world.history.readBlob("fake:c1", hash)).toBeDefined();
-    await world.assistant.messagesDeleted("fake:c1", [second.key]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [second.key] });
     expect(await world.history.readBlob("fake:c1", hash)).toBeUndefined();
   });
 
@@ -144,7 +148,7 @@ describe("messages that people removed", () => {
     const event = message("before the crash", { conversationId: "fake:new" });
     await world.store.inbox.accept(event);
     const restarted = world.restart();
-    await restarted.messagesDeleted("fake:new", [event.key]);
+    await restarted.deleted({ kind: "messages", conversationId: "fake:new", keys: [event.key] });
     expect(await restarted.recover("fake")).toBe(0);
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
@@ -159,7 +163,7 @@ describe("messages that people removed", () => {
     hangOnce();
     await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
-    await world.assistant.messagesDeleted("fake:c1", [two.key]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [two.key] });
     await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "whole", state: "finished" });
     expect(said(world.gateway.requests.at(-1)).at(-1)).toBe("user: burst one");
@@ -172,7 +176,11 @@ describe("messages that people removed", () => {
   it("may be the bot's own answer", async () => {
     await world.ask("hello");
     const shown = world.platform.replies[0]?.address["message"];
-    await world.assistant.messagesDeleted("fake:c1", [`fake:reply:${JSON.stringify(shown)}`]);
+    await world.assistant.deleted({
+      kind: "messages",
+      conversationId: "fake:c1",
+      keys: [`fake:reply:${JSON.stringify(shown)}`],
+    });
     expect(await kept()).not.toContain("you said");
     expect(await kept()).toContain("hello");
   });
@@ -196,7 +204,7 @@ describe("messages that people removed", () => {
     });
     await world.ask("hello");
     expect(await kept()).toContain("you said");
-    await world.assistant.messagesDeleted("fake:c1", ["fake:reply:7"]);
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: ["fake:reply:7"] });
     await world.settled();
     expect(await kept()).toContain("hello");
     expect(await kept()).not.toContain("you said");
@@ -207,14 +215,22 @@ describe("messages that people removed", () => {
     await world.ask("last before the reset");
     const last = world.platform.replies[1]?.address["message"];
     await world.answered(call("reset", {}, { inConversation: true }));
-    await world.assistant.messagesDeleted("fake:c1", [`fake:reply:${JSON.stringify(last)}`]);
+    await world.assistant.deleted({
+      kind: "messages",
+      conversationId: "fake:c1",
+      keys: [`fake:reply:${JSON.stringify(last)}`],
+    });
     await world.ask("anew");
     expect(said(world.gateway.requests.at(-1))).toEqual(["system: Be brief.", "user: anew"]);
     expect(await kept()).toContain(old.text);
   });
 
   it("of nobody's conversation change nothing", async () => {
-    await world.assistant.messagesDeleted("fake:unknown", ["fake:nothing"]);
+    await world.assistant.deleted({
+      kind: "messages",
+      conversationId: "fake:unknown",
+      keys: ["fake:nothing"],
+    });
     expect(await world.assistant.knows("fake:unknown")).toBe(false);
     expect(await world.assistant.receive(message("hi", { key: "fake:nothing" }))).toBe("accepted");
     await world.settled();
@@ -229,7 +245,7 @@ describe("a conversation deleted on the platform", () => {
     await world.assistant.receive(message("running"));
     await vi.waitFor(() => expect(world.platform.replies[2]?.text).toBe("half"));
     await world.assistant.receive(message("waiting"));
-    await world.assistant.conversationDeleted("fake:c1");
+    await world.assistant.deleted({ kind: "conversation", conversationId: "fake:c1" });
     await world.settled();
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await world.assistant.knows("fake:c2")).toBe(true);
@@ -241,10 +257,10 @@ describe("a conversation deleted on the platform", () => {
     const within = ["fake:server:1", "fake:channel:1"];
     await world.ask("here", { within });
     await world.ask("there", { conversationId: "fake:c2", within: ["fake:server:1", "fake:channel:2"] });
-    await world.assistant.placeDeleted("fake:channel:1");
+    await world.assistant.deleted({ kind: "place", place: "fake:channel:1" });
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await world.assistant.knows("fake:c2")).toBe(true);
-    await world.assistant.placeDeleted("fake:server:1");
+    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
     expect(await world.assistant.knows("fake:c2")).toBe(false);
   });
 
@@ -253,7 +269,7 @@ describe("a conversation deleted on the platform", () => {
     const attachments = [{ id: "ogg", name: "voice.ogg", source: null }];
     await world.answered(message("", { attachments, within: ["fake:server:1"] }));
     expect(await world.assistant.knows("fake:c1")).toBe(true);
-    await world.assistant.placeDeleted("fake:server:1");
+    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
     expect(await world.assistant.knows("fake:c1")).toBe(false);
   });
 
@@ -261,7 +277,7 @@ describe("a conversation deleted on the platform", () => {
     hangOnce();
     await world.assistant.receive(message("a secret", { within: ["fake:server:1"] }));
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
-    await world.assistant.placeDeleted("fake:server:1");
+    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
     await world.settled();
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await kept()).not.toContain("a secret");
@@ -275,7 +291,7 @@ describe("a conversation with nothing but a command in it", () => {
       call("imagine", { prompt: "a fox" }, { inConversation: true, within: ["fake:server:1"] }),
     );
     expect(await world.assistant.knows("fake:c1")).toBe(true);
-    await world.assistant.placeDeleted("fake:server:1");
+    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
     expect(await world.assistant.knows("fake:c1")).toBe(false);
   });
 });

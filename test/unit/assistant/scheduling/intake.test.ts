@@ -142,7 +142,7 @@ describe("refusals", () => {
       const stopped = world.assistant.stop({ deadlineMs: 100 });
       const event = message("hello");
       await expect(world.assistant.receive(event)).rejects.toMatchObject({ code: "stopping" });
-      expect(await world.assistant.keep(event)).toBe("accepted");
+      expect(await world.assistant.receive(event, { isForLater: true })).toBe("accepted");
       await stopped;
       expect(await world.store.inbox.listOpen()).toMatchObject([{ event: { key: event.key } }]);
       expect(world.platform.replies).toEqual([]);

@@ -201,9 +201,9 @@ describe("messages", () => {
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
     receiver.isStopped = true;
-    receiver.receive = () => Promise.reject(new ParleyError("stopping", "the process is stopping"));
     const kept: string[] = [];
-    receiver.keep = async ({ key }) => {
+    receiver.receive = async ({ key }, { isForLater = false } = {}) => {
+      if (!isForLater) throw new ParleyError("stopping", "the process is stopping");
       kept.push(key);
       return "accepted";
     };

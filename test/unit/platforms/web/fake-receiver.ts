@@ -73,9 +73,6 @@ export function createFakeReceiver(): FakeReceiver {
       this.events.push(event);
       return "accepted";
     },
-    keep(event) {
-      return this.receive(event);
-    },
     answersTo: () => Promise.resolve({ answerTo: "every-message" }),
     heardAside: () => Promise.resolve(),
     async knows(conversationId) {
@@ -107,18 +104,16 @@ export function createFakeReceiver(): FakeReceiver {
       }
     },
     conversationOf: async () => undefined,
-    async messagesDeleted() {},
+    async deleted(what) {
+      if (what.kind !== "conversation") return;
+      check(this);
+      this.gone.push(what.conversationId);
+    },
     async messageEdited(edited) {
       check(this);
       this.edits.push(edited);
       return this.events.some(({ key }) => key === edited.key) ? "edited" : "unknown";
     },
-    async conversationDeleted(conversationId) {
-      check(this);
-      this.gone.push(conversationId);
-    },
-    async placeDeleted() {},
-    async peopleDeleted() {},
     placeSettings: async () => ({ answerTo: "mentions", answerIn: "thread" }),
     labels: new Map(),
     async labelConversation(conversationId, labels) {

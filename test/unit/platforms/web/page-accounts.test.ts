@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { FakeForms } from "../../../support/no-forms.ts";
+import type { Receiver } from "../../../../src/core/platform.ts";
 import type { Records } from "../../../../src/core/storage.ts";
 import { eraseRemoved } from "../../../../src/platforms/web/accounts/account-erasure.ts";
 import { createFeeds } from "../../../../src/platforms/web/feed.ts";
@@ -392,14 +393,18 @@ describe("an account that is removed with its chats", () => {
       (conversationId) => ({ conversationId, title: "", updatedAt: 1 }),
     );
     const erased: string[] = [];
-    server.receiver.peopleDeleted = async (prefix) => void erased.push(prefix);
+    const { receiver } = server;
+    const recordingPeople: Pick<Receiver, "deleted"> = {
+      deleted: async (what) =>
+        what.kind === "people" ? void erased.push(what.idPrefix) : await receiver.deleted(what),
+    };
     await accounts.setState("anna", "erasing");
     const fresh = createAccounts(records);
     const feeds = createFeeds();
     for (const id of annas) feeds.of(id).listen(({ change }) => erased.push(`${change.kind}: ${id}`));
     const count = await eraseRemoved({
       accounts: fresh,
-      receiver: server.receiver,
+      receiver: recordingPeople,
       history: server.receiver,
       uploads: { removeOf: async (authorId) => void erased.push(`files of ${authorId}`) },
       feeds,
