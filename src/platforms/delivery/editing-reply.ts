@@ -18,6 +18,7 @@ import {
 } from "./message-plan.ts";
 import { toMarkdown } from "./split-markdown.ts";
 import { translate } from "../../words/translate.ts";
+import { backoffMs, backoffs, retry } from "../../support/retry.ts";
 import { isTransient, retryPlatformCall } from "./receive-patiently.ts";
 
 /** The options of {@link createEditingReply}. */
@@ -52,6 +53,8 @@ const maxFailures = 3;
 const maxIntervalMs = 10_000;
 /** How long final calls are retried. */
 const endingMs = 120_000;
+/** How long it is tried at the end to save the address of a message that stands in the place of another one. */
+const replacedMs = 10_000;
 /** How long a target without room is left alone before it is asked again. */
 const maxRoomWaitMs = 1000;
 
@@ -385,6 +388,8 @@ function createShownMessages(options: {
   const messages: ShownMessage[] = options.savedRefs.map((ref) => ({ ref, content: undefined }));
   let files = savedFiles;
   let areRefsSaved = messages.length > 0;
+  /** A message stands in the place of another one, which the target removes when the address is saved. */
+  let hasReplaced = false;
 
   async function save(): Promise<void> {
     areRefsSaved = false;
@@ -395,6 +400,25 @@ function createShownMessages(options: {
       files,
     );
     areRefsSaved = true;
+    hasReplaced = false;
+  }
+
+  /** @throws ParleyError `stopping` where the store is away: the next run of the turn saves and removes it */
+  async function saveReplaced(): Promise<void> {
+    const isAway = (error: unknown): boolean => isParleyError(error, "store-unavailable");
+    try {
+      await retry(save, {
+        signal,
+        clock,
+        deadline: clock.monotonic() + replacedMs,
+        delayMs: (error, attempt) => (isAway(error) ? backoffMs(attempt, backoffs.moment) : undefined),
+      });
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      throw new ParleyError("stopping", "the address of a reply's new message is not saved", {
+        cause: error,
+      });
+    }
   }
 
   async function savePosted(): Promise<void> {
@@ -435,6 +459,7 @@ function createShownMessages(options: {
     if (content.text !== "") sign?.clear();
     if (JSON.stringify(ref) === JSON.stringify(message.ref)) return;
     message.ref = ref;
+    hasReplaced = true;
     await savePosted();
   }
 
@@ -497,6 +522,7 @@ function createShownMessages(options: {
       for (const [index, content] of contents.entries())
         await putWithRetry(index, content, { deadline, urgency: "final" });
       await removeSurplus(contents.length);
+      if (hasReplaced) await saveReplaced();
     },
     /**
      * Posts files, with retries, except those that an earlier process has posted.

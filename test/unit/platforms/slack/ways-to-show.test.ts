@@ -217,6 +217,57 @@ describe("when edits are short", () => {
     expect(saved["refs"]).toEqual([{ channel: channel.id, ts: message?.ts }]);
   });
 
+  test("the preview is deleted where the store is away just then, once the address of the post is saved", async () => {
+    ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    const { address } = await harness.slack.waitFor("the event", () => harness.receiver.events[0]);
+    let failures = 0;
+    const reply = harness.platform.openReply(address, {
+      async saveAddress(grown) {
+        if (failures > 0) {
+          failures -= 1;
+          throw new ParleyError("store-unavailable", "away");
+        }
+        saved = structuredClone(grown);
+      },
+    });
+    await reply.show();
+    reply.write({ text: "The first" });
+    await shows(() => channel.saidByBot(), "The first");
+    harness.slack.limit("chat.update", 0);
+    failures = 3;
+    reply.write({ text: "The first and the second" });
+    await reply.finish();
+    await harness.slack.waitFor("one message", () => channel.saidByBot().length === 1);
+    expect(saved["refs"]).toEqual([{ channel: channel.id, ts: channel.saidByBot()[0]?.ts }]);
+  });
+
+  test("a turn whose post cannot be saved stays open, and its next run deletes the preview", async () => {
+    ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    const { address } = await harness.slack.waitFor("the event", () => harness.receiver.events[0]);
+    let isAway = false;
+    saved = address;
+    const reply = harness.platform.openReply(address, {
+      async saveAddress(grown) {
+        if (isAway) throw new ParleyError("store-unavailable", "away");
+        saved = structuredClone(grown);
+      },
+    });
+    await reply.show();
+    reply.write({ text: "The first" });
+    await shows(() => channel.saidByBot(), "The first");
+    harness.slack.limit("chat.update", 0);
+    isAway = true;
+    reply.write({ text: "The first and the second" });
+    await expect(reply.finish()).rejects.toMatchObject({ code: "stopping" });
+    expect(channel.saidByBot()).toHaveLength(2);
+    const next = open(saved, true);
+    await next.show();
+    next.write({ text: "The first and the second" });
+    await next.finish();
+    await harness.slack.waitFor("one message", () => channel.saidByBot().length === 1);
+    expect(channel.saidByBot()).toMatchObject([{ text: "The first and the second" }]);
+  });
+
   test("the deletion of the preview is not a person's, and in another process it names nothing that is saved", async () => {
     const mine = await replyIn("channel");
     mine.write({ text: "The first" });
