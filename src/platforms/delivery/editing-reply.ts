@@ -53,7 +53,7 @@ const maxFailures = 3;
 const maxIntervalMs = 10_000;
 /** How long final calls are retried. */
 const endingMs = 120_000;
-/** How long it is tried at the end to save the address of a message that stands in the place of another one. */
+/** How long saving the address of a message that stands in the place of another one is tried at the end. */
 const replacedMs = 10_000;
 /** How long a target without room is left alone before it is asked again. */
 const maxRoomWaitMs = 1000;
