@@ -53,8 +53,8 @@ const maxFailures = 3;
 const maxIntervalMs = 10_000;
 /** How long final calls are retried. */
 const endingMs = 120_000;
-/** How long saving the address of a message that stands in the place of another one is tried at the end. */
-const replacedMs = 10_000;
+/** How long saving the address of what is left is tried before something is removed. */
+const saveToRemoveMs = 10_000;
 /** How long a target without room is left alone before it is asked again. */
 const maxRoomWaitMs = 1000;
 
@@ -403,21 +403,23 @@ function createShownMessages(options: {
     hasReplaced = false;
   }
 
-  /** @throws ParleyError `stopping` where the store is away: the next run of the turn saves and removes it */
-  async function saveReplaced(): Promise<void> {
+  /**
+   * Saves the references without something that is then removed. Whoever learns of the deletion would take a
+   * message that an address still has for the answer, and delete that.
+   * @throws ParleyError `stopping` where the store is away: the next run of the turn saves and removes then
+   */
+  async function saveToRemove(): Promise<void> {
     const isAway = (error: unknown): boolean => isParleyError(error, "store-unavailable");
     try {
       await retry(save, {
         signal,
         clock,
-        deadline: clock.monotonic() + replacedMs,
+        deadline: clock.monotonic() + saveToRemoveMs,
         delayMs: (error, attempt) => (isAway(error) ? backoffMs(attempt, backoffs.moment) : undefined),
       });
     } catch (error) {
       if (!isAway(error)) throw error;
-      throw new ParleyError("stopping", "the address of a reply's new message is not saved", {
-        cause: error,
-      });
+      throw new ParleyError("stopping", "what is left of a reply is not saved", { cause: error });
     }
   }
 
@@ -488,8 +490,7 @@ function createShownMessages(options: {
   async function removeSurplus(from: number): Promise<void> {
     const surplus = messages.splice(from);
     if (surplus.length === 0) return;
-    // These are saved as gone first, so that deleting one does not delete the answer.
-    await savePosted();
+    await saveToRemove();
     for (const { ref } of surplus) {
       signal.throwIfAborted();
       try {
@@ -522,7 +523,7 @@ function createShownMessages(options: {
       for (const [index, content] of contents.entries())
         await putWithRetry(index, content, { deadline, urgency: "final" });
       await removeSurplus(contents.length);
-      if (hasReplaced) await saveReplaced();
+      if (hasReplaced) await saveToRemove();
     },
     /**
      * Posts files, with retries, except those that an earlier process has posted.
@@ -549,8 +550,7 @@ function createShownMessages(options: {
         hashes: hashes.filter((hash) => hash !== old.hash),
         refs: refs.filter((ref) => JSON.stringify(ref) !== JSON.stringify(old.ref)),
       };
-      // This is saved before the deletion, as for surplus messages.
-      await savePosted();
+      await saveToRemove();
       try {
         await target.remove(old.ref, signal);
       } catch (error) {

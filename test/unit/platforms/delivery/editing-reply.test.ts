@@ -411,6 +411,56 @@ describe("createEditingReply", () => {
     expect(textsOf(target).join(" ")).toBe(words(30));
   });
 
+  // Whoever learns of the deletion would take a message that an address still has for the answer.
+  it.each([
+    ["a message of a longer answer", { savedRefs: [{ id: 0 }, { id: 1 }] }],
+    [
+      "the file of a longer answer",
+      {
+        savedRefs: [{ id: 0 }],
+        savedFiles: { hashes: ["h"], refs: [{ id: 1 }], answer: { hash: "h", ref: { id: 1 } } },
+      },
+    ],
+  ])(
+    "removes %s once the address without it is saved, although the store is away at first",
+    async (_, earlier) => {
+      let failures = 2;
+      const removedAt: number[] = [];
+      const target = createFakeTarget({
+        remove: () => {
+          removedAt.push(failures);
+          return Promise.resolve();
+        },
+      });
+      target.messages.push({ text: "a", state: "streaming" }, { text: "b", state: "streaming" });
+      const saveRefs = () => {
+        if (failures === 0) return Promise.resolve();
+        failures -= 1;
+        return Promise.reject(new ParleyError("store-unavailable", "away"));
+      };
+      const { reply } = setUp({ target, saveRefs, ...earlier });
+      reply.write({ text: "short", isWhole: true });
+      const finished = reply.finish();
+      await vi.advanceTimersByTimeAsync(2000);
+      await finished;
+      expect(removedAt).toEqual([0]);
+    },
+  );
+
+  it("removes nothing while the store is away, and leaves that to the next run", async () => {
+    let isAway = false;
+    const saveRefs = () =>
+      isAway ? Promise.reject(new ParleyError("store-unavailable", "away")) : Promise.resolve();
+    const { reply, target } = setUp({ saveRefs, savedRefs: [{ id: 0 }, { id: 1 }] });
+    target.messages.push({ text: "a", state: "streaming" }, { text: "b", state: "streaming" });
+    isAway = true;
+    reply.write({ text: "short", isWhole: true });
+    const finished = expect(reply.finish()).rejects.toMatchObject({ code: "stopping" });
+    await vi.advanceTimersByTimeAsync(20_000);
+    await finished;
+    expect(textsOf(target)).toEqual(["short", "b"]);
+  });
+
   it("leaves no timers", async () => {
     const clock = createManualClock();
     const { reply } = setUp({ clock });

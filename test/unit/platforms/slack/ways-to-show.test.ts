@@ -50,6 +50,13 @@ const details = { kind: "details", key: "details-key" } as const;
 const shows = (seen: () => SeenMessage[], text: string) =>
   harness.slack.waitFor(`"${text}"`, () => seen().find((message) => message.text === text));
 
+/** Slack shows a message before the bot has its response. */
+const firstIsSaved = () =>
+  harness.slack.waitFor(
+    "the saved address of the first message",
+    () => (saved["refs"] as readonly unknown[] | undefined)?.length === 1,
+  );
+
 describe("a native stream", () => {
   test("carries the first words, more text, and the end with its buttons: no edit", async () => {
     const reply = await replyIn("direct");
@@ -254,7 +261,7 @@ describe("when edits are short", () => {
     });
     await reply.show();
     reply.write({ text: "The first" });
-    await shows(() => channel.saidByBot(), "The first");
+    await firstIsSaved();
     harness.slack.limit("chat.update", 0);
     isAway = true;
     reply.write({ text: "The first and the second" });
@@ -336,7 +343,7 @@ describe("when edits are short", () => {
   test("a crash between the post and its address leaves one message", async () => {
     const reply = await replyIn("channel");
     reply.write({ text: "The first" });
-    await shows(() => channel.saidByBot(), "The first");
+    await firstIsSaved();
     const before = saved;
     harness.slack.limit("chat.update", 0);
     harness.slack.limit("chat.delete", 0);
@@ -385,11 +392,7 @@ describe("when edits are short", () => {
     const reply = await replyIn("channel");
     reply.write({ text: "The first" });
     const { slack, platform } = harness;
-    // Slack shows the message before the bot has its response.
-    await slack.waitFor(
-      "its saved address",
-      () => (saved["refs"] as readonly unknown[] | undefined)?.length === 1,
-    );
+    await firstIsSaved();
     reply.abandon();
     for (const text of ["Failed once", "Failed twice"]) {
       let isStoreAway = false;
