@@ -53,8 +53,8 @@ const maxFailures = 3;
 const maxIntervalMs = 10_000;
 /** How long final calls are retried. */
 const endingMs = 120_000;
-/** How long saving the address of what is left is tried before something is removed. */
-const saveToRemoveMs = 10_000;
+/** How long saving the address is tried at the end, and before something is removed. */
+const saveMs = 10_000;
 /** How long a target without room is left alone before it is asked again. */
 const maxRoomWaitMs = 1000;
 
@@ -195,9 +195,22 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     const waitMs = Math.min(pace.limitedMs(), endingMs);
     if (waitMs > 0) await sleepUnlessAborted(waitMs, abandoned.signal, clock);
     abandoned.signal.throwIfAborted();
+    const isFilesAlone = text === "" && isBare(ending) && shown.count() === 0 && files.count() > 0;
+    if (!isFilesAlone) await showMessages(ending, deadline);
+    await shown.saveAtEnd();
+  }
+
+  async function showMessages(ending: Ending, deadline: number): Promise<void> {
     const plan = planEnding(text, ending, target);
-    if (text === "" && isBare(ending) && shown.count() === 0 && files.count() > 0) return;
-    await shown.putAll(plan.contents, deadline);
+    try {
+      await shown.putAll(plan.contents, deadline);
+    } catch (error) {
+      // It may be the text that the platform refuses. Why the reply failed is then said without it.
+      const isRefused = isParleyError(error, "platform-rejected") && !isTransient(error);
+      if (!isRefused || ending.state !== "failed" || text === "") throw error;
+      log.warn({ err: error }, "text of a failed reply not taken: showing the failure alone");
+      return await shown.putAll(planEnding("", ending, target).contents, clock.monotonic() + endingMs);
+    }
     await shown.removeOldFile(plan.file);
     if (plan.file === undefined) return;
     try {
@@ -388,8 +401,6 @@ function createShownMessages(options: {
   const messages: ShownMessage[] = options.savedRefs.map((ref) => ({ ref, content: undefined }));
   let files = savedFiles;
   let areRefsSaved = messages.length > 0;
-  /** A message stands in the place of another one, which the target removes when the address is saved. */
-  let hasReplaced = false;
 
   async function save(): Promise<void> {
     areRefsSaved = false;
@@ -400,26 +411,26 @@ function createShownMessages(options: {
       files,
     );
     areRefsSaved = true;
-    hasReplaced = false;
   }
 
   /**
-   * Saves the references without something that is then removed. Whoever learns of the deletion would take a
-   * message that an address still has for the answer, and delete that.
-   * @throws ParleyError `stopping` where the store is away: the next run of the turn saves and removes then
+   * Saves the references, also where the store is away for a moment. Without them another answer would leave
+   * a message of this one beside it. What is removed must not be among them before: whoever learns of the
+   * deletion would take it for that of the answer.
+   * @throws ParleyError `stopping` where the store stays away: the next run of the turn saves them
    */
-  async function saveToRemove(): Promise<void> {
+  async function saveSurely(): Promise<void> {
     const isAway = (error: unknown): boolean => isParleyError(error, "store-unavailable");
     try {
       await retry(save, {
         signal,
         clock,
-        deadline: clock.monotonic() + saveToRemoveMs,
+        deadline: clock.monotonic() + saveMs,
         delayMs: (error, attempt) => (isAway(error) ? backoffMs(attempt, backoffs.moment) : undefined),
       });
     } catch (error) {
       if (!isAway(error)) throw error;
-      throw new ParleyError("stopping", "what is left of a reply is not saved", { cause: error });
+      throw new ParleyError("stopping", "the address of a reply is not saved", { cause: error });
     }
   }
 
@@ -428,8 +439,8 @@ function createShownMessages(options: {
       await save();
     } catch (error) {
       if (!options.isEnding()) throw error;
-      // The final text is visible, and nothing has to find this message later.
-      log.error({ err: error }, "reply address not saved");
+      // The whole text is shown first. The address is saved after it.
+      log.info({ err: error }, "reply address not saved yet");
     }
   }
 
@@ -461,7 +472,6 @@ function createShownMessages(options: {
     if (content.text !== "") sign?.clear();
     if (JSON.stringify(ref) === JSON.stringify(message.ref)) return;
     message.ref = ref;
-    hasReplaced = true;
     await savePosted();
   }
 
@@ -490,7 +500,7 @@ function createShownMessages(options: {
   async function removeSurplus(from: number): Promise<void> {
     const surplus = messages.splice(from);
     if (surplus.length === 0) return;
-    await saveToRemove();
+    await saveSurely();
     for (const { ref } of surplus) {
       signal.throwIfAborted();
       try {
@@ -499,6 +509,15 @@ function createShownMessages(options: {
         log.info({ err: error }, "surplus message not deleted");
         await emptyMessage(ref);
       }
+    }
+  }
+
+  /** Takes messages that an earlier run has posted and not saved for messages of the reply. */
+  async function noteLost(deadline: number): Promise<void> {
+    for (;;) {
+      const ref = await retryPlatformCall(async () => await target.findNext?.(), deadline, signal, clock);
+      if (ref === undefined) return;
+      messages.push({ ref, content: undefined });
     }
   }
 
@@ -522,8 +541,8 @@ function createShownMessages(options: {
       signal.throwIfAborted();
       for (const [index, content] of contents.entries())
         await putWithRetry(index, content, { deadline, urgency: "final" });
+      await noteLost(deadline);
       await removeSurplus(contents.length);
-      if (hasReplaced) await saveToRemove();
     },
     /**
      * Posts files, with retries, except those that an earlier process has posted.
@@ -550,7 +569,7 @@ function createShownMessages(options: {
         hashes: hashes.filter((hash) => hash !== old.hash),
         refs: refs.filter((ref) => JSON.stringify(ref) !== JSON.stringify(old.ref)),
       };
-      await saveToRemove();
+      await saveSurely();
       try {
         await target.remove(old.ref, signal);
       } catch (error) {
@@ -563,5 +582,9 @@ function createShownMessages(options: {
      * where nothing is to be saved.
      */
     saveIfNeeded: (): Promise<void> | undefined => (areRefsSaved ? undefined : save()),
+    /** The same at the end of the reply. @throws ParleyError `stopping` where the store stays away */
+    async saveAtEnd(): Promise<void> {
+      if (!areRefsSaved) await saveSurely();
+    },
   };
 }

@@ -211,6 +211,11 @@ export interface EditTarget {
     urgency: Urgency,
     confirm: () => Promise<void>,
   ): Promise<Json>;
+  /**
+   * Finds the message after the known ones that an earlier run of this reply has posted without saving it, if
+   * there is one. It counts as known from then on. Default: there is none.
+   */
+  findNext?(): Promise<Json | undefined>;
   /** Deletes a message that has become superfluous. Rejects where it cannot. */
   remove(ref: Json, signal: AbortSignal): Promise<void>;
   /**

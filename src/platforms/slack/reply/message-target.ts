@@ -170,6 +170,12 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       await growing.extend(ref, content, { urgency, signal });
       return toJson(ref);
     },
+    async findNext() {
+      const ref = await messages.findNext();
+      if (ref === undefined) return undefined;
+      messages.refs.push(ref);
+      return toJson(ref);
+    },
     async remove(given) {
       const ref = parseMessageRef(given);
       const index = messages.refs.findIndex(({ ts }) => ts === ref.ts);

@@ -399,7 +399,27 @@ describe("createEditingReply", () => {
     await expect(reply.show()).rejects.toMatchObject({ code: "store-unavailable" });
   });
 
-  it("shows the end even if the address of its last message cannot be saved", async () => {
+  it("saves the address of a message that the end posts, although the store is away at first", async () => {
+    let failures = 0;
+    const saved: number[] = [];
+    const saveRefs = (refs: readonly Json[]) => {
+      failures -= 1;
+      if (failures >= 0) return Promise.reject(new ParleyError("store-unavailable", "away"));
+      saved.push(refs.length);
+      return Promise.resolve();
+    };
+    const { reply, target } = setUp({ saveRefs });
+    await reply.show();
+    failures = 2;
+    reply.write({ text: words(30) });
+    const finished = reply.finish();
+    await vi.advanceTimersByTimeAsync(2000);
+    await finished;
+    expect(textsOf(target).join(" ")).toBe(words(30));
+    expect(saved.at(-1)).toBe(target.messages.length);
+  });
+
+  it("shows the end even if the address of its last message cannot be saved, and leaves its turn open", async () => {
     let isBroken = false;
     const saveRefs = () =>
       isBroken ? Promise.reject(new ParleyError("store-unavailable", "disk full")) : Promise.resolve();
@@ -407,8 +427,46 @@ describe("createEditingReply", () => {
     await reply.show();
     isBroken = true;
     reply.write({ text: words(30) });
-    await reply.finish();
+    const finished = expect(reply.finish()).rejects.toMatchObject({ code: "stopping" });
+    await vi.advanceTimersByTimeAsync(1000);
     expect(textsOf(target).join(" ")).toBe(words(30));
+    await vi.advanceTimersByTimeAsync(20_000);
+    await finished;
+  });
+
+  it("shows a failure without the text, where the platform refuses the text", async () => {
+    const refuse = (content: { readonly text: string }) =>
+      content.text.includes("bad") ? new ParleyError("platform-rejected", "blocked") : undefined;
+    const target = createFakeTarget();
+    const { post, edit } = target;
+    target.post = async (content, ...rest) => {
+      const refusal = refuse(content);
+      if (refusal !== undefined) throw refusal;
+      return await post(content, ...rest);
+    };
+    target.edit = async (ref, content, ...rest) => {
+      const refusal = refuse(content);
+      if (refusal !== undefined) throw refusal;
+      return await edit(ref, content, ...rest);
+    };
+    const { reply } = setUp({ target });
+    await reply.show();
+    reply.write({ text: "bad" });
+    await expect(reply.finish()).rejects.toMatchObject({ code: "platform-rejected" });
+    await reply.fail({ text: "The platform refused it." });
+    expect(target.messages).toMatchObject([
+      { text: "", state: "failed", failure: "The platform refused it." },
+    ]);
+  });
+
+  it("removes the message that an earlier run has posted and not saved, where the text no longer needs it", async () => {
+    const found: Json[] = [{ id: 1 }];
+    const target = createFakeTarget({ findNext: () => Promise.resolve(found.shift()) });
+    target.messages.push({ text: "a", state: "streaming" }, { text: "b", state: "streaming" });
+    const { reply } = setUp({ target, savedRefs: [{ id: 0 }] });
+    reply.write({ text: "short", isWhole: true });
+    await reply.finish();
+    expect(textsOf(target)).toEqual(["short"]);
   });
 
   // Whoever learns of the deletion would take a message that an address still has for the answer.

@@ -204,6 +204,29 @@ describe("a native stream", () => {
   });
 });
 
+test("a further message that an earlier run has posted and not saved goes where the next answer is shorter", async () => {
+  ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+  const { address } = await harness.slack.waitFor("the event", () => harness.receiver.events[0]);
+  saved = address;
+  const reply = harness.platform.openReply(address, {
+    async saveAddress(grown) {
+      if ((grown["refs"] as readonly unknown[]).length > 1) await new Promise(() => undefined);
+      saved = structuredClone(grown);
+    },
+  });
+  await reply.show();
+  reply.write({ text: "words and more words. ".repeat(250) });
+  await harness.slack.waitFor("two messages", () => channel.saidByBot().length === 2);
+  reply.abandon();
+  await harness.restart(allCommands);
+  const next = open(saved, true);
+  await next.show();
+  next.write({ text: "Short." });
+  await next.finish();
+  await harness.slack.waitFor("one message", () => channel.saidByBot().length === 1);
+  expect(channel.saidByBot()).toMatchObject([{ text: "Short." }]);
+});
+
 describe("when edits are short", () => {
   test("the final text is a post, and the preview is deleted", async () => {
     const reply = await replyIn("channel");
