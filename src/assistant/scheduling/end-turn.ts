@@ -245,11 +245,15 @@ export function createOtherTurns(
   };
 }
 
-/** Whether the turn may succeed later, because store, platform or process were unavailable. */
+/**
+ * Whether the turn may succeed later, because store, platform or process were unavailable, or the platform
+ * limits the rate.
+ */
 export function isOutage(error: unknown): boolean {
   return (
     isParleyError(error, "stopping") ||
     isParleyError(error, "platform-unreachable") ||
-    isParleyError(error, "store-unavailable")
+    isParleyError(error, "store-unavailable") ||
+    (isParleyError(error, "platform-rejected") && error.retryAfterMs !== undefined)
   );
 }

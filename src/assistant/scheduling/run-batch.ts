@@ -1,5 +1,6 @@
 import type { BudgetWarnings } from "../access/budgets.ts";
-import { ParleyError } from "../../core/errors.ts";
+import { toNotice } from "../../core/error-messages.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import { toStopAction } from "../../core/press.ts";
@@ -94,7 +95,10 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
         log.info({ platform: event.platform }, "turn runs again: its question was edited");
       else log.error({ platform: event.platform, err: error }, "turn left open");
       // A permanent failure, such as a missing permission, would fail again on every recovery.
-      if (!isOutage(error)) await inbox.close(allowed.flatMap(keysOf));
+      if (!isOutage(error)) {
+        if (isParleyError(error, "platform-forbidden")) await tellAlone(run, error);
+        await inbox.close(allowed.flatMap(keysOf));
+      }
     }
     if (outcome !== "left-open") await inLanguage(run.language, () => warnOfBudgets(run));
     const seconds = (performance.now() - startedAt) / 1000;
@@ -105,6 +109,20 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
     log.info({ platform: event.platform, kind: event.kind, outcome, attempt, durationMs }, "turn ended");
     return outcome === "left-open" ? "left-open" : "ended";
   });
+
+  /** Says why there is no answer to the person who sees nothing of it in the place where they asked. */
+  async function tellAlone({ allowed, platform, language }: BatchRun, error: ParleyError): Promise<void> {
+    const { author, address } = allowed[0]!;
+    try {
+      await platform.tellAlone(
+        address,
+        author.id,
+        inLanguage(language, () => toNotice(error)),
+      );
+    } catch (failure) {
+      log.info({ platform: platform.id, err: failure }, "nobody could be told that an answer is not shown");
+    }
+  }
 
   async function warnOfBudgets({ allowed, platform }: BatchRun): Promise<void> {
     const { author, origin, address } = allowed[0]!;

@@ -22,7 +22,16 @@ const tokenRefusals = new Set([
   "token_revoked",
 ]);
 const notMember = new Set(["channel_not_found", "not_in_channel"]);
-const forbidden = new Set(["access_denied", "ekm_access_denied", "no_permission", "restricted_action"]);
+const forbidden = new Set([
+  "access_denied",
+  "ekm_access_denied",
+  "no_permission",
+  "restricted_action",
+  "restricted_action_non_threadable_channel",
+  "restricted_action_read_only_channel",
+  "restricted_action_thread_locked",
+  "restricted_action_thread_only_channel",
+]);
 const unavailable = new Set([
   "fatal_error",
   "internal_error",

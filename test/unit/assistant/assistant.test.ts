@@ -337,6 +337,27 @@ test("while too many calls wait under the platform's limits, new messages are re
   expect(world.gateway.requests).toHaveLength(1);
 });
 
+describe("an answer that the platform does not show", () => {
+  it("stays open while the platform limits the rate, and is shown later", async () => {
+    const limited = new ParleyError("platform-rejected", "too fast", { retryAfterMs: 30_000 });
+    world.platform.failToShow(limited);
+    const { key } = await world.ask("hi");
+    expect((await world.store.inbox.listOpen()).map(({ event }) => event.key)).toEqual([key]);
+    world.platform.failToShow(undefined);
+    await world.recover();
+    expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: hi", state: "finished" });
+    expect(world.platform.told).toEqual([]);
+  });
+
+  it("is told to its person alone where the bot lacks a permission, and is over", async () => {
+    const permission = "Send Messages";
+    world.platform.failToShow(new ParleyError("platform-forbidden", "no", { detail: { permission } }));
+    const { author } = await world.ask("hi");
+    expect(world.platform.told).toEqual([{ authorId: author.id, text: expect.stringContaining(permission) }]);
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+});
+
 // A thread's id is its root message's, on Discord and Slack. So its key may be the conversation's id.
 it("what was said in a thread before is sent with the message that the thread hangs on, when that is a question later", async () => {
   await world.ask("My ship is a sloop.");
