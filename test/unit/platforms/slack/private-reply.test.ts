@@ -153,7 +153,7 @@ test("that Slack refused, or never received, is posted again", async () => {
   await harness.slack.waitFor("the call", () => harness.receiver.events.length === 1);
   harness.slack.clock.advance(31 * 60_000);
   harness.slack.fail("chat.postMessage", { error: "restricted_action_thread_only_channel" });
-  await expect(run(false, "secret")).rejects.toMatchObject({ code: "platform-rejected" });
+  await expect(run(false, "secret")).rejects.toMatchObject({ code: "platform-forbidden" });
   await run(true, "secret");
   expect(direct().map(({ text }) => text)).toEqual(["secret"]);
   expect(told()).toEqual([]);
