@@ -57,14 +57,15 @@ function createDeletions(options: ChangeOptions) {
   async function deleteFrom(
     conversationId: string,
     keys: readonly string[],
-    isSaidToOthers: boolean,
+    { isSaidToOthers, wereOpen }: { readonly isSaidToOthers: boolean; readonly wereOpen: boolean },
   ): Promise<void> {
     const inRoom = isSaidToOthers ? [] : keys.map((key) => messageIds.room(key));
     const ids = [...keys.map((key) => messageIds.user(key)), ...inRoom];
     const isCancelled = scheduler.activeIn(conversationId)?.deleteMessages(keys) === true;
     await archive.removeMessages(conversationId, { ids, shownAs: keys });
-    if (!isCancelled) return;
-    // The cancelled turn may still store a file or the reply's address, which are erased after its end.
+    if (!isCancelled && !wereOpen) return;
+    // Their turn, here or in another process, may still store a file or the reply's address, which are erased
+    // after its end. A process that has died may have stored a file.
     queue
       .run(conversationId, async () => {
         await inbox.withdraw(keys, { keepsReplies: true });
@@ -79,10 +80,10 @@ function createDeletions(options: ChangeOptions) {
    * Finds open turns that have started and whose reply must be ended, because their process may have died. A
    * turn that also answers other open messages is left out.
    */
-  async function findBegun(keys: readonly string[]): Promise<PendingTurn[]> {
+  async function findBegun(keys: readonly string[], open: ReadonlySet<string>): Promise<PendingTurn[]> {
     const begun: PendingTurn[] = [];
     for (const { event, turn } of await inbox.lookUp(keys)) {
-      if (turn === undefined || !(await inbox.isOpen(event.key))) continue;
+      if (turn === undefined || !open.has(event.key)) continue;
       const others = turn.keys.filter((key) => !keys.includes(key));
       if ((await Promise.all(others.map((key) => inbox.isOpen(key)))).includes(true)) continue;
       begun.push({ event, progress: turn, others: [], state: "withdrawn" });
@@ -114,9 +115,14 @@ function createDeletions(options: ChangeOptions) {
     const found = await findConversations(new Map([...others, [conversationId, keys]]), keys);
     if (found.size === 0) return;
     const withdrawn = [...new Set([...found.values()].flat())];
-    const begun = await findBegun(withdrawn);
+    const open = new Set<string>();
+    for (const key of withdrawn) if (await inbox.isOpen(key)) open.add(key);
+    const begun = await findBegun(withdrawn, open);
     await inbox.withdraw(withdrawn, { keepsReplies: true });
-    for (const [id, theirs] of found) await deleteFrom(id, theirs, isSaidToOthers);
+    for (const [id, theirs] of found) {
+      const wereOpen = theirs.some((key) => open.has(key));
+      await deleteFrom(id, theirs, { isSaidToOthers, wereOpen });
+    }
     // A turn that still runs here or in another process ends its reply itself first. Recovery finds it too.
     for (const turn of begun) scheduler.schedule(turn);
   }

@@ -153,16 +153,20 @@ export function createSteering(options: SteeringOptions): Steering {
   };
 }
 
-/** How often the store is asked whether another process stopped or edited a running turn, in milliseconds. */
+/** How often the store is asked what other processes did to running turns, in milliseconds. */
 const intervalMs = 700;
 
 /**
- * Ends each running batch soon after another process has stopped it or edited its question. While turns run,
- * one read at a time covers all turns of this process.
+ * Ends each running batch soon after another process has stopped it, or has learned that its question was
+ * edited or deleted. While turns run, one read at a time covers all turns of this process.
  */
 export function withStopWatch(
   runBatch: RunBatch,
-  { inbox, log, clock }: { readonly inbox: Pick<Inbox, "lookUp">; readonly log: Log; readonly clock: Clock },
+  {
+    inbox,
+    log,
+    clock,
+  }: { readonly inbox: Pick<Inbox, "lookUp" | "knows">; readonly log: Log; readonly clock: Clock },
 ): RunBatch {
   const running = new Set<{ readonly active: ActiveTurn; readonly edits: ReadonlyMap<string, number> }>();
   let cancel: CancelTimer | undefined;
@@ -173,7 +177,14 @@ export function withStopWatch(
     isReading = true;
     try {
       const turns = [...running];
-      const entries = await inbox.lookUp(turns.flatMap(({ active }) => active.keys));
+      const keys = turns.flatMap(({ active }) => active.keys);
+      const entries = await inbox.lookUp(keys);
+      const found = new Set(entries.map(({ event }) => event.key));
+      for (const key of keys) {
+        // What is known and has no content was withdrawn. A store that lost its data knows nothing.
+        if (found.has(key) || !(await inbox.knows(key))) continue;
+        for (const { active } of turns) active.deleteMessages([key]);
+      }
       for (const { event, state, stoppedBy = "" } of entries) {
         const turn = turns.find(({ active }) => active.keys.includes(event.key));
         if (state === "stopping" && turn?.active.keys[0] === event.key) turn.active.stop(stoppedBy);
@@ -190,6 +201,8 @@ export function withStopWatch(
   }
 
   return async (batch, active) => {
+    // Such a batch only ends its reply.
+    if (batch[0]?.state === "withdrawn") return await runBatch(batch, active);
     const turn = { active, edits: new Map(batch.flatMap((one) => [...editsOf(one)])) };
     running.add(turn);
     cancel ??= clock.every(intervalMs, () => void look());

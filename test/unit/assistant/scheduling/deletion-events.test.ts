@@ -2,7 +2,10 @@ import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, bo, call, message, said } from "../../../support/fakes.ts";
+import { createActiveTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
+import { withStopWatch } from "../../../../src/assistant/scheduling/steer-turn.ts";
+import { ada, bo, call, message, said, silentLog } from "../../../support/fakes.ts";
+import { createManualClock } from "../../../support/manual-clock.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const world = worldOfEachTest(async () => ({
@@ -112,6 +115,40 @@ describe("messages that people removed", () => {
     const ended = world.platform.replies.find(({ address }) => address["message"] === 77);
     expect(ended).toMatchObject({ state: "finished", text: "" });
     expect(world.platform.replies[0]).toMatchObject({ state: "finished", text: "half" });
+  });
+
+  it("stop the turn that answers them, where another process learns of the deletion", async () => {
+    const { inbox } = world.store;
+    const clock = createManualClock();
+    const event = message("the secret is 42");
+    await inbox.accept(event);
+    await inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
+    const active = createActiveTurn([event.key]);
+    const watched = withStopWatch(
+      () => new Promise((resolve) => active.signal.addEventListener("abort", () => resolve("ended"))),
+      { inbox, log: silentLog, clock },
+    );
+    const ended = watched([{ event, progress: undefined, others: [] }], active);
+    await inbox.withdraw([event.key], { keepsReplies: true });
+    await vi.waitFor(async () => {
+      await clock.advance(700);
+      expect(active.isDeleted(event.key)).toBe(true);
+    });
+    expect(active.signal.reason).toMatchObject({ detail: { because: "deleted" } });
+    expect(await ended).toBe("ended");
+  });
+
+  it("leave no file that a dead process had kept for them", async () => {
+    const event = message("look");
+    await world.leaveBegun([event]);
+    const { hash } = await world.store.conversations.putBlob(
+      "fake:c1",
+      await fixture("picture.png"),
+      "image/png",
+    );
+    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
+    await world.settled();
+    expect(await world.store.conversations.getBlob("fake:c1", hash)).toBeUndefined();
   });
 
   it("are not sent to the model any more, and a late delivery is a duplicate", async () => {
