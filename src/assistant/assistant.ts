@@ -204,10 +204,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
       sumUp: options.hasMemory === false ? undefined : createSumUp(),
       room: options.room ?? defaultRoom,
     },
-    // A message that a command starts in its caller's name is part of the command, so it is not counted.
+    // A message that a command starts in its caller's name is part of the command, so it is not counted. If it
+    // is refused, a Retry of the command sends it again.
     receive(event) {
       if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
-      return keep(event, { isCounted: false });
+      return keep(event, { isCounted: false, canResend: true });
     },
     schedule,
   });

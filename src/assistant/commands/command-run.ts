@@ -23,7 +23,7 @@ export interface CommandRun extends Pick<
   /** Where it is stored: the conversation of the call, or a separate one for the call. */
   readonly conversationId: string;
   readonly receive: Receiver["receive"];
-  readonly inbox: Pick<Inbox, "lookUp">;
+  readonly inbox: Pick<Inbox, "listOpen" | "lookUp">;
   readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
   /** Called with the outcome by a service that has shown its own failure. */
   ended(outcome: TurnOutcome): void;

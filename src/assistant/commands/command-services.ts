@@ -1,3 +1,4 @@
+import { storedIn } from "../scheduling/pending-turn.ts";
 import { buffer } from "node:stream/consumers";
 import type { CommandServices } from "../../core/command-services.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
@@ -202,6 +203,17 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
     return room.notices;
   }
 
+  /** Resolves when the caller's other turns have ended. Two calls that forget would wait for each other. */
+  async function othersOfCallerEnded(): Promise<void> {
+    const open = (await run.inbox.listOpen()).map(({ event }) => event);
+    const others = open.filter(
+      (event) => event.author.id === call.author.id && !(event.kind === "call" && event.name === call.name),
+    );
+    const ids = new Set(others.map((event) => storedIn(event)));
+    ids.delete(run.conversationId);
+    await Promise.all([...ids].map((id) => queue.run(id, () => Promise.resolve())));
+  }
+
   return {
     async openConversation({ message, model }) {
       await reply.show();
@@ -266,7 +278,8 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
       if (where === "here") assertInConversation(call);
       const target = where === "here" ? call.conversationId : undefined;
       const forget = () => archive.forgetAuthor(target, call.author.id);
-      // A turn that runs there would store what is being erased. This call may itself hold the conversation.
+      // A turn that runs would store what is being erased. This call may itself hold the conversation.
+      if (target === undefined) await othersOfCallerEnded();
       return target === undefined || target === run.conversationId
         ? await forget()
         : await queue.run(target, forget);

@@ -151,6 +151,25 @@ describe("messages that people removed", () => {
     expect(await world.store.conversations.getBlob("fake:c1", hash)).toBeUndefined();
   });
 
+  it("and everything else of a person leave nothing, where a turn of theirs runs when they are forgotten", async () => {
+    hangOnce();
+    const event = message("the secret is 42");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
+    const forget = call(
+      "forget",
+      { where: "everywhere", confirm: true },
+      { conversationId: "fake:c2", isPrivate: true },
+    );
+    await world.assistant.receive(forget);
+    await world.clock.advance(5000);
+    await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
+    await world.settled();
+    expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished" });
+    expect(await kept()).toBe("[]");
+    expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
+  });
+
   it("are not sent to the model any more, and a late delivery is a duplicate", async () => {
     const first = await world.ask("the secret is 42");
     // Its answer stays in the log, but no request begins with an answer to nothing.

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { createOtherTurns } from "../../../../src/assistant/scheduling/end-turn.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { createWorld } from "../../../support/assistant-world.ts";
-import { call, createFakePlatform, message } from "../../../support/fakes.ts";
+import { ada, call, createFakePlatform, message, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("open turns", () => {
@@ -226,6 +226,22 @@ describe("after an outage", () => {
         expect(world.gateway.requests).toHaveLength(1);
       },
     );
+
+    it("whose message is refused as busy is answered by Retry", async () => {
+      let isFull = true;
+      world.assistant.addPlatform({
+        ...world.platform.platform,
+        delivery: { isFull: ({ at }) => isFull && at !== "x", waiting: () => [] },
+      });
+      const event = chat();
+      await world.answered(event);
+      expect(world.platform.replies.at(-1)).toMatchObject({ state: "failed" });
+      expect(world.gateway.requests).toEqual([]);
+      isFull = false;
+      await world.assistant.press({ kind: "retry", key: event.key }, ada);
+      await world.settled();
+      expect(said(world.gateway.requests.at(-1))).toContain("user: let us talk");
+    });
 
     it("that ended before its result was stored finds the thread by the message that it began with", async () => {
       const openThread = forgetThreads();
