@@ -204,8 +204,8 @@ export function createAssistant(options: AssistantOptions): Assistant {
       sumUp: options.hasMemory === false ? undefined : createSumUp(),
       room: options.room ?? defaultRoom,
     },
-    // A message that a command starts in its caller's name is part of the command, so it is not counted. If it
-    // is refused, a Retry of the command sends it again.
+    // A message that a command starts in its caller's name is part of the command, so it is not counted.
+    // Where it is refused, a Retry of the command sends it again.
     receive(event) {
       if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
       return keep(event, { isCounted: false, canResend: true });
