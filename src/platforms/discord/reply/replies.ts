@@ -76,29 +76,25 @@ export function createReplies(options: {
     openReply(given, hooks) {
       const address = fromReplyAddress(given);
       const postedAfter = address.postedAfter ?? lastIdOf(address.channelId);
-      let shown = address.messages?.length ?? 0;
-      let posts = address.posts ?? shown;
+      const { target, posts } = createDiscordTarget({
+        ...options,
+        address,
+        isResumed: hooks.isResumed === true,
+        threads,
+        ownPosts,
+        async shownByOthers(ids) {
+          const taken = (await hooks.otherTurnsShow?.(ids.map((id) => toEventKey(id)))) ?? [];
+          return ids.filter((id) => taken.includes(toEventKey(id)));
+        },
+      });
       return createEditingReply({
-        target: createDiscordTarget({
-          ...options,
-          address,
-          isResumed: hooks.isResumed === true,
-          threads,
-          ownPosts,
-          async shownByOthers(ids) {
-            const taken = (await hooks.otherTurnsShow?.(ids.map((id) => toEventKey(id)))) ?? [];
-            return ids.filter((id) => taken.includes(toEventKey(id)));
-          },
-        }),
+        target,
         savedRefs: address.messages ?? [],
         savedFiles: parseShownFiles(address.files),
         saveRefs(refs, files) {
-          posts += Math.max(0, refs.length - shown);
-          shown = refs.length;
-          const counted = posts === shown ? {} : { posts };
           const shownFiles = files === undefined ? {} : { files: { ...files } };
           return hooks.saveAddress(
-            toReplyAddress({ ...address, postedAfter, messages: refs, ...counted, ...shownFiles }),
+            toReplyAddress({ ...address, postedAfter, messages: refs, posts: posts(), ...shownFiles }),
           );
         },
         log: options.log,
@@ -145,9 +141,12 @@ const maxMessages = 8;
 
 /**
  * Posts and edits a reply's messages on Discord. They are messages of the interaction while its token is
- * valid, otherwise ordinary messages in a channel or thread.
+ * valid, otherwise ordinary messages in a channel or thread. `posts` is the number of posts so far.
  */
-function createDiscordTarget(options: ReplyOptions): EditTarget {
+function createDiscordTarget(options: ReplyOptions): {
+  readonly target: EditTarget;
+  readonly posts: () => number;
+} {
   const { api, address, clock, log } = options;
   const { scheduler } = api;
   const destinations = createDestinationFinder(options);
@@ -181,7 +180,7 @@ function createDiscordTarget(options: ReplyOptions): EditTarget {
     else await messages.edit(shown, toSentence(overflow), how);
   }
 
-  return {
+  const target: EditTarget = {
     maxLength: maxPieceChars,
     maxBareLength: maxContentChars,
     lengthOf,
@@ -267,6 +266,7 @@ function createDiscordTarget(options: ReplyOptions): EditTarget {
       destinations.close();
     },
   };
+  return { target, posts: () => messages.count() };
 
   /** Opens the thread while the model works, after it was asked. The first text does not wait for that. */
   function toSign(sign: WorkSign): WorkSign {

@@ -46,7 +46,7 @@ interface ReplyMessages {
   remove(ref: MessageRef): Promise<void>;
   /** Tries to continue the reply in the channel that contains the thread. Returns whether it could. */
   leaveThread(threadId: string, error: unknown): Promise<boolean>;
-  /** Returns the number of messages, those with files included. */
+  /** Returns the number of posts for the reply, files and removed messages included. */
   count(): number;
   /** Returns the id of the first message that shows text. */
   firstId(): string | undefined;
@@ -106,7 +106,7 @@ export function createReplyMessages(
   async function postToChannel(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
     const { files = [], nonce = randomNonce(), signal, urgency } = how;
     const { channelId, replyTo, isChain = address.isChain, found, reservation } = await destinations.find();
-    if (found !== undefined && posted === 0 && files.length === 0)
+    if (found !== undefined && firstId === undefined && files.length === 0)
       return { ref: found, isShown: await replaceText(found, content, how) };
     const body = {
       ...withAltTexts(content, files),

@@ -29,10 +29,9 @@ describe("lost messages", () => {
     async function crash(
       address: ReplyAddress,
       channel: () => ChannelHandle | undefined,
-      { endsProcess = true } = {},
+      { endsProcess = true, file }: { readonly endsProcess?: boolean; readonly file?: ReplyFile } = {},
     ) {
       let saved = address;
-      const before = channel()?.fromBot().length ?? 0;
       const reply = harness.platform.openReply(address, {
         async saveAddress(grown) {
           if ((grown as { messages?: readonly unknown[] }).messages?.length === 0)
@@ -41,6 +40,8 @@ describe("lost messages", () => {
         },
       });
       await reply.show();
+      if (file !== undefined) await reply.attach(file);
+      const before = channel()?.fromBot().length ?? 0;
       reply.write({ text: "Half" });
       await until(() => (channel()?.fromBot().length ?? 0) > before);
       reply.abandon();
@@ -71,6 +72,15 @@ describe("lost messages", () => {
       const saved = await crash((await event(1)).address, () => direct, { endsProcess: false });
       await answer(saved, "The answer.");
       expect(direct.fromBot().map(({ text }) => text)).toEqual(["The answer."]);
+    });
+
+    test("is edited in direct messages where files were posted before it", async () => {
+      ada.sends({ channel: direct, text: "one" });
+      const bytes = await fixture("picture.png");
+      const file = { name: "p.png", mediaType: "image/png", bytes, altText: "" };
+      const saved = await crash((await event(1)).address, () => direct, { file });
+      await answer(saved, "The answer.");
+      expect(direct.fromBot().map(({ text }) => text)).toEqual(["", "The answer."]);
     });
 
     test("is edited in the thread", async () => {
@@ -256,6 +266,47 @@ describe("a reply that another process resumed while this one was paused", () =>
     const interaction = { ...token, expiresAt: simulator.world.now() + 60_000, maxFileBytes: 1 };
     await answer({ ...address, eventId: "9", interaction }, "A command's answer.");
     expect(direct.fromBot().at(-1)).toMatchObject({ text: "A command's answer." });
+  });
+});
+
+describe("a resumed reply", () => {
+  let harness: Harness;
+  let ada: Person;
+  beforeEach(async () => {
+    harness = await startHarness();
+    ada = harness.simulator.person("Ada");
+  });
+  afterEach(() => harness.close());
+
+  const twoParts = ["first", "second"].map((word) => `The ${word} part. ${"word ".repeat(290)}`).join("\n\n");
+
+  function open(address: ReplyAddress) {
+    const saved = [address];
+    const reply = harness.platform.openReply(address, {
+      saveAddress: async (grown) => void saved.push(structuredClone(grown)),
+    });
+    return { reply, saved };
+  }
+
+  test("that began with a file keeps its first message where it posts a second one", async () => {
+    const direct = harness.simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "one" });
+    const { reply, saved } = open((await until(() => harness.receiver.events[0])).address);
+    await reply.show();
+    const bytes = await fixture("picture.png");
+    await reply.attach({ name: "p.png", mediaType: "image/png", bytes, altText: "" });
+    reply.write({ text: "Half" });
+    await until(() => direct.fromBot().length === 2 && saved.length === 4);
+    reply.abandon();
+    const resumed = open(saved.at(-1)!);
+    await resumed.reply.show();
+    resumed.reply.write({ text: twoParts });
+    await resumed.reply.finish();
+    expect(direct.fromBot().map(({ text }) => text.slice(0, 15))).toEqual([
+      "",
+      "The first part.",
+      "The second part",
+    ]);
   });
 });
 
