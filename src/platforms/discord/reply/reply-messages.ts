@@ -300,8 +300,12 @@ function createInteractionPosts({
       try {
         await api.deleteFollowUp(interaction, "@original");
       } catch (error) {
-        log.info({ err: error }, "placeholder not deleted: failure shown publicly");
-        return undefined;
+        if (isParleyError(error, "platform-unreachable")) throw error;
+        // An earlier attempt has deleted it, whose follow-up or whose response was lost.
+        if (discordCode(error) !== errorCodes.unknownMessage) {
+          log.info({ err: error }, "placeholder not deleted: failure shown publicly");
+          return undefined;
+        }
       }
       const message = await api.followUp(
         interaction,

@@ -153,6 +153,26 @@ describe("replies", () => {
     expect(general.fromBot()).toMatchObject([{ isEphemeral: true, text: "⚠️ There is no model x." }]);
   });
 
+  for (const fault of [
+    { method: "POST", route: "/webhooks/{webhook_id}/{webhook_token}" },
+    { method: "DELETE", route: "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}" },
+    {
+      method: "DELETE",
+      route: "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}",
+      afterEffect: true,
+    },
+  ])
+    test(`it is shown where one ${fault.method} is answered by 502${fault.afterEffect === true ? " after its effect" : ""}`, async () => {
+      const { simulator } = harness;
+      const general = simulator.channel("general");
+      simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+      const { reply } = open((await nextEvent()).address);
+      await reply.show();
+      simulator.fail({ ...fault, status: 502, times: 1 });
+      await reply.fail({ text: "There is no model x." });
+      expect(general.fromBot()).toMatchObject([{ isEphemeral: true, text: "⚠️ There is no model x." }]);
+    });
+
   test("a failure with a Retry button stays public", async () => {
     const { simulator } = harness;
     const general = simulator.channel("general");
