@@ -278,7 +278,10 @@ describe("a resumed reply", () => {
   });
   afterEach(() => harness.close());
 
-  const twoParts = ["first", "second"].map((word) => `The ${word} part. ${"word ".repeat(290)}`).join("\n\n");
+  /** Returns a text that takes a message for each of these parts. */
+  const toText = (parts: readonly string[]) =>
+    parts.map((part) => `${part} ${"word ".repeat(290)}`).join("\n\n");
+  const shownParts = (channel: ChannelHandle) => channel.fromBot().map(({ text }) => /^\w*/.exec(text)?.[0]);
 
   function open(address: ReplyAddress) {
     const saved = [address];
@@ -287,6 +290,35 @@ describe("a resumed reply", () => {
     });
     return { reply, saved };
   }
+
+  for (const canRead of [true, false])
+    test(`to a command ends the message that was posted and not saved, ${canRead ? "and posts no other" : "and is shown where the channel cannot be read"}`, async () => {
+      const general = harness.simulator.channel("general");
+      ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
+      const { address } = await until(() => harness.receiver.events[0]);
+      let saved = address;
+      const reply = harness.platform.openReply(address, {
+        stop: { kind: "stop", key: "s" },
+        async saveAddress(grown) {
+          if (((grown as { messages?: readonly unknown[] }).messages?.length ?? 0) > 1)
+            await new Promise(() => undefined);
+          saved = structuredClone(grown);
+        },
+      });
+      await reply.show();
+      reply.write({ text: toText(["One", "Half"]) });
+      await until(() => general.fromBot().length === 2);
+      reply.abandon();
+      if (!canRead) general.deny("VIEW_CHANNEL");
+      const resumed = harness.platform.openReply(saved, { saveAddress: async () => {}, isResumed: true });
+      await resumed.show();
+      resumed.write({ text: toText(["One", "Two", "Three"]) });
+      await resumed.finish();
+      expect(shownParts(general)).toEqual(
+        canRead ? ["One", "Two", "Three"] : ["One", "Half", "Two", "Three"],
+      );
+      expect(general.fromBot().flatMap(({ buttons }) => buttons)).toHaveLength(canRead ? 0 : 1);
+    });
 
   test("that began with a file keeps its first message where it posts a second one", async () => {
     const direct = harness.simulator.directMessages(ada);
@@ -300,13 +332,9 @@ describe("a resumed reply", () => {
     reply.abandon();
     const resumed = open(saved.at(-1)!);
     await resumed.reply.show();
-    resumed.reply.write({ text: twoParts });
+    resumed.reply.write({ text: toText(["One", "Two"]) });
     await resumed.reply.finish();
-    expect(direct.fromBot().map(({ text }) => text.slice(0, 15))).toEqual([
-      "",
-      "The first part.",
-      "The second part",
-    ]);
+    expect(shownParts(direct)).toEqual(["", "One", "Two"]);
   });
 });
 
