@@ -39,8 +39,6 @@ interface PostedMessage {
 interface ReplyMessages {
   /** Posts the next message of the reply, or the next of its files. */
   post(content: DiscordContent, how: PostHow): Promise<PostedMessage>;
-  /** Posts a message that does not count as one of the reply's. */
-  postBeside(content: DiscordContent, how: PostHow): Promise<MessageRef>;
   /** @throws ParleyError `platform-rejected` where it is too late to edit: the caller posts a new one */
   edit(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void>;
   remove(ref: MessageRef): Promise<void>;
@@ -217,7 +215,6 @@ export function createReplyMessages(
       posted += 1;
       return message;
     },
-    postBeside: async (content, how) => (await postMessage(content, how)).ref,
     edit: editMessage,
     remove: removeMessage,
     leaveThread,
