@@ -9,7 +9,11 @@ import type { Urgency } from "./delivery-scheduler.ts";
 import { splitMarkdown } from "./split-markdown.ts";
 
 type StreamMeasures = Pick<EditTarget, "maxLength" | "lengthOf" | "maxMessages">;
-type Measures = StreamMeasures & Pick<EditTarget, "maxBareLength" | "lengthOfSource">;
+type EndingMeasures = Pick<
+  EditTarget,
+  "maxLength" | "maxBareLength" | "lengthOf" | "lengthOfSource" | "lengthOfAll"
+>;
+type Measures = StreamMeasures & EndingMeasures;
 
 /** How a reply ends: what its last message shows besides the text. */
 export type Ending = Pick<
@@ -60,8 +64,8 @@ export function planStreaming(
 }
 
 /**
- * The messages of an ended reply; the last one shows notices, failure and Retry. Sources follow the text, in
- * messages of their own where they have no room below it. Always at least one.
+ * The messages of an ended reply; the last one shows failure and Retry. Sources and notices follow the text,
+ * in messages of their own where they have no room below it. Always at least one.
  * @param maxMessages is Infinity where no file can be uploaded
  */
 export function planEnding(
@@ -97,20 +101,47 @@ function splitUpTo(text: string, target: StreamMeasures, maxMessages: number): s
 /** The pieces of a text as messages, with what comes below the last one. */
 export function withEnding(
   pieces: readonly string[],
-  { sources, ...ending }: Ending,
-  target: Pick<Measures, "maxLength" | "lengthOf" | "lengthOfSource">,
+  { sources, notices = [], ...ending }: Ending,
+  target: EndingMeasures,
 ): MessageContent[] {
   const lists = packSources(toShownSources(sources), pieces.at(-1) ?? "", target);
-  const contents: Pick<MessageContent, "text" | "sources">[] = pieces.slice(0, -1).map((text) => ({ text }));
+  const contents: ShownContent[] = pieces.slice(0, -1).map((text) => ({ text }));
   for (const [index, list] of lists.entries()) {
     const text = index === 0 ? (pieces.at(-1) ?? "") : "";
     contents.push({ text, ...(list.length === 0 ? {} : { sources: list }) });
   }
-  return contents.map((content, index) =>
-    index < contents.length - 1
-      ? { ...content, state: "finished" }
-      : { ...ending, ...content, notices: ending.notices ?? [] },
-  );
+  const noticed = packNotices(contents.pop() ?? { text: "" }, notices, ending, target);
+  const last = noticed.pop() ?? { text: "" };
+  return [
+    ...[...contents, ...noticed].map((content) => ({ ...content, state: "finished" as const })),
+    { ...ending, ...last, notices: last.notices ?? [] },
+  ];
+}
+
+type ShownContent = Pick<MessageContent, "text" | "sources" | "notices">;
+
+/** Notices by the message that shows them. The first is `content`. The last has room for the failure too. */
+function packNotices(
+  content: ShownContent,
+  notices: readonly string[],
+  { state, failure }: Omit<Ending, "notices" | "sources">,
+  { maxLength, maxBareLength = maxLength, lengthOfAll }: EndingMeasures,
+): ShownContent[] {
+  const hasRoom = (shown: ShownContent & Pick<MessageContent, "failure">) =>
+    lengthOfAll === undefined || lengthOfAll({ state, ...shown }) <= maxBareLength;
+  const below = failure === undefined ? {} : { failure };
+  if (hasRoom({ ...content, notices, ...below })) return [{ ...content, notices }];
+  const all: ShownContent[] = [];
+  let last = content;
+  for (const notice of notices) {
+    const more = { ...last, notices: [...(last.notices ?? []), notice] };
+    if (hasRoom(more)) last = more;
+    else {
+      all.push(last);
+      last = { text: "", notices: [notice] };
+    }
+  }
+  return hasRoom({ ...last, ...below }) ? [...all, last] : [...all, last, { text: "" }];
 }
 
 /**
@@ -120,7 +151,7 @@ export function withEnding(
 function packSources(
   sources: readonly ShownSource[],
   text: string,
-  target: Pick<Measures, "maxLength" | "lengthOf" | "lengthOfSource">,
+  target: EndingMeasures,
 ): (readonly ShownSource[])[] {
   const lengths = sources.map((source) => target.lengthOfSource(source));
   const all = lengths.reduce((sum, length) => sum + length, 0);
@@ -162,7 +193,7 @@ export interface MessageContent {
   readonly status?: string;
   /** The sources below the answer's text. */
   readonly sources?: readonly ShownSource[];
-  /** Notices below a finished or failed reply; on its last message only. */
+  /** Notices below a finished or failed reply; before its last message only those without room on it. */
   readonly notices?: readonly string[];
   /** Why there is no more, only on the last message of a `failed` reply. */
   readonly failure?: string;
@@ -184,12 +215,20 @@ export interface MessageContent {
 export interface EditTarget {
   /** The maximum length of a message's text, in the unit of `lengthOf`. */
   readonly maxLength: number;
-  /** The same limit for the only message of a reply, with nothing below its text. Default `maxLength`. */
+  /**
+   * The same limit for a whole message: a text with notices and failure below it, or the only text of a
+   * reply, with nothing below it. Default `maxLength`.
+   */
   readonly maxBareLength?: number;
   /** Returns the length of Markdown as the platform counts it (after escaping, in characters or bytes). */
   lengthOf(markdown: string): number;
   /** Length of a source as it is shown, in the same unit; at most `maxLength`. */
   lengthOfSource(source: ShownSource): number;
+  /**
+   * Length of a message with all that is below its text, in the same unit. One notice or failure alone has
+   * room in a message. Default: they have room below each text.
+   */
+  readonly lengthOfAll?: (content: MessageContent) => number;
   /** A longer text is uploaded whole as `answer.md`. */
   readonly maxMessages: number;
   /** The minimum time between edits of one reply. */

@@ -34,7 +34,7 @@ export interface DiscordAddress {
   readonly postedAfter?: string;
   /** References of the messages that show the reply. */
   readonly messages?: readonly Json[];
-  /** How many messages were posted for the reply, removed ones included. Default: as many as show it. */
+  /** The number of posts for the reply, files and removed messages included. Default: that of `messages`. */
   readonly posts?: number;
   /** The files posted so far in messages of their own, as `ShownFiles`. */
   readonly files?: Json;

@@ -42,6 +42,7 @@ export function channelRoutes(world: World, gateway: () => Gateway): Route[] {
         const limit = Number(query.get("limit") ?? 50);
         if (!Number.isInteger(limit) || limit < 1 || limit > 100)
           throw invalidForm("limit", "NUMBER_TYPE_MAX", "int value should be between 1 and 100.");
+        if (!botMay(world, channel, "VIEW_CHANNEL")) throw missingAccess();
         if (!botMay(world, channel, "READ_MESSAGE_HISTORY")) return { status: 200, body: [] };
         const after = query.get("after");
         const before = query.get("before");

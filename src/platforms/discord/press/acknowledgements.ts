@@ -6,6 +6,7 @@ import type { Log } from "../../../core/telemetry.ts";
 import type { InteractionAddress } from "../address.ts";
 import type { DiscordApi, PostOptions, InteractionToken } from "../transport/api.ts";
 import { type DiscordContent, toPrivateSentence } from "../reply/content.ts";
+import { readMessages } from "../reply/destination.ts";
 import { errorCodes, discordCode } from "../errors.ts";
 import { createRecent } from "../../../support/recent.ts";
 
@@ -111,9 +112,6 @@ export function createFreshTokens(now: () => number): FreshTokens {
   };
 }
 
-/** How many messages are searched for a lost follow-up. */
-const maxRead = 50;
-
 /** How a follow-up is posted. */
 interface FollowUpHow extends PostOptions {
   readonly files: readonly RawFile[];
@@ -135,7 +133,7 @@ export interface FollowUps {
  * before the next attempt.
  */
 export function createFollowUps(options: {
-  readonly api: Pick<DiscordApi, "followUp" | "listMessages">;
+  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp" | "listMessages">;
   readonly channelId: string;
   readonly interaction: InteractionAddress;
   /** Whether an earlier process may have posted some follow-ups without saving them. */
@@ -145,28 +143,49 @@ export function createFollowUps(options: {
   const known = new Set<string>();
   /** The attempts whose outcome is not known. */
   const uncertain = new Set<string>();
+  /** Whether an earlier process may have posted messages with text that are not in the saved address. */
+  let mayHoldUnsaved = isResumed;
 
-  async function findLost(body: DiscordContent, files: readonly RawFile[]): Promise<APIMessage | undefined> {
+  /** Finds the first message that is not known, has these files, and `isOurs`. */
+  async function findLost(
+    files: readonly RawFile[],
+    isOurs: (message: APIMessage) => boolean = () => true,
+  ): Promise<APIMessage | undefined> {
     // Only its caller sees a private message, and a guest cannot read the channel.
     if (interaction.isPrivate || interaction.isGuest) return undefined;
-    const messages = await api.listMessages(channelId, { after: interaction.id, limit: maxRead });
-    return messages.find(
+    const messages = await readMessages(api, channelId, interaction.id);
+    return messages.findLast(
       (message) =>
         message.interaction_metadata?.id === interaction.id &&
         !known.has(message.id) &&
         message.attachments.length === files.length &&
         message.attachments.every(({ filename, size }, index) => isOf(files[index], filename, size)) &&
-        (files.length > 0 || message.content === body.content.trim()),
+        isOurs(message),
     );
   }
 
+  /** Returns the message of an earlier attempt, once it shows what is to be posted. */
+  async function takeLost(
+    body: DiscordContent,
+    { files, attemptKey, ...how }: FollowUpHow,
+  ): Promise<APIMessage | undefined> {
+    if (files.length > 0) return isResumed || uncertain.has(attemptKey) ? findLost(files) : undefined;
+    if (mayHoldUnsaved) {
+      const unsaved = await findLost(files);
+      // It may show another text, which an earlier process did not end.
+      if (unsaved !== undefined) return api.editFollowUp(interaction, unsaved.id, body, how);
+      mayHoldUnsaved = false;
+    }
+    if (!uncertain.has(attemptKey)) return undefined;
+    return findLost(files, ({ content }) => content === body.content.trim());
+  }
+
   return {
-    async post(body, { files, attemptKey, ...how }) {
-      // The places of messages with text are in the saved address.
-      const mayBePosted = uncertain.has(attemptKey) || (isResumed && files.length > 0);
-      const found = mayBePosted ? await findLost(body, files) : undefined;
+    async post(body, how) {
+      const { attemptKey } = how;
+      const found = await takeLost(body, how);
       try {
-        const message = found ?? (await api.followUp(interaction, body, { ...how, files }));
+        const message = found ?? (await api.followUp(interaction, body, how));
         known.add(message.id);
         uncertain.delete(attemptKey);
         return message;

@@ -50,19 +50,12 @@ export interface DiscordContent {
   readonly components: APIActionRowComponent<APIComponentInMessageActionRow>[];
 }
 
-/** Returns the body of one message. `overflow` holds notices that do not fit below its text. */
+/** Returns the body of one message. Small print that has no room in it is cut. */
 export function toDiscordContent(
   content: MessageContent,
   extraNotices: readonly string[] = [],
-): DiscordContent & { readonly overflow?: string } {
-  const isOpen = content.state === "waiting" || content.state === "streaming";
-  const text = [
-    toDiscordMarkdown(isOpen ? closeFence(content.text) : content.text),
-    toSourceLines(content.sources ?? []),
-  ]
-    .filter((part) => part !== "")
-    .join("\n");
-  const small = smallPrint(content, extraNotices);
+): DiscordContent {
+  const isOpen = isGrowing(content);
   const base = {
     allowed_mentions: { parse: [] as [] },
     flags: MessageFlags.SuppressEmbeds,
@@ -79,13 +72,32 @@ export function toDiscordContent(
       ...toFormSelect(content.forms ?? []),
     ],
   };
-  const whole = [text, small].filter((part) => part !== "").join("\n");
+  const whole = toWhole(content, extraNotices);
   // Buttons below pictures need no words.
   const isAlone = content.state === "finished" && base.components.length > 0;
   if (whole === "" && !isAlone)
     return { ...base, content: `-# ${isOpen ? workingWords() : translate("delivery.done")}` };
-  if (whole.length <= maxContentChars) return { ...base, content: whole };
-  return { ...base, content: text, overflow: small };
+  return { ...base, content: cut(whole, maxContentChars) };
+}
+
+function isGrowing({ state }: MessageContent): boolean {
+  return state === "waiting" || state === "streaming";
+}
+
+/** Returns the text of a message with all that is below it. */
+function toWhole(content: MessageContent, extraNotices: readonly string[] = []): string {
+  return [
+    toDiscordMarkdown(isGrowing(content) ? closeFence(content.text) : content.text),
+    toSourceLines(content.sources ?? []),
+    smallPrint(content, extraNotices),
+  ]
+    .filter((part) => part !== "")
+    .join("\n");
+}
+
+/** Returns the length of a message's text with all that is below it, in characters. */
+export function lengthOfAll(content: MessageContent): number {
+  return toWhole(content).length;
 }
 
 /** The longest line of a source, in characters, so that a message holds several. */
@@ -171,10 +183,7 @@ export function toPrivateMessages({
       maxMessages: Infinity,
     },
   );
-  return plan.contents.map((content) => {
-    const { overflow: _, ...shown } = toDiscordContent(content);
-    return { ...shown, flags: privateFlags };
-  });
+  return plan.contents.map((content) => ({ ...toDiscordContent(content), flags: privateFlags }));
 }
 
 /** The first `maxChars` characters of a text; surrogate pairs are not split. */
@@ -188,7 +197,12 @@ function smallPrint(content: MessageContent, extraNotices: readonly string[]): s
   const { status } = content;
   if (status !== undefined && status !== "") lines.push(`-# ${oneLine(status)}`);
   for (const notice of [...(content.notices ?? []), ...extraNotices]) lines.push(`-# ${oneLine(notice)}`);
-  return lines.join("\n");
+  return lines.map(fitLine).join("\n");
+}
+
+/** Cuts a line that would be longer than a message. */
+function fitLine(line: string): string {
+  return line.length <= maxPieceChars ? line : `${cut(line, maxPieceChars - 1)}…`;
 }
 
 function oneLine(text: string): string {

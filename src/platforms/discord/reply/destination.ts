@@ -239,7 +239,8 @@ async function findLostMessage(
   );
 }
 
-async function readMessages(
+/** Reads the first 50 messages after an id, latest first. Returns none where the bot cannot read them. */
+export async function readMessages(
   api: Pick<DiscordApi, "listMessages">,
   channelId: string,
   after: string,

@@ -22,8 +22,9 @@ import {
   toReplyAddress,
   maxFileBytesAt,
   fromRef,
+  isThreadType,
   toRef,
-  type MessageRef,
+  type DiscordAddress,
 } from "../address.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import { createUploads } from "../intake/files.ts";
@@ -35,6 +36,7 @@ import {
   toPrivateSentence,
   toSentence,
   lengthOf,
+  lengthOfAll,
   lengthOfSource,
   maxContentChars,
   maxPieceChars,
@@ -76,29 +78,25 @@ export function createReplies(options: {
     openReply(given, hooks) {
       const address = fromReplyAddress(given);
       const postedAfter = address.postedAfter ?? lastIdOf(address.channelId);
-      let shown = address.messages?.length ?? 0;
-      let posts = address.posts ?? shown;
+      const { target, posts } = createDiscordTarget({
+        ...options,
+        address,
+        isResumed: hooks.isResumed === true,
+        threads,
+        ownPosts,
+        async shownByOthers(ids) {
+          const taken = (await hooks.otherTurnsShow?.(ids.map((id) => toEventKey(id)))) ?? [];
+          return ids.filter((id) => taken.includes(toEventKey(id)));
+        },
+      });
       return createEditingReply({
-        target: createDiscordTarget({
-          ...options,
-          address,
-          isResumed: hooks.isResumed === true,
-          threads,
-          ownPosts,
-          async shownByOthers(ids) {
-            const taken = (await hooks.otherTurnsShow?.(ids.map((id) => toEventKey(id)))) ?? [];
-            return ids.filter((id) => taken.includes(toEventKey(id)));
-          },
-        }),
+        target,
         savedRefs: address.messages ?? [],
         savedFiles: parseShownFiles(address.files),
         saveRefs(refs, files) {
-          posts += Math.max(0, refs.length - shown);
-          shown = refs.length;
-          const counted = posts === shown ? {} : { posts };
           const shownFiles = files === undefined ? {} : { files: { ...files } };
           return hooks.saveAddress(
-            toReplyAddress({ ...address, postedAfter, messages: refs, ...counted, ...shownFiles }),
+            toReplyAddress({ ...address, postedAfter, messages: refs, posts: posts(), ...shownFiles }),
           );
         },
         log: options.log,
@@ -139,15 +137,26 @@ export function createReplies(options: {
   };
 }
 
+/** What is kept free for the notice why a reply is not in its thread, in characters. */
+const movedNoticeChars = 200;
+
+/** Whether a reply that belongs into a thread may be posted in the channel instead. */
+function mayLeaveThread({ interaction, thread, channelType }: DiscordAddress): boolean {
+  return interaction === undefined && (thread !== undefined || isThreadType(channelType));
+}
+
 /** Where the bot is not a member, it has five follow-ups. Two are reserved for files. */
 const maxGuestMessages = 3;
 const maxMessages = 8;
 
 /**
  * Posts and edits a reply's messages on Discord. They are messages of the interaction while its token is
- * valid, otherwise ordinary messages in a channel or thread.
+ * valid, otherwise ordinary messages in a channel or thread. `posts` is the number of posts so far.
  */
-function createDiscordTarget(options: ReplyOptions): EditTarget {
+function createDiscordTarget(options: ReplyOptions): {
+  readonly target: EditTarget;
+  readonly posts: () => number;
+} {
   const { api, address, clock, log } = options;
   const { scheduler } = api;
   const destinations = createDestinationFinder(options);
@@ -165,33 +174,21 @@ function createDiscordTarget(options: ReplyOptions): EditTarget {
   let isClosed = false;
   let lastShownAt = Number.NEGATIVE_INFINITY;
   const uploads = createUploads(address.eventId);
-  const overflowOf = new Map<string, MessageRef>();
   /** The known content of messages, as JSON. An edit that changes nothing is not sent. */
   const shownAs = new Map<string, string>();
 
-  async function showOverflow(
-    ref: MessageRef,
-    overflow: string | undefined,
-    how: Pick<PostHow, "signal" | "urgency">,
-  ): Promise<void> {
-    if (overflow === undefined) return;
-    const shown = overflowOf.get(ref.messageId);
-    if (shown === undefined)
-      overflowOf.set(ref.messageId, await messages.postBeside(toSentence(overflow), how));
-    else await messages.edit(shown, toSentence(overflow), how);
-  }
-
-  return {
+  const target: EditTarget = {
     maxLength: maxPieceChars,
-    maxBareLength: maxContentChars,
+    maxBareLength: mayLeaveThread(address) ? maxContentChars - movedNoticeChars : maxContentChars,
     lengthOf,
     lengthOfSource,
+    lengthOfAll,
     maxMessages: address.interaction?.isGuest === true ? maxGuestMessages : maxMessages,
     minEditIntervalMs: 1100,
 
     async post(content, signal, urgency) {
       if (messages.liveInteraction() === undefined) await destinations.find();
-      const { overflow, ...shown } = render(content, messages.firstId() === undefined);
+      const shown = render(content, messages.firstId() === undefined);
       const how: PostHow = {
         ...(address.eventId === undefined ? {} : { nonce: `${address.eventId}.${messages.count()}` }),
         isPlaceholder: content.state === "waiting",
@@ -202,13 +199,12 @@ function createDiscordTarget(options: ReplyOptions): EditTarget {
       const { ref, isShown } = await messages.post(shown, how);
       if (isShown) shownAs.set(ref.messageId, JSON.stringify(shown));
       lastShownAt = clock.monotonic();
-      await showOverflow(ref, overflow, { signal, urgency });
       return toRef(ref);
     },
 
     async edit(given, content, signal, urgency) {
       const ref = fromRef(given);
-      const { overflow, ...shown } = render(content, ref.messageId === messages.firstId());
+      const shown = render(content, ref.messageId === messages.firstId());
       const wanted = JSON.stringify(shown);
       try {
         if (shownAs.get(ref.messageId) !== wanted) {
@@ -231,7 +227,6 @@ function createDiscordTarget(options: ReplyOptions): EditTarget {
         log.info({ channel: ref.channelId }, "message of a reply was deleted: its text is not shown again");
         return given;
       }
-      await showOverflow(ref, overflow, { signal, urgency });
       return given;
     },
 
@@ -267,6 +262,7 @@ function createDiscordTarget(options: ReplyOptions): EditTarget {
       destinations.close();
     },
   };
+  return { target, posts: () => messages.count() };
 
   /** Opens the thread while the model works, after it was asked. The first text does not wait for that. */
   function toSign(sign: WorkSign): WorkSign {

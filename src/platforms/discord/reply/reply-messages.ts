@@ -39,14 +39,12 @@ interface PostedMessage {
 interface ReplyMessages {
   /** Posts the next message of the reply, or the next of its files. */
   post(content: DiscordContent, how: PostHow): Promise<PostedMessage>;
-  /** Posts a message that does not count as one of the reply's. */
-  postBeside(content: DiscordContent, how: PostHow): Promise<MessageRef>;
   /** @throws ParleyError `platform-rejected` where it is too late to edit: the caller posts a new one */
   edit(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void>;
   remove(ref: MessageRef): Promise<void>;
   /** Tries to continue the reply in the channel that contains the thread. Returns whether it could. */
   leaveThread(threadId: string, error: unknown): Promise<boolean>;
-  /** Returns the number of messages, those with files included. */
+  /** Returns the number of posts for the reply, files and removed messages included. */
   count(): number;
   /** Returns the id of the first message that shows text. */
   firstId(): string | undefined;
@@ -106,7 +104,7 @@ export function createReplyMessages(
   async function postToChannel(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
     const { files = [], nonce = randomNonce(), signal, urgency } = how;
     const { channelId, replyTo, isChain = address.isChain, found, reservation } = await destinations.find();
-    if (found !== undefined && posted === 0 && files.length === 0)
+    if (found !== undefined && firstId === undefined && files.length === 0)
       return { ref: found, isShown: await replaceText(found, content, how) };
     const body = {
       ...withAltTexts(content, files),
@@ -217,7 +215,6 @@ export function createReplyMessages(
       posted += 1;
       return message;
     },
-    postBeside: async (content, how) => (await postMessage(content, how)).ref,
     edit: editMessage,
     remove: removeMessage,
     leaveThread,
@@ -300,8 +297,12 @@ function createInteractionPosts({
       try {
         await api.deleteFollowUp(interaction, "@original");
       } catch (error) {
-        log.info({ err: error }, "placeholder not deleted: failure shown publicly");
-        return undefined;
+        if (isParleyError(error, "platform-unreachable")) throw error;
+        // An earlier attempt has deleted it, whose follow-up or whose response was lost.
+        if (discordCode(error) !== errorCodes.unknownMessage) {
+          log.info({ err: error }, "placeholder not deleted: failure shown publicly");
+          return undefined;
+        }
       }
       const message = await api.followUp(
         interaction,

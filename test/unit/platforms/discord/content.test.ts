@@ -22,12 +22,11 @@ describe("content", () => {
       expect(shown.content).toBe("```js\nlet x\n```\n-# Drawing");
     });
 
-    test("notices that do not fit become the overflow, uncut", () => {
-      const notice = "n".repeat(900);
+    test("a status that does not fit is cut, and the text above it is not", () => {
       const text = "t".repeat(maxPieceChars);
-      const shown = toDiscordContent({ text, state: "finished", notices: [notice] });
-      expect(shown.content).toBe(text);
-      expect(shown.overflow).toBe(`-# ${notice}`);
+      const { content } = toDiscordContent({ text, state: "streaming", status: "s".repeat(900) });
+      expect(content).toMatch(/^t+\n-# s+$/);
+      expect(content).toHaveLength(2000);
     });
 
     test("a key too long for a custom id shows no button", () => {

@@ -29,10 +29,9 @@ describe("lost messages", () => {
     async function crash(
       address: ReplyAddress,
       channel: () => ChannelHandle | undefined,
-      { endsProcess = true } = {},
+      { endsProcess = true, file }: { readonly endsProcess?: boolean; readonly file?: ReplyFile } = {},
     ) {
       let saved = address;
-      const before = channel()?.fromBot().length ?? 0;
       const reply = harness.platform.openReply(address, {
         async saveAddress(grown) {
           if ((grown as { messages?: readonly unknown[] }).messages?.length === 0)
@@ -41,6 +40,8 @@ describe("lost messages", () => {
         },
       });
       await reply.show();
+      if (file !== undefined) await reply.attach(file);
+      const before = channel()?.fromBot().length ?? 0;
       reply.write({ text: "Half" });
       await until(() => (channel()?.fromBot().length ?? 0) > before);
       reply.abandon();
@@ -71,6 +72,15 @@ describe("lost messages", () => {
       const saved = await crash((await event(1)).address, () => direct, { endsProcess: false });
       await answer(saved, "The answer.");
       expect(direct.fromBot().map(({ text }) => text)).toEqual(["The answer."]);
+    });
+
+    test("is edited in direct messages where files were posted before it", async () => {
+      ada.sends({ channel: direct, text: "one" });
+      const bytes = await fixture("picture.png");
+      const file = { name: "p.png", mediaType: "image/png", bytes, altText: "" };
+      const saved = await crash((await event(1)).address, () => direct, { file });
+      await answer(saved, "The answer.");
+      expect(direct.fromBot().map(({ text }) => text)).toEqual(["", "The answer."]);
     });
 
     test("is edited in the thread", async () => {
@@ -256,6 +266,75 @@ describe("a reply that another process resumed while this one was paused", () =>
     const interaction = { ...token, expiresAt: simulator.world.now() + 60_000, maxFileBytes: 1 };
     await answer({ ...address, eventId: "9", interaction }, "A command's answer.");
     expect(direct.fromBot().at(-1)).toMatchObject({ text: "A command's answer." });
+  });
+});
+
+describe("a resumed reply", () => {
+  let harness: Harness;
+  let ada: Person;
+  beforeEach(async () => {
+    harness = await startHarness();
+    ada = harness.simulator.person("Ada");
+  });
+  afterEach(() => harness.close());
+
+  /** Returns a text that takes a message for each of these parts. */
+  const toText = (parts: readonly string[]) =>
+    parts.map((part) => `${part} ${"word ".repeat(290)}`).join("\n\n");
+  const shownParts = (channel: ChannelHandle) => channel.fromBot().map(({ text }) => /^\w*/.exec(text)?.[0]);
+
+  function open(address: ReplyAddress) {
+    const saved = [address];
+    const reply = harness.platform.openReply(address, {
+      saveAddress: async (grown) => void saved.push(structuredClone(grown)),
+    });
+    return { reply, saved };
+  }
+
+  for (const canRead of [true, false])
+    test(`to a command ends the message that was posted and not saved, ${canRead ? "and posts no other" : "and is shown where the channel cannot be read"}`, async () => {
+      const general = harness.simulator.channel("general");
+      ada.usesCommand("ask", { prompt: "why?" }, { channel: general });
+      const { address } = await until(() => harness.receiver.events[0]);
+      let saved = address;
+      const reply = harness.platform.openReply(address, {
+        stop: { kind: "stop", key: "s" },
+        async saveAddress(grown) {
+          if (((grown as { messages?: readonly unknown[] }).messages?.length ?? 0) > 1)
+            await new Promise(() => undefined);
+          saved = structuredClone(grown);
+        },
+      });
+      await reply.show();
+      reply.write({ text: toText(["One", "Half"]) });
+      await until(() => general.fromBot().length === 2);
+      reply.abandon();
+      if (!canRead) general.deny("VIEW_CHANNEL");
+      const resumed = harness.platform.openReply(saved, { saveAddress: async () => {}, isResumed: true });
+      await resumed.show();
+      resumed.write({ text: toText(["One", "Two", "Three"]) });
+      await resumed.finish();
+      expect(shownParts(general)).toEqual(
+        canRead ? ["One", "Two", "Three"] : ["One", "Half", "Two", "Three"],
+      );
+      expect(general.fromBot().flatMap(({ buttons }) => buttons)).toHaveLength(canRead ? 0 : 1);
+    });
+
+  test("that began with a file keeps its first message where it posts a second one", async () => {
+    const direct = harness.simulator.directMessages(ada);
+    ada.sends({ channel: direct, text: "one" });
+    const { reply, saved } = open((await until(() => harness.receiver.events[0])).address);
+    await reply.show();
+    const bytes = await fixture("picture.png");
+    await reply.attach({ name: "p.png", mediaType: "image/png", bytes, altText: "" });
+    reply.write({ text: "Half" });
+    await until(() => direct.fromBot().length === 2 && saved.length === 4);
+    reply.abandon();
+    const resumed = open(saved.at(-1)!);
+    await resumed.reply.show();
+    resumed.reply.write({ text: toText(["One", "Two"]) });
+    await resumed.reply.finish();
+    expect(shownParts(direct)).toEqual(["", "One", "Two"]);
   });
 });
 

@@ -153,6 +153,26 @@ describe("replies", () => {
     expect(general.fromBot()).toMatchObject([{ isEphemeral: true, text: "⚠️ There is no model x." }]);
   });
 
+  for (const fault of [
+    { method: "POST", route: "/webhooks/{webhook_id}/{webhook_token}" },
+    { method: "DELETE", route: "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}" },
+    {
+      method: "DELETE",
+      route: "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}",
+      afterEffect: true,
+    },
+  ])
+    test(`it is shown where one ${fault.method} is answered by 502${fault.afterEffect === true ? " after its effect" : ""}`, async () => {
+      const { simulator } = harness;
+      const general = simulator.channel("general");
+      simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+      const { reply } = open((await nextEvent()).address);
+      await reply.show();
+      simulator.fail({ ...fault, status: 502, times: 1 });
+      await reply.fail({ text: "There is no model x." });
+      expect(general.fromBot()).toMatchObject([{ isEphemeral: true, text: "⚠️ There is no model x." }]);
+    });
+
   test("a failure with a Retry button stays public", async () => {
     const { simulator } = harness;
     const general = simulator.channel("general");
@@ -162,6 +182,55 @@ describe("replies", () => {
     await reply.show();
     await reply.fail({ text: "The gateway is down.", retryKey: key });
     expect(general.fromBot()).toMatchObject([{ isEphemeral: false, isThinking: false }]);
+  });
+
+  describe("notices that have no room in one message", () => {
+    const notices = Array.from({ length: 20 }, (_, n) => `${n} ${"n".repeat(137)}`);
+    const lines = notices.map((notice) => `-# ${notice}`);
+    const ask = async () => {
+      const ada = harness.simulator.person("Ada");
+      const direct = harness.simulator.directMessages(ada);
+      ada.sends({ channel: direct, text: "hello" });
+      const { reply, saved } = open((await nextEvent()).address);
+      await reply.show();
+      return { direct, reply, saved };
+    };
+
+    test("are all shown with a failure", async () => {
+      const { direct, reply } = await ask();
+      await reply.fail({ text: "No.", notices });
+      const shown = direct.fromBot().map(({ text }) => text);
+      expect(shown.join("\n").split("\n").toSorted()).toEqual([...lines, "⚠️ No."].toSorted());
+      expect(shown.at(-1)).toMatch(/^⚠️ No\.\n/);
+    });
+
+    test("are all shown below an answer, which is shown once", async () => {
+      const { direct, reply } = await ask();
+      reply.write({ text: "Yes." });
+      await reply.finish({ notices, actions: [{ kind: "regenerate", key: "r" }] });
+      const shown = direct.fromBot();
+      expect(shown.flatMap(({ text }) => text.split("\n"))).toEqual(["Yes.", ...lines]);
+      expect(shown.map(({ buttons }) => buttons.length)).toEqual([0, 1]);
+    });
+
+    test("are removed with the answer that they stood below", async () => {
+      const { direct, reply, saved } = await ask();
+      reply.write({ text: "x".repeat(1650) });
+      await reply.finish({ notices: ["n".repeat(900)] });
+      expect(direct.fromBot()).toHaveLength(2);
+      const again = open(saved.at(-1)!).reply;
+      await again.show();
+      again.write({ text: "Short." });
+      await again.finish();
+      expect(direct.fromBot().map(({ text }) => text)).toEqual(["Short."]);
+    });
+
+    test("are cut where one of them is longer than a message", async () => {
+      const { direct, reply } = await ask();
+      await reply.finish({ notices: ["n".repeat(5000)] });
+      expect(direct.fromBot()).toHaveLength(1);
+      expect(direct.fromBot()[0]?.text).toMatch(/^-# n{1500,}…$/);
+    });
   });
 
   test("a crash between posting and saving does not post twice", async () => {
