@@ -226,7 +226,12 @@ export function createInstalledToken(options: InstalledTokenOptions): TeamToken 
     await read();
     if (stored === undefined || leftMs() > rotateBeforeMs) return;
     if (await claims.claim(`slack rotation ${id}`, rotationMs)) {
-      await rotate(stored);
+      try {
+        await rotate(stored);
+      } catch (error) {
+        if (leftMs() <= 0) throw error;
+        log.warn({ installation: id, err: error }, "rotation failed");
+      }
       await read();
       if (leftMs() <= rotateBeforeMs) log.warn({ installation: id }, "Slack's token not rotated");
       return;
