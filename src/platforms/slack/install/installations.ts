@@ -156,6 +156,8 @@ export interface SharedEvent {
   /** This is the `ts` of the root of the thread, or of the message itself. */
   readonly root: string;
   readonly text: string;
+  /** A message was edited or deleted. */
+  readonly isChange: boolean;
 }
 
 export function sharedEventOf(body: Fields): SharedEvent | undefined {
@@ -169,7 +171,8 @@ export function sharedEventOf(body: Fields): SharedEvent | undefined {
     ...messages.map((message) => message["ts"]),
   ].filter((ts) => textOf(ts) !== undefined) as string[];
   if (channel === undefined || root === undefined) return undefined;
-  return { channel, root, text: textOf(event["text"]) ?? "" };
+  const isChange = event["subtype"] === "message_changed" || event["subtype"] === "message_deleted";
+  return { channel, root, text: textOf(event["text"]) ?? "", isChange };
 }
 
 function fieldsOf(value: unknown): Fields {
