@@ -102,7 +102,14 @@ export function createReplies(options: {
     openReply(address: SlackAddress, hooks: ReplyHooks): Reply {
       if (hooks.isResumed === true) resumed.set(address.key, true);
       if (address.isPrivate === true || address.isOutside === true)
-        return createPrivateReply({ api, address, replaceUrl: replaceUrls.get(address.key), hooks, log });
+        return createPrivateReply({
+          api,
+          address,
+          replaceUrl: replaceUrls.get(address.key),
+          hooks,
+          clock,
+          log,
+        });
       const [first] = address.refs ?? [];
       if (first !== undefined) roots.remember(address.key, first.ts);
       const { responseUrl, ...withoutUrl } = address;
@@ -131,7 +138,7 @@ export function createReplies(options: {
         createOther() {
           log.info({ channel: address.channel }, "not in the channel: answering through the command");
           const outside = { ...address, isOutside: true, isAnnounced: false };
-          return createPrivateReply({ api, address: outside, replaceUrl: undefined, hooks, log });
+          return createPrivateReply({ api, address: outside, replaceUrl: undefined, hooks, clock, log });
         },
       });
     },

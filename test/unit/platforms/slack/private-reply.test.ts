@@ -159,6 +159,28 @@ test("that Slack refused, or never received, is posted again", async () => {
   expect(told()).toEqual([]);
 });
 
+test("that Slack takes no post of for a moment is shown once, with its files", async () => {
+  const { open, told } = await openPrivate();
+  await harness.slack.waitFor("the call", () => harness.receiver.events.length === 1);
+  harness.slack.clock.advance(31 * 60_000);
+  const limited = { error: "ratelimited" };
+  harness.slack.fail("chat.postMessage", limited);
+  harness.slack.fail("files.completeUploadExternal", limited);
+  const reply = open(false);
+  await reply.show();
+  reply.write({ text: "secret" });
+  await reply.attach(file);
+  harness.slack.fail("chat.postMessage", limited);
+  await reply.finish();
+  expect(told()).toEqual([]);
+  const shown = await harness.slack.waitFor(
+    "the file",
+    () => direct().some(({ files }) => files.length > 0) && direct(),
+  );
+  expect(shown.flatMap(({ files }) => files.map(({ name }) => name))).toEqual(["a.md"]);
+  expect(shown.filter(({ text }) => text.startsWith("secret"))).toHaveLength(1);
+});
+
 test("that has Markdown which Slack refuses is shown as plain text", async () => {
   const { run, told } = await openPrivate();
   harness.slack.refuseMarkdown("|--|");
