@@ -22,7 +22,7 @@ import {
   type SlackAddress,
   type MessageRef,
 } from "../address.ts";
-import { createFeature, isNotMember } from "../errors.ts";
+import { createFeature, isBarred } from "../errors.ts";
 import { lanes, type Identity, type SlackApi } from "../transport/web-api.ts";
 import { cutText } from "./escape-markdown.ts";
 import { createMessageTarget } from "./message-target.ts";
@@ -134,9 +134,9 @@ export function createReplies(options: {
       });
       if (!isFromCommand) return reply;
       return createFallbackReply(reply, {
-        isUseless: isNotMember,
+        isUseless: isBarred,
         createOther() {
-          log.info({ channel: address.channel }, "not in the channel: answering through the command");
+          log.info({ channel: address.channel }, "cannot post in the channel: answering through the command");
           const outside = { ...address, isOutside: true, isAnnounced: false };
           return createPrivateReply({ api, address: outside, replaceUrl: undefined, hooks, clock, log });
         },

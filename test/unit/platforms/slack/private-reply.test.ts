@@ -189,6 +189,21 @@ test("that has Markdown which Slack refuses is shown as plain text", async () =>
   expect(direct()).toEqual([]);
 });
 
+test.each([
+  "restricted_action",
+  "restricted_action_read_only_channel",
+  "restricted_action_thread_only_channel",
+])("of a command where the bot may not post (%s): shown through the command", async (error) => {
+  await ana.usesCommand("/ask", "why?", { channel: channel.id });
+  const { address } = await harness.slack.waitFor("the call", () => harness.receiver.events[0]);
+  for (let times = 0; times < 4; times += 1) harness.slack.fail("chat.postMessage", { error });
+  const reply = harness.platform.openReply(address, { saveAddress: () => Promise.resolve() });
+  await reply.show();
+  reply.write({ text: "Because." });
+  await reply.finish();
+  expect(channel.saidByBot().map(({ text }) => text)).toContain("Because.");
+});
+
 test("that failed is answered anew by Retry", async () => {
   const { open, run, told } = await openPrivate();
   const reply = open(false);
