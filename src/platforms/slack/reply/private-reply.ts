@@ -265,7 +265,7 @@ export function createLateReply(open: () => Promise<Reply>): Reply {
   let reply: Reply | undefined;
   let opening: Promise<Reply> | undefined;
   let written: ReplyContent | undefined;
-  let status: string | undefined;
+  let status: Parameters<Reply["status"]> | undefined;
   let isAbandoned = false;
 
   /** Opens the reply once. A failure is that of the call that needs it, and the next call tries again. */
@@ -273,7 +273,7 @@ export function createLateReply(open: () => Promise<Reply>): Reply {
     opening ??= open().then(
       (found) => {
         reply = found;
-        if (status !== undefined) found.status(status);
+        if (status !== undefined) found.status(...status);
         if (written !== undefined) found.write(written);
         if (isAbandoned) found.abandon();
         return found;
@@ -288,9 +288,9 @@ export function createLateReply(open: () => Promise<Reply>): Reply {
 
   return {
     show: async () => await (await opened()).show(),
-    status(text) {
-      status = text;
-      reply?.status(text);
+    status(...args) {
+      status = args;
+      reply?.status(...args);
     },
     write(content) {
       written = content;
