@@ -36,6 +36,8 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   editOutcome: Awaited<ReturnType<Receiver["messageEdited"]>>;
   /** This many of the next events reject with `store-unavailable`. */
   failures: number;
+  /** Whether the store is away, so that questions how a place is answered reject too. */
+  isStoreAway: boolean;
   /** Whether every event rejects with `busy`. */
   isBusy: boolean;
   /** Presses of `retry` and `confirm` result in this, or throw it. */
@@ -50,6 +52,7 @@ const maxListed = 2;
 /** Creates an empty {@link SlackReceiver}. */
 export function createSlackReceiver(): SlackReceiver {
   const keys = new Set<string>();
+  const outage = () => new ParleyError("store-unavailable", "the test made the store unavailable");
   const receiver: SlackReceiver = {
     events: [],
     place: { answerTo: "mentions", answerIn: "thread" },
@@ -67,6 +70,7 @@ export function createSlackReceiver(): SlackReceiver {
     edits: [],
     editOutcome: "edited",
     failures: 0,
+    isStoreAway: false,
     isBusy: false,
     rerunResult: { kind: "done" },
     actors: [],
@@ -77,9 +81,10 @@ export function createSlackReceiver(): SlackReceiver {
         keys.add(event.key);
         return Promise.reject(new ParleyError("busy", "the test is busy", { detail: { waiting: 50 } }));
       }
+      if (receiver.isStoreAway) return Promise.reject(outage());
       if (receiver.failures > 0) {
         receiver.failures -= 1;
-        return Promise.reject(new ParleyError("store-unavailable", "the test made the store unavailable"));
+        return Promise.reject(outage());
       }
       keys.add(event.key);
       receiver.events.push(event);
@@ -87,6 +92,7 @@ export function createSlackReceiver(): SlackReceiver {
     },
     knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
     async answersTo(conversationId) {
+      if (receiver.isStoreAway) throw outage();
       const { answerTo } = receiver.place;
       if (answerTo !== "mentions") return { answerTo };
       const isOpen = receiver.events.some((one) => one.conversationId === conversationId && !one.inRoom);
@@ -130,13 +136,16 @@ export function createSlackReceiver(): SlackReceiver {
     async messageEdited(edited) {
       if (receiver.failures > 0) {
         receiver.failures -= 1;
-        throw new ParleyError("store-unavailable", "the test made the store unavailable");
+        throw outage();
       }
       receiver.edits.push(edited);
       if (receiver.editOutcome === "edited") await edited.read({ text: "", attachments: [] });
       return receiver.editOutcome;
     },
-    placeSettings: async () => receiver.place,
+    async placeSettings() {
+      if (receiver.isStoreAway) throw outage();
+      return receiver.place;
+    },
     labelConversation: () => Promise.resolve(true),
     isStopping: () => false,
     restored: undefined,

@@ -22,16 +22,15 @@ const tokenRefusals = new Set([
   "token_revoked",
 ]);
 const notMember = new Set(["channel_not_found", "not_in_channel"]);
-const forbidden = new Set([
-  "access_denied",
-  "ekm_access_denied",
-  "no_permission",
+/** Members may not post in the channel, or only some of them, or only in its threads. */
+const restricted = new Set([
   "restricted_action",
   "restricted_action_non_threadable_channel",
   "restricted_action_read_only_channel",
   "restricted_action_thread_locked",
   "restricted_action_thread_only_channel",
 ]);
+const forbidden = new Set(["access_denied", "ekm_access_denied", "no_permission", ...restricted]);
 const unavailable = new Set([
   "fatal_error",
   "internal_error",
@@ -108,6 +107,11 @@ export function isTokenRefusal(slackError: string): boolean {
 /** Returns whether the bot is not in the channel. Slack says that private channels do not exist. */
 export function isNotMember(error: unknown): boolean {
   return notMember.has(slackErrorCode(error) ?? "");
+}
+
+/** Returns whether the bot cannot post in the channel, as a member or because it is none. */
+export function isBarred(error: unknown): boolean {
+  return isNotMember(error) || restricted.has(slackErrorCode(error) ?? "");
 }
 
 /** Returns Slack's error code, such as `not_in_channel`, and `undefined` for other errors. */

@@ -55,7 +55,7 @@ export const platformMessages = {
   "slack.files": "Files of your private command:",
   "slack.files-of-command": "Files of your command:",
   "slack.files-outside":
-    "The files are in my direct messages with the person who asked: I am not in this channel. Add me with /invite.",
+    "The files are in my direct messages with the person who asked: I cannot post in this channel. If I am not in it, add me with /invite.",
   "slack.refused-text": "Slack refuses to show the text of this answer.",
   "slack.lacks-scope": "a scope",
   "slack.lacks-scope.named": "the scope {scope}",

@@ -257,6 +257,37 @@ describe("two workspaces", () => {
     expect(tokensOfPosts()).toEqual(new Set([first.botToken, second.botToken]));
   });
 
+  test("that share a channel: what people edit there reaches the bot that was asked, and the one that has read it", async () => {
+    const { slack } = await begin({ settings: { SLACK_EXTERNAL_PEOPLE: "answered" } });
+    const [first, second] = [slack.addWorkspace(), slack.addWorkspace()];
+    await install(first);
+    await install(second);
+    const [ana, bo] = [first.person("Ana"), second.person("Bo")];
+    const channel = first.channel("partners", [ana]);
+    slack.share(channel, second, [bo]);
+    // Slack names the workspace of the author alone, so that both must have spoken here.
+    ana.sends({ channel: channel.id, text: "Hello from the first" });
+    const root = bo.sends({ channel: channel.id, text: "Our code name is Heron" });
+    const where = { channel: channel.id, isMarkup: true };
+    const toFirst = (text: string) => `<@${first.botUserId}> ${text}`;
+    const question = bo.sends({ channel: channel.id, thread: root, markup: toFirst("is Egret better?") });
+    await answerIn(first, channel.id, root);
+    expect(story.asked().at(-1)!.map(textOf).join("\n")).toContain("Heron");
+    bo.edits(question, toFirst("is it good?"), where);
+    await slack.waitFor("the answer to the edit", () =>
+      channel.saidByBot(root).some(({ text }) => text.includes("is it good?")),
+    );
+    bo.edits(root, "Our code name is nothing", where);
+    await slack.waitFor("acknowledgements", () =>
+      second.deliveries.every(({ outcome }) => outcome === "acknowledged"),
+    );
+    bo.sends({ channel: channel.id, thread: root, markup: toFirst("which one is it?") });
+    await answerIn(first, channel.id, root, 1);
+    const asked = story.asked().at(-1)!.map(textOf).join("\n");
+    expect(asked).toContain("Our code name is nothing");
+    expect(asked).not.toMatch(/Heron|Egret/);
+  });
+
   test("when one removes the app, everything of it is erased and nothing of the other", async () => {
     const { slack, first, second, ana, bo } = await both();
     const one = ana.sends({ channel: ana.directMessages, text: "words of the first" });

@@ -1,9 +1,10 @@
 import type { Installation, InstallationQuery, InstallationStore } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
-import { ParleyError } from "../../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { Json } from "../../../core/events.ts";
 import type { Records } from "../../../core/storage.ts";
 import { systemClock } from "../../../support/clock.ts";
+import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import type { Identity } from "../transport/web-api.ts";
 
 export interface StoredInstallation {
@@ -18,6 +19,9 @@ export interface StoredInstallation {
 const recordKey = (id: string): string => `slack installation ${id}`;
 /** The record with this key says which organisation's installation covers a workspace. */
 const pointerKey = (teamId: string): string => `slack organisation ${teamId}`;
+
+/** Tokens that Slack has issued are tried to be stored for so long, since Slack gives them out once. */
+const saveWithinMs = 60_000;
 
 export type Installations = ReturnType<typeof createInstallations>;
 
@@ -44,8 +48,11 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     const stored = typeof pointer === "string" ? await read(pointer) : undefined;
     if (stored === undefined || stored.teams.includes(teamId)) return stored;
     // Saved replies, and the end of the installation, know only the workspace and the organisation.
-    const noted = { ...stored, teams: [...stored.teams, teamId] };
     await records.set(pointerKey(teamId), stored.id);
+    // Another instance may have rotated the token, or erased the installation, meanwhile.
+    const now = await read(stored.id);
+    if (now === undefined) return undefined;
+    const noted = { ...now, teams: [...new Set([...now.teams, teamId])] };
     await write(noted);
     return noted;
   }
@@ -69,7 +76,13 @@ export function createInstallations(records: Records, clock: Clock = systemClock
   }
 
   const store: InstallationStore = {
-    storeInstallation: (installation) => save(installation),
+    storeInstallation: (installation) =>
+      retry(() => save(installation), {
+        deadline: clock.monotonic() + saveWithinMs,
+        delayMs: (error, attempt) =>
+          isParleyError(error, "store-unavailable") ? backoffMs(attempt, backoffs.moment) : undefined,
+        clock,
+      }),
     async fetchInstallation(query) {
       const stored = await read(idOf(query));
       if (stored === undefined) throw new ParleyError("platform-unauthorized", "the app is not installed");
@@ -84,6 +97,11 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     noteNew: (installation: Installation) => void fresh.add(installation),
     find,
     read,
+    /** Writes an installation as it is stored, which proves that the store takes writes. */
+    async rewrite(id: string): Promise<void> {
+      const stored = await read(id);
+      if (stored !== undefined) await write(stored);
+    },
     async delete(id: string): Promise<void> {
       const stored = await read(id);
       for (const teamId of stored?.teams ?? []) await records.delete(pointerKey(teamId));
@@ -138,6 +156,8 @@ export interface SharedEvent {
   /** This is the `ts` of the root of the thread, or of the message itself. */
   readonly root: string;
   readonly text: string;
+  /** A message was edited or deleted. */
+  readonly isChange: boolean;
 }
 
 export function sharedEventOf(body: Fields): SharedEvent | undefined {
@@ -151,7 +171,8 @@ export function sharedEventOf(body: Fields): SharedEvent | undefined {
     ...messages.map((message) => message["ts"]),
   ].filter((ts) => textOf(ts) !== undefined) as string[];
   if (channel === undefined || root === undefined) return undefined;
-  return { channel, root, text: textOf(event["text"]) ?? "" };
+  const isChange = event["subtype"] === "message_changed" || event["subtype"] === "message_deleted";
+  return { channel, root, text: textOf(event["text"]) ?? "", isChange };
 }
 
 function fieldsOf(value: unknown): Fields {

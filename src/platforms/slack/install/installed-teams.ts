@@ -94,23 +94,28 @@ export function openInstalledTeams(
   }
 
   /**
-   * Finds the workspace that an event is for. In a channel that several workspaces with the app share, Slack
-   * names any of them. The event is for the bot that is mentioned, else for the one whose thread it is in.
+   * Finds the workspaces that an event is for. In a channel that several workspaces with the app share, Slack
+   * names any of them. A message is for the bot that is mentioned, else for the one whose thread it is in. An
+   * edit or a deletion is for all, since each of them may have read the message.
    * @see https://docs.slack.dev/apis/events-api#authorizations describes such events.
    */
-  async function responsible({ channel, root, text }: SharedEvent, named: Team): Promise<Team> {
+  async function responsible(
+    { channel, root, text, isChange }: SharedEvent,
+    named: Team,
+  ): Promise<readonly Team[]> {
     await shared.note(channel, named.id);
     const ids = (await shared.teamsIn(channel)).filter((id) => id !== named.id);
-    if (ids.length === 0) return named;
+    if (ids.length === 0) return [named];
     const loaded = await Promise.all(ids.map((id) => load(id)));
     const teams = [named, ...loaded.filter((team) => team !== undefined)];
+    if (isChange) return teams;
     const mentioned = teams.find(({ botUserId }) => mentions(text, botUserId));
-    if (mentioned !== undefined) return mentioned;
+    if (mentioned !== undefined) return [mentioned];
     for (const team of teams) {
       const answers = await receiver.answersTo(toConversationId(team.id, channel, root), {});
-      if (answers !== undefined) return team;
+      if (answers !== undefined) return [team];
     }
-    return named;
+    return [named];
   }
 
   function inMemory(teamId: string): Team | undefined {
@@ -152,13 +157,13 @@ export function openInstalledTeams(
         const channel = channelOf(body);
         if (channel !== undefined) teamOfChannel.set(channel, teamId);
         const sharedEvent = sharedEventOf(body);
-        return sharedEvent === undefined ? team : await responsible(sharedEvent, team);
+        return sharedEvent === undefined ? [team] : await responsible(sharedEvent, team);
       }
       const [{ teamId } = { teamId: "" }] = candidates;
       if (!unknown.has(teamId))
         log.warn({ team: teamId }, "event of a workspace where the app is not installed: ignored");
       unknown.set(teamId, true);
-      return undefined;
+      return [];
     },
     all: () => [...(own?.all() ?? []), ...loaded.values()],
     ending(body) {
@@ -226,7 +231,12 @@ export function createInstalledToken(options: InstalledTokenOptions): TeamToken 
     await read();
     if (stored === undefined || leftMs() > rotateBeforeMs) return;
     if (await claims.claim(`slack rotation ${id}`, rotationMs)) {
-      await rotate(stored);
+      try {
+        await rotate(stored);
+      } catch (error) {
+        if (leftMs() <= 0) throw error;
+        log.warn({ installation: id, err: error }, "rotation failed");
+      }
       await read();
       if (leftMs() <= rotateBeforeMs) log.warn({ installation: id }, "Slack's token not rotated");
       return;

@@ -103,8 +103,12 @@ export function createInstaller(options: InstallerOptions) {
 
   return {
     handler,
-    /** Exchanges the refresh token and stores the new tokens. Slack's SDK logs a failure. */
+    /**
+     * Exchanges the refresh token and stores the new tokens. Slack's SDK logs a failure.
+     * @throws ParleyError `store-unavailable` before the exchange, after which the stored token is void
+     */
     async rotate({ id, installation: { isEnterpriseInstall = false } }: StoredInstallation): Promise<void> {
+      await installations.rewrite(id);
       await provider.authorize(
         isEnterpriseInstall
           ? { isEnterpriseInstall: true, enterpriseId: id, teamId: undefined }

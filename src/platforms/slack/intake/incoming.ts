@@ -104,6 +104,16 @@ export function createIncoming(options: IncomingOptions) {
 
   /** Accepts a message. The result is `undefined` where it is refused. */
   async function accept(sent: MessageEvent, redelivery: number, given?: MessageEdit): Promise<Accepted> {
+    try {
+      return await take(sent, redelivery, given);
+    } catch (error) {
+      if (!isLastOutage(error, redelivery) && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
+      await tell(sent, error);
+      return undefined;
+    }
+  }
+
+  async function take(sent: MessageEvent, redelivery: number, given?: MessageEdit): Promise<Accepted> {
     const key = keyOf(sent);
     const now = redelivery > 0 ? await asItIsNow(sent) : sent;
     const event = now === "not-known" ? sent : now;
@@ -147,19 +157,11 @@ export function createIncoming(options: IncomingOptions) {
       attachments,
       ...(edit === undefined ? {} : { edit }),
     };
-    let outcome: Accepted;
-    try {
-      if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
-      outcome = await inLanguage(language, () => receiver.receive(message));
-      // The mention of the same message may have been accepted without its files.
-      const mayLackFiles = outcome === "duplicate" && event.edited === undefined;
-      if (mayLackFiles && attachments.length > 0) await addFiles(event, { text, attachments });
-    } catch (error) {
-      const isLast = isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
-      if (!isLast && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
-      await inLanguage(language, () => tell(event, error));
-      return undefined;
-    }
+    if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
+    const outcome = await inLanguage(language, () => receiver.receive(message));
+    // The mention of the same message may have been accepted without its files.
+    const mayLackFiles = outcome === "duplicate" && event.edited === undefined;
+    if (mayLackFiles && attachments.length > 0) await addFiles(event, { text, attachments });
     if (now === "not-known") void withoutLookupTime(() => changeToNow(sent));
     return outcome;
   }
@@ -227,8 +229,24 @@ export function createIncoming(options: IncomingOptions) {
   async function tell(event: MessageEvent, error: ParleyError): Promise<void> {
     log.info({ key: keyOf(event), code: error.code }, "message not taken");
     const { channel, ts, thread_ts: thread, user = "" } = event;
-    if (thread !== undefined || addressee.isAddressed(event))
-      await refusals.tell({ channel, user, ts, thread }, error);
+    if (thread === undefined && !addressee.isAddressed(event)) return;
+    const language = await people.languageOf(user);
+    await inLanguage(language, () => refusals.tell({ channel, user, ts, thread }, error));
+  }
+
+  /**
+   * Returns whether a message is for the bot. Where the store cannot say so at Slack's last delivery, who
+   * wrote below the bot's own message is told; whose other threads are is not known.
+   * @throws ParleyError `store-unavailable`
+   */
+  async function isForBot(event: MessageEvent, redelivery: number): Promise<boolean> {
+    try {
+      return await addressee.isForBot(event);
+    } catch (error) {
+      const isBelowOwn = isByPerson(event) && event.parent_user_id === identity.userId;
+      if (isBelowOwn && isLastOutage(error, redelivery)) await tell(event, error);
+      throw error;
+    }
   }
 
   function arrivalOf(event: MessageEvent): PromiseWithResolvers<true> {
@@ -381,7 +399,7 @@ export function createIncoming(options: IncomingOptions) {
       return inOrder.run(event.channel, async () => {
         if ((await reportDeleted(event)) || (await reportEdited(event))) return;
         if (!isByPerson(event) && !addressee.isByApp(event)) return;
-        if (await addressee.isForBot(event)) await acceptWithThread(event, redelivery);
+        if (await isForBot(event, redelivery)) await acceptWithThread(event, redelivery);
         else await addressee.hearAside(event);
       });
     },
@@ -394,6 +412,11 @@ export function createIncoming(options: IncomingOptions) {
       await inOrder.run(event.channel, () => acceptWithThread(event, redelivery));
     },
   };
+}
+
+/** Returns whether the store is unavailable, and Slack does not deliver the event again. */
+function isLastOutage(error: unknown, redelivery: number): error is ParleyError {
+  return isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
 }
 
 /** Returns whether a mention comes from an edit, which may be long after it was answered. */

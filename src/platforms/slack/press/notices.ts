@@ -9,7 +9,7 @@ import type { Log } from "../../../core/telemetry.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";
 import type { Language } from "../../../words/languages.ts";
 import { systemClock } from "../../../support/clock.ts";
-import { createRefusalSchedule, retryPlatformCall } from "../../delivery/receive-patiently.ts";
+import { createRefusalSchedule, isTransient, retryPlatformCall } from "../../delivery/receive-patiently.ts";
 import { isDirectMessages, toChannelPlace, type SlackAddress } from "../address.ts";
 import { escapeText } from "../reply/escape-markdown.ts";
 import { sendInForm, toPlainContent } from "../reply/message-blocks.ts";
@@ -173,7 +173,8 @@ export function createRefusalNotices(
     /** Shows the refusal to the person alone, and not again for a while. It never throws. */
     async tell({ channel, thread, ts, user }: Refused, error: ParleyError): Promise<void> {
       // Each message with another error is told, because other messages of the same person are answered.
-      if (isRefusal(error) && !schedule.isDue(error, `${channel} ${user}`, accessMs)) return;
+      const who = `${channel} ${user}`;
+      if (isRefusal(error) && !schedule.isDue(error, who, accessMs)) return;
       const isUnknown = isParleyError(error, "store-unavailable");
       const notice = isUnknown ? acceptingNotice() : toNotice(error);
       const content = toPlainContent(notice);
@@ -186,6 +187,7 @@ export function createRefusalNotices(
           });
         else await api.postEphemeral(channel, thread, user, content);
       } catch (tellError) {
+        if (isRefusal(error) && isTransient(tellError)) schedule.untold(error, who);
         log.warn({ err: tellError }, "refusal notice failed");
       }
     },

@@ -1,18 +1,22 @@
+import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { Reply, ReplyContent, ReplyHooks } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
+import { retry } from "../../../support/retry.ts";
 import { translate } from "../../../words/translate.ts";
 import { withEnding, type Ending, type MessageContent } from "../../delivery/message-plan.ts";
 import { toMarkdown, splitMarkdown } from "../../delivery/split-markdown.ts";
-import { toReplyAddress, type SlackAddress } from "../address.ts";
+import { toReplyAddress, type MessageRef, type SlackAddress } from "../address.ts";
 import { isLimited, type SlackApi } from "../transport/web-api.ts";
 import { escapedBytes } from "./escape-markdown.ts";
-import { bytesOfSource, sendInForm, toPlainContent, toSlackContent } from "./message-blocks.ts";
+import { bytesOfSource, sendInForm, toPlainContent } from "./message-blocks.ts";
 
 /** The markdown blocks of a message hold 12,000 characters together. */
 const maxPostBytes = 11_000;
 /** A `response_url` accepts five posts, of which one is reserved for "Working on it". */
 const maxPosts = 4;
+/** A post that Slack does not take because there are too many is repeated for so long. */
+const limitedMs = 120_000;
 type PostingMark = NonNullable<SlackAddress["posting"]>;
 
 const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
@@ -23,6 +27,7 @@ interface PrivateReplyOptions {
   /** This is the `response_url` of a pressed button. The first post replaces the button's message. */
   readonly replaceUrl: string | undefined;
   readonly hooks: ReplyHooks;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -34,7 +39,7 @@ interface PrivateReplyOptions {
  * files.
  */
 export function createPrivateReply(options: PrivateReplyOptions): Reply {
-  const { api, address, hooks, log } = options;
+  const { api, address, hooks, clock, log } = options;
   const inThread = address.privateThread === undefined ? {} : { thread: address.privateThread };
   let { replaceUrl } = options;
   let text = "";
@@ -58,7 +63,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
         );
       }
       const { responseUrl } = address;
-      if (responseUrl === undefined) return await postDirectly(content);
+      if (responseUrl === undefined) return void (await postDirectly(content));
       // Failures and signs of work are for the caller.
       const isPublic = address.isOutside === true && content.state === "finished";
       await sendInForm(content, (wanted) => api.respond(responseUrl, wanted, { ...inThread, isPublic }));
@@ -69,9 +74,20 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     }
   }
 
-  async function postDirectly(content: MessageContent): Promise<void> {
-    abandoned.signal.throwIfAborted();
-    await sendInForm(content, (wanted) => api.post(address.user, undefined, wanted));
+  async function postDirectly(content: MessageContent): Promise<MessageRef> {
+    return await whileLimited(() =>
+      sendInForm(content, (wanted) => api.post(address.user, undefined, wanted)),
+    );
+  }
+
+  /** Repeats a call that had no effect because Slack got too many. Nothing else is repeated. */
+  async function whileLimited<T>(call: () => Promise<T>): Promise<T> {
+    return await retry(call, {
+      deadline: clock.monotonic() + limitedMs,
+      delayMs: (error) => (isLimited(error) ? error.retryAfterMs : undefined),
+      signal: abandoned.signal,
+      clock,
+    });
   }
 
   async function announce(): Promise<void> {
@@ -151,12 +167,9 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     async attach(file) {
       if (isOver) return;
       const filesTitle = translate(address.isOutside === true ? "slack.files-of-command" : "slack.files");
-      const { channel, ts } = await api.post(
-        address.user,
-        undefined,
-        toSlackContent({ text: "", state: "finished", notices: [filesTitle] }),
-      );
-      await api.upload(channel, ts, [file]);
+      const { channel, ts } = await postDirectly({ text: "", state: "finished", notices: [filesTitle] });
+      const files = [file];
+      await whileLimited(() => api.upload(channel, ts, files));
       filesSent = true;
     },
     finish: (ending) => end({ state: "finished", ...ending, notices: withFileNotice(ending?.notices) }),
@@ -252,7 +265,7 @@ export function createLateReply(open: () => Promise<Reply>): Reply {
   let reply: Reply | undefined;
   let opening: Promise<Reply> | undefined;
   let written: ReplyContent | undefined;
-  let status: string | undefined;
+  let status: Parameters<Reply["status"]> | undefined;
   let isAbandoned = false;
 
   /** Opens the reply once. A failure is that of the call that needs it, and the next call tries again. */
@@ -260,7 +273,7 @@ export function createLateReply(open: () => Promise<Reply>): Reply {
     opening ??= open().then(
       (found) => {
         reply = found;
-        if (status !== undefined) found.status(status);
+        if (status !== undefined) found.status(...status);
         if (written !== undefined) found.write(written);
         if (isAbandoned) found.abandon();
         return found;
@@ -275,9 +288,9 @@ export function createLateReply(open: () => Promise<Reply>): Reply {
 
   return {
     show: async () => await (await opened()).show(),
-    status(text) {
-      status = text;
-      reply?.status(text);
+    status(...args) {
+      status = args;
+      reply?.status(...args);
     },
     write(content) {
       written = content;

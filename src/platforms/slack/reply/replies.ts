@@ -22,7 +22,7 @@ import {
   type SlackAddress,
   type MessageRef,
 } from "../address.ts";
-import { createFeature, isNotMember } from "../errors.ts";
+import { createFeature, isBarred } from "../errors.ts";
 import { lanes, type Identity, type SlackApi } from "../transport/web-api.ts";
 import { cutText } from "./escape-markdown.ts";
 import { createMessageTarget } from "./message-target.ts";
@@ -102,7 +102,14 @@ export function createReplies(options: {
     openReply(address: SlackAddress, hooks: ReplyHooks): Reply {
       if (hooks.isResumed === true) resumed.set(address.key, true);
       if (address.isPrivate === true || address.isOutside === true)
-        return createPrivateReply({ api, address, replaceUrl: replaceUrls.get(address.key), hooks, log });
+        return createPrivateReply({
+          api,
+          address,
+          replaceUrl: replaceUrls.get(address.key),
+          hooks,
+          clock,
+          log,
+        });
       const [first] = address.refs ?? [];
       if (first !== undefined) roots.remember(address.key, first.ts);
       const { responseUrl, ...withoutUrl } = address;
@@ -127,11 +134,11 @@ export function createReplies(options: {
       });
       if (!isFromCommand) return reply;
       return createFallbackReply(reply, {
-        isUseless: isNotMember,
+        isUseless: isBarred,
         createOther() {
-          log.info({ channel: address.channel }, "not in the channel: answering through the command");
+          log.info({ channel: address.channel }, "cannot post in the channel: answering through the command");
           const outside = { ...address, isOutside: true, isAnnounced: false };
-          return createPrivateReply({ api, address: outside, replaceUrl: undefined, hooks, log });
+          return createPrivateReply({ api, address: outside, replaceUrl: undefined, hooks, clock, log });
         },
       });
     },

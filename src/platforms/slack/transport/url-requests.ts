@@ -22,12 +22,13 @@ const respondTimeoutMs = 10_000;
 /** Sends a POST that is not retried and follows no redirect. The URL is a secret, and no error holds it. */
 async function send(name: string, url: string, init: RequestInit): Promise<void> {
   let response: Response;
+  let body: string;
   try {
     response = await fetch(url, { method: "POST", redirect: "error", ...init });
+    body = (await response.text()).slice(0, 2000);
   } catch (error) {
     throw toParleyError(error, name);
   }
-  const body = (await response.text()).slice(0, 2000);
   if (response.ok) return;
   if (response.status === 429) {
     throw toParleyError({ retryAfter: Number(response.headers.get("retry-after") ?? 1) }, name);

@@ -254,6 +254,52 @@ describe("accepting", () => {
     expect(slack.lost).toEqual([]);
   });
 
+  test("so is what cannot even be looked up: a mention in a thread or a channel, and what is said below the bot's message", async () => {
+    const { slack, receiver } = harness;
+    const ana = slack.person("Ana");
+    const channel = slack.channel("ideas", [ana]);
+    ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    const { thread: _thread, ...inChannel } = (await nextMessage()).address;
+    const reply = harness.platform.openReply(inChannel, { saveAddress: () => Promise.resolve() });
+    reply.write({ text: "the answer" });
+    await reply.finish();
+    const own = await slack.waitFor("the answer", () => channel.saidByBot()[0]);
+    const peoples = ana.sends({ channel: channel.id, text: "news" });
+    await settled();
+    receiver.isStoreAway = true;
+    const said = [
+      ana.sends({ channel: channel.id, thread: peoples, text: "what of it?", mentionBot: true }),
+      ana.sends({ channel: channel.id, text: "and you?", mentionBot: true }),
+      ana.sends({ channel: channel.id, thread: own.ts, text: "why?" }),
+      ana.sends({ channel: channel.id, thread: peoples, text: "said to people" }),
+    ];
+    const attempts = (attempt: number) =>
+      slack.deliveries.filter(
+        (one) =>
+          one.attempt === attempt &&
+          one.what === "message" &&
+          said.includes((one.payload["event"] as { ts: string }).ts),
+      );
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await slack.waitFor(`delivery ${attempt}`, () => attempts(attempt).length === said.length);
+      await slack.waitFor("the other events of the mentions", () =>
+        slack.deliveries.every(({ what, outcome }) => what !== "app_mention" || outcome === "acknowledged"),
+      );
+      slack.clock.advance(3000);
+      slack.clock.advance(300_000);
+    }
+    const told = () => channel.saidByBot().filter(({ onlyFor }) => onlyFor === "Ana");
+    await slack.waitFor("the words", () => told().length === 3);
+    const words = expect.stringContaining("may still get an answer");
+    expect(told().map(({ thread, text }) => [thread, text])).toEqual(
+      expect.arrayContaining([
+        [peoples, words],
+        [undefined, words],
+        [own.ts, words],
+      ]),
+    );
+  });
+
   test("a late mention brings what people wrote in its thread before it arrived", async () => {
     const { slack, receiver } = harness;
     const ana = slack.person("Ana");

@@ -5,9 +5,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readConfig } from "../../../../src/config.ts";
-import { createClientFetch } from "../../../../src/platforms/slack/transport/durable-app.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
+import { createBolt, createClientFetch } from "../../../../src/platforms/slack/transport/durable-app.ts";
 import { toParleyError } from "../../../../src/platforms/slack/errors.ts";
-import { createInstallStates } from "../../../../src/platforms/slack/install/installer.ts";
+import { createInstaller, createInstallStates } from "../../../../src/platforms/slack/install/installer.ts";
 import {
   createInstallations,
   type Installations,
@@ -19,6 +20,7 @@ import type { TeamToken } from "../../../../src/platforms/slack/transport/web-ap
 import { createInstalledToken } from "../../../../src/platforms/slack/install/installed-teams.ts";
 import { slack } from "../../../../src/platforms/slack/slack-module.ts";
 import { createUninstaller } from "../../../../src/platforms/slack/install/uninstall.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
 import { silentLog } from "../../../support/silent-log.ts";
@@ -241,6 +243,100 @@ describe("the token of an installation", () => {
     const { installations, instances } = await open("xoxe.xoxb-old", soon());
     await (installations satisfies Installations).delete("T1");
     await expect(instances[0].current()).rejects.toMatchObject({ code: "platform-unauthorized" });
+  });
+});
+
+describe("the store while a token is rotated", () => {
+  const soon = Math.floor(Date.now() / 1000) + 3600;
+  const bot = { id: "B1", userId: "UB", scopes: ["chat:write"], token: "xoxe.xoxb-old" };
+  const installation: Installation = {
+    team: { id: "T1", name: "One" },
+    enterprise: undefined,
+    isEnterpriseInstall: false,
+    user: { id: "U1", token: undefined, scopes: undefined },
+    bot: { ...bot, refreshToken: "refresh old", expiresAt: soon },
+    authVersion: "v2",
+  };
+
+  /** The `fails` function says of each write, after so many exchanges, whether the store takes it. */
+  async function open(fails: (exchanges: number) => boolean) {
+    const { records, claims } = createSharedMemory();
+    let exchanges = 0;
+    let isFailing = false;
+    const installations = createInstallations({
+      ...records,
+      set: (key, value, ttlMs) =>
+        isFailing && fails(exchanges)
+          ? Promise.reject(new ParleyError("store-unavailable", "the test's store is full"))
+          : records.set(key, value, ttlMs),
+    });
+    await installations.store.storeInstallation(installation);
+    isFailing = true;
+    const bolt = createBolt("https://slack.example.com/api/", silentLog);
+    const exchange = async () => {
+      exchanges += 1;
+      const tokens = { access_token: "xoxe.xoxb-new", refresh_token: "refresh new", expires_in: 43_200 };
+      return new Response(JSON.stringify({ ok: true, token_type: "bot", ...tokens }));
+    };
+    const installer = createInstaller({
+      clientId: "1.2",
+      clientSecret: "secret",
+      bolt: { ...bolt, clientOptions: () => ({ ...bolt.clientOptions(), fetch: exchange }) },
+      apiUrl: "https://slack.example.com/api/",
+      installations,
+      records,
+      claims,
+      clock: systemClock,
+      onInstalled: () => {},
+      log: silentLog,
+    });
+    const found = (await installations.find("T1"))!;
+    const rotate = (stored: StoredInstallation) => installer.rotate(stored);
+    const token = createInstalledToken({ found, installations, claims, rotate, log: silentLog });
+    return { token, installations, exchanges: () => exchanges };
+  }
+
+  test("a store that fails for a moment after the exchange has the new tokens at last", async () => {
+    let failures = 1;
+    const { token, installations } = await open((exchanges) => exchanges > 0 && failures-- > 0);
+    expect(await token.current()).toBe("xoxe.xoxb-new");
+    expect(await installations.read("T1")).toMatchObject({
+      installation: { bot: { token: "xoxe.xoxb-new", refreshToken: "refresh new" } },
+    });
+  });
+
+  test("with a store that takes no writes nothing is exchanged, and the old token stays in use", async () => {
+    const { token, installations, exchanges } = await open(() => true);
+    expect(await token.current()).toBe("xoxe.xoxb-old");
+    expect(exchanges()).toBe(0);
+    expect(await installations.read("T1")).toMatchObject({
+      installation: { bot: { refreshToken: "refresh old" } },
+    });
+  });
+});
+
+describe("an organisation's installation", () => {
+  test("whose token is rotated while a new workspace is noted keeps the new token", async () => {
+    const { records } = createSharedMemory();
+    const toInstallation = (token: string): Installation => ({
+      team: undefined,
+      enterprise: { id: "E1" },
+      isEnterpriseInstall: true,
+      user: { id: "U1", token: undefined, scopes: undefined },
+      bot: { id: "B1", userId: "UB", scopes: [], token },
+    });
+    const other = createInstallations(records);
+    await other.store.storeInstallation(toInstallation("old"));
+    const installations = createInstallations({
+      ...records,
+      async set(key, value) {
+        if (key.includes("T1")) await other.store.storeInstallation(toInstallation("new"));
+        await records.set(key, value);
+      },
+    });
+    const found = await installations.find("T1", "E1");
+    expect(found).toMatchObject({ teams: ["T1"], installation: { bot: { token: "new" } } });
+    expect(await other.read("E1")).toEqual(found);
   });
 });
 

@@ -21,7 +21,7 @@ describe("refusal notices", () => {
   const overRate = new ParleyError("rate-limited", "refused", { detail: { max: 20 }, retryAfterMs: 40_000 });
   const busy = new ParleyError("busy", "refused", { detail: { waiting: 50 } });
 
-  function setUp() {
+  function setUp(failures: Error[] = []) {
     const shown: string[] = [];
     const api = {
       post: (channel: string, thread: string | undefined) => {
@@ -29,6 +29,8 @@ describe("refusal notices", () => {
         return Promise.resolve({ channel, ts: "2" });
       },
       postEphemeral: (channel: string, thread: string | undefined, user: string) => {
+        const failure = failures.shift();
+        if (failure !== undefined) return Promise.reject(failure);
         shown.push(`${channel} in ${thread} to ${user}`);
         return Promise.resolve();
       },
@@ -49,6 +51,18 @@ describe("refusal notices", () => {
       "C2 in undefined to U1",
       "C1 in undefined to U2",
     ]);
+  });
+
+  test("a refusal that Slack did not take is told again, and one that it refuses is not", async () => {
+    for (const [failure, times] of [
+      [new ParleyError("platform-unreachable", "the test"), 1],
+      [new ParleyError("platform-rejected", "the test"), 0],
+    ] as const) {
+      const failures = [failure];
+      const { shown, notices } = setUp(failures);
+      for (const _time of [1, 2, 3]) await notices.tell(inChannel, denied);
+      expect(shown).toHaveLength(times);
+    }
   });
 
   test("in direct messages it is an answer to the message", async () => {
@@ -199,7 +213,7 @@ describe("late replies", () => {
       };
     return {
       show: note("show"),
-      status: (text) => void note("status")(text),
+      status: (...args) => void note("status")(...args),
       write: (content) => void note("write")(content),
       attach: note("attach"),
       finish: note("finish"),
@@ -211,14 +225,14 @@ describe("late replies", () => {
   test("what was written before the workspace was loaded is shown then, the last of it alone", async () => {
     const calls: unknown[] = [];
     const reply = createLateReply(() => Promise.resolve(record(calls)));
-    reply.status("Transcribing");
+    reply.status("Transcribing", { isLong: true });
     reply.write({ text: "one" });
     reply.write({ text: "one two" });
     expect(calls).toEqual([]);
     await Promise.all([reply.show(), reply.finish()]);
     reply.write({ text: "late" });
     expect(calls).toEqual([
-      ["status", "Transcribing"],
+      ["status", "Transcribing", { isLong: true }],
       ["write", { text: "one two" }],
       ["show"],
       ["finish", undefined],

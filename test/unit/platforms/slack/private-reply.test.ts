@@ -159,12 +159,49 @@ test("that Slack refused, or never received, is posted again", async () => {
   expect(told()).toEqual([]);
 });
 
+test("that Slack takes no post of for a moment is shown once, with its files", async () => {
+  const { open, told } = await openPrivate();
+  await harness.slack.waitFor("the call", () => harness.receiver.events.length === 1);
+  harness.slack.clock.advance(31 * 60_000);
+  const limited = { error: "ratelimited" };
+  harness.slack.fail("chat.postMessage", limited);
+  harness.slack.fail("files.completeUploadExternal", limited);
+  const reply = open(false);
+  await reply.show();
+  reply.write({ text: "secret" });
+  await reply.attach(file);
+  harness.slack.fail("chat.postMessage", limited);
+  await reply.finish();
+  expect(told()).toEqual([]);
+  const shown = await harness.slack.waitFor(
+    "the file",
+    () => direct().some(({ files }) => files.length > 0) && direct(),
+  );
+  expect(shown.flatMap(({ files }) => files.map(({ name }) => name))).toEqual(["a.md"]);
+  expect(shown.filter(({ text }) => text.startsWith("secret"))).toHaveLength(1);
+});
+
 test("that has Markdown which Slack refuses is shown as plain text", async () => {
   const { run, told } = await openPrivate();
   harness.slack.refuseMarkdown("|--|");
   await run(false, "|a|\n|--|\n|1|");
   expect(told()).toEqual(["|a|\n|--|\n|1|"]);
   expect(direct()).toEqual([]);
+});
+
+test.each([
+  "restricted_action",
+  "restricted_action_read_only_channel",
+  "restricted_action_thread_only_channel",
+])("of a command where the bot may not post (%s): shown through the command", async (error) => {
+  await ana.usesCommand("/ask", "why?", { channel: channel.id });
+  const { address } = await harness.slack.waitFor("the call", () => harness.receiver.events[0]);
+  for (let times = 0; times < 4; times += 1) harness.slack.fail("chat.postMessage", { error });
+  const reply = harness.platform.openReply(address, { saveAddress: () => Promise.resolve() });
+  await reply.show();
+  reply.write({ text: "Because." });
+  await reply.finish();
+  expect(channel.saidByBot().map(({ text }) => text)).toContain("Because.");
 });
 
 test("that failed is answered anew by Retry", async () => {
