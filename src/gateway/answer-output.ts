@@ -170,6 +170,8 @@ const signs: readonly (readonly [opening: string, closing: string, kind?: "text"
 const answerSigns: readonly string[] = ["<|start|>assistant", "<|channel|>final<|message|>"];
 const openings = [...signs.map(([opening]) => opening), ...answerSigns];
 const closings = signs.map(([, closing]) => closing);
+/** More blanks than this are the beginning of an answer. */
+const maxHeldBlanks = 4096;
 /** Matches what matters for a closing sign without an opening one: lines, code, and the sign itself. */
 const landmark = /\n|`+|<\/(?:think(?:ing)?|thought|seed:think)>|◁\/think▷|\[\/THINK\]/g;
 
@@ -205,10 +207,8 @@ function createThoughtSplitter() {
   const steps: Readonly<Record<SplitterState, (isEnd: boolean) => boolean>> = {
     begin(isEnd) {
       const text = held.trimStart();
-      if (text === "" && !isEnd) {
-        // Blanks before an opening sign are dropped with it, but not those before an answer without one.
-        return false;
-      }
+      // Blanks before an opening sign are dropped with it, but not those before an answer without one.
+      if (text === "" && held.length <= maxHeldBlanks && !isEnd) return false;
       const sign = signs.find(([opening]) => text.startsWith(opening));
       if (sign !== undefined) {
         held = text.slice(sign[0].length);
@@ -222,7 +222,7 @@ function createThoughtSplitter() {
         held = text.slice(answerSign.length);
         return true;
       }
-      if (!isEnd && openings.some((opening) => opening.startsWith(text))) return false;
+      if (!isEnd && text !== "" && openings.some((opening) => opening.startsWith(text))) return false;
       if (hasSigns) held = text;
       state = hasSigns ? "plain" : "answer";
       return true;

@@ -17,11 +17,18 @@ interface ChatContext extends GatewayContext {
 
 /** The request fields that one model takes. Some servers reject them although others need them. */
 interface Dialect {
-  streamOptions: boolean;
-  temperature: boolean;
-  maxTokensName: "max_tokens" | "max_completion_tokens";
-  systemRole: boolean;
+  readonly streamOptions: boolean;
+  readonly temperature: boolean;
+  readonly maxTokensName: "max_tokens" | "max_completion_tokens";
+  readonly systemRole: boolean;
 }
+
+const fullDialect: Dialect = {
+  streamOptions: true,
+  temperature: true,
+  maxTokensName: "max_tokens",
+  systemRole: true,
+};
 
 /** How many models have their rejected fields remembered. */
 const maxDialects = 1000;
@@ -33,14 +40,7 @@ export function createChat(
   context: ChatContext,
 ): (request: ChatRequest, signal: AbortSignal) => AsyncIterable<ChatEvent> {
   const dialects = createRecent<Dialect>(maxDialects);
-  const dialectOf = (model: string): Dialect => {
-    let dialect = dialects.get(model);
-    if (dialect === undefined) {
-      dialect = { streamOptions: true, temperature: true, maxTokensName: "max_tokens", systemRole: true };
-      dialects.set(model, dialect);
-    }
-    return dialect;
-  };
+  const dialectOf = (model: string): Dialect => dialects.get(model) ?? fullDialect;
 
   /** Opens an answer. A request is repeated without delay, once for each field that the server rejects. */
   const open = async (
@@ -52,6 +52,7 @@ export function createChat(
     const isStreamed = request.stream ?? true;
     for (;;) {
       let answer: ReturnType<typeof createChatAnswer> | undefined;
+      const sent = dialectOf(model);
       try {
         const response = await context.transport.send({
           operation: "chat",
@@ -60,7 +61,7 @@ export function createChat(
           callerSignal,
           path: "/chat/completions",
           ...(isStreamed && { accept: "text/event-stream, application/json" }),
-          body: toBody(request, model, isStreamed, dialectOf(model)),
+          body: toBody(request, model, isStreamed, sent),
         });
         answer = createChatAnswer({
           response,
@@ -74,7 +75,12 @@ export function createChat(
         return { answer, timeouts, first: (await answer.next()) ?? [] };
       } catch (error) {
         answer?.close();
-        if (error instanceof AttemptError && adaptDialect(dialectOf(model), error)) continue;
+        const change = error instanceof AttemptError ? rejectedField(sent, error) : undefined;
+        if (change !== undefined) {
+          // Another request may have changed the dialect since this one was sent.
+          dialects.set(model, { ...dialectOf(model), ...change });
+          continue;
+        }
         timeouts.dispose();
         if (error instanceof AttemptError && rejectedImages(error, request))
           context.catalogue.learn(model, { seesImages: false });
@@ -190,32 +196,23 @@ function toWireMessage({ role, content }: ChatMessage) {
   };
 }
 
-/** Whether the server rejected a field that can be left out or renamed. If so, later requests do that. */
-function adaptDialect(dialect: Dialect, error: AttemptError): boolean {
+/** Returns how later requests go round a field of this one that the server rejected, if it did. */
+function rejectedField(sent: Dialect, error: AttemptError): Partial<Dialect> | undefined {
   const status = error.failure.detail["status"];
-  if (status !== 400 && status !== 422) return false;
+  if (status !== 400 && status !== 422) return undefined;
   const words = `${error.answer?.info?.param ?? ""} ${error.answer?.info?.message.slice(0, 2000) ?? ""}`;
-  if (dialect.streamOptions && /stream_options|include_usage/.test(words)) {
-    dialect.streamOptions = false;
-    return true;
-  }
-  if (dialect.maxTokensName === "max_tokens" && /max_completion_tokens/.test(words)) {
-    dialect.maxTokensName = "max_completion_tokens";
-    return true;
-  }
+  if (sent.streamOptions && /stream_options|include_usage/.test(words)) return { streamOptions: false };
+  if (sent.maxTokensName === "max_tokens" && /max_completion_tokens/.test(words))
+    return { maxTokensName: "max_completion_tokens" };
   if (
-    dialect.temperature &&
+    sent.temperature &&
     /temperature/.test(words) &&
     /support|only the default|deprecated|not allowed/i.test(words)
-  ) {
-    dialect.temperature = false;
-    return true;
-  }
-  if (dialect.systemRole && /system (?:role|message|prompt)|role[^.]{0,20}system/i.test(words)) {
-    dialect.systemRole = false;
-    return true;
-  }
-  return false;
+  )
+    return { temperature: false };
+  if (sent.systemRole && /system (?:role|message|prompt)|role[^.]{0,20}system/i.test(words))
+    return { systemRole: false };
+  return undefined;
 }
 
 /** Whether the model rejected the request because of its images. */

@@ -76,9 +76,12 @@ function contentTypes(parts: Readonly<Record<string, string>>): string {
   return `${head}<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/><Default Extension="png" ContentType="image/png"/>${overrides}</Types>`;
 }
 
-function relationsFile(targets: readonly (readonly [id: string, type: string, target: string])[]): string {
+function relationsFile(
+  targets: readonly (readonly [id: string, type: string, target: string, mode?: "External"])[],
+): string {
   const all = targets.map(
-    ([id, type, target]) => `<Relationship Id="${id}" Type="${relations}/${type}" Target="${target}"/>`,
+    ([id, type, target, mode = "Internal"]) =>
+      `<Relationship Id="${id}" Type="${relations}/${type}" Target="${target}" TargetMode="${mode}"/>`,
   );
   return `${head}<Relationships xmlns="${packageRelations}">${all.join("")}</Relationships>`;
 }
@@ -115,16 +118,21 @@ export function makeDocx(
   });
 }
 
+/** A cell of a made workbook. The number of a `date` is shown as one. */
+export type SheetCell = string | number | { readonly date: number };
+
 /** Makes a workbook of cells by sheet name. */
 export function makeXlsx(
-  sheets: Readonly<Record<string, readonly (readonly (string | number)[])[]>>,
+  sheets: Readonly<Record<string, readonly (readonly SheetCell[])[]>>,
 ): Uint8Array<ArrayBuffer> {
   const names = Object.keys(sheets);
-  const toCell = (value: string | number, reference: string) =>
-    typeof value === "number"
+  const toCell = (value: SheetCell, reference: string) => {
+    if (typeof value === "object") return `<c r="${reference}" s="1"><v>${value.date}</v></c>`;
+    return typeof value === "number"
       ? `<c r="${reference}"><v>${value}</v></c>`
       : `<c r="${reference}" t="inlineStr"><is><t>${escape(value)}</t></is></c>`;
-  const toSheet = (rows: readonly (readonly (string | number)[])[]) => {
+  };
+  const toSheet = (rows: readonly (readonly SheetCell[])[]) => {
     const data = rows.map(
       (row, y) =>
         `<row r="${y + 1}">${row.map((value, x) => toCell(value, `${String.fromCharCode(65 + x)}${y + 1}`)).join("")}</row>`,
@@ -140,16 +148,16 @@ export function makeXlsx(
     "xl/_rels/workbook.xml.rels": relationsFile(
       names.map((_, index) => [`rId${index + 1}`, "worksheet", `worksheets/sheet${index + 1}.xml`] as const),
     ),
-    "xl/styles.xml": `${head}<styleSheet xmlns="${sheetMl}"><cellXfs count="1"><xf numFmtId="0"/></cellXfs></styleSheet>`,
+    "xl/styles.xml": `${head}<styleSheet xmlns="${sheetMl}"><cellXfs count="2"><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>`,
     ...Object.fromEntries(
       Object.values(sheets).map((rows, index) => [`xl/worksheets/sheet${index + 1}.xml`, toSheet(rows)]),
     ),
   });
 }
 
-/** Makes a presentation. The slides lie in the archive in the reverse order. */
+/** Makes a presentation, whose slides link to `link`. They lie in the archive in the reverse order. */
 export function makePptx(
-  slides: readonly { readonly lines: readonly string[]; readonly notes?: string }[],
+  slides: readonly { readonly lines: readonly string[]; readonly notes?: string; readonly link?: string }[],
 ): Uint8Array<ArrayBuffer> {
   const paragraphs = (lines: readonly string[]) =>
     lines.map((line) => `<a:p><a:r><a:t>${escape(line)}</a:t></a:r></a:p>`).join("");
@@ -157,14 +165,16 @@ export function makePptx(
     `${head}<p:${root} xmlns:p="${presentation}" xmlns:a="${drawing}"><p:cSld><p:spTree><p:sp><p:txBody>${paragraphs(lines)}</p:txBody></p:sp></p:spTree></p:cSld></p:${root}>`;
   const numberOf = (index: number) => slides.length - index;
   const entries: Record<string, string> = {};
-  for (const [index, { lines, notes }] of slides.entries()) {
+  for (const [index, { lines, notes, link }] of slides.entries()) {
     const number = numberOf(index);
     entries[`ppt/slides/slide${number}.xml`] = page("sld", lines);
-    if (notes === undefined) continue;
     entries[`ppt/slides/_rels/slide${number}.xml.rels`] = relationsFile([
-      ["rId1", "notesSlide", `../notesSlides/notesSlide${number}.xml`],
+      ...(link === undefined ? [] : [["rId2", "hyperlink", link, "External"] as const]),
+      ...(notes === undefined
+        ? []
+        : [["rId1", "notesSlide", `../notesSlides/notesSlide${number}.xml`] as const]),
     ]);
-    entries[`ppt/notesSlides/notesSlide${number}.xml`] = page("notes", [notes]);
+    if (notes !== undefined) entries[`ppt/notesSlides/notesSlide${number}.xml`] = page("notes", [notes]);
   }
   return archive({
     "[Content_Types].xml": contentTypes({ "ppt/presentation.xml": "presentationml.presentation.main" }),

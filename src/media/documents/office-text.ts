@@ -164,8 +164,9 @@ function targetsOf(files: Files, part: string): Target[] {
   if (relations === undefined) return targets;
   eachElement(relations, (name, { Id: id = "", Type: type = "", Target: target = "" }) => {
     if (name !== "Relationship") return;
-    const path = new URL(target, `file:///${part}`).pathname.slice(1);
-    targets.push({ id, type, path });
+    // People write links that are no addresses.
+    const url = URL.parse(target, `file:///${part}`);
+    if (url !== null) targets.push({ id, type, path: url.pathname.slice(1) });
   });
   return targets;
 }
@@ -266,6 +267,8 @@ function toCsvLine(row: readonly unknown[]): string {
 function toText(cell: unknown): string {
   if (typeof cell === "string" || typeof cell === "number" || typeof cell === "boolean") return String(cell);
   if (!(cell instanceof Date)) return "";
+  // This is what a spreadsheet shows for a number that is too large for a date.
+  if (Number.isNaN(cell.getTime())) return "########";
   const iso = cell.toISOString();
   return iso.endsWith("T00:00:00.000Z") ? iso.slice(0, 10) : iso.replace(/\.000Z$/, "Z");
 }

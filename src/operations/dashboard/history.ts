@@ -99,21 +99,29 @@ export function createDayHistory(options: DayHistoryOptions) {
     return (models[known] ??= { answers: 0, failed: 0, first: {}, whole: {} });
   };
 
-  const restored = records.get(key).then(
-    (value) => {
-      const earlier = toCounts(value);
-      // The counts so far are of the present slice, which may have begun before the restart.
-      for (const mine of kept) {
-        const begun = earlier.findIndex(({ time }) => time === mine.time);
-        if (begun !== -1) merge(mine, earlier.splice(begun, 1)[0]!);
-      }
-      kept = [...earlier, ...kept].sort((a, b) => a.time - b.time);
-    },
-    (error: unknown) => log.warn({ err: error }, "the dashboard's history could not be read"),
-  );
+  let reading: Promise<boolean> | undefined;
+  /** Adds what is stored, once. Returns whether it has been, because a save before would overwrite it. */
+  const restore = (): Promise<boolean> =>
+    (reading ??= records.get(key).then(
+      (value) => {
+        const earlier = toCounts(value);
+        // The counts so far may be of slices that began before the restart.
+        for (const mine of kept) {
+          const begun = earlier.findIndex(({ time }) => time === mine.time);
+          if (begun !== -1) merge(mine, earlier.splice(begun, 1)[0]!);
+        }
+        kept = [...earlier, ...kept].sort((a, b) => a.time - b.time);
+        return true;
+      },
+      (error: unknown) => {
+        reading = undefined;
+        log.warn({ err: error }, "the dashboard's history could not be read; tried again in five minutes");
+        return false;
+      },
+    ));
+  void restore();
   const save = async (): Promise<void> => {
-    await restored;
-    if (!isChanged) return;
+    if (!(await restore()) || !isChanged) return;
     isChanged = false;
     try {
       const value = { version, slices: recent() } as unknown as Json;

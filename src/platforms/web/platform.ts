@@ -181,9 +181,13 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
     async nameOf(id) {
       if (id === sharedPerson.author.id || id === "web") return translate("web.page");
-      return id.startsWith(accountAuthorId(""))
-        ? await accounts.nameOf(id.slice(accountAuthorId("").length))
-        : undefined;
+      if (!id.startsWith(accountAuthorId(""))) return undefined;
+      try {
+        return await accounts.nameOf(id.slice(accountAuthorId("").length));
+      } catch (error) {
+        log.debug({ err: error }, "name not found");
+        return undefined;
+      }
     },
 
     // People delete whole conversations on the page, never single messages.

@@ -52,7 +52,7 @@ export function createLoginDelays(now: () => number = () => performance.now()) {
     return last === undefined ? 0 : Math.max(0, last.at + last.delayMs - now());
   }
 
-  /** Records a failure. The result takes back this failure only, because the attempt was right after all. */
+  /** Records a failure. The result takes back this one only, because the attempt was not wrong. */
   function failed(address: string): () => void {
     const at = now();
     const isBusy = recentFailures() >= busyFailures;
@@ -78,7 +78,8 @@ export function createLoginDelays(now: () => number = () => performance.now()) {
     failed,
     /**
      * Looks at a password, unless the address must wait. `check` resolves to `undefined` where it is wrong.
-     * An attempt counts as failed until it is known to be right, so that many at once are delayed too.
+     * An attempt counts as failed until it is known to be right, so that many at once are delayed too. Where
+     * `check` throws, nobody knows, and the attempt does not count.
      * @throws what `check` throws
      */
     async attempt<T>(
@@ -88,10 +89,15 @@ export function createLoginDelays(now: () => number = () => performance.now()) {
       const retryAfterMs = waitMs(address);
       if (retryAfterMs > 0) return { kind: "limited", retryAfterMs };
       const takeBack = failed(address);
-      const value = await check();
-      if (value === undefined) return { kind: "wrong" };
-      takeBack();
-      return { kind: "right", value };
+      try {
+        const value = await check();
+        if (value === undefined) return { kind: "wrong" };
+        takeBack();
+        return { kind: "right", value };
+      } catch (error) {
+        takeBack();
+        throw error;
+      }
     },
   };
 }

@@ -47,7 +47,8 @@ export interface ScriptedGateway {
   close(): Promise<void>;
 }
 
-type Script = (request: SeenRequest, index: number) => ScriptedAnswer;
+/** A promise holds up its answer, and no other. */
+type Script = (request: SeenRequest, index: number) => ScriptedAnswer | Promise<ScriptedAnswer>;
 
 /**
  * Starts a loopback server with scripted answers. It rejects a wrong key, unknown paths, content types other
@@ -82,7 +83,7 @@ export async function startScriptedGateway(
     const refusal = refusalOf(request, options.apiKey);
     const answer = refusal ?? (typeof script === "function" ? script(request, requests.length - 1) : script);
     for (const wake of waiting.splice(0)) wake();
-    await give(answer, outgoing, timers);
+    await give(await answer, outgoing, timers);
   };
 
   let connections = 0;

@@ -112,6 +112,28 @@ describe("an endless answer", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(300 * 1024 * 1024);
   });
 
+  it("of blanks is cut before it has begun", async () => {
+    let written = 0;
+    let isClosed = false;
+    const many = event({ content: " ".repeat(20_000) });
+    const { client } = await start((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.once("close", () => (isClosed = true));
+      const push = (): void => {
+        while (!response.destroyed) {
+          written += many.length;
+          if (!response.write(many)) return void response.once("drain", push);
+        }
+      };
+      push();
+    });
+    const outcome = await outcomeOf(client.chat({ ...hello, maxTokens: 1024 }, never()));
+    expect(outcome).toMatchObject({ finish: "length" });
+    expect(outcome.text.length).toBeLessThan(150_000);
+    await vi.waitFor(() => expect(isClosed).toBe(true));
+    expect(written).toBeLessThan(5_000_000);
+  });
+
   it("of images is cut after ten", async () => {
     const images = Array.from({ length: 50 }, (_, index) => {
       const bytes = Buffer.concat([pixel, Buffer.from([index])]);

@@ -150,6 +150,22 @@ describe("chat", () => {
     expect(gateway.requests).toHaveLength(3);
   });
 
+  it("answers both of two first requests at once to a server that refuses a field", async () => {
+    const error = { message: "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead." };
+    const refusal = { status: 400, body: JSON.stringify({ error }) };
+    const { promise: haveBoth, resolve: sendBoth } = Promise.withResolvers<typeof refusal>();
+    let refused = 0;
+    const { gateway, client } = await start((request) => {
+      if (!request.body.includes('"max_tokens"')) return good;
+      refused++;
+      if (refused === 2) sendBoth(refusal);
+      return haveBoth;
+    });
+    const outcomes = await Promise.all([1, 2].map(() => outcomeOf(client.chat(hello, never()))));
+    expect(outcomes.map(({ text }) => text)).toEqual(["hi", "hi"]);
+    expect(gateway.requests).toHaveLength(4);
+  });
+
   it("does not retry endlessly when a field is rejected again", async () => {
     const { gateway, client } = await start({
       status: 400,

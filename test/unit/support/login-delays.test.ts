@@ -59,6 +59,15 @@ describe("delays after wrong passwords", () => {
     delays.failed("another");
     expect(delays.waitMs("another")).toBe(0);
   });
+
+  it("do not follow passwords that could not be checked", async () => {
+    const delays = createLoginDelays(() => 0);
+    for (let index = 0; index < 5; index++) {
+      const outage = new Error("the store is down");
+      await expect(delays.attempt("a", () => Promise.reject(outage))).rejects.toBe(outage);
+    }
+    expect(delays.waitMs("a")).toBe(0);
+  });
 });
 
 describe("the address of a client", () => {

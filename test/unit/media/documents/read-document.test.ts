@@ -76,6 +76,23 @@ describe("readDocument", () => {
     });
   });
 
+  it.each(["http://", "https://shop.example:99999/", "http://[::1/"])(
+    "reads slides that link to %s, which is no address",
+    async (link) => {
+      expect(await read(makePptx([{ lines: ["Welcome"], notes: "Smile.", link }]), "pptx")).toEqual({
+        text: "## Slide 1\n\nWelcome\n\nNotes:\n\nSmile.",
+        omissions: [],
+      });
+    },
+  );
+
+  it("reads a workbook in which a number that is no date is shown as one", async () => {
+    const xlsx = makeXlsx({ Calls: [["Day", { date: 45_000 }, "Phone", { date: 5_551_234_567 }, "Ann"]] });
+    expect(await read(xlsx, "xlsx")).toMatchObject({
+      text: "## Sheet: Calls\n\n```csv\nDay,2023-03-15,Phone,########,Ann\n```",
+    });
+  });
+
   it("reads OpenDocument text, sheets and slides", async () => {
     const text = makeOpenDocument(
       "text",

@@ -11,8 +11,10 @@ let clock = createManualClock();
 const stored = new Map<string, { readonly value: Json; readonly ttlMs: number | undefined }>();
 let writes = 0;
 let isDown = false;
+let isUnreadable = false;
 const records = {
-  get: (key: string) => Promise.resolve(stored.get(key)?.value),
+  get: (key: string) =>
+    isUnreadable ? Promise.reject(new Error("down")) : Promise.resolve(stored.get(key)?.value),
   set(key: string, value: Json, ttlMs?: number) {
     if (isDown) return Promise.reject(new Error("down"));
     writes++;
@@ -57,6 +59,7 @@ beforeEach(() => {
   stored.clear();
   writes = 0;
   isDown = false;
+  isUnreadable = false;
 });
 
 test("knows how long each model takes until its first words and its end", async () => {
@@ -161,4 +164,34 @@ test("starts anew where what is stored is of another version", async () => {
   await clock.advance(0);
   expect(history.slices()).toEqual([]);
   await history.close();
+});
+
+test("keeps the stored day where it could not be read at the start", async () => {
+  const first = open();
+  first.take(turn);
+  await first.close();
+  isUnreadable = true;
+  const second = open();
+  second.take(turn);
+  await clock.advance(300_000);
+  expect(second.slices()).toMatchObject([{ turns: 1 }]);
+  isUnreadable = false;
+  await clock.advance(300_000);
+  expect(second.slices()).toMatchObject([{ turns: 2 }]);
+  await second.close();
+  const third = open();
+  await clock.advance(0);
+  expect(third.slices()).toMatchObject([{ turns: 2 }]);
+  await third.close();
+});
+
+test("overwrites nothing at the end while it cannot read", async () => {
+  const first = open();
+  first.take(turn);
+  await first.close();
+  isUnreadable = true;
+  const second = open();
+  second.take(turn);
+  await second.close();
+  expect(writes).toBe(1);
 });

@@ -3,6 +3,7 @@ import type { FakeForms } from "../../../support/no-forms.ts";
 import type { Receiver } from "../../../../src/core/platform.ts";
 import type { Records } from "../../../../src/core/storage.ts";
 import { eraseRemoved } from "../../../../src/platforms/web/accounts/account-erasure.ts";
+import { accountAuthorId } from "../../../../src/platforms/web/address.ts";
 import { createFeeds } from "../../../../src/platforms/web/feed.ts";
 import { createAccounts, type Accounts } from "../../../../src/platforms/web/accounts/accounts.ts";
 import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
@@ -374,6 +375,17 @@ describe("a page whose store fails", () => {
     server = await startPageServer({ records: broken });
     expect((await server.ask("/")).status).toBe(500);
     expect((await server.askAsPage("GET", "/api/state")).status).toBe(500);
+  });
+
+  it("knows nobody's name meanwhile, and throws nothing", async () => {
+    await server.close();
+    let isDown = true;
+    const get = (key: string) => (isDown ? Promise.reject(new Error("the disk is gone")) : records.get(key));
+    server = await startPageServer({ records: { ...records, get } });
+    const id = accountAuthorId(ids.anna);
+    expect(await server.platform.nameOf(id)).toBeUndefined();
+    isDown = false;
+    expect(await server.platform.nameOf(id)).toBe("anna");
   });
 });
 
