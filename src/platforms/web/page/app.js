@@ -1,4 +1,4 @@
-import { call, loadState, postTo, runAction } from "./api.js";
+import { call, loadState, mayHaveTakenEffect, postTo, runAction } from "./api.js";
 import { downloadFiles } from "./attachments.js";
 import { useChatList, Sidebar } from "./sidebar.js";
 import { Composer } from "./composer.js";
@@ -134,8 +134,15 @@ export function App({ initial }) {
   /** Puts its text and files into the composer again. @param {import("./thread-state.js").Item} item */
   const takeBack = async (item) => {
     const files = await downloadFiles(item.files);
-    await postTo(currentId, "take-back", { itemId: item.id });
-    setPrefill({ text: item.text, files, isAdded: true, nonce: Date.now() });
+    const putBack = () => setPrefill({ text: item.text, files, isAdded: true, nonce: Date.now() });
+    try {
+      await postTo(currentId, "take-back", { itemId: item.id });
+    } catch (error) {
+      // If only the response was lost, the server has erased the message already.
+      if (mayHaveTakenEffect(error)) putBack();
+      throw error;
+    }
+    putBack();
   };
 
   /** @type {import("./foot.js").RunAction} */
