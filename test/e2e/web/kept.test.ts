@@ -189,15 +189,34 @@ describe.skipIf(!has("chromium"))("what was typed on the page and not sent", () 
 
 describe.skipIf(!has("chromium"))("what was typed with an account", () => {
   const { story } = useScriptedPage({ settings: { PAGE_PASSWORD: "correct horse" } });
-
-  it("is gone from the browser after logging out", async () => {
+  const password = (page: Page) => page.getByLabel("Password of this page");
+  const logOut = (page: Page) => page.getByRole("button", { name: "Log out" }).click();
+  const drafts = (page: Page) => page.evaluate<string>("JSON.stringify({ ...localStorage })");
+  const typeSecret = async () => {
     const { page } = await story.open();
-    const password = page.getByLabel("Password of this page");
-    await password.fill("correct horse");
-    await password.press("Enter");
+    await password(page).fill("correct horse");
+    await password(page).press("Enter");
     await field(page).fill("a secret");
-    await page.getByRole("button", { name: "Log out" }).click();
-    await password.waitFor();
-    expect(await page.evaluate<string>("JSON.stringify({ ...localStorage })")).not.toContain("a secret");
+    return page;
+  };
+
+  it("is gone from the browser after logging out, and stays where that failed, which the page says", async () => {
+    const page = await typeSecret();
+    await page.route("**/api/logout", (route) => route.abort());
+    await logOut(page);
+    await page.getByRole("alert").getByText("Parley cannot be reached.").waitFor();
+    expect(await drafts(page)).toContain("a secret");
+    await page.unroute("**/api/logout");
+    await logOut(page);
+    await password(page).waitFor();
+    expect(await drafts(page)).not.toContain("a secret");
+  });
+
+  it("is gone from the browser after logging out of a session that had ended", async () => {
+    const page = await typeSecret();
+    await page.context().clearCookies();
+    await logOut(page);
+    await password(page).waitFor();
+    expect(await drafts(page)).not.toContain("a secret");
   });
 });

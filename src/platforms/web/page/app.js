@@ -171,6 +171,22 @@ export function App({ initial }) {
     postTo(currentId, "cancel", {}).catch((/** @type {Error} */ error) => setProblem(error.message));
   };
 
+  const logOut = async () => {
+    try {
+      await call("POST", "/api/logout", {});
+    } catch (error) {
+      const { status, message } = /** @type {import("./api.js").RequestError} */ (error);
+      // With a 401 the session had ended before.
+      if (status !== 401) {
+        setDrawerOpen(false);
+        setProblem(message);
+        return;
+      }
+    }
+    forgetDrafts();
+    location.reload();
+  };
+
   /** @type {import("./message.js").MessageActions} */
   const actions = {
     onEnlarge: setEnlarged,
@@ -231,7 +247,7 @@ export function App({ initial }) {
       onOpen=${open}
       onKeys=${() => openDialog("keys")}
       onSettings=${() => setDialog("settings")}
-      onLogOut=${state.hasPassword ? leave : undefined}
+      onLogOut=${state.hasPassword ? logOut : undefined}
     />
     <main id="main" class="main" inert=${isDrawer && isDrawerOpen}>
       <header class="top">
@@ -307,11 +323,6 @@ function SkipLink() {
     }}
     >${translate("page.skip")}</a
   >`;
-}
-
-function leave() {
-  forgetDrafts();
-  void call("POST", "/api/logout", {}).then(() => location.reload());
 }
 
 /**
