@@ -125,7 +125,8 @@ export function App({ initial }) {
     ownMessages.current.add(message.id);
     addressed.current = "";
     // The address changes now, since the response may be lost, and a reload opens the same conversation.
-    if (location.pathname === "/") history.replaceState(null, "", `/c/${currentId}`);
+    if (location.pathname === "/" && latestId.current === currentId)
+      history.replaceState(null, "", `/c/${currentId}`);
     await model.save();
     await postTo(currentId, "messages", message);
     refreshList();
@@ -279,6 +280,7 @@ export function App({ initial }) {
         isNarrow=${isDrawer}
         prefill=${prefill}
         onSend=${send}
+        onProblem=${(/** @type {string} */ why) => setProblem(`${title}: ${why}`)}
         onStop=${stop}
       />
       <p class="sr-only" role="status" aria-live="polite">${announcement}</p>
