@@ -274,6 +274,19 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
     await expect.poll(() => button.evaluate((one) => one.matches(":focus"))).toBe(true);
     expect(problems).toEqual([]);
   });
+
+  it("of a chat whose model could not be loaded are loaded when the list is opened", async () => {
+    const { page } = await story.open();
+    await page.route("**/model", (route) => route.abort());
+    await page.reload();
+    const button = page.getByRole("button", { name: "Model of this chat" });
+    await button.click();
+    await page.getByRole("alert").getByText("Parley cannot be reached.").waitFor();
+    await page.unroute("**/model");
+    await button.click();
+    await page.getByRole("dialog", { name: "Model of this chat" }).waitFor();
+    await page.getByRole("button", { name: "Model: sandbox/chat (default)" }).waitFor();
+  });
 });
 
 describe.skipIf(!has("chromium"))("a budget of the page", () => {

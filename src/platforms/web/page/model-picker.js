@@ -27,7 +27,7 @@ export function useModel(conversationId, exists, onProblem) {
   };
   useEffect(() => {
     wanted.current = undefined;
-    // Without it the header shows no model, and the picker asks again when it is opened.
+    // Without it the header names no model, and the picker asks again when it is opened.
     reload().catch(() => setLoaded({ id: conversationId, view: undefined }));
   }, [conversationId]);
 
@@ -39,6 +39,7 @@ export function useModel(conversationId, exists, onProblem) {
 
   return {
     view,
+    isMissing: view === undefined && loaded.id === conversationId,
     reload: () => reload().catch((/** @type {Error} */ error) => onProblem(error.message)),
     /** @param {string} model empty: the usual one */
     async choose(model) {
@@ -69,11 +70,12 @@ export function useModel(conversationId, exists, onProblem) {
  * @param {{ model: ReturnType<typeof useModel> }} props
  */
 export function ModelPicker({ model }) {
-  const { view } = model;
+  const { view, isMissing } = model;
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const [isOpen, setOpen] = useState(false);
-  if (view === undefined) return null;
-  const shown = view.chosen === "" ? view.otherwise : view.chosen;
+  if (view === undefined && !isMissing) return null;
+  const shown = view === undefined ? translate("page.model") : view.chosen || view.otherwise;
+  const isListed = isOpen && view !== undefined;
 
   const open = () => {
     void model.reload();
@@ -89,14 +91,14 @@ export function ModelPicker({ model }) {
       class="quiet model-button"
       ref=${button}
       title=${shown}
-      aria-label=${translate("page.model.is", { model: shown })}
+      aria-label=${isMissing ? shown : translate("page.model.is", { model: shown })}
       aria-haspopup="dialog"
-      aria-expanded=${isOpen ? "true" : "false"}
-      onClick=${() => (isOpen ? close() : open())}
+      aria-expanded=${isListed ? "true" : "false"}
+      onClick=${() => (isListed ? close() : open())}
     >
       <span>${shortName(shown)}</span><${Icon} name="fold" />
     </button>
-    ${isOpen && html`<${ModelList} view=${view} onChoose=${(/** @type {string} */ id) => void model.choose(id)} onClose=${close} />`}
+    ${isListed && html`<${ModelList} view=${view} onChoose=${(/** @type {string} */ id) => void model.choose(id)} onClose=${close} />`}
   </div>`;
 }
 
