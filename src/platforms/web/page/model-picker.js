@@ -15,7 +15,8 @@ import { useEffect, useRef, useState, useLayoutEffect } from "preact/hooks";
  */
 export function useModel(conversationId, exists, onProblem) {
   const [loaded, setLoaded] = useState({ id: "", view: /** @type {ModelView | undefined} */ (undefined) });
-  const wanted = useRef(/** @type {string | undefined} */ (undefined));
+  /** What was chosen for chats that do not exist yet. */
+  const wanted = useRef(/** @type {Map<string, string>} */ (new Map()));
   const latestId = useRef(conversationId);
   latestId.current = conversationId;
   const view = loaded.id === conversationId ? loaded.view : undefined;
@@ -23,10 +24,12 @@ export function useModel(conversationId, exists, onProblem) {
   const reload = async () => {
     const found = await loadModel(conversationId);
     if (latestId.current !== conversationId) return;
-    setLoaded({ id: conversationId, view: { ...found, chosen: wanted.current ?? found.chosen } });
+    setLoaded({
+      id: conversationId,
+      view: { ...found, chosen: wanted.current.get(conversationId) ?? found.chosen },
+    });
   };
   useEffect(() => {
-    wanted.current = undefined;
     // Without it the header names no model, and the picker asks again when it is opened.
     reload().catch(() => setLoaded({ id: conversationId, view: undefined }));
   }, [conversationId]);
@@ -46,7 +49,7 @@ export function useModel(conversationId, exists, onProblem) {
       if (view === undefined) return;
       setLoaded({ id: conversationId, view: { ...view, chosen: model } });
       if (!exists) {
-        wanted.current = model;
+        wanted.current.set(conversationId, model);
         return;
       }
       try {
@@ -58,9 +61,10 @@ export function useModel(conversationId, exists, onProblem) {
     },
     /** Saves the choice that was made before the chat existed. */
     async save() {
-      if (view === undefined || wanted.current === undefined) return;
-      if (wanted.current !== "") await put(view, wanted.current);
-      wanted.current = undefined;
+      const model = wanted.current.get(conversationId);
+      if (view === undefined || model === undefined) return;
+      if (model !== "") await put(view, model);
+      wanted.current.delete(conversationId);
     },
   };
 }
