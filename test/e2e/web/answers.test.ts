@@ -188,6 +188,27 @@ describe.skipIf(!has("chromium"))("what is sent on the page", () => {
     expect(await bubbles(page)).toEqual(["Do you hear me?", "Go on", "Do you hear me?"]);
   });
 
+  it("is in the field again with its file when it was taken back and the response was lost", async () => {
+    script.answer(hanging("It goes on"));
+    const { page } = await story.open();
+    await send(page, "One");
+    await page.getByText("It goes on").waitFor();
+    await attach(page, "picture.png");
+    await send(page, "Two");
+    const waiting = page.locator(".from-user", { hasText: "Two" });
+    await waiting.getByText("Waits for the answer above").waitFor();
+    await expect.poll(() => field(page).inputValue()).toBe("");
+    await page.route("**/take-back", async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await waiting.getByRole("button", { name: "Take back" }).click();
+    await waiting.waitFor({ state: "detached" });
+    await expect.poll(() => field(page).inputValue()).toBe("Two");
+    await page.getByRole("list", { name: "Files to send" }).getByText("picture.png").waitFor();
+    await stop(page).click();
+  });
+
   it("is kept while Parley is unreachable, which the page says until it is back", async () => {
     script.answer(whole("Hello."), whole("Back."));
     const { page } = await story.open();

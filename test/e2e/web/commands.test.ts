@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
 import { has } from "../../support/requirements.ts";
-import { answerAfter, field, say, send } from "./page-story.ts";
+import { answerAfter, attach, field, say, send } from "./page-story.ts";
 import { usePage, useScriptedPage, whole } from "./use-page.ts";
 
 describe.skipIf(!has("chromium"))("commands on the page", () => {
@@ -273,6 +273,49 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
     await list.waitFor({ state: "hidden" });
     await expect.poll(() => button.evaluate((one) => one.matches(":focus"))).toBe(true);
     expect(problems).toEqual([]);
+  });
+
+  it("of a new chat are set although it was left before its file was uploaded", async () => {
+    const { page } = await story.open();
+    const button = page.getByRole("button", { name: /^Model: / });
+    const choose = async (index: number) => {
+      await button.click();
+      const option = page.getByRole("dialog", { name: "Model of this chat" }).getByRole("option").nth(index);
+      const name = (await option.innerText()).trim();
+      await option.click();
+      await expect.poll(() => button.getAttribute("aria-label")).toBe(`Model: ${name}`);
+      return name;
+    };
+    const chosen = await choose(2);
+    let letGo = () => {};
+    const released = new Promise<void>((resolve) => (letGo = resolve));
+    await page.route(/\/api\/uploads\?/, async (route) => {
+      await released;
+      await route.fallback();
+    });
+    await attach(page, "picture.png");
+    await send(page, "Left early");
+    await page.getByRole("button", { name: "New chat" }).click();
+    expect(await choose(1)).not.toBe(chosen);
+    const taken = page.waitForResponse(/\/messages$/);
+    letGo();
+    await (await taken).finished();
+    await page.getByRole("navigation").getByRole("link", { name: "Left early" }).click();
+    await answerAfter(page, 0);
+    await expect.poll(() => button.getAttribute("aria-label")).toBe(`Model: ${chosen}`);
+  });
+
+  it("of a chat whose model could not be loaded are loaded when the list is opened", async () => {
+    const { page } = await story.open();
+    await page.route("**/model", (route) => route.abort());
+    await page.reload();
+    const button = page.getByRole("button", { name: "Model of this chat" });
+    await button.click();
+    await page.getByRole("alert").getByText("Parley cannot be reached.").waitFor();
+    await page.unroute("**/model");
+    await button.click();
+    await page.getByRole("dialog", { name: "Model of this chat" }).waitFor();
+    await page.getByRole("button", { name: "Model: sandbox/chat (default)" }).waitFor();
   });
 });
 

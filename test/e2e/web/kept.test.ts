@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
 import type { ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
@@ -172,6 +172,85 @@ describe.skipIf(!has("chromium"))("what was typed on the page and not sent", () 
     await expect.poll(typed).toBe("");
   });
 
+  /** Opens a chat with one answer, whose next requests to an address wait until they are let go. */
+  const openHeld = async (title: string, held: RegExp, then: (route: Route) => Promise<void>) => {
+    script.answer(whole("Hello."), whole("Heard."));
+    const { page } = await story.open();
+    await send(page, title);
+    await answerAfter(page, 0);
+    let letGo = () => {};
+    const released = new Promise<void>((resolve) => (letGo = resolve));
+    await page.route(held, async (route) => {
+      await released;
+      await then(route);
+    });
+    return {
+      page,
+      letGo: () => letGo(),
+      typed: () => field(page).inputValue(),
+      startNew: () => page.getByRole("button", { name: "New chat" }).click(),
+      goBack: () => page.getByRole("navigation").getByRole("link", { name: title }).click(),
+    };
+  };
+
+  it.each([
+    ["its file is uploaded", "Upload", /\/api\/uploads\?/],
+    ["it is on its way", "Journey", /\/messages$/],
+  ])("is the new chat's where a chat was left while %s", async (_, title, held) => {
+    const { page, letGo, typed, startNew, goBack } = await openHeld(title, held, (route) => route.fallback());
+    const asked = page.waitForRequest(held);
+    await attach(page, "picture.png");
+    await send(page, "Second");
+    await asked;
+    await startNew();
+    await expect.poll(typed).toBe("");
+    await field(page).fill("a new thought");
+    const taken = page.waitForResponse(/\/messages$/);
+    letGo();
+    await (await taken).finished();
+    await expect.poll(() => script.left()).toBe(0);
+    expect(new URL(page.url()).pathname).toBe("/");
+    await page.reload();
+    await expect.poll(typed).toBe("a new thought");
+    expect(new URL(page.url()).pathname).toBe("/");
+    await goBack();
+    await answerAfter(page, 1);
+    expect(await typed()).toBe("");
+  });
+
+  it("is not sent twice from a chat that was left and opened again while it was on its way", async () => {
+    const { page, letGo, typed, startNew, goBack } = await openHeld("Return", /\/messages$/, (route) =>
+      route.fallback(),
+    );
+    const asked = page.waitForRequest(/\/messages$/);
+    await send(page, "Second");
+    await asked;
+    await startNew();
+    await expect.poll(typed).toBe("");
+    await goBack();
+    await expect.poll(typed).toBe("Second");
+    letGo();
+    await answerAfter(page, 1);
+    await field(page).press("Enter");
+    await expect.poll(typed).toBe("");
+    expect(await texts(page)).toEqual(["Return", "Hello.", "Second", "Heard."]);
+  });
+
+  it("is told of, and stays in its field, where it failed after its chat was left", async () => {
+    const { page, letGo, typed, startNew, goBack } = await openHeld("Failure", /\/messages$/, (route) =>
+      route.abort(),
+    );
+    const asked = page.waitForRequest(/\/messages$/);
+    await send(page, "Second");
+    await asked;
+    await startNew();
+    await expect.poll(typed).toBe("");
+    letGo();
+    await page.getByRole("alert").getByText("Failure: Parley cannot be reached.").waitFor();
+    await goBack();
+    await expect.poll(typed).toBe("Second");
+  });
+
   it("is gone with its chat", async () => {
     script.answer(whole("Hello."));
     const { page } = await story.open();
@@ -189,15 +268,34 @@ describe.skipIf(!has("chromium"))("what was typed on the page and not sent", () 
 
 describe.skipIf(!has("chromium"))("what was typed with an account", () => {
   const { story } = useScriptedPage({ settings: { PAGE_PASSWORD: "correct horse" } });
-
-  it("is gone from the browser after logging out", async () => {
+  const password = (page: Page) => page.getByLabel("Password of this page");
+  const logOut = (page: Page) => page.getByRole("button", { name: "Log out" }).click();
+  const drafts = (page: Page) => page.evaluate<string>("JSON.stringify({ ...localStorage })");
+  const typeSecret = async () => {
     const { page } = await story.open();
-    const password = page.getByLabel("Password of this page");
-    await password.fill("correct horse");
-    await password.press("Enter");
+    await password(page).fill("correct horse");
+    await password(page).press("Enter");
     await field(page).fill("a secret");
-    await page.getByRole("button", { name: "Log out" }).click();
-    await password.waitFor();
-    expect(await page.evaluate<string>("JSON.stringify({ ...localStorage })")).not.toContain("a secret");
+    return page;
+  };
+
+  it("is gone from the browser after logging out, and stays where that failed, which the page says", async () => {
+    const page = await typeSecret();
+    await page.route("**/api/logout", (route) => route.abort());
+    await logOut(page);
+    await page.getByRole("alert").getByText("Parley cannot be reached.").waitFor();
+    expect(await drafts(page)).toContain("a secret");
+    await page.unroute("**/api/logout");
+    await logOut(page);
+    await password(page).waitFor();
+    expect(await drafts(page)).not.toContain("a secret");
+  });
+
+  it("is gone from the browser after logging out of a session that had ended", async () => {
+    const page = await typeSecret();
+    await page.context().clearCookies();
+    await logOut(page);
+    await password(page).waitFor();
+    expect(await drafts(page)).not.toContain("a secret");
   });
 });

@@ -1,4 +1,4 @@
-import { call, loadState, postTo, runAction } from "./api.js";
+import { call, loadState, mayHaveTakenEffect, postTo, runAction } from "./api.js";
 import { downloadFiles } from "./attachments.js";
 import { useChatList, Sidebar } from "./sidebar.js";
 import { Composer } from "./composer.js";
@@ -125,7 +125,8 @@ export function App({ initial }) {
     ownMessages.current.add(message.id);
     addressed.current = "";
     // The address changes now, since the response may be lost, and a reload opens the same conversation.
-    if (location.pathname === "/") history.replaceState(null, "", `/c/${currentId}`);
+    if (location.pathname === "/" && latestId.current === currentId)
+      history.replaceState(null, "", `/c/${currentId}`);
     await model.save();
     await postTo(currentId, "messages", message);
     refreshList();
@@ -134,8 +135,15 @@ export function App({ initial }) {
   /** Puts its text and files into the composer again. @param {import("./thread-state.js").Item} item */
   const takeBack = async (item) => {
     const files = await downloadFiles(item.files);
-    await postTo(currentId, "take-back", { itemId: item.id });
-    setPrefill({ text: item.text, files, isAdded: true, nonce: Date.now() });
+    const putBack = () => setPrefill({ text: item.text, files, isAdded: true, nonce: Date.now() });
+    try {
+      await postTo(currentId, "take-back", { itemId: item.id });
+    } catch (error) {
+      // If only the response was lost, the server has erased the message already.
+      if (mayHaveTakenEffect(error)) putBack();
+      throw error;
+    }
+    putBack();
   };
 
   /** @type {import("./foot.js").RunAction} */
@@ -162,6 +170,22 @@ export function App({ initial }) {
 
   const stop = () => {
     postTo(currentId, "cancel", {}).catch((/** @type {Error} */ error) => setProblem(error.message));
+  };
+
+  const logOut = async () => {
+    try {
+      await call("POST", "/api/logout", {});
+    } catch (error) {
+      const { status, message } = /** @type {import("./api.js").RequestError} */ (error);
+      // With a 401 the session had ended before.
+      if (status !== 401) {
+        setDrawerOpen(false);
+        setProblem(message);
+        return;
+      }
+    }
+    forgetDrafts();
+    location.reload();
   };
 
   /** @type {import("./message.js").MessageActions} */
@@ -224,7 +248,7 @@ export function App({ initial }) {
       onOpen=${open}
       onKeys=${() => openDialog("keys")}
       onSettings=${() => setDialog("settings")}
-      onLogOut=${state.hasPassword ? leave : undefined}
+      onLogOut=${state.hasPassword ? logOut : undefined}
     />
     <main id="main" class="main" inert=${isDrawer && isDrawerOpen}>
       <header class="top">
@@ -256,6 +280,7 @@ export function App({ initial }) {
         isNarrow=${isDrawer}
         prefill=${prefill}
         onSend=${send}
+        onProblem=${(/** @type {string} */ why) => setProblem(`${title}: ${why}`)}
         onStop=${stop}
       />
       <p class="sr-only" role="status" aria-live="polite">${announcement}</p>
@@ -300,11 +325,6 @@ function SkipLink() {
     }}
     >${translate("page.skip")}</a
   >`;
-}
-
-function leave() {
-  forgetDrafts();
-  void call("POST", "/api/logout", {}).then(() => location.reload());
 }
 
 /**

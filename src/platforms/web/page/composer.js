@@ -25,9 +25,11 @@ const isTouch = window.matchMedia("(pointer: coarse)").matches;
  * @param {boolean} props.isNarrow
  * @param {Prefill | undefined} props.prefill
  * @param {(message: { id: string, text: string, uploads: string[] }) => Promise<void>} props.onSend
+ * @param {(problem: string) => void} props.onProblem told why a message was not sent whose chat was left
  * @param {() => void} props.onStop
  */
-export function Composer({ conversationId, state, isAnswering, isNarrow, prefill, onSend, onStop }) {
+export function Composer(props) {
+  const { conversationId, state, isAnswering, isNarrow, prefill, onSend, onProblem, onStop } = props;
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
   const account = state.accountName;
@@ -86,20 +88,21 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
     picker.current.accept = "";
   }, [prefill?.nonce]);
 
-  /** Returns what is in the field and not on its way. */
-  const withoutSent = () => {
-    const now = field.current?.value ?? sent.current;
-    return now.startsWith(sent.current) ? now.slice(sent.current.length) : now;
-  };
+  /** Returns what of a text is not on its way. @param {string} now */
+  const withoutSent = (now) => (now.startsWith(sent.current) ? now.slice(sent.current.length) : now);
 
   const send = async () => {
-    if (isSending) entered.current = withoutSent();
+    if (isSending) entered.current = withoutSent(field.current?.value ?? "");
     if (!canSend) return;
     const unreadable = pending.find((one) => one.isUnreadable);
     if (unreadable !== undefined) {
       setProblem(translate("page.remove-first", { name: unreadable.file.name }));
       return;
     }
+    // The person may leave the chat meanwhile: there is no field then, and the address is another chat's.
+    let draft = draftOf(conversationId);
+    /** @param {string} why */
+    const tell = (why) => (field.current === null ? onProblem : setProblem)(why);
     sent.current = text;
     setSending(true);
     setProblem("");
@@ -107,26 +110,26 @@ export function Composer({ conversationId, state, isAnswering, isNarrow, prefill
       const uploads = await Promise.all(pending.map((one) => one.done));
       const ready = uploads.filter((id) => id !== undefined);
       if (ready.length < uploads.length) {
-        setProblem(translate("page.not-uploaded"));
+        tell(translate("page.not-uploaded"));
         return;
       }
       const content = { text, uploads: ready };
-      const before = draftOf(conversationId);
       const sending = onSend({ id: takeSendId(conversationId, content), ...content });
       // A new chat has its address now.
-      if (draftOf(conversationId) !== before) {
-        keepDraft(account, before, "");
-        keepDraft(account, draftOf(conversationId), field.current?.value ?? text);
+      if (field.current !== null && draftOf(conversationId) !== draft) {
+        keepDraft(account, draft, "");
+        draft = draftOf(conversationId);
+        keepDraft(account, draft, field.current.value);
       }
       await sending;
-      dropSendId(conversationId);
       clear(pending);
       // This keeps what was typed while the message was being sent.
-      replaceText(withoutSent());
+      if (field.current !== null) replaceText(withoutSent(field.current.value));
+      else keepDraft(account, draft, withoutSent(readDraft(account, draft)));
     } catch (error) {
       entered.current = "";
       if (!mayHaveTakenEffect(error)) dropSendId(conversationId);
-      setProblem(/** @type {Error} */ (error).message);
+      tell(/** @type {Error} */ (error).message);
     } finally {
       setSending(false);
       field.current?.focus();

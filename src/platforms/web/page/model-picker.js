@@ -15,7 +15,8 @@ import { useEffect, useRef, useState, useLayoutEffect } from "preact/hooks";
  */
 export function useModel(conversationId, exists, onProblem) {
   const [loaded, setLoaded] = useState({ id: "", view: /** @type {ModelView | undefined} */ (undefined) });
-  const wanted = useRef(/** @type {string | undefined} */ (undefined));
+  /** What was chosen for chats that do not exist yet. */
+  const wanted = useRef(/** @type {Map<string, string>} */ (new Map()));
   const latestId = useRef(conversationId);
   latestId.current = conversationId;
   const view = loaded.id === conversationId ? loaded.view : undefined;
@@ -23,11 +24,13 @@ export function useModel(conversationId, exists, onProblem) {
   const reload = async () => {
     const found = await loadModel(conversationId);
     if (latestId.current !== conversationId) return;
-    setLoaded({ id: conversationId, view: { ...found, chosen: wanted.current ?? found.chosen } });
+    setLoaded({
+      id: conversationId,
+      view: { ...found, chosen: wanted.current.get(conversationId) ?? found.chosen },
+    });
   };
   useEffect(() => {
-    wanted.current = undefined;
-    // Without it the header shows no model, and the picker asks again when it is opened.
+    // Without it the header names no model, and the picker asks again when it is opened.
     reload().catch(() => setLoaded({ id: conversationId, view: undefined }));
   }, [conversationId]);
 
@@ -39,13 +42,14 @@ export function useModel(conversationId, exists, onProblem) {
 
   return {
     view,
+    isMissing: view === undefined && loaded.id === conversationId,
     reload: () => reload().catch((/** @type {Error} */ error) => onProblem(error.message)),
     /** @param {string} model empty: the usual one */
     async choose(model) {
       if (view === undefined) return;
       setLoaded({ id: conversationId, view: { ...view, chosen: model } });
       if (!exists) {
-        wanted.current = model;
+        wanted.current.set(conversationId, model);
         return;
       }
       try {
@@ -57,9 +61,10 @@ export function useModel(conversationId, exists, onProblem) {
     },
     /** Saves the choice that was made before the chat existed. */
     async save() {
-      if (view === undefined || wanted.current === undefined) return;
-      if (wanted.current !== "") await put(view, wanted.current);
-      wanted.current = undefined;
+      const model = wanted.current.get(conversationId);
+      if (view === undefined || model === undefined) return;
+      if (model !== "") await put(view, model);
+      wanted.current.delete(conversationId);
     },
   };
 }
@@ -69,11 +74,12 @@ export function useModel(conversationId, exists, onProblem) {
  * @param {{ model: ReturnType<typeof useModel> }} props
  */
 export function ModelPicker({ model }) {
-  const { view } = model;
+  const { view, isMissing } = model;
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const [isOpen, setOpen] = useState(false);
-  if (view === undefined) return null;
-  const shown = view.chosen === "" ? view.otherwise : view.chosen;
+  if (view === undefined && !isMissing) return null;
+  const shown = view === undefined ? translate("page.model") : view.chosen || view.otherwise;
+  const isListed = isOpen && view !== undefined;
 
   const open = () => {
     void model.reload();
@@ -89,14 +95,14 @@ export function ModelPicker({ model }) {
       class="quiet model-button"
       ref=${button}
       title=${shown}
-      aria-label=${translate("page.model.is", { model: shown })}
+      aria-label=${isMissing ? shown : translate("page.model.is", { model: shown })}
       aria-haspopup="dialog"
-      aria-expanded=${isOpen ? "true" : "false"}
-      onClick=${() => (isOpen ? close() : open())}
+      aria-expanded=${isListed ? "true" : "false"}
+      onClick=${() => (isListed ? close() : open())}
     >
       <span>${shortName(shown)}</span><${Icon} name="fold" />
     </button>
-    ${isOpen && html`<${ModelList} view=${view} onChoose=${(/** @type {string} */ id) => void model.choose(id)} onClose=${close} />`}
+    ${isListed && html`<${ModelList} view=${view} onChoose=${(/** @type {string} */ id) => void model.choose(id)} onClose=${close} />`}
   </div>`;
 }
 
