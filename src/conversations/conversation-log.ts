@@ -35,7 +35,7 @@ import {
 } from "./conversation-index.ts";
 import { type Change, type KeyValueStore, entryAt, indexes, platformOf } from "./key-value.ts";
 import { outliving } from "./retention.ts";
-import { createRollingSummary, writeWithoutSummary } from "./rolling-summary.ts";
+import { createRollingSummary, replaceWithoutSummary } from "./rolling-summary.ts";
 import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./slots.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
 
@@ -173,14 +173,12 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         const id = entryAt.messageId(conversationId, message.id);
         const position = await store.get<number>(id.space, id.key);
         if (position === undefined || position < 0) return "refused";
-        let isReplaced = false;
-        await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
-          const before = toMessage(slot);
-          isReplaced = before?.id === message.id && (before.attempt ?? 0) <= (message.attempt ?? 0);
-          return isReplaced && before !== undefined ? replacing(message, before, earlier) : undefined;
-        });
+        const isReplaced = await replaceWithoutSummary(store, conversationId, position, (before) =>
+          before.id === message.id && (before.attempt ?? 0) <= (message.attempt ?? 0)
+            ? replacing(message, before, earlier)
+            : undefined,
+        );
         if (!isReplaced) return "refused";
-        await writeWithoutSummary(store, conversationId, [position]);
         await store.backend.scrub();
         return "replaced";
       }),

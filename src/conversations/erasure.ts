@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../core/clock.ts";
 import type { LayerValues } from "../core/layered-settings.ts";
 import { raterOf, ratingBy } from "../core/raters.ts";
@@ -15,7 +16,7 @@ import { indexAuthor, unindexAuthor, unindexConversation, readMembers } from "./
 import { eraseAnsweredEvents } from "./inbox.ts";
 import { batchSize, type Change, type KeyValueStore, writeBatches, entryAt, indexes } from "./key-value.ts";
 import { blobHashes, outliving } from "./retention.ts";
-import { writeWithoutSummary } from "./rolling-summary.ts";
+import { replaceWithoutSummary, writeWithoutSummary } from "./rolling-summary.ts";
 import { type Slots, createSlots, type Head, type Slot, type Tombstone } from "./slots.ts";
 
 /**
@@ -202,6 +203,8 @@ export function createErasure(options: ErasureOptions): Erasure {
     const position = await store.get<number>(id.space, id.key);
     const before = position === undefined ? undefined : await slots.at(conversationId, position);
     if (position === undefined || before?.id !== message.id || isLater(before, message)) return false;
+    // Only the files may still hold what an earlier call has erased.
+    if (isDeepStrictEqual(before, message)) return true;
     const kept = new Set(hashesOf(message));
     const settings = entryAt.settings(conversationId);
     const { title } = (await store.get<ConversationSettings>(settings.space, settings.key)) ?? {};
@@ -214,14 +217,9 @@ export function createErasure(options: ErasureOptions): Erasure {
       );
       await eraseFromSettings(conversationId, [], scan.isFirstSelected);
     }
-    let isReplaced = false;
-    await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
-      isReplaced = !("forgotten" in slot) && slot.id === message.id && !isLater(slot, message);
-      return isReplaced ? message : undefined;
-    });
-    // The edit is still open if the process ends here, and is applied again.
-    if (isReplaced) await writeWithoutSummary(store, conversationId, [position]);
-    return isReplaced;
+    return await replaceWithoutSummary(store, conversationId, position, (now) =>
+      now.id === message.id && !isLater(now, message) ? message : undefined,
+    );
   };
 
   /** Erases a title that was made from the first message, and moves a reset that names an erased message. */
