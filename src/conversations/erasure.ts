@@ -144,9 +144,23 @@ export function createErasure(options: ErasureOptions): Erasure {
     return { ...nothing, ratings: rated.length };
   };
 
+  /** Whether the author wrote there and nobody else did, so that the conversation is erased as a whole. */
+  const isOnlyAuthor = async (
+    conversationId: string,
+    authorId: string,
+    { selected, rated, othersWrote }: ErasureScan,
+  ): Promise<boolean> => {
+    if (othersWrote || selected.length > 0) return !othersWrote;
+    if (rated.length > 0) return false;
+    // An erasure that was interrupted has left no messages, but it unlists the conversation last.
+    const listings = await readMembers(store, indexes.listings(conversationId));
+    return listings.includes(indexes.conversationsOf(authorId));
+  };
+
   const forgetIn = async (conversationId: string, authorId: string): Promise<ErasureReport> => {
     const scan = await scanConversation(slots, conversationId, isBy(authorId), isRatedBy(authorId));
-    if (scan.selected.length > 0 && !scan.othersWrote) return eraseConversation(conversationId);
+    if (await isOnlyAuthor(conversationId, authorId, scan))
+      return { ...(await eraseConversation(conversationId)), conversations: 1 };
     const ratings = await eraseRatings(conversationId, scan.rated, authorId);
     const messages = scan.selected.length === 0 ? nothing : await eraseMessages(conversationId, scan);
     const report = add(messages, ratings);
@@ -158,14 +172,10 @@ export function createErasure(options: ErasureOptions): Erasure {
   };
 
   const countIn = async (conversationId: string, authorId: string): Promise<ErasureReport> => {
-    const { selected, hashes, othersWrote, messages, rated } = await scanConversation(
-      slots,
-      conversationId,
-      isBy(authorId),
-      isRatedBy(authorId),
-    );
+    const scan = await scanConversation(slots, conversationId, isBy(authorId), isRatedBy(authorId));
+    const { selected, hashes, messages, rated } = scan;
     const found = { ...nothing, messages: selected.length, blobs: hashes.length, ratings: rated.length };
-    if (selected.length === 0 || othersWrote) return found;
+    if (!(await isOnlyAuthor(conversationId, authorId, scan))) return found;
     const blobCount = await countBlobs(conversationId, await blobHashes(store, conversationId));
     return { ...nothing, messages, blobs: blobCount, conversations: 1 };
   };

@@ -117,6 +117,36 @@ describe("an erasure during which the store fails once", () => {
     });
   });
 
+  describe("the erasure of what the only author wrote", () => {
+    const ann = "test:ann";
+
+    it.each([["in one conversation", conversationId] as const, ["everywhere", undefined] as const])(
+      "%s is completed when it is repeated",
+      async (_, where) => {
+        const opened = open();
+        const { conversations, archive } = opened;
+        await sayAndSumUp(opened);
+        await conversations.saveSettings(conversationId, { title: "the words of a" });
+        isFailing = deletes("head");
+        await expect(archive.forgetAuthor(where, ann)).rejects.toMatchObject({ code: "store-unavailable" });
+        expect(await archive.countAuthor(where, ann)).toMatchObject({ messages: 0, conversations: 1 });
+        expect(await archive.forgetAuthor(where, ann)).toMatchObject({ messages: 0, conversations: 1 });
+        expect(await conversations.exists(conversationId)).toBe(false);
+        expect(await conversations.settings(conversationId)).toEqual({});
+        expect(await conversations.summary(conversationId)).toBeUndefined();
+        expect(await archive.countAuthor(where, ann)).toMatchObject({ messages: 0, conversations: 0 });
+      },
+    );
+
+    it("does not touch a conversation in which the person never wrote", async () => {
+      const opened = open();
+      await sayAndSumUp(opened);
+      await opened.conversations.saveSettings("test:2", { title: "of others" });
+      expect(await opened.archive.forgetAuthor("test:2", ann)).toMatchObject({ conversations: 0 });
+      expect(await opened.conversations.exists("test:2")).toBe(true);
+    });
+  });
+
   it("keeps the message and its summary together when it is to be replaced", async () => {
     const { conversations, ...others } = open();
     await sayAndSumUp({ conversations, ...others });
