@@ -239,19 +239,22 @@ export function createErasure(options: ErasureOptions): Erasure {
     isFirstSelected: boolean,
   ): Promise<void> => {
     const at = entryAt.settings(conversationId);
-    const settings = await store.get<ConversationSettings>(at.space, at.key);
-    if (settings === undefined) return;
-    const { title, resetAfter, ...others } = settings;
-    const reset = selected.find(({ message }) => message.id === resetAfter);
-    const isTitleErased = isFirstSelected && title !== undefined;
-    if (!isTitleErased && reset === undefined) return;
-    const after = reset === undefined ? resetAfter : reset.previousId;
-    const value: ConversationSettings = {
-      ...others,
-      ...(isTitleErased || title === undefined ? {} : { title }),
-      ...(after === undefined ? {} : { resetAfter: after }),
-    };
-    await store.write([{ kind: "set", at, value, ttlMs: outliving(retentionMs) }]);
+    for (;;) {
+      const { value: settings, unchanged } = await store.observe<ConversationSettings>(at);
+      if (settings === undefined) return;
+      const { title, resetAfter, ...others } = settings;
+      const reset = selected.find(({ message }) => message.id === resetAfter);
+      const isTitleErased = isFirstSelected && title !== undefined;
+      if (!isTitleErased && reset === undefined) return;
+      const after = reset === undefined ? resetAfter : reset.previousId;
+      const value: ConversationSettings = {
+        ...others,
+        ...(isTitleErased || title === undefined ? {} : { title }),
+        ...(after === undefined ? {} : { resetAfter: after }),
+      };
+      const change: Change = { kind: "set", at, value, ttlMs: outliving(retentionMs) };
+      if ((await store.writeIf([unchanged], [change])) === undefined) return;
+    }
   };
 
   /** Runs work on one conversation, or on every conversation in which the author has written. */

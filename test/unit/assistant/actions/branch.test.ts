@@ -151,7 +151,8 @@ describe("labels", () => {
     const label = createLabelConversation({
       conversations: {
         exists: (id) => Promise.resolve(id === "web:1"),
-        saveSettings: async (_id, settings) => void saved.push(settings),
+        saveSettings: async (_id, change) =>
+          void saved.push((typeof change === "function" ? change({}) : change) ?? {}),
       },
       async expectAllowed() {
         if (!isAllowed) throw new ParleyError("access-denied", "the rules do not allow it");
