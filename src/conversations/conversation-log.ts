@@ -22,7 +22,7 @@ import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { KeyedQueue } from "../support/queues.ts";
 import type { BlobStore } from "./blobs.ts";
-import type { Resolves } from "./backend.ts";
+import type { WriteCondition } from "./backend.ts";
 import {
   indexActivity,
   indexAuthor,
@@ -35,7 +35,7 @@ import {
 } from "./conversation-index.ts";
 import { type Change, type KeyValueStore, entryAt, indexes, platformOf } from "./key-value.ts";
 import { outliving } from "./retention.ts";
-import { createRollingSummary, writeWithoutSummary } from "./rolling-summary.ts";
+import { createRollingSummary, replaceWithoutSummary } from "./rolling-summary.ts";
 import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./slots.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
 
@@ -64,35 +64,37 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
   const { store, blobs, log, writers, clock = systemClock, retentionMs } = options;
   const outlivingMs = outliving(retentionMs);
   const slots = createSlots(store, clock);
-  const readSettings = async (conversationId: string) => {
-    const { space, key } = entryAt.settings(conversationId);
-    return store.get<ConversationSettings>(space, key);
-  };
 
-  /** The changes of a conversation's settings that a message notes, which may be none. */
+  /**
+   * The changes of a conversation's settings that a message notes, which may be none, and the condition that
+   * nobody else has changed the settings.
+   */
   const toNoting = async (
     conversationId: string,
     { within, room }: NotedWithMessage,
     isFirst: boolean,
-  ): Promise<readonly Change[]> => {
+  ): Promise<{ readonly changes: readonly Change[]; readonly unchanged?: WriteCondition }> => {
     const places = isFirst ? within : undefined;
-    if (places === undefined && room === undefined) return [];
-    const before = await readSettings(conversationId);
+    if (places === undefined && room === undefined) return { changes: [] };
+    const at = entryAt.settings(conversationId);
+    const { value: before, unchanged } = await store.observe<ConversationSettings>(at);
     const merged: ConversationSettings = {
       ...before,
       ...(room === undefined ? {} : { room: { ...before?.room, ...room } }),
       ...(before?.within !== undefined || places === undefined ? {} : { within: places }),
     };
-    return [
-      { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
+    const changes: Change[] = [
+      { kind: "set", at, value: merged, ttlMs: outlivingMs },
       ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
     ];
+    return { changes, unchanged };
   };
 
   const append = async (conversationId: string, message: StoredMessage, noted: NotedWithMessage = {}) => {
     const id = entryAt.messageId(conversationId, message.id);
     let head = await slots.head(conversationId);
-    const noting = await toNoting(conversationId, noted, head === undefined);
+    const isFirst = head === undefined;
+    let noting = await toNoting(conversationId, noted, isFirst);
     let position = head?.next ?? 0;
     let misses = 0;
     for (let conflict = 0; conflict < maxConflicts; conflict++) {
@@ -102,7 +104,10 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       const failed = await store.writeIf(
         // During a failover the end may have been read from a server with more messages than this one. A
         // message that stays missing is damage, which must not keep people from continuing.
-        isKept && misses < confirmAfterMs.length ? [id, slot, previous] : [id, slot],
+        [
+          ...(isKept && misses < confirmAfterMs.length ? [id, slot, previous] : [id, slot]),
+          ...(noting.unchanged === undefined ? [] : [noting.unchanged]),
+        ],
         [
           { kind: "set", at: slot, value: message, ttlMs: retentionMs },
           { kind: "set", at: id, value: position, ttlMs: retentionMs },
@@ -115,16 +120,20 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
             } satisfies Head,
             ttlMs: outlivingMs,
           },
-          ...(outlivingMs === undefined || noting.length > 0
+          ...(outlivingMs === undefined || noting.unchanged !== undefined
             ? []
             : [{ kind: "keep", at: entryAt.settings(conversationId), ttlMs: outlivingMs } as const]),
-          ...noting,
+          ...noting.changes,
           ...indexActivity(conversationId, steadyClock.now()),
           ...(message.author === undefined ? [] : indexAuthor(conversationId, message.author.id)),
         ],
       );
       if (failed === undefined) return "appended";
       if (failed === id) return "duplicate";
+      if (failed === noting.unchanged) {
+        noting = await toNoting(conversationId, noted, isFirst);
+        continue;
+      }
       if (failed === previous) {
         await clock.sleep(confirmAfterMs[misses++] ?? 0);
         head = await slots.head(conversationId);
@@ -137,30 +146,38 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
   };
 
   const look = async (conversationId: string) => {
-    const [before, [hasHead]] = await Promise.all([
-      readSettings(conversationId),
+    const [{ value: before, unchanged }, [hasHead]] = await Promise.all([
+      store.observe<ConversationSettings>(entryAt.settings(conversationId)),
       store.hasMany("head", [entryAt.head(conversationId).key]),
     ]);
-    return { before, isNew: before === undefined && hasHead !== true };
+    return { before, unchanged, isNew: before === undefined && hasHead !== true };
   };
 
-  const saveSettings = (conversationId: string, settings: ConversationSettings, resolves?: Resolves) =>
+  const saveSettings: Conversations["saveSettings"] = (conversationId, change, resolves) =>
     writers.run(conversationId, async () => {
-      const { before, isNew } = await look(conversationId);
-      const merged = { ...before, ...settings };
-      await store.write(
-        [
-          { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
-          ...(isNew ? indexActivity(conversationId, steadyClock.now()) : []),
-          ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
-          // Nothing from before a reset is sent to a model.
-          ...(settings.resetAfter === undefined
-            ? []
-            : [{ kind: "delete", at: entryAt.summary(conversationId) } as const]),
-          ...(before?.isPinned === merged.isPinned ? [] : indexPin(conversationId, merged.isPinned === true)),
-        ],
-        resolves,
-      );
+      for (;;) {
+        const { before, unchanged, isNew } = await look(conversationId);
+        const settings = typeof change === "function" ? change(before ?? {}) : change;
+        if (settings === undefined) return;
+        const merged = { ...before, ...settings };
+        const failed = await store.writeIf(
+          [unchanged],
+          [
+            { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
+            ...(isNew ? indexActivity(conversationId, steadyClock.now()) : []),
+            ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
+            // Nothing from before a reset is sent to a model.
+            ...(settings.resetAfter === undefined
+              ? []
+              : [{ kind: "delete", at: entryAt.summary(conversationId) } as const]),
+            ...(before?.isPinned === merged.isPinned
+              ? []
+              : indexPin(conversationId, merged.isPinned === true)),
+          ],
+          resolves,
+        );
+        if (failed === undefined) return;
+      }
     });
 
   return {
@@ -173,14 +190,12 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         const id = entryAt.messageId(conversationId, message.id);
         const position = await store.get<number>(id.space, id.key);
         if (position === undefined || position < 0) return "refused";
-        let isReplaced = false;
-        await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
-          const before = toMessage(slot);
-          isReplaced = before?.id === message.id && (before.attempt ?? 0) <= (message.attempt ?? 0);
-          return isReplaced && before !== undefined ? replacing(message, before, earlier) : undefined;
-        });
+        const isReplaced = await replaceWithoutSummary(store, conversationId, position, (before) =>
+          before.id === message.id && (before.attempt ?? 0) <= (message.attempt ?? 0)
+            ? replacing(message, before, earlier)
+            : undefined,
+        );
         if (!isReplaced) return "refused";
-        await writeWithoutSummary(store, conversationId, [position]);
         await store.backend.scrub();
         return "replaced";
       }),
@@ -238,7 +253,8 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       return conversationIds.filter((_, index) => settings[index] === true || heads[index] === true);
     },
     async settings(conversationId) {
-      return (await readSettings(conversationId)) ?? {};
+      const { space, key } = entryAt.settings(conversationId);
+      return (await store.get<ConversationSettings>(space, key)) ?? {};
     },
     saveSettings,
     list: (prefix, query) => listConversations({ store, slots, log }, prefix, query),

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../core/clock.ts";
 import type { LayerValues } from "../core/layered-settings.ts";
 import { raterOf, ratingBy } from "../core/raters.ts";
@@ -15,7 +16,7 @@ import { indexAuthor, unindexAuthor, unindexConversation, readMembers } from "./
 import { eraseAnsweredEvents } from "./inbox.ts";
 import { batchSize, type Change, type KeyValueStore, writeBatches, entryAt, indexes } from "./key-value.ts";
 import { blobHashes, outliving } from "./retention.ts";
-import { writeWithoutSummary } from "./rolling-summary.ts";
+import { replaceWithoutSummary, writeWithoutSummary } from "./rolling-summary.ts";
 import { type Slots, createSlots, type Head, type Slot, type Tombstone } from "./slots.ts";
 
 /**
@@ -143,9 +144,23 @@ export function createErasure(options: ErasureOptions): Erasure {
     return { ...nothing, ratings: rated.length };
   };
 
+  /** Whether the author wrote there and nobody else did, so that the conversation is erased as a whole. */
+  const isOnlyAuthor = async (
+    conversationId: string,
+    authorId: string,
+    { selected, rated, othersWrote }: ErasureScan,
+  ): Promise<boolean> => {
+    if (othersWrote || selected.length > 0) return !othersWrote;
+    if (rated.length > 0) return false;
+    // An erasure that was interrupted has left no messages, but it unlists the conversation last.
+    const listings = await readMembers(store, indexes.listings(conversationId));
+    return listings.includes(indexes.conversationsOf(authorId));
+  };
+
   const forgetIn = async (conversationId: string, authorId: string): Promise<ErasureReport> => {
     const scan = await scanConversation(slots, conversationId, isBy(authorId), isRatedBy(authorId));
-    if (scan.selected.length > 0 && !scan.othersWrote) return eraseConversation(conversationId);
+    if (await isOnlyAuthor(conversationId, authorId, scan))
+      return { ...(await eraseConversation(conversationId)), conversations: 1 };
     const ratings = await eraseRatings(conversationId, scan.rated, authorId);
     const messages = scan.selected.length === 0 ? nothing : await eraseMessages(conversationId, scan);
     const report = add(messages, ratings);
@@ -157,14 +172,10 @@ export function createErasure(options: ErasureOptions): Erasure {
   };
 
   const countIn = async (conversationId: string, authorId: string): Promise<ErasureReport> => {
-    const { selected, hashes, othersWrote, messages, rated } = await scanConversation(
-      slots,
-      conversationId,
-      isBy(authorId),
-      isRatedBy(authorId),
-    );
+    const scan = await scanConversation(slots, conversationId, isBy(authorId), isRatedBy(authorId));
+    const { selected, hashes, messages, rated } = scan;
     const found = { ...nothing, messages: selected.length, blobs: hashes.length, ratings: rated.length };
-    if (selected.length === 0 || othersWrote) return found;
+    if (!(await isOnlyAuthor(conversationId, authorId, scan))) return found;
     const blobCount = await countBlobs(conversationId, await blobHashes(store, conversationId));
     return { ...nothing, messages, blobs: blobCount, conversations: 1 };
   };
@@ -202,6 +213,8 @@ export function createErasure(options: ErasureOptions): Erasure {
     const position = await store.get<number>(id.space, id.key);
     const before = position === undefined ? undefined : await slots.at(conversationId, position);
     if (position === undefined || before?.id !== message.id || isLater(before, message)) return false;
+    // Only the files may still hold what an earlier call has erased.
+    if (isDeepStrictEqual(before, message)) return true;
     const kept = new Set(hashesOf(message));
     const settings = entryAt.settings(conversationId);
     const { title } = (await store.get<ConversationSettings>(settings.space, settings.key)) ?? {};
@@ -214,14 +227,9 @@ export function createErasure(options: ErasureOptions): Erasure {
       );
       await eraseFromSettings(conversationId, [], scan.isFirstSelected);
     }
-    let isReplaced = false;
-    await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
-      isReplaced = !("forgotten" in slot) && slot.id === message.id && !isLater(slot, message);
-      return isReplaced ? message : undefined;
-    });
-    // The edit is still open if the process ends here, and is applied again.
-    if (isReplaced) await writeWithoutSummary(store, conversationId, [position]);
-    return isReplaced;
+    return await replaceWithoutSummary(store, conversationId, position, (now) =>
+      now.id === message.id && !isLater(now, message) ? message : undefined,
+    );
   };
 
   /** Erases a title that was made from the first message, and moves a reset that names an erased message. */
@@ -231,19 +239,22 @@ export function createErasure(options: ErasureOptions): Erasure {
     isFirstSelected: boolean,
   ): Promise<void> => {
     const at = entryAt.settings(conversationId);
-    const settings = await store.get<ConversationSettings>(at.space, at.key);
-    if (settings === undefined) return;
-    const { title, resetAfter, ...others } = settings;
-    const reset = selected.find(({ message }) => message.id === resetAfter);
-    const isTitleErased = isFirstSelected && title !== undefined;
-    if (!isTitleErased && reset === undefined) return;
-    const after = reset === undefined ? resetAfter : reset.previousId;
-    const value: ConversationSettings = {
-      ...others,
-      ...(isTitleErased || title === undefined ? {} : { title }),
-      ...(after === undefined ? {} : { resetAfter: after }),
-    };
-    await store.write([{ kind: "set", at, value, ttlMs: outliving(retentionMs) }]);
+    for (;;) {
+      const { value: settings, unchanged } = await store.observe<ConversationSettings>(at);
+      if (settings === undefined) return;
+      const { title, resetAfter, ...others } = settings;
+      const reset = selected.find(({ message }) => message.id === resetAfter);
+      const isTitleErased = isFirstSelected && title !== undefined;
+      if (!isTitleErased && reset === undefined) return;
+      const after = reset === undefined ? resetAfter : reset.previousId;
+      const value: ConversationSettings = {
+        ...others,
+        ...(isTitleErased || title === undefined ? {} : { title }),
+        ...(after === undefined ? {} : { resetAfter: after }),
+      };
+      const change: Change = { kind: "set", at, value, ttlMs: outliving(retentionMs) };
+      if ((await store.writeIf([unchanged], [change])) === undefined) return;
+    }
   };
 
   /** Runs work on one conversation, or on every conversation in which the author has written. */

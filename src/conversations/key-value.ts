@@ -23,13 +23,16 @@ import { createEncryption, type Encryption } from "./encryption.ts";
 import { isStored } from "./stored-shapes.ts";
 import { createHash } from "node:crypto";
 
-/** A step of an atomic write before Keyv has encoded its value. Without `ttlMs` it does not expire. */
+/**
+ * A step of an atomic write before Keyv has encoded its value. Without `ttlMs` it does not expire, and with
+ * `kept` an existing entry keeps its expiry.
+ */
 export type Change =
   | {
       readonly kind: "set";
       readonly at: EntryAddress;
       readonly value: unknown;
-      readonly ttlMs?: number | undefined;
+      readonly ttlMs?: number | "kept" | undefined;
     }
   | { readonly kind: "keep"; readonly at: EntryAddress; readonly ttlMs: number | undefined }
   | { readonly kind: "delete"; readonly at: EntryAddress }
@@ -122,7 +125,12 @@ export function createKeyValueStore(
     switch (change.kind) {
       case "set": {
         const { at, value, ttlMs } = change;
-        return { kind: "set", at, value: seal(at, value), expires: toExpires(ttlMs) };
+        return {
+          kind: "set",
+          at,
+          value: seal(at, value),
+          expires: ttlMs === "kept" ? ttlMs : toExpires(ttlMs),
+        };
       }
       case "keep":
         return { kind: "keep", at: change.at, expires: toExpires(change.ttlMs) };

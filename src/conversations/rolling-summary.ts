@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 import type { Conversations, RollingSummary, StoredMessage } from "../core/storage.ts";
 import { steadyClock } from "../support/clock.ts";
-import type { Resolves } from "./backend.ts";
+import type { Resolves, WriteCondition } from "./backend.ts";
 import { type Change, type KeyValueStore, entryAt } from "./key-value.ts";
-import { createSlots } from "./slots.ts";
+import { createSlots, type Slot, toMessage } from "./slots.ts";
 
 /** The value of a conversation's summary entry. */
 interface StoredSummary extends RollingSummary {
@@ -143,20 +143,44 @@ function addCosts(one: number | undefined, other: number | undefined): number | 
 
 /**
  * Writes changes to the messages at these positions, and erases with them a summary that covers one of them
- * or is being made of it. Models make another one of the messages that are left.
+ * or is being made of it. Models make another one of the messages that are left. False: a condition is not
+ * met, and nothing is written.
  */
 export async function writeWithoutSummary(
   store: KeyValueStore,
   conversationId: string,
   positions: readonly number[],
-  changes: readonly Change[] = [],
-): Promise<void> {
+  changes: readonly Change[],
+  conditions: readonly WriteCondition[] = [],
+): Promise<boolean> {
   const at = entryAt.summary(conversationId);
   for (;;) {
     const { value, unchanged } = await store.observe<StoredSummary>(at);
     const until = Math.max(value?.until ?? 0, value?.claim?.until ?? 0);
     const isHeld = value !== undefined && positions.some((one) => one >= value.from && one < until);
     const all: readonly Change[] = isHeld ? [...changes, { kind: "delete", at }] : changes;
-    if (all.length === 0 || (await store.writeIf([unchanged], all)) === undefined) return;
+    const failed = await store.writeIf([unchanged, ...conditions], all);
+    if (failed !== unchanged) return failed === undefined;
+  }
+}
+
+/**
+ * Changes the message at a position, if there is one, and erases with it a summary that covers it. `change`
+ * runs again if another writer was faster. False: it returned `undefined`, and nothing is written.
+ */
+export async function replaceWithoutSummary(
+  store: KeyValueStore,
+  conversationId: string,
+  position: number,
+  change: (message: StoredMessage) => StoredMessage | undefined,
+): Promise<boolean> {
+  const at = entryAt.slot(conversationId, position);
+  for (;;) {
+    const { value: slot, unchanged } = await store.observe<Slot>(at);
+    const message = toMessage(slot);
+    const value = message && change(message);
+    if (value === undefined) return false;
+    const changes = [{ kind: "set", at, value, ttlMs: "kept" }] as const;
+    if (await writeWithoutSummary(store, conversationId, [position], changes, [unchanged])) return true;
   }
 }

@@ -253,13 +253,14 @@ export interface Conversations {
   existing(conversationIds: readonly string[]): Promise<readonly string[]>;
   settings(conversationId: string): Promise<ConversationSettings>;
   /**
-   * Merges into the saved settings. A new conversation is created, so that `exists` returns true. `soon` is
-   * for what can be found out again: it survives the end of the process, and 250 ms later also a power
-   * failure.
+   * Merges into the saved settings. What depends on the latest ones is given as a function of them, which
+   * runs again if another writer was faster, and returns `undefined` to change nothing. A new conversation is
+   * created, so that `exists` returns true. `soon` is for what can be found out again: it survives the end of
+   * the process, and 250 ms later also a power failure.
    */
   saveSettings(
     conversationId: string,
-    settings: ConversationSettings,
+    change: ConversationSettings | ((latest: ConversationSettings) => ConversationSettings | undefined),
     resolves?: "durable" | "soon",
   ): Promise<void>;
   /**

@@ -149,9 +149,10 @@ export function createBranch(options: BranchOptions) {
         address: toAddress(toKey(key)),
       });
     }
-    for (const event of events) await inbox.accept(event);
     const newKeys = events.map(({ key }) => key);
+    // The attempt comes before the events, because a recovery of events without one asks a model.
     await inbox.claimTurn({ keys: newKeys, address: toAddress(toKey(answer.turnKey)), attempts: 1 });
+    for (const event of events) await inbox.accept(event);
     await inbox.close(newKeys, { attempts: 1 });
   }
 }

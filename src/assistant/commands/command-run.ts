@@ -2,7 +2,7 @@ import type { CommandServices } from "../../core/command-services.ts";
 import type { CommandCall } from "../../core/events.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { Inbox } from "../../core/inbox.ts";
-import type { MessagePart, NotedWithMessage, StoredCall, StoredMessage } from "../../core/storage.ts";
+import type { MessagePart, StoredCall, StoredMessage } from "../../core/storage.ts";
 import type { ReceiptDraft, Turn, TurnDependencies, TurnOutcome } from "../turn/turn.ts";
 import {
   keepAnswer,
@@ -47,12 +47,7 @@ export async function storeQuestion(
     estimatedTokens: estimatePartsTokens(parts),
     ...(inContext ? {} : { inContext }),
   };
-  await dependencies.conversations.append(run.conversationId, message, placesOf(run));
-}
-
-/** The places of the call's conversation. A separate one for the call has none. */
-function placesOf({ call, conversationId }: CommandRun): NotedWithMessage {
-  return conversationId === call.conversationId ? { within: call.within } : {};
+  await dependencies.conversations.append(run.conversationId, message, { within: run.call.within });
 }
 
 /** What a command stores as its result. */
@@ -81,7 +76,7 @@ export async function storeResult(
   draft?: ReceiptDraft,
 ): Promise<StoredMessage> {
   const message = toResult(dependencies, run, result, draft);
-  await keepAnswer(dependencies, run, message, placesOf(run));
+  await keepAnswer(dependencies, run, message, { within: run.call.within });
   await noteLastPicture(dependencies.conversations, run.conversationId, message);
   return message;
 }

@@ -12,7 +12,6 @@ import {
   type EffectiveValues,
 } from "../../core/layered-settings.ts";
 import type { Conversations, ConversationSettings } from "../../core/storage.ts";
-import { createKeyedQueue } from "../../support/queues.ts";
 import { createRecent } from "../../support/recent.ts";
 import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { Author, Origin } from "../../core/events.ts";
@@ -42,7 +41,6 @@ export type SettingsReader = ReturnType<typeof createSettingsReader>;
 export function createSettingsReader(options: SettingsReaderOptions) {
   const { store, conversations, access } = options;
   const lastKnown = createRecent<LayeredValues>(maxPlaces);
-  const writers = createKeyedQueue();
 
   async function readHolders(holders: LayerHolders): Promise<LayeredValues> {
     const values = await store.read(Object.values(holders));
@@ -50,14 +48,13 @@ export function createSettingsReader(options: SettingsReaderOptions) {
   }
 
   async function changeConversation(conversationId: string, change: LayerChange): Promise<void> {
-    await writers.run(conversationId, async () => {
-      const { chosen } = await conversations.settings(conversationId);
+    await conversations.saveSettings(conversationId, ({ chosen }) => {
       const { "chat-model": model, ...others } = { ...chosen, ...change };
       const kept = Object.entries(others).filter(([, value]) => value !== undefined);
-      await conversations.saveSettings(conversationId, {
+      return {
         ...("chat-model" in change ? { model: model as string | undefined } : {}),
         chosen: Object.fromEntries(kept),
-      });
+      };
     });
   }
 

@@ -214,8 +214,9 @@ export async function applyEdit(
   const content = event.kind === "message" ? event : event.editedTo;
   const editedAt = event.edit?.at;
   if (stored === undefined || content === undefined || editedAt === undefined) return stored;
-  if (editedAt <= (stored.editedAt ?? -Infinity)) return stored;
-  const edited = toEditedQuestion(stored, content, editedAt);
+  if (editedAt < (stored.editedAt ?? -Infinity)) return stored;
+  // An edit that is stored may still have to be removed from the store's files.
+  const edited = editedAt === stored.editedAt ? stored : toEditedQuestion(stored, content, editedAt);
   await archive.replaceMessage(conversationId, edited);
   return edited;
 }

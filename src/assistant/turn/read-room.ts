@@ -149,17 +149,15 @@ function readUpTo({ messages, failure }: RoomReading, { before, beforeAt }: Room
  * Creates {@link Receiver.heardAside}. The times are kept, so that a turn reads the thread only where there
  * is something to read, and nothing from before.
  */
-export function createHeardAside(
-  conversations: Pick<Conversations, "settings" | "saveSettings">,
-): Receiver["heardAside"] {
-  return async (conversationId, sentAt) => {
-    const { aside, room } = await conversations.settings(conversationId);
-    const readAt = room?.readAt ?? 0;
-    const { from, to } = aside === undefined || aside.to <= readAt ? { from: sentAt, to: sentAt } : aside;
-    const all = { from: Math.min(from, sentAt), to: Math.max(to, sentAt) };
-    if (sentAt <= readAt || (all.from === aside?.from && all.to === aside.to)) return;
-    await conversations.saveSettings(conversationId, { aside: all });
-  };
+export function createHeardAside(conversations: Pick<Conversations, "saveSettings">): Receiver["heardAside"] {
+  return (conversationId, sentAt) =>
+    conversations.saveSettings(conversationId, ({ aside, room }) => {
+      const readAt = room?.readAt ?? 0;
+      const { from, to } = aside === undefined || aside.to <= readAt ? { from: sentAt, to: sentAt } : aside;
+      const all = { from: Math.min(from, sentAt), to: Math.max(to, sentAt) };
+      const isKnown = sentAt <= readAt || (all.from === aside?.from && all.to === aside.to);
+      return isKnown ? undefined : { aside: all };
+    });
 }
 
 /**

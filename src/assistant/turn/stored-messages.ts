@@ -152,14 +152,13 @@ export async function markPeoplesThread(conversations: Conversations, conversati
   await conversations.saveSettings(conversationId, { room: { isPeoples: true } });
 }
 
-/** Changes what is known of a room and keeps the rest. Only the conversation's turns do so, one by one. */
+/** Changes what is known of a room and keeps the rest. */
 export async function changeRoomState(
-  conversations: Pick<Conversations, "settings" | "saveSettings">,
+  conversations: Pick<Conversations, "saveSettings">,
   conversationId: string,
   change: RoomState,
 ): Promise<void> {
-  const { room } = await conversations.settings(conversationId);
-  await conversations.saveSettings(conversationId, { room: { ...room, ...change } }, "soon");
+  await conversations.saveSettings(conversationId, ({ room }) => ({ room: { ...room, ...change } }), "soon");
 }
 
 /**

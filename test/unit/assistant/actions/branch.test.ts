@@ -1,4 +1,4 @@
-import { describe, expect, it, test } from "vitest";
+import { describe, expect, it, test, vi } from "vitest";
 import { createLabelConversation } from "../../../../src/assistant/assistant.ts";
 import { createBranch } from "../../../../src/assistant/actions/branch.ts";
 import type { BranchRequest } from "../../../../src/core/platform.ts";
@@ -85,6 +85,32 @@ describe("a branch", () => {
     expect(JSON.stringify(sent)).toContain("image");
   });
 
+  test.each(["claimTurn", "accept", "close"] as const)(
+    "asks no model after a process has died before or after %s",
+    async (step) => {
+      const asked = await say("one");
+      for (const isDone of [false, true]) {
+        const copy = `${to}:${String(isDone)}`;
+        const target = { to: copy, toKey: (key: string) => `${copy}:${key}` };
+        const { inbox } = world.store;
+        const take = inbox[step].bind(inbox) as (...given: readonly unknown[]) => Promise<unknown>;
+        vi.spyOn(inbox, step).mockImplementationOnce(async (...given: readonly unknown[]) => {
+          if (isDone) await take(...given);
+          throw new ParleyError("store-unavailable", "the store is down");
+        });
+        const failed = branch({ turnKey: asked.key }, target);
+        await expect(failed).rejects.toMatchObject({ code: "store-unavailable" });
+        await world.recover(world.restart());
+        expect(world.gateway.requests).toHaveLength(1);
+        expect(await branch({ turnKey: asked.key }, target)).toBe("branched");
+        await world.settled();
+        expect(world.gateway.requests).toHaveLength(1);
+        expect(await linesOf(target.to)).toEqual(["user: one", "assistant: you said: one"]);
+        expect(await world.store.inbox.listOpen()).toEqual([]);
+      }
+    },
+  );
+
   test("asked for again is the same one, and never goes into another conversation", async () => {
     const asked = await say("one");
     await say("other", { conversationId: "fake:c3" });
@@ -151,7 +177,8 @@ describe("labels", () => {
     const label = createLabelConversation({
       conversations: {
         exists: (id) => Promise.resolve(id === "web:1"),
-        saveSettings: async (_id, settings) => void saved.push(settings),
+        saveSettings: async (_id, change) =>
+          void saved.push((typeof change === "function" ? change({}) : change) ?? {}),
       },
       async expectAllowed() {
         if (!isAllowed) throw new ParleyError("access-denied", "the rules do not allow it");

@@ -352,6 +352,20 @@ describe("a conversation with nothing but a command in it", () => {
   });
 });
 
+describe("a command that is stored apart from the conversation", () => {
+  it.each([
+    ["private", call("summarize", {}, { inConversation: true, isPrivate: true })],
+    ["outside of one", call("imagine", { prompt: "a fox" }, {})],
+  ])("is erased with a place that contains it: %s", async (_, event) => {
+    await world.ask("a secret", { within: ["fake:server:1"] });
+    await world.answered({ ...event, within: ["fake:server:1"] });
+    const { conversations } = world.store;
+    expect(await conversations.recent(event.key, { maxMessages: 9 })).not.toEqual([]);
+    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
+    expect(await conversations.recent(event.key, { maxMessages: 9 })).toEqual([]);
+  });
+});
+
 describe("a command that asks first", () => {
   const here = { inConversation: true };
 
