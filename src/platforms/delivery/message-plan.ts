@@ -129,8 +129,8 @@ function packNotices(
 ): ShownContent[] {
   const hasRoom = (shown: ShownContent & Pick<MessageContent, "failure">) =>
     lengthOfAll === undefined || lengthOfAll({ state, ...shown }) <= maxBareLength;
-  const below = failure === undefined ? {} : { failure };
-  if (hasRoom({ ...content, notices, ...below })) return [{ ...content, notices }];
+  if (hasRoom({ ...content, notices, ...(failure === undefined ? {} : { failure }) }))
+    return [{ ...content, notices }];
   const all: ShownContent[] = [];
   let last = content;
   for (const notice of notices) {
@@ -141,7 +141,8 @@ function packNotices(
       last = { text: "", notices: [notice] };
     }
   }
-  return hasRoom({ ...last, ...below }) ? [...all, last] : [...all, last, { text: "" }];
+  const isFull = failure !== undefined && !hasRoom({ ...last, failure });
+  return isFull ? [...all, last, { text: "" }] : [...all, last];
 }
 
 /**

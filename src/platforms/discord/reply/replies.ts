@@ -140,7 +140,7 @@ export function createReplies(options: {
 /** What is kept free for the notice why a reply is not in its thread, in characters. */
 const movedNoticeChars = 200;
 
-/** Whether a reply that belongs into a thread may be posted in the channel instead. */
+/** Whether a reply that belongs in a thread may be posted in the channel instead. */
 function mayLeaveThread({ interaction, thread, channelType }: DiscordAddress): boolean {
   return interaction === undefined && (thread !== undefined || isThreadType(channelType));
 }
@@ -225,7 +225,6 @@ function createDiscordTarget(options: ReplyOptions): {
         if (discordCode(error) !== errorCodes.unknownMessage) throw error;
         // Somebody deleted it on purpose, so it is not posted again.
         log.info({ channel: ref.channelId }, "message of a reply was deleted: its text is not shown again");
-        return given;
       }
       return given;
     },
