@@ -315,7 +315,32 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
     await page.unroute("**/model");
     await button.click();
     await page.getByRole("dialog", { name: "Model of this chat" }).waitFor();
-    await page.getByRole("button", { name: "Model: sandbox/chat (default)" }).waitFor();
+    const loaded = page.getByRole("button", { name: "Model: sandbox/chat (default)" });
+    await loaded.waitFor();
+
+    // What fails late for a chat that was left takes nothing from the next one.
+    let fail = () => {};
+    const failed = new Promise<void>((resolve) => (fail = resolve));
+    await page.route(
+      "**/model",
+      async (route) => {
+        await failed;
+        await route.abort();
+      },
+      { times: 1 },
+    );
+    const asked = page.waitForRequest("**/model");
+    await page.reload();
+    await asked;
+    await page.getByRole("button", { name: "New chat" }).click();
+    await loaded.waitFor();
+    const ended = page.waitForEvent("requestfailed");
+    fail();
+    await ended;
+    await page.evaluate(
+      "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))",
+    );
+    expect(await loaded.isVisible()).toBe(true);
   });
 });
 

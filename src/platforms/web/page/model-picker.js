@@ -31,7 +31,9 @@ export function useModel(conversationId, exists, onProblem) {
   };
   useEffect(() => {
     // Without it the header names no model, and the picker asks again when it is opened.
-    reload().catch(() => setLoaded({ id: conversationId, view: undefined }));
+    reload().catch(() => {
+      if (latestId.current === conversationId) setLoaded({ id: conversationId, view: undefined });
+    });
   }, [conversationId]);
 
   /** @param {ModelView} shown @param {string} model */
