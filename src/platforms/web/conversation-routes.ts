@@ -135,18 +135,18 @@ async function streamConversation(context: ApiContext, exchange: Exchange): Prom
   const open = (): SseWriter => createSseWriter(response, { headers: inertHeaders, retryMs });
   let missed = feed.since(String(lastSeen));
   let writer = missed === undefined ? undefined : open();
-  if (writer === undefined)
-    // Live items are merged synchronously, so that no change is lost.
-    await views.useHistory(conversationId, max, whenClosed(response), async (merge) => {
-      const id = feed.cursor;
-      const snapshot = merge();
-      const from = feed.cursor;
+  if (writer === undefined) {
+    const snapshot = await views.takeSnapshot(conversationId, max, whenClosed(response));
+    try {
       writer = open();
       // A long chat may be larger than the usual limit of unread data. What changes meanwhile follows.
-      await writer.send(JSON.stringify(snapshot), { id, event: "snapshot" });
-      missed = feed.since(from);
-    });
-  if (writer === undefined || missed === undefined) {
+      await writer.send(snapshot.text, { id: snapshot.id, event: "snapshot" });
+    } finally {
+      snapshot.release();
+    }
+    missed = feed.since(snapshot.from);
+  }
+  if (missed === undefined) {
     response.destroy();
     return;
   }

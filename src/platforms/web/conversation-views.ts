@@ -20,6 +20,8 @@ const maxLagMs = 60_000;
 
 /** How many histories are read at once, one for each person. Each has up to 8 million characters, twice. */
 const maxReads = 3;
+/** How much of histories may wait to be taken by pages, in characters: of all people, and of one. */
+const maxUnsent = { max: 32 * 1024 * 1024, maxPerKey: 16 * 1024 * 1024 };
 
 /** Merges the stored history of conversations with their live items. Heavy readers wait their turn. */
 export function createConversationViews(
@@ -29,6 +31,7 @@ export function createConversationViews(
   log: Log,
 ) {
   const reads = createFairSemaphore({ max: maxReads, maxPerKey: 1 });
+  const unsent = createFairSemaphore(maxUnsent);
 
   /** Runs a read in its person's turn. The messages must be used up before anything is awaited. */
   async function inTurn<T>(
@@ -71,13 +74,27 @@ export function createConversationViews(
     readHistory: (conversationId: string, maxMessages: number, signal?: AbortSignal) =>
       inTurn(conversationId, signal, () => readHistory(conversationId, maxMessages)),
 
-    /** Runs `readHistory` in the person's turn until `use` resolves, since the result stays in memory. */
-    useHistory: (
-      conversationId: string,
-      maxMessages: number,
-      signal: AbortSignal,
-      use: (merge: () => SnapshotView) => Promise<void>,
-    ) => inTurn(conversationId, signal, async () => use(await readHistory(conversationId, maxMessages))),
+    /**
+     * Reads and merges the history as JSON, with the feed's cursors before (`id`) and after it (`from`). The
+     * text takes room until `release` is called, since a page may be slow to take it. Where there is none,
+     * the person's turn lasts until there is.
+     * @throws ParleyError `store-unavailable`, or the signal's reason
+     */
+    takeSnapshot: (conversationId: string, maxMessages: number, signal: AbortSignal) =>
+      inTurn(conversationId, signal, async () => {
+        const merge = await readHistory(conversationId, maxMessages);
+        const feed = feeds.of(conversationId);
+        const id = feed.cursor;
+        // Live items are merged synchronously, so that no change is lost.
+        const text = JSON.stringify(merge());
+        const from = feed.cursor;
+        return {
+          id,
+          text,
+          from,
+          release: await unsent.acquire(ownerOf(conversationId), text.length, signal),
+        };
+      }),
 
     /**
      * Replaces items that have ended by their stored form. While the store cannot be read, the live form

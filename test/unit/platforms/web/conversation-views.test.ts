@@ -41,6 +41,25 @@ describe("mergeItems", () => {
   });
 });
 
+describe("a snapshot", () => {
+  it("waits until the person's other windows have taken theirs, and nobody else waits for it", async () => {
+    const receiver = createFakeReceiver();
+    const annas = `web:@${"a".repeat(12)}:c`;
+    const long = [storedMessage("1/user", "user", "x".repeat(8_000_000))];
+    for (const id of ["web:c", annas]) receiver.stored.set(id, long);
+    const views = createConversationViews(receiver, createFeeds(), new Map(), silentLog);
+    const { signal } = new AbortController();
+    const first = await views.takeSnapshot("web:c", 100, signal);
+    await views.takeSnapshot("web:c", 100, signal);
+    let isTaken = false;
+    const third = views.takeSnapshot("web:c", 100, signal).finally(() => (isTaken = true));
+    expect((await views.takeSnapshot(annas, 100, signal)).text).toContain("xxx");
+    expect(isTaken).toBe(false);
+    first.release();
+    expect((await third).text).toContain("xxx");
+  });
+});
+
 describe("questions that are not answered yet", () => {
   const receiver = createFakeReceiver();
   const event = (number: number, more: Partial<OpenQuestion> = {}): OpenQuestion => ({

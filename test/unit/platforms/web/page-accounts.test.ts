@@ -1,9 +1,11 @@
+import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { FakeForms } from "../../../support/no-forms.ts";
 import type { Receiver } from "../../../../src/core/platform.ts";
 import type { Records } from "../../../../src/core/storage.ts";
 import { eraseRemoved } from "../../../../src/platforms/web/accounts/account-erasure.ts";
 import { accountAuthorId } from "../../../../src/platforms/web/address.ts";
+import { inTime } from "../../../../src/support/clock.ts";
 import { createFeeds } from "../../../../src/platforms/web/feed.ts";
 import { createAccounts, type Accounts } from "../../../../src/platforms/web/accounts/accounts.ts";
 import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
@@ -139,6 +141,18 @@ describe("a page with accounts", () => {
     gate.resolve();
     expect((await last).status).toBe(200);
     expect(reads).toBe(2);
+  });
+
+  it("answers a person while one of their windows takes nothing", async () => {
+    const annas = `web:@${ids.anna}:${chat}`;
+    const stored = storedMessage(`${annas}:${messageId}/user`, "user", "x".repeat(8_000_000));
+    server.receiver.stored.set(annas, [stored]);
+    const request = `GET ${path}/events HTTP/1.1\r\nHost: ${server.host}\r\nCookie: ${anna["cookie"] ?? ""}\r\n\r\n`;
+    const stalled = await openRaw(`http://${server.host}`, request);
+    await once(stalled, "readable");
+    const usage = server.askAsPage("GET", `${path}/usage`, undefined, anna).then(({ status }) => status);
+    expect(await inTime(usage, 5000)).toBe(200);
+    stalled.destroy();
   });
 
   it("says who is logged in", async () => {
