@@ -126,6 +126,9 @@ export interface Workspace {
   findMessage(channel: string, ts: string): SlackMessage | undefined;
 }
 
+/** Workspaces may share a channel, where no two messages have the same `ts`. */
+const lastMicros = new WeakMap<Clock, number>();
+
 /** The scopes of the generated manifest. */
 const grantedScopes = [
   "app_mentions:read",
@@ -153,7 +156,6 @@ export interface WorkspaceOptions {
 
 /** Creates an empty workspace with the bot as its only user. */
 export function createWorkspace(clock: Clock, options: WorkspaceOptions = {}): Workspace {
-  let lastMicros = 0;
   let counter = 0;
   const unique = () => randomBytes(4).toString("hex").toUpperCase();
   const teamId = `T${unique()}`;
@@ -179,8 +181,9 @@ export function createWorkspace(clock: Clock, options: WorkspaceOptions = {}): W
     files: new Map(),
     id: (prefix) => `${prefix}${(counter += 1).toString(36).toUpperCase().padStart(3, "0")}${unique()}`,
     nextTs() {
-      lastMicros = Math.max(lastMicros + 1, Math.floor(clock.now() * 1000));
-      return `${Math.floor(lastMicros / 1e6)}.${String(lastMicros % 1e6).padStart(6, "0")}`;
+      const micros = Math.max((lastMicros.get(clock) ?? 0) + 1, Math.floor(clock.now() * 1000));
+      lastMicros.set(clock, micros);
+      return `${Math.floor(micros / 1e6)}.${String(micros % 1e6).padStart(6, "0")}`;
     },
     addUser(name, more = {}) {
       const user: SlackUser = { ...person, id: workspace.id("U"), name, ...more };

@@ -278,12 +278,16 @@ describe("two workspaces", () => {
       channel.saidByBot(root).some(({ text }) => text.includes("is it good?")),
     );
     bo.edits(root, "Our code name is nothing", where);
-    await slack.waitFor("acknowledgements", () =>
-      second.deliveries.every(({ outcome }) => outcome === "acknowledged"),
+    await slack.waitFor("its acknowledgement", () =>
+      second.deliveries.some(
+        ({ payload, outcome }) =>
+          outcome === "acknowledged" && JSON.stringify(payload).includes("Our code name is nothing"),
+      ),
     );
     bo.sends({ channel: channel.id, thread: root, markup: toFirst("which one is it?") });
-    await answerIn(first, channel.id, root, 1);
-    const asked = story.asked().at(-1)!.map(textOf).join("\n");
+    const lastAsked = () => story.asked().at(-1)!.map(textOf).join("\n");
+    await slack.waitFor("the last question", () => lastAsked().includes("which one is it?"));
+    const asked = lastAsked();
     expect(asked).toContain("Our code name is nothing");
     expect(asked).not.toMatch(/Heron|Egret/);
   });

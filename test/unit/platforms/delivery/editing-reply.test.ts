@@ -438,7 +438,8 @@ describe("createEditingReply", () => {
     const refuse = (content: { readonly text: string }) =>
       content.text.includes("bad") ? new ParleyError("platform-rejected", "blocked") : undefined;
     const target = createFakeTarget();
-    const { post, edit } = target;
+    const post = target.post.bind(target);
+    const edit = target.edit.bind(target);
     target.post = async (content, ...rest) => {
       const refusal = refuse(content);
       if (refusal !== undefined) throw refusal;

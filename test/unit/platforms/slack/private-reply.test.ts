@@ -193,10 +193,10 @@ test.each([
   "restricted_action",
   "restricted_action_read_only_channel",
   "restricted_action_thread_only_channel",
-])("of a command where the bot may not post (%s): shown through the command", async (error) => {
+])("of a command where the bot may not post (%s): shown through the command", async (refusal) => {
   await ana.usesCommand("/ask", "why?", { channel: channel.id });
   const { address } = await harness.slack.waitFor("the call", () => harness.receiver.events[0]);
-  for (let times = 0; times < 4; times += 1) harness.slack.fail("chat.postMessage", { error });
+  for (let times = 0; times < 4; times += 1) harness.slack.fail("chat.postMessage", { error: refusal });
   const reply = harness.platform.openReply(address, { saveAddress: () => Promise.resolve() });
   await reply.show();
   reply.write({ text: "Because." });
