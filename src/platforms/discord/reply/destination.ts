@@ -1,10 +1,17 @@
-import type { APIMessage } from "discord.js";
+import { ComponentType, type APIMessage } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
 import type { Reservation } from "../../delivery/delivery-scheduler.ts";
-import { type DiscordAddress, type MessageRef, isThreadType, privateThread, fromRef } from "../address.ts";
+import {
+  type DiscordAddress,
+  type MessageRef,
+  commandPrefix,
+  isThreadType,
+  privateThread,
+  fromRef,
+} from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { lanes } from "../transport/delivery.ts";
 import type { Directory } from "../transport/directory.ts";
@@ -258,7 +265,20 @@ function isPlain(message: APIMessage): boolean {
   return (
     message.message_reference === undefined &&
     message.webhook_id === undefined &&
-    message.attachments.length === 0
+    message.attachments.length === 0 &&
+    !answersCommand(message)
+  );
+}
+
+/** A key of a command. That of the message which `/chat` begins a conversation with is another one. */
+const commandKey = new RegExp(String.raw`${commandPrefix}\d+(?!\d|/first)`);
+
+/** Whether a button says that this is a command's answer, as an ordinary message for want of its token. */
+function answersCommand({ components = [] }: APIMessage): boolean {
+  return components.some(
+    (row) =>
+      row.type === ComponentType.ActionRow &&
+      row.components.some((button) => "custom_id" in button && commandKey.test(button.custom_id)),
   );
 }
 

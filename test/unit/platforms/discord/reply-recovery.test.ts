@@ -137,6 +137,33 @@ describe("lost messages", () => {
       expect(direct.fromBot().map(({ text }) => text)).toEqual(["The second answer.", "The first answer."]);
     });
 
+    // It is posted as an ordinary message where its interaction was not acknowledged in time.
+    test("is not the answer of a private command that another process has posted meanwhile", async () => {
+      ada.sends({ channel: direct, text: "one" });
+      let saved: ReplyAddress | undefined;
+      const { address } = await event(1);
+      const reply = harness.platform.openReply(address, {
+        saveAddress: async (grown) => void (saved = structuredClone(grown)),
+      });
+      await reply.show();
+      reply.abandon();
+      ada.sends({ channel: direct, text: "two" });
+      const command = harness.platform.openReply((await event(2)).address, {
+        saveAddress: () => Promise.resolve(),
+        stop: { kind: "stop", key: "discord:command/1575892722407966987" },
+      });
+      await command.show();
+      command.write({ text: "The command's answer." });
+      await until(() => direct.fromBot().length === 1);
+      await harness.restart();
+      harness.simulator.advance(laterMs);
+      await answer(saved!, "The first answer.");
+      expect(direct.fromBot().map(({ text }) => text)).toEqual([
+        "The command's answer.",
+        "The first answer.",
+      ]);
+    });
+
     test("is not the answer of another turn that another process has posted meanwhile", async () => {
       ada.sends({ channel: direct, text: "one" });
       let saved: ReplyAddress | undefined;
