@@ -285,14 +285,17 @@ function createMessageEdited(
         (await conversations.find(conversationId, messageIds.user(edited.key))) ??
         (await conversations.find(conversationId, messageIds.room(edited.key)));
       if (stored === undefined) continue;
-      if ((stored.editedAt ?? -Infinity) >= edited.editedAt) return "unchanged";
+      const storedAt = stored.editedAt ?? -Infinity;
+      if (storedAt > edited.editedAt) return "unchanged";
       const content = await edited.read({ text: textOf(stored.parts), attachments: [] });
       if (content === undefined) return "unchanged";
-      const changed = toEditedQuestion(stored, content, edited.editedAt);
+      // A process that has stored this edit may have died before the following steps.
+      const isKnown = storedAt === edited.editedAt;
+      const changed = isKnown ? stored : toEditedQuestion(stored, content, edited.editedAt);
       if (changed.parts.length === 0) return await empty(conversationId, edited);
       const isReplaced = await archive.replaceMessage(conversationId, changed);
       if (stored.room !== undefined && content.isAside !== true) return "unknown";
-      return isReplaced ? "edited" : "unchanged";
+      return isReplaced && !isKnown ? "edited" : "unchanged";
     }
     return "unknown";
   }

@@ -4,6 +4,7 @@ import type { IncomingMessage } from "../../../../src/core/events.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
 import type { EditedMessage } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
+import { messageIds } from "../../../../src/assistant/turn/stored-messages.ts";
 import { message, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
@@ -236,6 +237,29 @@ describe("edits of questions", () => {
       expect(await edit(hidden, "", { read: () => Promise.resolve(undefined) })).toBe("unchanged");
       await world.settled();
       expect(await world.log()).toEqual(["user: hidden", "assistant: you said: hidden"]);
+    });
+
+    // The process that stored it may have died before it could take the message as a new one.
+    it("that makes a question of what was said to others is a new message for each process that learns of it", async () => {
+      const { key, conversationId, author } = message("@Rasha what is a fir?");
+      await world.store.conversations.append(conversationId, {
+        id: messageIds.room(key),
+        role: "user",
+        turnKey: key,
+        author,
+        parts: [{ kind: "text", text: "@Rasha what is a fir?" }],
+        createdAt: 1,
+        estimatedTokens: 1,
+        room: { isApp: false },
+      });
+      const edited = editOf({ key, conversationId }, "what is a fir?");
+      expect(await world.assistant.messageEdited(edited)).toBe("unknown");
+      expect(await world.assistant.messageEdited(edited)).toBe("unknown");
+      const aside = () => Promise.resolve({ text: "@Rasha is it wet?", isAside: true } as const);
+      const again = editOf({ key, conversationId }, "", { read: aside });
+      expect(await world.assistant.messageEdited(again)).toBe("edited");
+      expect(await world.assistant.messageEdited(again)).toBe("unchanged");
+      expect(await world.assistant.messageEdited(edited)).toBe("unchanged");
     });
 
     const pass = (days: number) => world.store.sweep(Date.now() + days * 24 * 60 * 60_000);
