@@ -209,3 +209,9 @@ export function isClaimedSound({
     /\.(?:mp3|m4a|mp4|ogg|oga|opus|wav|flac|aac|webm|aiff?|caf|amr)$/i.test(name)
   );
 }
+
+/** The conversation that stores an event. A private or lone command has its own, named by its key. */
+export function storedIn(event: IncomingEvent): string {
+  if (event.kind === "message") return event.conversationId;
+  return event.inConversation && !event.isPrivate ? event.conversationId : event.key;
+}

@@ -1,7 +1,7 @@
 import type { Access, Actor } from "../../core/access.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { IncomingEvent, FixedWords } from "../../core/events.ts";
+import { storedIn, type IncomingEvent, type FixedWords } from "../../core/events.ts";
 import type { Form, FormField, Press, PressResult } from "../../core/press.ts";
 import type { Gateway, Model } from "../../core/gateway.ts";
 import type { Inbox, ReopenReason } from "../../core/inbox.ts";
@@ -9,7 +9,6 @@ import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import type { Budgets } from "../access/budgets.ts";
 import type { TurnRate } from "../access/admission.ts";
-import { storedIn } from "../scheduling/pending-turn.ts";
 import { maySteer, type Steering } from "../scheduling/steer-turn.ts";
 import { maxHistory } from "../turn/ask-model.ts";
 import { isFixable, maxFixableChars, voicesIn, afterReset, hasPictures } from "../turn/stored-messages.ts";

@@ -1,8 +1,7 @@
-import { storedIn } from "../scheduling/pending-turn.ts";
 import { buffer } from "node:stream/consumers";
 import type { CommandServices } from "../../core/command-services.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { CommandCall, IncomingMessage } from "../../core/events.ts";
+import { storedIn, type CommandCall, type IncomingMessage } from "../../core/events.ts";
 import type { ModelOperation } from "../../core/gateway.ts";
 import type { OpenedThread } from "../../core/platform.ts";
 import type { ExportedFile } from "../../core/storage.ts";

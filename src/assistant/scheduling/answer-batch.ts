@@ -1,7 +1,7 @@
 import type { createAdmission } from "../access/admission.ts";
 import type { Command } from "../../core/command.ts";
 import { toNotice } from "../../core/error-messages.ts";
-import type { IncomingEvent } from "../../core/events.ts";
+import { storedIn, type IncomingEvent } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
@@ -14,7 +14,7 @@ import { markPeoplesThread, messageIds } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
 import { findShownLead } from "../turn/transcribe-recording.ts";
 import type { LayeredSettings, TurnSettings } from "../settings/layered-settings.ts";
-import { toStopped, type ActiveTurn, eventsOf, storedIn, type PendingTurn } from "./pending-turn.ts";
+import { toStopped, type ActiveTurn, eventsOf, type PendingTurn } from "./pending-turn.ts";
 import { endUnanswered } from "./end-turn.ts";
 import { withheldHistory } from "../access/access.ts";
 

@@ -2,13 +2,13 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Meter, Log } from "../../core/telemetry.ts";
 import { throwIfAbandoned, type Turn, type TurnDependencies } from "../turn/turn.ts";
 import { toNotice } from "../../core/error-messages.ts";
-import type { IncomingEvent, ReplyAddress } from "../../core/events.ts";
+import { storedIn, type IncomingEvent, type ReplyAddress } from "../../core/events.ts";
 import type { Inbox, StoppedAnswer } from "../../core/inbox.ts";
 import type { Platform, Reply, ReplyHooks } from "../../core/platform.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { keepsEarlier, showEarlier, showStored } from "../turn/continued-answer.ts";
 import { keepAnswer, messageIds, textOf, noteLastPicture } from "../turn/stored-messages.ts";
-import { storedIn, type ActiveTurn, keysOf, type PendingTurn, toStopped } from "./pending-turn.ts";
+import { type ActiveTurn, keysOf, type PendingTurn, toStopped } from "./pending-turn.ts";
 
 type EndedRun = Pick<
   Turn,

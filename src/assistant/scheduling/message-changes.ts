@@ -1,6 +1,12 @@
 import { toCommandLine } from "../../core/command-input.ts";
 import { isParleyError } from "../../core/errors.ts";
-import type { IncomingMessage, CommandCall, Attachment, EditedContent } from "../../core/events.ts";
+import {
+  storedIn,
+  type IncomingMessage,
+  type CommandCall,
+  type Attachment,
+  type EditedContent,
+} from "../../core/events.ts";
 import type { Inbox, InboxEntry, TurnProgress } from "../../core/inbox.ts";
 import type { Deletion, EditedMessage, Receiver } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
@@ -9,7 +15,7 @@ import type { Log } from "../../core/telemetry.ts";
 import type { TurnRate } from "../access/admission.ts";
 import { applyEdit, toEditedQuestion } from "../turn/read-messages.ts";
 import { messageIds, textOf } from "../turn/stored-messages.ts";
-import { storedIn, editsOf, eventsOf, type PendingTurn, toEditedError } from "./pending-turn.ts";
+import { editsOf, eventsOf, type PendingTurn, toEditedError } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
 interface ChangeOptions {

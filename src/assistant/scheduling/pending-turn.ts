@@ -26,12 +26,6 @@ export interface PendingTurn extends Marks {
   readonly arrival?: Span;
 }
 
-/** The conversation that stores an event. A private or lone command has its own, named by its key. */
-export function storedIn(event: IncomingEvent): string {
-  if (event.kind === "message") return event.conversationId;
-  return event.inConversation && !event.isPrivate ? event.conversationId : event.key;
-}
-
 /** All events that a turn answers. */
 export function eventsOf(turn: PendingTurn): IncomingEvent[] {
   return [turn.event, ...turn.others];

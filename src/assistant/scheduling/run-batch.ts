@@ -1,7 +1,7 @@
 import type { BudgetWarnings } from "../access/budgets.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { CommandCall, IncomingEvent } from "../../core/events.ts";
+import { storedIn, type CommandCall, type IncomingEvent } from "../../core/events.ts";
 import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import { toStopAction } from "../../core/press.ts";
 import { inTurn, noSpan, type Tracer, currentTurn } from "../../core/telemetry.ts";
@@ -18,7 +18,6 @@ import {
   editsOf,
   eventsOf,
   keysOf,
-  storedIn,
   toNewReply,
   withoutDeleted,
   type PendingTurn,

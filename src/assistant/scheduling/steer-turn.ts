@@ -1,3 +1,4 @@
+import { storedIn } from "../../core/events.ts";
 import type { Access, Actor } from "../../core/access.ts";
 import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
@@ -6,14 +7,7 @@ import type { PressResult } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
 import type { TurnRate } from "../access/admission.ts";
-import {
-  toOpenTurns,
-  type ActiveTurn,
-  editsOf,
-  type RunBatch,
-  toEditedError,
-  storedIn,
-} from "./pending-turn.ts";
+import { toOpenTurns, type ActiveTurn, editsOf, type RunBatch, toEditedError } from "./pending-turn.ts";
 import type { TurnScheduler } from "./turn-scheduler.ts";
 
 interface SteeringOptions {

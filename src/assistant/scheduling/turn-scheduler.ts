@@ -1,7 +1,7 @@
 import { createConcurrencyLimit } from "../../support/queues.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import type { IncomingEvent } from "../../core/events.ts";
+import { storedIn, type IncomingEvent } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { ConversationQueue } from "../../core/storage.ts";
 import { createRareLog, type Log } from "../../core/telemetry.ts";
@@ -14,7 +14,6 @@ import {
   eventsOf,
   keysOf,
   reconcile,
-  storedIn,
   takeBatch,
   type PendingTurn,
   type RunBatch,

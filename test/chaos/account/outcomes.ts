@@ -1,8 +1,8 @@
+import { storedIn } from "../../../src/core/events.ts";
 import type { InboxEntry } from "../../../src/core/inbox.ts";
 import type { StoredMessage } from "../../../src/core/storage.ts";
 import type { Store } from "../../../src/conversations/open-store.ts";
 import { withoutRetriedAttempts } from "../../../src/assistant/turn/stored-messages.ts";
-import { storedIn } from "../../../src/assistant/scheduling/pending-turn.ts";
 import { parseAnswer } from "../answer-text.ts";
 import type { Refusal, SentMessage, ShownMessage } from "../people/sent-message.ts";
 
