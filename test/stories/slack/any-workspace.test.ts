@@ -234,7 +234,8 @@ describe("two workspaces", () => {
     }
   });
 
-  test("that share a channel: whoever writes in a thread is answered by the bot whose thread it is", async () => {
+  /** Installs the app in two workspaces that share a channel, with a person of each. */
+  async function shareChannel() {
     const { slack } = await begin({ settings: { SLACK_EXTERNAL_PEOPLE: "answered" } });
     const [first, second] = [slack.addWorkspace(), slack.addWorkspace()];
     await install(first);
@@ -242,6 +243,11 @@ describe("two workspaces", () => {
     const [ana, bo] = [first.person("Ana"), second.person("Bo")];
     const channel = first.channel("partners", [ana]);
     slack.share(channel, second, [bo]);
+    return { slack, first, second, ana, bo, channel };
+  }
+
+  test("that share a channel: whoever writes in a thread is answered by the bot whose thread it is", async () => {
+    const { first, second, ana, bo, channel } = await shareChannel();
     const root = ana.sends({ channel: channel.id, text: "one", mentionBot: true });
     expect((await answerIn(first, channel.id, root)).text).toBe("You said: one");
     bo.sends({ channel: channel.id, thread: root, text: "two" });
@@ -258,13 +264,7 @@ describe("two workspaces", () => {
   });
 
   test("that share a channel: what people edit there reaches the bot that was asked, and the one that has read it", async () => {
-    const { slack } = await begin({ settings: { SLACK_EXTERNAL_PEOPLE: "answered" } });
-    const [first, second] = [slack.addWorkspace(), slack.addWorkspace()];
-    await install(first);
-    await install(second);
-    const [ana, bo] = [first.person("Ana"), second.person("Bo")];
-    const channel = first.channel("partners", [ana]);
-    slack.share(channel, second, [bo]);
+    const { slack, first, second, ana, bo, channel } = await shareChannel();
     // Slack names the workspace of the author alone, so that both must have spoken here.
     ana.sends({ channel: channel.id, text: "Hello from the first" });
     const root = bo.sends({ channel: channel.id, text: "Our code name is Heron" });
