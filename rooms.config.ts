@@ -71,11 +71,12 @@ export const rooms: readonly Room[] = [
   { ...backend, folder: "src/conversations/sqlite" },
   { ...backend, folder: "src/conversations/redis", packages: [...backend.packages, "@redis/client"] },
   { ...backend, folder: "src/conversations/postgres", packages: [...backend.packages, "pg"] },
-  { folder: "src/platforms/delivery", imports: ground, packages: [] },
+  { folder: "src/platforms/delivery", imports: ground, packages: ["undici"] },
+  // The connections of both clients send nothing after a suspension.
   {
     ...platform,
     folder: "src/platforms/discord",
-    packages: [...platform.packages, "discord.js", "marked"],
+    packages: [...platform.packages, "discord.js", "marked", "undici"],
   },
   // The sockets of Slack's client are of undici: they are pinged.
   { ...platform, folder: "src/platforms/slack", packages: [...platform.packages, "@slack/*", "undici"] },

@@ -1,3 +1,4 @@
+import type { Dispatcher } from "undici";
 import type { Clock, CancelTimer } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { DeliveryState } from "../../core/platform.ts";
@@ -463,4 +464,35 @@ export function createSuspensionWatch(clock: Clock): SuspensionWatch {
     return Math.max(0, resumesAt - now);
   }
   return { waitMs, stop: clock.every(checkMs, () => void waitMs()) };
+}
+
+/**
+ * Sends no request of these after a suspension, also where it has waited for its connection since before.
+ * It then fails like one whose connection is lost. Another process may have shown something else meanwhile,
+ * and the platform would take the later one.
+ */
+export function unlessSuspended(
+  suspensions: Pick<SuspensionWatch, "waitMs">,
+  isShown: (request: Pick<Dispatcher.DispatchOptions, "method" | "path">) => boolean,
+): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (request, handler) =>
+    dispatch(request, isShown(request) ? toUnlessSuspended(handler, suspensions) : handler);
+}
+
+function toUnlessSuspended(
+  handler: Dispatcher.DispatchHandler,
+  suspensions: Pick<SuspensionWatch, "waitMs">,
+): Dispatcher.DispatchHandler {
+  return {
+    /** Undici calls this right before it writes the request. */
+    onRequestStart(controller, context) {
+      if (suspensions.waitMs() > 0) controller.abort(new Error("the process was suspended"));
+      else handler.onRequestStart?.(controller, context);
+    },
+    onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),
+    onResponseStart: (...given) => handler.onResponseStart?.(...given),
+    onResponseData: (...given) => handler.onResponseData?.(...given),
+    onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
+    onResponseError: (...given) => handler.onResponseError?.(...given),
+  };
 }

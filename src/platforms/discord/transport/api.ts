@@ -4,6 +4,7 @@ import {
   RateLimitError,
   Routes,
   makeURLSearchParams,
+  type RESTOptions,
   type APIChannel,
   type APIApplicationCommand,
   type APIGuildMember,
@@ -15,12 +16,17 @@ import {
   type RESTPostAPIWebhookWithTokenJSONBody,
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
+import { Agent, type Dispatcher, Dispatcher1Wrapper } from "undici";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../../core/errors.ts";
 import type { Log, Meter } from "../../../core/telemetry.ts";
 import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
-import type { DeliveryScheduler, SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
+import {
+  unlessSuspended,
+  type DeliveryScheduler,
+  type SuspensionWatch,
+} from "../../delivery/delivery-scheduler.ts";
 import { discordCode, errorCodes, toParleyError } from "../errors.ts";
 import { withLocalizations } from "../intake/locales.ts";
 import {
@@ -216,6 +222,7 @@ export function createDiscordApi(options: {
     retries: 0,
     globalRequestsPerSecond: unlimited,
     makeRequest: createMakeRequest(options.guard),
+    ...(options.suspensions === undefined ? {} : { agent: createAgent(options.suspensions) }),
   };
   const rest = new REST({
     ...common,
@@ -458,6 +465,20 @@ export function createDiscordApi(options: {
     },
   };
   return api;
+}
+
+/** Makes connections in which no message is edited, and no follow-up is posted, after a suspension. */
+function createAgent(suspensions: Pick<SuspensionWatch, "waitMs">): RESTOptions["agent"] {
+  const isShown = ({ method, path }: { readonly method: string; readonly path: string }): boolean =>
+    path.includes("/webhooks/") ? method !== "GET" : method === "PATCH" && path.includes("/messages/");
+  // The library has an undici of its own, which is older and names the dispatcher in each request.
+  const unnamed: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (request, handler) => {
+    const { dispatcher: _named, ...rest } = request as typeof request & { readonly dispatcher?: unknown };
+    return dispatch(rest, handler);
+  };
+  // With HTTP/2, one lost connection would interrupt every request.
+  const agent = new Agent({ allowH2: false }).compose(unnamed, unlessSuspended(suspensions, isShown));
+  return new Dispatcher1Wrapper(agent) as unknown as RESTOptions["agent"];
 }
 
 /** Makes the error of a request that was rejected for a rate limit computed before the clock was set back. */

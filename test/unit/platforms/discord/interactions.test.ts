@@ -145,6 +145,9 @@ describe("interactions", () => {
     const { simulator, receiver } = harness;
     const general = simulator.channel("general");
     receiver.refusal = new ParleyError("stopping", "the process is stopping");
+    // The receiver lets another instance go first.
+    const othersFirst = Promise.withResolvers<void>();
+    receiver.gate = othersFirst.promise;
     const healthy = await startInstance();
     try {
       const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
@@ -153,6 +156,7 @@ describe("interactions", () => {
       await reply.show();
       reply.write({ text: "Because." });
       await reply.finish();
+      othersFirst.resolve();
       await until(() => simulator.requests.some(({ code }) => code === 40060));
       expect(use.state()).toBe("answered");
       expect(general.fromBot()).toMatchObject([{ text: "Because.", isEphemeral: false }]);

@@ -4,7 +4,11 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import type { DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
-import { createDeliveryScheduler } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
+import {
+  createDeliveryScheduler,
+  createSuspensionWatch,
+} from "../../../../src/platforms/delivery/delivery-scheduler.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 import {
   createDiscordScheduler,
   createSending,
@@ -86,6 +90,32 @@ describe("rate limits without a Retry-After", () => {
     });
     expect(simulator.requests.filter(({ path }) => path === "/gateway/bot")).toHaveLength(2);
     await close();
+  });
+});
+
+describe("a suspension of the process", () => {
+  test("an edit whose connection is made meanwhile is not sent, since another process may have edited", async () => {
+    const discord = await createDiscordSimulator();
+    const suspensions = createSuspensionWatch(systemClock);
+    try {
+      const others = createApi(discord);
+      const general = discord.channel("general");
+      const { id } = await others.createMessage(general.id, { content: "the answer" });
+      const api = createApi(discord, { suspensions });
+      const edited = api.editMessage(general.id, id, { content: "Thinking…" });
+      const refused = expect(edited).rejects.toMatchObject({ code: "platform-unreachable" });
+      // The library passes the request on in microtasks. Its connection needs the event loop.
+      for (let turns = 0; turns < 50; turns++) await Promise.resolve();
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1100);
+      await refused;
+      expect((await others.getMessage(general.id, id)).content).toBe("the answer");
+      await until(() => suspensions.waitMs() === 0);
+      await api.editMessage(general.id, id, { content: "the end" });
+      expect((await others.getMessage(general.id, id)).content).toBe("the end");
+    } finally {
+      suspensions.stop();
+      await discord.close();
+    }
   });
 });
 

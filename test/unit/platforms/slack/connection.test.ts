@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
+import { createBolt } from "../../../../src/platforms/slack/transport/durable-app.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
 import { createSlackReceiver } from "../../../support/slack-receiver.ts";
@@ -262,4 +263,20 @@ test("a socket over which nothing comes any more is replaced within seconds", as
   slack.clock.advance(30_000);
   await slack.waitFor("the end of the silent one", () => slack.connections === 1);
   expect((await ada.usesCommand("/models", "", { channel: general.id })).kind).toBe("acknowledged");
+});
+
+test("after a suspension no message is edited, since another process may have ended the answer", async () => {
+  let waitMs = 0;
+  const bolt = createBolt(slack.apiUrl, silentLog, { waitMs: () => waitMs });
+  const client = bolt.createClient(slack.botToken);
+  const channel = slack.channel("ideas", [slack.person("Ana")]).id;
+  const posted = await client.apiCall("chat.postMessage", { channel, text: "the answer" });
+  const { ts = "" } = posted as Awaited<ReturnType<typeof client.chat.postMessage>>;
+  waitMs = 1000;
+  const edit = (text: string) => client.chat.update({ channel, ts, text });
+  await expect(edit("Thinking…")).rejects.toThrow("the process was suspended");
+  const { messages } = await client.conversations.history({ channel });
+  expect(messages).toMatchObject([{ ts, text: "the answer" }]);
+  waitMs = 0;
+  expect(await edit("the end")).toMatchObject({ text: "the end" });
 });
