@@ -53,9 +53,11 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
   const notices: string[] = [];
   const calls: ReceiptCall[] = [];
   const within = turn.messages[0]?.within;
+  let before: Promise<unknown> = Promise.resolve();
   const store = (message: StoredMessage, noted: NotedWithMessage = {}): void => {
-    // This does not wait, because the log keeps the order of the calls.
-    writes.push(conversations.append(turn.conversationId, message, { within, ...noted }));
+    // Where one could not be stored, those after it are not stored either. The next attempt keeps the order.
+    before = before.then(() => conversations.append(turn.conversationId, message, { within, ...noted }));
+    writes.push(before);
     // Nobody waits for the writes if reading a later message fails first.
     void Promise.allSettled(writes);
     stored.push(message);

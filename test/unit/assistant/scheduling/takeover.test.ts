@@ -152,7 +152,7 @@ describe("several processes", () => {
     });
   });
 
-  it("a turn whose messages are not stored in their order is asked about all of them", async () => {
+  it("a turn is asked about all its messages, in order, where the store was away for one of them", async () => {
     const questions = [message("one"), message("two"), message("three")];
     const { conversations } = world.store;
     const append = conversations.append.bind(conversations);
@@ -166,7 +166,7 @@ describe("several processes", () => {
     await world.recover();
     isAway = false;
     await world.recover();
-    expect((await world.log()).slice(0, 3)).toEqual(["user: one", "user: three", "user: two"]);
+    expect((await world.log()).slice(0, 3)).toEqual(["user: one", "user: two", "user: three"]);
     const asked = JSON.stringify(world.gateway.requests.at(-1)?.messages);
     for (const words of ["one", "two", "three"]) expect(asked).toContain(words);
     expect(await world.store.inbox.listOpen()).toEqual([]);
