@@ -127,10 +127,14 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     for (const key of keysOf(dropped)) inFlight.delete(key);
   }
 
-  /** Updates the pending turns with what was left open here and with what other processes have done. */
-  async function reconcileWithInbox(conversationId: string): Promise<void> {
+  /**
+   * Updates the pending turns with what was left open here and with what other processes have done. Returns
+   * those that may run. What was scheduled during the read waits for the next one, because other processes
+   * may have accepted earlier messages meanwhile.
+   */
+  async function reconcileWithInbox(conversationId: string): Promise<PendingTurn[]> {
     const turns = pending.get(conversationId);
-    if (turns === undefined) return;
+    if (turns === undefined) return [];
     const before = [...turns];
     // The inbox lists a lone call under its conversation, although it is stored separately.
     const listedIn = before[0]?.event.conversationId ?? conversationId;
@@ -145,15 +149,17 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
     for (const event of now.flatMap(eventsOf)) inFlight.add(event);
     turns.splice(0, turns.length, ...now);
     for (const turn of now) if (!known.has(turn.event.key)) enqueue(turn, false);
+    return merged;
   }
 
   async function runNext(conversationId: string, lease: AbortSignal): Promise<void> {
     await waits.pass(conversationId, [lease, stopping.signal]);
-    await reconcileWithInbox(conversationId);
+    const mayRun = await reconcileWithInbox(conversationId);
     // Another process may have the conversation by now.
     lease.throwIfAborted();
     const turns = pending.get(conversationId) ?? [];
-    const taken = takeBatch(turns);
+    const taken = takeBatch(mayRun);
+    turns.splice(0, turns.length, ...turns.filter((turn) => !taken.includes(turn)));
     if (turns.length === 0) pending.delete(conversationId);
     if (taken.length === 0) return;
     const hasEdits = taken.some(needsPreparing);

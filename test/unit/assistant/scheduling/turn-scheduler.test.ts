@@ -29,11 +29,13 @@ interface HarnessOptions {
   readonly log?: Log;
   /** Reading a conversation's open events rejects with what this returns, if it returns something. */
   readonly storeError?: () => Error | undefined;
+  /** Reading them takes until this resolves. The result is that of its beginning. */
+  readonly whileRead?: () => Promise<void>;
 }
 
 function createHarness(
   closed: ReadonlySet<string> = new Set(),
-  { log = silentLog, storeError }: HarnessOptions = {},
+  { log = silentLog, storeError, whileRead }: HarnessOptions = {},
 ) {
   const runs: { keys: string[]; active: ActiveTurn; end: () => void; leave: () => void }[] = [];
   const queue = createLocalQueue();
@@ -46,9 +48,11 @@ function createHarness(
       async listOpenIn(conversationId) {
         const error = storeError?.();
         if (error !== undefined) throw error;
-        return [...accepted.values()]
+        const open = [...accepted.values()]
           .filter((event) => event.conversationId === conversationId && !answered.has(event.key))
           .map((event) => ({ event, acceptedAt: 0, state: "open" as const }));
+        await whileRead?.();
+        return open;
       },
     },
     queue,
@@ -164,6 +168,20 @@ describe("the turn scheduler", () => {
     (await running(2, waitsMs)).end();
     (await running(3)).end();
     expect(runs.map(({ keys }) => keys.join())).toEqual(["quick", "a", "b"]);
+  });
+
+  it("answers what came during the read of the inbox after what another process accepted meanwhile", async () => {
+    let during = (): void => undefined;
+    const whileRead = (): Promise<void> => Promise.resolve(during());
+    const { scheduler, runs, running, acceptElsewhere } = createHarness(new Set(), { whileRead });
+    during = () => {
+      during = () => undefined;
+      acceptElsewhere(message("b", { key: "b", sentAt: 1_800_000_000_000 }));
+      scheduler.schedule({ ...turn("c"), event: message("c", { key: "c", sentAt: 1_800_000_000_001 }) });
+    };
+    scheduler.schedule(turn("a"));
+    for (const count of [1, 2, 3]) (await running(count)).end();
+    expect(runs.map(({ keys }) => keys.join())).toEqual(["a", "b", "c"]);
   });
 
   it("says once a minute that turns cannot start during an outage of the store, however many there are", async () => {
