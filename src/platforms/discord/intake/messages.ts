@@ -81,16 +81,16 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     given: GatewayMessageCreateDispatchData,
     takenAt: number,
     isMissed: boolean,
+    position: number,
   ): Promise<void> {
     const message = isMissed ? await withServer(given) : given;
     const names = options.names(message.guild_id);
     const known = { isEvent: false };
     try {
-      const isInOrder = async () => isMissed || !(await options.lookUpFirst(message.channel_id));
       await receivePatiently(
         async () => {
-          if (await isInOrder()) return await accept(message, names, takenAt, known);
-          noteLookUp(message.channel_id);
+          if (isMissed || (await isInOrder(message.channel_id, position)))
+            return await accept(message, names, takenAt, known);
           enqueue(message, takenAt, isMissed);
           return "duplicate";
         },
@@ -139,6 +139,15 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return guildId === undefined ? message : { ...message, guild_id: guildId };
   }
 
+  /**
+   * Whether a live message comes after the missed ones of its channel. Before each attempt to accept it they
+   * may have been queued behind it.
+   */
+  async function isInOrder(channelId: string, position: number): Promise<boolean> {
+    if (await options.lookUpFirst(channelId)) noteLookUp(channelId);
+    return position >= (lookedUpAt.get(channelId) ?? 0);
+  }
+
   /** Notes that missed messages may be queued by now. Live ones before them have to go behind. */
   function noteLookUp(channelId: string): void {
     lookedUpAt.set(channelId, (enqueued += 1));
@@ -147,14 +156,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   function enqueue(message: GatewayMessageCreateDispatchData, takenAt: number, isMissed: boolean): void {
     const position = (enqueued += 1);
     const handleInOrder = async (): Promise<void> => {
-      const isBefore = position < (lookedUpAt.get(message.channel_id) ?? 0);
       const isLeft = isMissed && position <= (leftAt.get(message.channel_id) ?? 0);
       if (isLeft) return;
-      if (isBefore && !isMissed) enqueue(message, takenAt, isMissed);
-      else {
-        const language = options.languageOf(message);
-        await inLanguage(language, () => handle(message, takenAt, isMissed));
-      }
+      const language = options.languageOf(message);
+      await inLanguage(language, () => handle(message, takenAt, isMissed, position));
     };
     void queue
       .run(message.channel_id, handleInOrder)

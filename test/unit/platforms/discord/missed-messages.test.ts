@@ -1,10 +1,13 @@
-import type { APIMessage } from "discord.js";
+import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
 import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ConversationHistory } from "../../../../src/core/platform.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
+import { createMessageIntake } from "../../../../src/platforms/discord/intake/messages.ts";
 import { createMissedMessages } from "../../../../src/platforms/discord/intake/missed-messages.ts";
-import { silentLog } from "../../../support/fakes.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
+import { message, silentLog } from "../../../support/fakes.ts";
+import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
 import { type Harness, startHarness, until } from "./harness.ts";
 
 describe("missed messages", () => {
@@ -450,4 +453,33 @@ describe("the order of missed messages", () => {
     expect(events.map(({ key }) => key)).toEqual(missed.map(({ id }) => `discord:${id}`));
     expect(direct.fromBot()).toEqual([]);
   }, 40_000);
+});
+
+test("a live message goes behind missed ones that are found while it is tried again", async () => {
+  const receiver = createRecordingReceiver();
+  const toMessage = (id: string) => ({ id, channel_id: "1" }) as GatewayMessageCreateDispatchData;
+  let isSearched = false;
+  const intake = createMessageIntake({
+    receiver,
+    events: {
+      toEvent: ({ id }: { readonly id: string }) => Promise.resolve(message(id, { key: id })),
+    } as never,
+    channels: { open: () => undefined, channelIfReadable: () => Promise.resolve(undefined) } as never,
+    api: {} as never,
+    names: () => ({}) as never,
+    languageOf: () => "en",
+    lookUpLater: () => expect.unreachable(),
+    lookUpFirst() {
+      if (isSearched) return Promise.resolve(false);
+      isSearched = true;
+      intake.take(toMessage("11"), { isMissed: true });
+      return Promise.reject(new ParleyError("store-unavailable", "not searched in time"));
+    },
+    signal: new AbortController().signal,
+    clock: systemClock,
+    log: silentLog,
+  });
+  intake.take(toMessage("12"));
+  await vi.waitFor(() => expect(receiver.events).toHaveLength(2), { timeout: 5000 });
+  expect(receiver.events.map(({ key }) => key)).toEqual(["11", "12"]);
 });
