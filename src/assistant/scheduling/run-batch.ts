@@ -142,7 +142,8 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
     const attempt = (earlier?.attempts ?? 0) + 1;
     const address = earlier?.address ?? batch.at(-1)!.event.address;
     let shownAt = address;
-    let storedKeys: readonly string[] = [];
+    /** The messages that the stored answer names. What an earlier run has stored is not known. */
+    let storedKeys: readonly string[] | undefined = earlier === undefined ? [] : undefined;
     let isClaimed = false;
 
     const saveAddress: ReplyHooks["saveAddress"] = async (grown, how) => {
@@ -158,7 +159,7 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
       // The keys are stored before a message of an earlier attempt is removed, so that its deletion does not
       // look like that of the answer.
       const now = platform.shownMessageKeys(grown);
-      if (storedKeys.some((known) => !now.includes(known))) await storeShown(now);
+      if (storedKeys?.every((known) => now.includes(known)) !== true) await storeShown(now);
     };
 
     async function storeShown(shown: readonly string[]): Promise<void> {
@@ -200,7 +201,7 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
       shownMessageKeys: () => (storedKeys = platform.shownMessageKeys(shownAt)),
       async storeShownMessages() {
         const shown = platform.shownMessageKeys(shownAt);
-        if (shown.join(" ") !== storedKeys.join(" ")) await storeShown(shown);
+        if (shown.join(" ") !== storedKeys?.join(" ")) await storeShown(shown);
       },
     };
   }

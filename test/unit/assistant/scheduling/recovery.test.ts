@@ -141,6 +141,43 @@ describe("open turns", () => {
 
 const world = worldOfEachTest();
 
+it("a stored answer that is shown again names its messages of now before earlier ones are removed", async () => {
+  const event = message("hello");
+  const id = `${event.key}/answer`;
+  await world.store.conversations.append(event.conversationId, {
+    id,
+    role: "assistant",
+    turnKey: event.key,
+    attempt: 1,
+    parts: [{ kind: "text", text: "The answer." }],
+    createdAt: 1,
+    estimatedTokens: 1,
+    outcome: "complete",
+    // Its run ended before it had saved the address with this message.
+    shownAs: ["fake:reply:70"],
+  });
+  await world.leaveBegun([event], { message: 71 });
+  const { platform } = world.platform;
+  let shownAs: readonly string[] | undefined;
+  world.assistant.addPlatform({
+    ...platform,
+    openReply(address, hooks) {
+      const reply = platform.openReply(address, hooks);
+      return {
+        ...reply,
+        async show() {
+          await hooks.saveAddress({ ...address, message: 72 });
+          // The platform removes the others now, and another process learns of it.
+          shownAs = (await world.store.conversations.find(event.conversationId, id))?.shownAs;
+        },
+      };
+    },
+  });
+  await world.recover();
+  expect(shownAs).toEqual(["fake:reply:72"]);
+  expect(world.platform.replies).toMatchObject([{ text: "The answer.", state: "finished" }]);
+});
+
 describe("after an outage", () => {
   it("a turn that it left open runs before a later message of its conversation", async () => {
     vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
