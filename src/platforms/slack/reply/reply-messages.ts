@@ -41,6 +41,8 @@ interface ReplyMessagesOptions extends PostedMessagesOptions {
   readonly address: SlackAddress;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
+  /** Removes messages that no saved address contains. It never rejects. */
+  readonly removeMessages: (refs: readonly MessageRef[]) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -155,11 +157,14 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
       for (let next = inPlaceOf.get(ref.ts); next !== undefined; next = inPlaceOf.get(ref.ts)) ref = next;
       if (!unchecked.has(ref.ts)) return ref;
       const { index } = at(ref);
-      const [newest, ...others] = await find(index);
+      const found = await find(index);
       unchecked.delete(ref.ts);
-      if (newest === undefined || Number(newest.ts) <= Number(ref.ts)) return ref;
+      // A run that was abandoned just after it had saved the address has not removed these.
+      await options.removeMessages(found.filter(({ ts }) => Number(ts) < Number(ref.ts)));
+      const [newest, ...others] = found.filter(({ ts }) => Number(ts) > Number(ref.ts));
+      if (newest === undefined) return ref;
       // Runs that could not save the address have posted these too.
-      replaced.push(...others.filter(({ ts }) => ts !== ref.ts));
+      replaced.push(...others);
       messages.set(newest.ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY });
       replace(ref, newest);
       return newest;
@@ -240,9 +245,7 @@ export function createPostedMessages(
      */
     async find(index: number, known: readonly MessageRef[]): Promise<readonly MessageRef[]> {
       const sinceMs = since - (isCommandKey(key) ? wrongClockMs : marginMs);
-      // What was posted in the place of a known message is newer than it.
-      const after = known[index]?.ts ?? (sinceMs / 1000).toFixed(6);
-      const found = await api.messagesAfter(channel, thread, after);
+      const found = await api.messagesAfter(channel, thread, (sinceMs / 1000).toFixed(6));
       const recent = found.toSorted((a, b) => Number(b.ts) - Number(a.ts));
       const isMarked = ({ metadata }: SlackMessageInfo) => metadata?.event_payload?.mark === markOf(index);
       const isUnknown = ({ ts }: SlackMessageInfo) => known.every((ref) => ref.ts !== ts);

@@ -298,6 +298,37 @@ describe("when edits are short", () => {
     expect(channel.saidByBot()).toMatchObject([{ text: "The first and the second" }]);
   });
 
+  test("a run that was abandoned just after its post was saved leaves the preview to the next run", async () => {
+    ana.sends({ channel: channel.id, text: "hello", mentionBot: true });
+    const { address } = await harness.slack.waitFor("the event", () => harness.receiver.events[0]);
+    let isLost = false;
+    const reply: Reply = harness.platform.openReply(address, {
+      async saveAddress(grown) {
+        const isNew = isLost && JSON.stringify(grown) !== JSON.stringify(saved);
+        saved = structuredClone(grown);
+        if (!isNew) return;
+        reply.abandon();
+        throw new ParleyError("stopping", "lease lost");
+      },
+    });
+    await reply.show();
+    reply.write({ text: "The first" });
+    await firstIsSaved();
+    harness.slack.limit("chat.update", 0);
+    isLost = true;
+    reply.write({ text: "The first and the second" });
+    await expect(reply.finish()).rejects.toMatchObject({ code: "stopping" });
+    expect(channel.saidByBot()).toHaveLength(2);
+    harness.slack.limit("chat.update", 50);
+    harness.slack.clock.advance(60_000);
+    const next = open(saved, true);
+    await next.show();
+    next.write({ text: "The first and the second" });
+    await next.finish();
+    expect(channel.saidByBot()).toMatchObject([{ text: "The first and the second" }]);
+    expect(saved["refs"]).toEqual([{ channel: channel.id, ts: channel.saidByBot()[0]?.ts }]);
+  });
+
   test("the deletion of the preview is not a person's, and in another process it names nothing that is saved", async () => {
     const mine = await replyIn("channel");
     mine.write({ text: "The first" });
