@@ -213,13 +213,14 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       const id = entryAt.messageId(conversationId, messageId);
       const position = await store.get<number>(id.space, id.key);
       if (position === undefined) return;
-      await store.update<Slot>(
-        entryAt.slot(conversationId, position),
-        (slot) =>
-          // It was erased, and its position may hold another message.
-          "forgotten" in slot || slot.id !== messageId ? undefined : { ...slot, shownAs: [...keys] },
-        "soon",
-      );
+      // This is durable, because it says which deletions on the platform are not those of the message.
+      await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
+        // It was erased, and its position may hold another message.
+        if ("forgotten" in slot || slot.id !== messageId) return undefined;
+        return (slot.shownAs ?? []).join(" ") === keys.join(" ")
+          ? undefined
+          : { ...slot, shownAs: [...keys] };
+      });
     },
     async rate(conversationId, messageId, { personId, rating }) {
       const id = entryAt.messageId(conversationId, messageId);

@@ -64,4 +64,21 @@ describe("a message that one process stores while another one removes it", () =>
     expect(kept.map(({ id }) => id)).toEqual(["m1"]);
     expect(await storing.conversations.append("test:1", messageOf("m2", "goes"))).toBe("duplicate");
   });
+
+  it("is not taken for one that people deleted: what shows it is durable, and written where it changes", async () => {
+    const resolved: unknown[] = [];
+    const { conversations } = openProcess({
+      ...sqlite,
+      apply(conditions, changes, resolves) {
+        resolved.push(resolves ?? "durable");
+        return sqlite.apply(conditions, changes, resolves);
+      },
+    });
+    await conversations.append("test:1", { ...messageOf("a1", "the answer"), shownAs: ["shown:1"] });
+    resolved.length = 0;
+    // The platform's message 1 is removed next, and another process learns of it.
+    await conversations.setShownAs("test:1", "a1", ["shown:2"]);
+    await conversations.setShownAs("test:1", "a1", ["shown:2"]);
+    expect(resolved).toEqual(["durable"]);
+  });
 });
