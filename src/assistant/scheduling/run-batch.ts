@@ -163,9 +163,11 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
     };
 
     async function storeShown(shown: readonly string[]): Promise<void> {
-      storedKeys = shown;
+      // Where a write fails, it is repeated with the address.
+      storedKeys = undefined;
       for (const id of [messageIds.complete(event.key), messageIds.assistant(event.key, attempt)])
         await conversations.setShownAs(conversationId, id, shown);
+      storedKeys = shown;
     }
 
     // A first attempt at one event is recorded when its reply begins, batches and retries before. If another

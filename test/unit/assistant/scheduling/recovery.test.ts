@@ -166,7 +166,13 @@ it("a stored answer that is shown again names its messages of now before earlier
       return {
         ...reply,
         async show() {
-          await hooks.saveAddress({ ...address, message: 72 });
+          // The platform saves it again until that succeeds.
+          const save = () => hooks.saveAddress({ ...address, message: 72 });
+          const { conversations } = world.store;
+          vi.spyOn(conversations, "setShownAs").mockRejectedValueOnce(
+            new ParleyError("store-unavailable", "full for a moment"),
+          );
+          await save().catch(save);
           // The platform removes the others now, and another process learns of it.
           shownAs = (await world.store.conversations.find(event.conversationId, id))?.shownAs;
         },
