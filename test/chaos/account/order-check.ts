@@ -71,9 +71,9 @@ function nameOf({ sent, entry }: Outcome): string {
   return `${sent.label} (sent at ${sent.sentAt}, accepted after ${afterMs} ms; ${sent.deliveries().join(", ")})`;
 }
 
-/** Returns the time by the clock of the process, which may be wrong by minutes. */
+/** The time until the acknowledgement. Without one, the clock of the process counts, which may be wrong. */
 function acceptedAfterMs({ sent, entry }: Pick<Outcome, "sent" | "entry">): number {
-  return (entry?.acceptedAt ?? Number.NaN) - sent.sentAt;
+  return Math.round(sent.acknowledgedAfterMs?.() ?? (entry?.acceptedAt ?? Number.NaN) - sent.sentAt);
 }
 
 function storedAt({ sent, history }: Pick<Outcome, "sent" | "history">): number {

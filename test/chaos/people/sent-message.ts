@@ -25,6 +25,8 @@ export interface SentMessage {
   readonly isRedelivered: () => boolean;
   /** Returns how each of its deliveries ended, where the platform knows. */
   readonly deliveries: () => readonly string[];
+  /** Returns after how many milliseconds Slack had the acknowledgement, by the clock of this process. */
+  readonly acknowledgedAfterMs?: () => number | undefined;
 }
 
 /** An edit of a message. */

@@ -86,6 +86,8 @@ export async function createSlackCrowd(random: Random, count: number): Promise<S
       isRedelivered: () => attemptsFor(channel, ts).some(({ attempt }) => attempt > 0),
       deliveries: () =>
         attemptsFor(channel, ts).map(({ what, attempt, outcome }) => `${what} ${attempt} ${outcome}`),
+      acknowledgedAfterMs: () =>
+        attemptsFor(channel, ts).find(({ outcome }) => outcome === "acknowledged")?.tookMs,
     };
     if (thread !== undefined && random.next() < deletedShare)
       later.run(

@@ -5,8 +5,12 @@ import type { FaultKind } from "../../chaos/fault-windows.ts";
 
 const sentAt = 1_000_000;
 
-/** A message in direct messages on Slack. @param place its place among the stored messages, from 0 */
-function outcomeOf(label: string, acceptedAfterMs: number, place: number): Outcome {
+/**
+ * A message in direct messages on Slack.
+ * @param place its place among the stored messages, from 0
+ * @param clockMs how wrong the clock of the process is that accepted it
+ */
+function outcomeOf(label: string, acceptedAfterMs: number, place: number, clockMs = 0): Outcome {
   const secret = `hush${label.slice(1)}x`;
   const message = (text: string) => ({ role: "user", parts: [{ kind: "text", text }] });
   const history = [message("other"), message("other")].with(
@@ -26,8 +30,9 @@ function outcomeOf(label: string, acceptedAfterMs: number, place: number): Outco
       refusal: () => undefined,
       isRedelivered: () => false,
       deliveries: () => [],
+      acknowledgedAfterMs: () => acceptedAfterMs,
     },
-    entry: { acceptedAt: sentAt + acceptedAfterMs },
+    entry: { acceptedAt: sentAt + acceptedAfterMs + clockMs },
     answers: [],
     isAnswered: true,
     retry: undefined,
@@ -37,14 +42,17 @@ function outcomeOf(label: string, acceptedAfterMs: number, place: number): Outco
   } as unknown as Outcome;
 }
 
-test.each<[string, number, FaultKind | undefined, boolean]>([
+test.each<[string, number, FaultKind | undefined, boolean, number?]>([
   ["without a fault", 540, undefined, true],
+  ["without a fault by a clock that is wrong", 540, undefined, true, 20 * 60_000],
+  ["in one that was paused, by a clock that is wrong", 2500, "paused", false, 20 * 60_000],
+  ["in one that was paused, by a clock that was set back", 2500, "paused", false, -20 * 60_000],
   ["in an instance that was paused", 2500, "paused", false],
   ["in an instance that has just started", 540, "process", false],
   ["in one that took longer than its first look-ups", 1500, "process", true],
   ["beside a fault of a platform", 540, "platform", true],
-])("a message that was accepted late %s", (_, afterMs, fault, isProblem) => {
-  const outcomes = [outcomeOf("#e1", afterMs, 1), outcomeOf("#e2", 40, 0)];
+])("a message that was accepted late %s", (_, afterMs, fault, isProblem, clockMs) => {
+  const outcomes = [outcomeOf("#e1", afterMs, 1, clockMs), outcomeOf("#e2", 40, 0)];
   const had = (kinds: readonly FaultKind[]) => fault !== undefined && kinds.includes(fault);
   expect(findDisorder(outcomes, [], { had }).length > 0).toBe(isProblem);
 });
