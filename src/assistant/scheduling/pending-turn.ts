@@ -215,7 +215,10 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
       const other = byKey.get(key)?.event;
       return other?.kind === "message" ? [other] : [];
     });
-    const progress: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
+    const saved: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
+    // Another process may have begun one of the others more often. An earlier attempt could not be claimed.
+    const begun = saved.keys.map((key) => byKey.get(key)?.turn?.attempts ?? 0);
+    const progress: TurnProgress = { ...saved, attempts: Math.max(saved.attempts, ...begun) };
     // Attempts count anew for a turn that people asked for again or whose messages they edited.
     const redo = latestRedo([event, ...others], asked);
     const { requestedAt, since } = redo ?? { requestedAt: acceptedAt, since: 0 };

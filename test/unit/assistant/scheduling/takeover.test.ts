@@ -99,6 +99,15 @@ describe("several processes", () => {
       expect(await world.store.inbox.listOpen()).toEqual([]);
     });
 
+    it("is ended where another process had begun one of its messages more often", async () => {
+      const [one, two] = [message("one"), message("two")];
+      await world.leaveBegun([one, two], { attempts: 4 });
+      await world.store.inbox.claimTurn({ keys: [two.key], address: two.address, attempts: 6 });
+      await world.recover();
+      await world.recover();
+      expect(await world.store.inbox.listOpen()).toEqual([]);
+    });
+
     it("has one complete answer: a second is not stored, and people see the stored one", async () => {
       const event = message("asked");
       world.gateway.answerWith(async function* answers(request) {
