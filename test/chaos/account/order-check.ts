@@ -71,9 +71,15 @@ function nameOf({ sent, entry }: Outcome): string {
   return `${sent.label} (sent at ${sent.sentAt}, accepted after ${afterMs} ms; ${sent.deliveries().join(", ")})`;
 }
 
-/** The time until the acknowledgement. Without one, the clock of the process counts, which may be wrong. */
+/**
+ * Returns the time by the clock of the process. Where that cannot be, since no event is accepted before it is
+ * sent or after it is acknowledged, the clock is wrong, and the time until the acknowledgement counts.
+ */
 function acceptedAfterMs({ sent, entry }: Pick<Outcome, "sent" | "entry">): number {
-  return Math.round(sent.acknowledgedAfterMs?.() ?? (entry?.acceptedAt ?? Number.NaN) - sent.sentAt);
+  const byProcess = (entry?.acceptedAt ?? Number.NaN) - sent.sentAt;
+  const acknowledged = sent.acknowledgedAfterMs?.();
+  const isWrong = acknowledged !== undefined && (byProcess < 0 || byProcess > acknowledged);
+  return isWrong ? Math.round(acknowledged) : byProcess;
 }
 
 function storedAt({ sent, history }: Pick<Outcome, "sent" | "history">): number {

@@ -10,7 +10,12 @@ const sentAt = 1_000_000;
  * @param place its place among the stored messages, from 0
  * @param clockMs how wrong the clock of the process is that accepted it
  */
-function outcomeOf(label: string, acceptedAfterMs: number, place: number, clockMs = 0): Outcome {
+function outcomeOf(
+  label: string,
+  acceptedAfterMs: number,
+  place: number,
+  { clockMs = 0, acknowledgedAfterMs = 0 } = {},
+): Outcome {
   const secret = `hush${label.slice(1)}x`;
   const message = (text: string) => ({ role: "user", parts: [{ kind: "text", text }] });
   const history = [message("other"), message("other")].with(
@@ -30,7 +35,7 @@ function outcomeOf(label: string, acceptedAfterMs: number, place: number, clockM
       refusal: () => undefined,
       isRedelivered: () => false,
       deliveries: () => [],
-      acknowledgedAfterMs: () => acceptedAfterMs,
+      acknowledgedAfterMs: () => Math.max(acceptedAfterMs, acknowledgedAfterMs),
     },
     entry: { acceptedAt: sentAt + acceptedAfterMs + clockMs },
     answers: [],
@@ -52,7 +57,12 @@ test.each<[string, number, FaultKind | undefined, boolean, number?]>([
   ["in one that took longer than its first look-ups", 1500, "process", true],
   ["beside a fault of a platform", 540, "platform", true],
 ])("a message that was accepted late %s", (_, afterMs, fault, isProblem, clockMs) => {
-  const outcomes = [outcomeOf("#e1", afterMs, 1, clockMs), outcomeOf("#e2", 40, 0)];
+  const outcomes = [outcomeOf("#e1", afterMs, 1, { clockMs }), outcomeOf("#e2", 40, 0)];
   const had = (kinds: readonly FaultKind[]) => fault !== undefined && kinds.includes(fault);
   expect(findDisorder(outcomes, [], { had }).length > 0).toBe(isProblem);
+});
+
+test("a message that was accepted in time is not excused by a pause before its acknowledgement", () => {
+  const outcomes = [outcomeOf("#e1", 30, 1, { acknowledgedAfterMs: 2500 }), outcomeOf("#e2", 40, 0)];
+  expect(findDisorder(outcomes, [], { had: () => true })).not.toEqual([]);
 });
