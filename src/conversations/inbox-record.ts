@@ -164,7 +164,7 @@ export function editsOf({ event }: InboxRecord): number {
 
 /** A stored event in the form of the port. */
 export function toEntry(record: InboxRecord, turn: TurnProgress | undefined): InboxEntry {
-  const { version: _version, attempts: _attempts, ...entry } = record;
+  const { version: _version, ...entry } = record;
   return { ...entry, ...(turn === undefined ? {} : { turn }) };
 }
 

@@ -85,6 +85,8 @@ export interface InboxEntry {
   readonly state: EventState;
   /** It is present only on the first event of a turn. */
   readonly turn?: TurnProgress;
+  /** The highest attempt that was claimed for it, also in another turn than the one that lists it. */
+  readonly attempts?: number;
   /** Present on the first event of a turn that runs again, until it is closed. */
   readonly redo?: Redo;
   /** The name of the person who stopped its turn, or an empty text, in the state `stopping`. */

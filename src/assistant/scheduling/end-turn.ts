@@ -161,8 +161,10 @@ const ends: Readonly<Record<EndReason, (turn: TurnToEnd) => Promise<End | undefi
   },
 
   async sealed({ turn, inbox, platform, conversations, isAnswered, meter, log }) {
-    const { event, progress } = turn;
-    if (progress === undefined) return undefined;
+    const { event } = turn;
+    if (turn.progress === undefined) return undefined;
+    // Others may have been answered in another turn.
+    const progress = { ...turn.progress, keys: keysOf(turn) };
     const attempts = progress.attempts + 1;
     // The lease may be lost. Only one of several processes that seal or run the turn continues.
     if (!(await inbox.claimTurn({ ...progress, attempts }))) return undefined;

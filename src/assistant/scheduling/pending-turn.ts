@@ -209,15 +209,18 @@ export function toOpenTurns(accepted: readonly InboxEntry[], now: number): Pendi
   for (const { event, turn } of open)
     if (!joined.has(event.key)) for (const key of turn?.keys.slice(1) ?? []) joined.add(key);
   return open.flatMap((entry): PendingTurn[] => {
-    const { event, turn, acceptedAt, redo: asked, heard: _heard, ...marks } = entry;
+    const { event, turn, acceptedAt, attempts: _claimed, redo: asked, heard: _heard, ...marks } = entry;
     if (joined.has(event.key)) return [];
     const others = (turn?.keys.slice(1) ?? []).flatMap((key) => {
       const other = byKey.get(key)?.event;
       return other?.kind === "message" ? [other] : [];
     });
     const saved: TurnProgress = turn ?? { keys: [event.key], address: event.address, attempts: 0 };
-    // Another process may have begun one of the others more often. An earlier attempt could not be claimed.
-    const begun = saved.keys.map((key) => byKey.get(key)?.turn?.attempts ?? 0);
+    // Other processes may have begun one of them more often. An earlier attempt could not be claimed.
+    const begun = saved.keys.flatMap((key) => {
+      const { attempts = 0, turn: own } = byKey.get(key) ?? {};
+      return [attempts, own?.attempts ?? 0];
+    });
     const progress: TurnProgress = { ...saved, attempts: Math.max(saved.attempts, ...begun) };
     // Attempts count anew for a turn that people asked for again or whose messages they edited.
     const redo = latestRedo([event, ...others], asked);

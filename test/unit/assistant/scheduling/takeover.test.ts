@@ -99,12 +99,26 @@ describe("several processes", () => {
       expect(await world.store.inbox.listOpen()).toEqual([]);
     });
 
-    it("is ended where another process had begun one of its messages more often", async () => {
+    it.each([1, 4])(
+      "is claimed where others have begun one of its messages more often, after %i attempts",
+      async (attempts) => {
+        const [one, two, three] = [message("one"), message("two"), message("three")];
+        const { inbox } = world.store;
+        await inbox.accept(three);
+        await world.leaveBegun([one, two], { attempts });
+        await inbox.claimTurn({ keys: [two.key], address: two.address, attempts: 6 });
+        await inbox.claimTurn({ keys: [three.key, two.key], address: three.address, attempts: 7 });
+        for (let round = 0; round < 3; round++) await world.recover();
+        expect(await inbox.listOpen()).toEqual([]);
+      },
+    );
+
+    it("is ended after too many attempts where one of its messages was answered by another process", async () => {
       const [one, two] = [message("one"), message("two")];
       await world.leaveBegun([one, two], { attempts: 4 });
-      await world.store.inbox.claimTurn({ keys: [two.key], address: two.address, attempts: 6 });
+      await world.store.inbox.close([two.key]);
       await world.recover();
-      await world.recover();
+      expect(world.platform.replies).toMatchObject([{ state: "failed" }]);
       expect(await world.store.inbox.listOpen()).toEqual([]);
     });
 
