@@ -1,9 +1,23 @@
 import { describe, expect, it, vi } from "vitest";
 import { createOtherTurns } from "../../../../src/assistant/scheduling/end-turn.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
+import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { StoredMessage } from "../../../../src/core/storage.ts";
 import { createWorld } from "../../../support/assistant-world.ts";
 import { ada, call, createFakePlatform, message, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
+
+/** A complete stored answer. */
+const answerTo = ({ key }: Pick<IncomingEvent, "key">, more: Partial<StoredMessage>): StoredMessage => ({
+  id: `${key}/answer`,
+  role: "assistant",
+  turnKey: key,
+  parts: [{ kind: "text", text: "The answer." }],
+  createdAt: 1,
+  estimatedTokens: 1,
+  outcome: "complete",
+  ...more,
+});
 
 describe("open turns", () => {
   const world = worldOfEachTest();
@@ -106,16 +120,10 @@ describe("open turns", () => {
 
   it("and which show those that are answered", async () => {
     const [answered, open] = [message("one"), message("two")];
-    await world.store.conversations.append(answered.conversationId, {
-      id: `${answered.key}/answer`,
-      role: "assistant",
-      turnKey: answered.key,
-      parts: [{ kind: "text", text: "One." }],
-      createdAt: 1,
-      estimatedTokens: 1,
-      outcome: "complete",
-      shownAs: ["fake:reply:70"],
-    });
+    await world.store.conversations.append(
+      answered.conversationId,
+      answerTo(answered, { shownAs: ["fake:reply:70"] }),
+    );
     await world.store.inbox.accept(open);
     await world.store.inbox.saveTurn({ keys: [open.key], address: open.address, attempts: 1 });
     const { platform } = world.platform;
@@ -143,19 +151,10 @@ const world = worldOfEachTest();
 
 it("a stored answer that is shown again names its messages of now before earlier ones are removed", async () => {
   const event = message("hello");
-  const id = `${event.key}/answer`;
-  await world.store.conversations.append(event.conversationId, {
-    id,
-    role: "assistant",
-    turnKey: event.key,
-    attempt: 1,
-    parts: [{ kind: "text", text: "The answer." }],
-    createdAt: 1,
-    estimatedTokens: 1,
-    outcome: "complete",
-    // Its run ended before it had saved the address with this message.
-    shownAs: ["fake:reply:70"],
-  });
+  // Its run ended before it had saved the address with this message.
+  const answer = answerTo(event, { attempt: 1, shownAs: ["fake:reply:70"] });
+  const { id } = answer;
+  await world.store.conversations.append(event.conversationId, answer);
   await world.leaveBegun([event], { message: 71 });
   const { platform } = world.platform;
   let shownAs: readonly string[] | undefined;
