@@ -61,7 +61,7 @@ describeStores(
         expect(losses()).toHaveLength(2);
         expect(await two.inbox.listOpen()).toEqual([
           { event: waiting, acceptedAt: expect.any(Number), state: "open" },
-          { event: running, acceptedAt: expect.any(Number), state: "open", turn },
+          { event: running, acceptedAt: expect.any(Number), state: "open", turn, attempts: 1 },
         ]);
         expect(lines).toContainEqual(expect.stringMatching(/^warn accepted messages .* anew {"events":2}/));
       },
@@ -111,7 +111,7 @@ describeStores(
       await lose(current(), "emptied");
       await store.ping();
       expect(await store.inbox.listOpen()).toEqual([
-        { ...entry, turn: expect.objectContaining({ attempts: 2 }) },
+        { ...entry, turn: expect.objectContaining({ attempts: 2 }), attempts: 2 },
       ]);
     });
 
