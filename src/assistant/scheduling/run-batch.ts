@@ -1,7 +1,7 @@
 import type { BudgetWarnings } from "../access/budgets.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import { storedIn, type CommandCall, type IncomingEvent } from "../../core/events.ts";
+import { storedIn, type CommandCall, type IncomingEvent, type ReplyAddress } from "../../core/events.ts";
 import type { Platform, ReplyHooks } from "../../core/platform.ts";
 import { toStopAction } from "../../core/press.ts";
 import { inTurn, noSpan, type Tracer, currentTurn } from "../../core/telemetry.ts";
@@ -46,7 +46,7 @@ interface BatchRunnerOptions extends BatchOptions {
  */
 export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
   const { inbox, platforms } = options;
-  const { access, clock, conversations, log, meter, queue } = options.dependencies;
+  const { access, clock, conversations, log, meter } = options.dependencies;
   const findOtherTurns = createOtherTurns(inbox, conversations);
   const isAllowed = (event: IncomingEvent): boolean => access.refusalOf(event) === undefined;
 
@@ -144,23 +144,23 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
     let shownAt = address;
     /** The messages that the stored answer names. What an earlier run has stored is not known. */
     let storedKeys: readonly string[] | undefined = earlier === undefined ? [] : undefined;
-    let isClaimed = false;
 
+    const progressAt = (grown: ReplyAddress) => ({ keys, address: grown, attempts: attempt });
     const saveAddress: ReplyHooks["saveAddress"] = async (grown, how) => {
       throwIfAbandoned(active.signal);
       shownAt = grown;
-      const progress = { keys, address: grown, attempts: attempt };
-      if (!(await (isClaimed ? inbox.saveTurn(progress, how) : inbox.claimTurn(progress)))) {
-        active.abandon(new ParleyError("stopping", "another process runs this turn"));
-      }
+      await noteSaved(grown, await inbox.saveTurn(progressAt(grown), how));
+    };
+
+    async function noteSaved(grown: ReplyAddress, isOurs: boolean): Promise<void> {
+      if (!isOurs) active.abandon(new ParleyError("stopping", "another process runs this turn"));
       // The lease may have been lost while the address was saved.
       throwIfAbandoned(active.signal);
-      isClaimed = true;
       // The keys are stored before a message of an earlier attempt is removed, so that its deletion does not
       // look like that of the answer.
       const now = platform.shownMessageKeys(grown);
       if (storedKeys?.every((known) => now.includes(known)) !== true) await storeShown(now);
-    };
+    }
 
     async function storeShown(shown: readonly string[]): Promise<void> {
       // Where a write fails, it is repeated with the address.
@@ -170,9 +170,10 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
       storedKeys = shown;
     }
 
-    // A first attempt at one event is recorded when its reply begins, batches and retries before. If another
-    // process may run the turn too, it must be claimed first, or nobody would end its reply.
-    if (queue.isShared || earlier !== undefined || keys.length > 1) await saveAddress(address);
+    // The claim comes before all else. Another process may run the turn too, and after a crash a turn that
+    // was begun goes before messages that were sent earlier and accepted later.
+    throwIfAbandoned(active.signal);
+    await noteSaved(address, await inbox.claimTurn(progressAt(address)));
     if (attempt > 1) log.info({ platform: platform.id, attempt }, "turn resumed");
     log.debug({ platform: platform.id, conversation: event.conversationId, attempt, keys }, "turn started");
     const language = settings.language ?? currentLanguage();

@@ -137,6 +137,30 @@ describe("several processes", () => {
       expect(await world.store.inbox.listOpen()).toEqual([]);
     });
 
+    it("is claimed before its message is stored, else what was sent earlier could go before it after a crash", async () => {
+      const { platform } = world.platform;
+      const stored = Promise.withResolvers<void>();
+      world.assistant.addPlatform({
+        ...platform,
+        openReply(address, hooks) {
+          const reply = platform.openReply(address, hooks);
+          // Slack takes its time for the reply's first message, whose address is saved then.
+          return { ...reply, show: () => stored.promise.then(() => reply.show()) };
+        },
+      });
+      const append = world.store.conversations.append.bind(world.store.conversations);
+      const claims: unknown[] = [];
+      vi.spyOn(world.store.conversations, "append").mockImplementationOnce(async (...message) => {
+        claims.push((await world.store.inbox.listOpen()).map(({ attempts }) => attempts));
+        const written = await append(...message);
+        stored.resolve();
+        return written;
+      });
+      await world.ask("hello");
+      expect(claims).toEqual([[1]]);
+      expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
+    });
+
     it("is left alone where another process has claimed the attempt", async () => {
       const [one, two] = [message("one"), message("two")];
       vi.spyOn(world.store.inbox, "claimTurn").mockResolvedValueOnce(false);
