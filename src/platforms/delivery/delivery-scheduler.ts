@@ -467,32 +467,37 @@ export function createSuspensionWatch(clock: Clock): SuspensionWatch {
 }
 
 /**
- * Sends no request of these after a suspension, also where it has waited for its connection since before.
- * It then fails like one whose connection is lost. Another process may have shown something else meanwhile,
- * and the platform would take the later one.
+ * Sends none of these requests for a second after a suspension, also where one has waited for its connection
+ * since before. Another process may have shown something else meanwhile, and the platform would take the
+ * later one. A request whose signal aborts while it waits is not sent.
  */
-export function unlessSuspended(
+export function afterSuspensions(
   suspensions: Pick<SuspensionWatch, "waitMs">,
   isShown: (request: Pick<Dispatcher.DispatchOptions, "method" | "path">) => boolean,
+  clock: Clock,
 ): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) => (request, handler) =>
-    dispatch(request, isShown(request) ? toUnlessSuspended(handler, suspensions) : handler);
-}
+  return (dispatch) =>
+    function send(request, handler) {
+      return dispatch(request, isShown(request) ? toWaiting(handler, () => send(request, handler)) : handler);
+    };
 
-function toUnlessSuspended(
-  handler: Dispatcher.DispatchHandler,
-  suspensions: Pick<SuspensionWatch, "waitMs">,
-): Dispatcher.DispatchHandler {
-  return {
-    /** Undici calls this right before it writes the request. */
-    onRequestStart(controller, context) {
-      if (suspensions.waitMs() > 0) controller.abort(new Error("the process was suspended"));
-      else handler.onRequestStart?.(controller, context);
-    },
-    onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),
-    onResponseStart: (...given) => handler.onResponseStart?.(...given),
-    onResponseData: (...given) => handler.onResponseData?.(...given),
-    onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
-    onResponseError: (...given) => handler.onResponseError?.(...given),
-  };
+  function toWaiting(handler: Dispatcher.DispatchHandler, again: () => void): Dispatcher.DispatchHandler {
+    let isEarly = false;
+    return {
+      /** Undici calls this right before it writes the request. */
+      onRequestStart(controller, context) {
+        isEarly = suspensions.waitMs() > 0;
+        if (isEarly) controller.abort(new Error("the process was suspended"));
+        else handler.onRequestStart?.(controller, context);
+      },
+      onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),
+      onResponseStart: (...given) => handler.onResponseStart?.(...given),
+      onResponseData: (...given) => handler.onResponseData?.(...given),
+      onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
+      onResponseError(...given) {
+        if (isEarly) clock.after(suspensions.waitMs(), again);
+        else handler.onResponseError?.(...given);
+      },
+    };
+  }
 }

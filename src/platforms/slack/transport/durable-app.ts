@@ -13,7 +13,7 @@ import { withLookupTime } from "../errors.ts";
 import { WebClient, type WebClientOptions } from "@slack/web-api";
 import { Agent } from "undici";
 import type { Log } from "../../../core/telemetry.ts";
-import { type SuspensionWatch, unlessSuspended } from "../../delivery/delivery-scheduler.ts";
+import { type SuspensionWatch, afterSuspensions } from "../../delivery/delivery-scheduler.ts";
 
 interface DurableAppOptions {
   readonly bolt: Bolt;
@@ -150,9 +150,14 @@ export interface Bolt {
   createClient(token?: string): WebClient;
 }
 
-export function createBolt(apiUrl: string, log: Log, suspensions?: Pick<SuspensionWatch, "waitMs">): Bolt {
+export function createBolt(
+  apiUrl: string,
+  log: Log,
+  suspensions?: Pick<SuspensionWatch, "waitMs">,
+  clock?: Clock,
+): Bolt {
   const logger = toBoltLogger(log);
-  const fetch = createClientFetch(suspensions);
+  const fetch = createClientFetch(suspensions, clock);
   const clientOptions = (): WebClientOptions => ({
     slackApiUrl: apiUrl,
     logger,
@@ -202,15 +207,16 @@ class WholeResponse extends Response {
 
 /**
  * Returns a `fetch` for Slack's client with connections of its own. It sends text and reads whole answers. A
- * redirect is an answer with its status, which the client takes for a failure. After a suspension no message
- * is posted, edited or deleted.
+ * redirect is an answer with its status, which the client takes for a failure. After a suspension it posts,
+ * edits and deletes messages a second later.
  */
 export function createClientFetch(
   suspensions: Pick<SuspensionWatch, "waitMs"> = { waitMs: () => 0 },
+  clock = systemClock,
 ): NonNullable<WebClientOptions["fetch"]> {
   const isShown = ({ path }: { readonly path: string }): boolean => /\/chat\.[a-zA-Z]+$/.test(path);
   // Node's `fetch` does the same: with HTTP/2, one lost connection would interrupt every call.
-  const agent = new Agent({ allowH2: false }).compose(unlessSuspended(suspensions, isShown));
+  const agent = new Agent({ allowH2: false }).compose(afterSuspensions(suspensions, isShown, clock));
   return async (url, { method = "GET", headers = {}, body, signal } = {}) => {
     if (body !== undefined && typeof body !== "string")
       throw new TypeError("Slack's client sends files through url-requests.ts only");

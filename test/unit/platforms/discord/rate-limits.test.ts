@@ -7,6 +7,7 @@ import type { DiscordApi } from "../../../../src/platforms/discord/transport/api
 import {
   createDeliveryScheduler,
   createSuspensionWatch,
+  type SuspensionWatch,
 } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 import {
@@ -94,28 +95,49 @@ describe("rate limits without a Retry-After", () => {
 });
 
 describe("a suspension of the process", () => {
-  test("an edit whose connection is made meanwhile is not sent, since another process may have edited", async () => {
-    const discord = await createDiscordSimulator();
-    const suspensions = createSuspensionWatch(systemClock);
-    try {
-      const others = createApi(discord);
-      const general = discord.channel("general");
-      const { id } = await others.createMessage(general.id, { content: "the answer" });
-      const api = createApi(discord, { suspensions });
-      const edited = api.editMessage(general.id, id, { content: "Thinking…" });
-      const refused = expect(edited).rejects.toMatchObject({ code: "platform-unreachable" });
-      // The library passes the request on in microtasks. Its connection needs the event loop.
-      for (let turns = 0; turns < 50; turns++) await Promise.resolve();
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1100);
-      await refused;
-      expect((await others.getMessage(general.id, id)).content).toBe("the answer");
-      await until(() => suspensions.waitMs() === 0);
-      await api.editMessage(general.id, id, { content: "the end" });
-      expect((await others.getMessage(general.id, id)).content).toBe("the end");
-    } finally {
-      suspensions.stop();
-      await discord.close();
-    }
+  let discord: DiscordSimulator;
+  let suspensions: SuspensionWatch;
+  beforeEach(async () => {
+    discord = await createDiscordSimulator();
+    suspensions = createSuspensionWatch(systemClock);
+  });
+  afterEach(async () => {
+    suspensions.stop();
+    await discord.close();
+  });
+
+  /** Begins an edit of the message, and suspends the process while its connection is made. */
+  async function editDuringSuspension(signal: AbortSignal) {
+    const others = createApi(discord);
+    const general = discord.channel("general");
+    const { id } = await others.createMessage(general.id, { content: "the answer" });
+    const api = createApi(discord, { suspensions });
+    const edited = api.editMessage(general.id, id, { content: "Thinking…" }, { signal });
+    // The library passes the request on in microtasks. Its connection needs the event loop.
+    for (let turns = 0; turns < 50; turns++) await Promise.resolve();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1100);
+    const content = async () => (await others.getMessage(general.id, id)).content;
+    return { edited, content };
+  }
+
+  test("an edit whose connection is made meanwhile is not sent where another process has the reply by now", async () => {
+    const reply = new AbortController();
+    const { edited, content } = await editDuringSuspension(reply.signal);
+    const given = expect(edited).rejects.toThrow();
+    await until(() => suspensions.waitMs() > 0);
+    expect(await content()).toBe("the answer");
+    reply.abort();
+    await given;
+    await until(() => suspensions.waitMs() === 0);
+    expect(await content()).toBe("the answer");
+  });
+
+  test("otherwise it is sent a second later", async () => {
+    const { edited, content } = await editDuringSuspension(new AbortController().signal);
+    await until(() => suspensions.waitMs() > 0);
+    expect(await content()).toBe("the answer");
+    expect((await edited).content).toBe("Thinking…");
+    expect(suspensions.waitMs()).toBe(0);
   });
 });
 
