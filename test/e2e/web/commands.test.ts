@@ -275,6 +275,31 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
     expect(problems).toEqual([]);
   });
 
+  it("show what was chosen last, also where an earlier reading of them arrives after that", async () => {
+    const { page } = await story.open();
+    const button = page.getByRole("button", { name: /^Model: / });
+    await say(page, "Which models are there?");
+    let letGo = () => {};
+    const released = new Promise<void>((resolve) => (letGo = resolve));
+    await page.route(/\/model$/, async (route) => {
+      const response = await route.fetch();
+      await released;
+      await route.fulfill({ response });
+    });
+    // The list asks for what is set each time it is opened.
+    const arrived = page.waitForResponse(/\/model$/);
+    await button.click();
+    const option = page.getByRole("dialog", { name: "Model of this chat" }).getByRole("option").nth(2);
+    const chosen = (await option.innerText()).trim();
+    const saved = page.waitForResponse(/\/act$/);
+    await option.click();
+    await saved;
+    letGo();
+    await (await arrived).finished();
+    expect(await say(page, "/settings name:chat-model")).toContain(`${chosen} (from this conversation)`);
+    expect(await button.getAttribute("aria-label")).toBe(`Model: ${chosen}`);
+  });
+
   it("of a new chat are set although it was left before its file was uploaded", async () => {
     const { page } = await story.open();
     const button = page.getByRole("button", { name: /^Model: / });

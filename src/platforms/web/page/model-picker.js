@@ -19,11 +19,14 @@ export function useModel(conversationId, exists, onProblem) {
   const wanted = useRef(/** @type {Map<string, string>} */ (new Map()));
   const latestId = useRef(conversationId);
   latestId.current = conversationId;
+  /** Changes when a choice is made and when it is saved. What was asked for before that is out of date. */
+  const choices = useRef(0);
   const view = loaded.id === conversationId ? loaded.view : undefined;
 
   const reload = async () => {
+    const before = choices.current;
     const found = await loadModel(conversationId);
-    if (latestId.current !== conversationId) return;
+    if (latestId.current !== conversationId || choices.current !== before) return;
     setLoaded({
       id: conversationId,
       view: { ...found, chosen: wanted.current.get(conversationId) ?? found.chosen },
@@ -49,6 +52,7 @@ export function useModel(conversationId, exists, onProblem) {
     /** @param {string} model empty: the usual one */
     async choose(model) {
       if (view === undefined) return;
+      choices.current++;
       setLoaded({ id: conversationId, view: { ...view, chosen: model } });
       if (!exists) {
         wanted.current.set(conversationId, model);
@@ -56,6 +60,7 @@ export function useModel(conversationId, exists, onProblem) {
       }
       try {
         await put(view, model);
+        choices.current++;
       } catch (error) {
         onProblem(/** @type {Error} */ (error).message);
         await reload().catch(() => undefined);
