@@ -108,6 +108,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   /** The queue is sorted by urgency, then age. */
   const queue: Waiting[] = [];
   const now = (): number => clock.monotonic();
+  const suspendedMs = (): number => options.suspensions?.waitMs() ?? 0;
   let cancelTimer: CancelTimer | undefined;
   let isPumping = false;
 
@@ -148,10 +149,10 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     isPumping = true;
     cancelTimer?.();
     const time = now();
-    const suspendedMs = options.suspensions?.waitMs() ?? 0;
-    if (suspendedMs > 0) {
+    const waitMs = suspendedMs();
+    if (waitMs > 0) {
       isPumping = false;
-      cancelTimer = clock.after(suspendedMs, pump);
+      cancelTimer = clock.after(waitMs, pump);
       return;
     }
     let wakeAt = Infinity;
@@ -186,7 +187,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     const isOvertaking = queue.some(
       (other) => isBefore(other.call.urgency, call.urgency) && other.lanes.some((lane) => its.includes(lane)),
     );
-    if (free <= time && !isOvertaking) {
+    if (free <= time && !isOvertaking && suspendedMs() <= 0) {
       count();
       return undefined;
     }
@@ -216,31 +217,41 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     });
   }
 
+  async function sendOnce<T>(call: DeliveryCall, work: () => Promise<T>): Promise<T> {
+    call.signal?.throwIfAborted();
+    const { method, urgency } = call;
+    const since = now();
+    const its = call.lanes.map((name) => laneOf(name, since));
+    const turn = turnOf(call, its, since);
+    if (turn !== undefined) {
+      await turn;
+      meter?.({ kind: "delivered", platform, method, urgency, seconds: (now() - since) / 1000 });
+    }
+    try {
+      return await work();
+    } catch (error) {
+      if (isParleyError(error) && error.retryAfterMs !== undefined) {
+        meter?.({ kind: "limited", platform, method });
+        const { lane } = error.detail;
+        const named = call.lanes.findIndex((name) => name === lane);
+        its[Math.max(0, named)]?.limited(error.retryAfterMs, now());
+      }
+      throw error;
+    } finally {
+      const answeredAt = now();
+      for (const lane of its) lane.answered(answeredAt);
+      pump();
+    }
+  }
+
   return {
     async send(call, work) {
-      call.signal?.throwIfAborted();
-      const { method, urgency } = call;
-      const since = now();
-      const its = call.lanes.map((name) => laneOf(name, since));
-      const turn = turnOf(call, its, since);
-      if (turn !== undefined) {
-        await turn;
-        meter?.({ kind: "delivered", platform, method, urgency, seconds: (now() - since) / 1000 });
-      }
-      try {
-        return await work();
-      } catch (error) {
-        if (isParleyError(error) && error.retryAfterMs !== undefined) {
-          meter?.({ kind: "limited", platform, method });
-          const { lane } = error.detail;
-          const named = call.lanes.findIndex((name) => name === lane);
-          its[Math.max(0, named)]?.limited(error.retryAfterMs, now());
+      for (;;) {
+        try {
+          return await sendOnce(call, work);
+        } catch (error) {
+          if (!wasUnwritten(error) || options.suspensions === undefined) throw error;
         }
-        throw error;
-      } finally {
-        const answeredAt = now();
-        for (const lane of its) lane.answered(answeredAt);
-        pump();
       }
     },
     waitMs(names, urgency) {
@@ -467,37 +478,38 @@ export function createSuspensionWatch(clock: Clock): SuspensionWatch {
 }
 
 /**
- * Sends none of these requests for a second after a suspension, also where one has waited for its connection
+ * Writes none of these requests for a second after a suspension, also where one has waited for its connection
  * since before. Another process may have shown something else meanwhile, and the platform would take the
- * later one. A request whose signal aborts while it waits is not sent.
+ * later one. The scheduler sends it again when the second is over, unless its reply is abandoned by then.
  */
-export function afterSuspensions(
+export function unlessSuspended(
   suspensions: Pick<SuspensionWatch, "waitMs">,
   isShown: (request: Pick<Dispatcher.DispatchOptions, "method" | "path">) => boolean,
-  clock: Clock,
 ): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) =>
-    function send(request, handler) {
-      return dispatch(request, isShown(request) ? toWaiting(handler, () => send(request, handler)) : handler);
-    };
+  return (dispatch) => (request, handler) =>
+    dispatch(request, isShown(request) ? toUnlessSuspended(handler, suspensions) : handler);
+}
 
-  function toWaiting(handler: Dispatcher.DispatchHandler, again: () => void): Dispatcher.DispatchHandler {
-    let isEarly = false;
-    return {
-      /** Undici calls this right before it writes the request. */
-      onRequestStart(controller, context) {
-        isEarly = suspensions.waitMs() > 0;
-        if (isEarly) controller.abort(new Error("the process was suspended"));
-        else handler.onRequestStart?.(controller, context);
-      },
-      onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),
-      onResponseStart: (...given) => handler.onResponseStart?.(...given),
-      onResponseData: (...given) => handler.onResponseData?.(...given),
-      onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
-      onResponseError(...given) {
-        if (isEarly) clock.after(suspensions.waitMs(), again);
-        else handler.onResponseError?.(...given);
-      },
-    };
-  }
+/** Whether a request failed because it was not written after a suspension. */
+function wasUnwritten(error: unknown): boolean {
+  return isParleyError(error) && error.detail["because"] === "suspended";
+}
+
+function toUnlessSuspended(
+  handler: Dispatcher.DispatchHandler,
+  suspensions: Pick<SuspensionWatch, "waitMs">,
+): Dispatcher.DispatchHandler {
+  return {
+    /** Undici calls this right before it writes the request. */
+    onRequestStart(controller, context) {
+      if (suspensions.waitMs() === 0) return handler.onRequestStart?.(controller, context);
+      const detail = { because: "suspended" };
+      controller.abort(new ParleyError("platform-unreachable", "the process was suspended", { detail }));
+    },
+    onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),
+    onResponseStart: (...given) => handler.onResponseStart?.(...given),
+    onResponseData: (...given) => handler.onResponseData?.(...given),
+    onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
+    onResponseError: (...given) => handler.onResponseError?.(...given),
+  };
 }

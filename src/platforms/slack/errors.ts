@@ -130,6 +130,8 @@ export function slackErrorCode(error: unknown): string | undefined {
  */
 export function toParleyError(error: unknown, method: string, variable = "SLACK_BOT_TOKEN"): ParleyError {
   if (error instanceof ParleyError) return error;
+  const original = fieldOf(error, "original");
+  if (original instanceof ParleyError) return original;
   const slackError = slackErrorCode(error);
   const retryAfter = fieldOf(error, "retryAfter") ?? (limited.has(slackError ?? "") ? 1 : undefined);
   if (typeof retryAfter === "number") {

@@ -103,7 +103,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
         import("./transport/durable-app.ts"),
         import("./transport/durable-app.ts"),
       ]);
-      const bolt = createBolt(apiUrl, log, memory.suspensions, clock);
+      const bolt = createBolt(apiUrl, log, memory.suspensions);
       const opening = await createConnection({
         bolt,
         clock,

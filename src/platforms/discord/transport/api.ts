@@ -23,7 +23,7 @@ import type { Log, Meter } from "../../../core/telemetry.ts";
 import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
 import {
-  afterSuspensions,
+  unlessSuspended,
   type DeliveryScheduler,
   type SuspensionWatch,
 } from "../../delivery/delivery-scheduler.ts";
@@ -222,7 +222,7 @@ export function createDiscordApi(options: {
     retries: 0,
     globalRequestsPerSecond: unlimited,
     makeRequest: createMakeRequest(options.guard),
-    ...(options.suspensions === undefined ? {} : { agent: createAgent(options.suspensions, clock) }),
+    ...(options.suspensions === undefined ? {} : { agent: createAgent(options.suspensions) }),
   };
   const rest = new REST({
     ...common,
@@ -467,8 +467,8 @@ export function createDiscordApi(options: {
   return api;
 }
 
-/** Makes connections in which edits and follow-ups wait a second after a suspension. */
-function createAgent(suspensions: Pick<SuspensionWatch, "waitMs">, clock: Clock): RESTOptions["agent"] {
+/** Makes connections in which no message is edited, and no follow-up is posted, after a suspension. */
+function createAgent(suspensions: Pick<SuspensionWatch, "waitMs">): RESTOptions["agent"] {
   const isShown = ({ method, path }: { readonly method: string; readonly path: string }): boolean =>
     path.includes("/webhooks/") ? method !== "GET" : method === "PATCH" && path.includes("/messages/");
   // The library has an undici of its own, which is older and names the dispatcher in each request.
@@ -477,7 +477,7 @@ function createAgent(suspensions: Pick<SuspensionWatch, "waitMs">, clock: Clock)
     return dispatch(rest, handler);
   };
   // With HTTP/2, one lost connection would interrupt every request.
-  const agent = new Agent({ allowH2: false }).compose(unnamed, afterSuspensions(suspensions, isShown, clock));
+  const agent = new Agent({ allowH2: false }).compose(unnamed, unlessSuspended(suspensions, isShown));
   return new Dispatcher1Wrapper(agent) as unknown as RESTOptions["agent"];
 }
 

@@ -13,7 +13,7 @@ import { withLookupTime } from "../errors.ts";
 import { WebClient, type WebClientOptions } from "@slack/web-api";
 import { Agent } from "undici";
 import type { Log } from "../../../core/telemetry.ts";
-import { type SuspensionWatch, afterSuspensions } from "../../delivery/delivery-scheduler.ts";
+import { type SuspensionWatch, unlessSuspended } from "../../delivery/delivery-scheduler.ts";
 
 interface DurableAppOptions {
   readonly bolt: Bolt;
@@ -150,14 +150,9 @@ export interface Bolt {
   createClient(token?: string): WebClient;
 }
 
-export function createBolt(
-  apiUrl: string,
-  log: Log,
-  suspensions?: Pick<SuspensionWatch, "waitMs">,
-  clock?: Clock,
-): Bolt {
+export function createBolt(apiUrl: string, log: Log, suspensions?: Pick<SuspensionWatch, "waitMs">): Bolt {
   const logger = toBoltLogger(log);
-  const fetch = createClientFetch(suspensions, clock);
+  const fetch = createClientFetch(suspensions);
   const clientOptions = (): WebClientOptions => ({
     slackApiUrl: apiUrl,
     logger,
@@ -207,16 +202,15 @@ class WholeResponse extends Response {
 
 /**
  * Returns a `fetch` for Slack's client with connections of its own. It sends text and reads whole answers. A
- * redirect is an answer with its status, which the client takes for a failure. After a suspension it posts,
- * edits and deletes messages a second later.
+ * redirect is an answer with its status, which the client takes for a failure. After a suspension no message
+ * is posted, edited or deleted.
  */
 export function createClientFetch(
   suspensions: Pick<SuspensionWatch, "waitMs"> = { waitMs: () => 0 },
-  clock = systemClock,
 ): NonNullable<WebClientOptions["fetch"]> {
   const isShown = ({ path }: { readonly path: string }): boolean => /\/chat\.[a-zA-Z]+$/.test(path);
   // Node's `fetch` does the same: with HTTP/2, one lost connection would interrupt every call.
-  const agent = new Agent({ allowH2: false }).compose(afterSuspensions(suspensions, isShown, clock));
+  const agent = new Agent({ allowH2: false }).compose(unlessSuspended(suspensions, isShown));
   return async (url, { method = "GET", headers = {}, body, signal } = {}) => {
     if (body !== undefined && typeof body !== "string")
       throw new TypeError("Slack's client sends files through url-requests.ts only");

@@ -375,6 +375,18 @@ describe("the delivery scheduler", () => {
       expect(sent).toEqual(["first", "of another"]);
       expect(await outcome).toBe("abandoned");
     });
+
+    it("nor what is sent then, though there is room", async () => {
+      const { send, sent, wake } = setUp();
+      await send("first");
+      wake();
+      const second = send("second", { lanes: [] });
+      await vi.advanceTimersByTimeAsync(900);
+      expect(sent).toEqual(["first"]);
+      await vi.advanceTimersByTimeAsync(200);
+      await second;
+      expect(sent).toEqual(["first", "second"]);
+    });
   });
 });
 

@@ -1,7 +1,13 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
 import { createBolt } from "../../../../src/platforms/slack/transport/durable-app.ts";
+import {
+  createCall,
+  createDelivery,
+  createSlackApi,
+} from "../../../../src/platforms/slack/transport/web-api.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
 import { createSlackReceiver } from "../../../support/slack-receiver.ts";
@@ -265,18 +271,44 @@ test("a socket over which nothing comes any more is replaced within seconds", as
   expect((await ada.usesCommand("/models", "", { channel: general.id })).kind).toBe("acknowledged");
 });
 
-test("after a suspension no message is edited for a second, since another process may have ended the answer", async () => {
+describe("after a suspension", () => {
   let waitMs = 0;
-  const bolt = createBolt(slack.apiUrl, silentLog, { waitMs: () => waitMs });
-  const client = bolt.createClient(slack.botToken);
-  const channel = slack.channel("ideas", [slack.person("Ana")]).id;
-  const posted = await client.apiCall("chat.postMessage", { channel, text: "the answer" });
-  const { ts = "" } = posted as Awaited<ReturnType<typeof client.chat.postMessage>>;
-  waitMs = 100;
-  const edited = client.chat.update({ channel, ts, text: "the end" });
-  await new Promise((resolve) => setTimeout(resolve, 150));
-  const { messages } = await client.conversations.history({ channel });
-  expect(messages).toMatchObject([{ ts, text: "the answer" }]);
-  waitMs = 0;
-  expect(await edited).toMatchObject({ text: "the end" });
+  const suspensions = { waitMs: () => waitMs };
+
+  /** Begins an edit of the message, and suspends the process while its connection is made. */
+  async function editDuringSuspension(signal: AbortSignal) {
+    waitMs = 0;
+    const token = { source: "test", current: () => Promise.resolve(slack.botToken), used: () => undefined };
+    const call = createCall(createBolt(slack.apiUrl, silentLog, suspensions), token, silentLog);
+    const api = createSlackApi(call, createDelivery({ suspensions }), systemClock);
+    const channel = slack.channel("ideas", [slack.person("Ana")]);
+    const posted = await api.post(channel.id, undefined, { text: "the answer", blocks: [] });
+    const edited = api.update(
+      posted,
+      { text: "Thinking…", blocks: [] },
+      { urgency: "final", withinMs: 5000, signal },
+    );
+    waitMs = 50;
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    const texts = () => channel.saidByBot().map(({ text }) => text);
+    expect(texts()).toEqual(["the answer"]);
+    return { edited, texts };
+  }
+
+  test("no message is edited where another process has the reply by now", async () => {
+    const reply = new AbortController();
+    const { edited, texts } = await editDuringSuspension(reply.signal);
+    reply.abort();
+    await expect(edited).rejects.toThrow();
+    waitMs = 0;
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(texts()).toEqual(["the answer"]);
+  });
+
+  test("else it is edited when a second is over", async () => {
+    const { edited, texts } = await editDuringSuspension(new AbortController().signal);
+    waitMs = 0;
+    await edited;
+    expect(texts()).toEqual(["Thinking…"]);
+  });
 });
