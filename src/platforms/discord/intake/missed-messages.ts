@@ -27,6 +27,11 @@ const searchedMs = 60 * 60_000;
 /** How many messages of each conversation are read, the bot's own and known ones included. */
 const maxMessages = 300;
 const pageSize = 100;
+/**
+ * How many stored messages of a conversation are read to find its last one before the session. The second
+ * reading is for one in which much was said in the minute before.
+ */
+const storedPages = [20, 500] as const;
 /** How many conversations are read, the most recent first. */
 const maxConversations = 100;
 /**
@@ -297,6 +302,29 @@ function createGaps(
   const { api, history, signal } = options;
   const limit = createConcurrencyLimit(maxConcurrent);
 
+  /** Returns the id of the last stored message from before the session, or of the beginning of the thread. */
+  async function lastStoredBefore(
+    sessionStart: bigint,
+    channelId: string,
+    { conversationId }: ConversationSummary,
+  ): Promise<bigint> {
+    // A thread that people opened is known from the first mention on. Earlier ones were not for the bot.
+    const start = BigInt(channelId);
+    let oldest = start;
+    for (const maxMessages of storedPages) {
+      const messages = await history.history(conversationId, { maxMessages });
+      const ids = messages
+        .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
+        .filter((id) => id > start);
+      const before = ids.filter((id) => id < sessionStart);
+      if (before.length > 0 || messages.length < maxMessages)
+        return before.reduce((last, id) => (id > last ? id : last), start);
+      oldest = ids[0] ?? start;
+    }
+    // Still more was said since then, so that what was said before is stored.
+    return oldest;
+  }
+
   async function find({ startedAt, shard }: Pick<Session, "shard" | "startedAt">): Promise<Gap[]> {
     const earliest = snowflakeAt(startedAt - searchedMs);
     const sessionStart = snowflakeAt(startedAt - clockMarginMs);
@@ -313,12 +341,7 @@ function createGaps(
     for (const summary of threads.slice(0, maxConversations)) {
       const channelId = parseConversationId(summary.conversationId);
       if (channelId === undefined) continue;
-      const messages = await history.history(summary.conversationId, { maxMessages: 20 });
-      // A thread that people opened is known from the first mention on. Earlier ones were not for the bot.
-      const lastStored = messages
-        .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
-        .filter((id) => id < sessionStart)
-        .reduce((last, id) => (id > last ? id : last), BigInt(channelId));
+      const lastStored = await lastStoredBefore(sessionStart, channelId, summary);
       const unaccepted = options.unacceptedIn(channelId);
       const lastSeen = unaccepted !== undefined && unaccepted <= lastStored ? unaccepted - 1n : lastStored;
       const after = lastSeen > earliest ? lastSeen - 1n : earliest;

@@ -66,8 +66,12 @@ describe("missed messages", () => {
               within,
             }));
         },
-        history: (id) =>
-          Promise.resolve((conversations[id]?.known ?? []).map((turnKey) => ({ turnKey }) as StoredMessage)),
+        history: (id, { maxMessages }) =>
+          Promise.resolve(
+            (conversations[id]?.known ?? [])
+              .slice(-maxMessages)
+              .map((turnKey) => ({ turnKey }) as StoredMessage),
+          ),
       },
       take: (message) => void taken.push(message.id),
       now: () => now,
@@ -99,6 +103,24 @@ describe("missed messages", () => {
       missed.start();
       await vi.advanceTimersByTimeAsync(100);
       expect(taken).toEqual([one, two]);
+    });
+
+    it("are found in a long conversation, too, in which much was said just before the session", async () => {
+      const second = 1000;
+      const thread = idAt(50 * minute);
+      const early = Array.from({ length: 400 }, (_, n) => idAt(40 * minute - n * second));
+      const late = Array.from({ length: 25 }, (_, n) => idAt((50 - n) * second));
+      const lost = idAt(10 * second);
+      const { missed, taken } = setUp({
+        [`discord:${thread}`]: {
+          known: [...early, ...late].map((id) => `discord:${id}`),
+          channel: [...early, ...late, lost],
+        },
+      });
+      missed.start();
+      await vi.advanceTimersByTimeAsync(100);
+      // Those before are known. Live ones of that minute may have been stored before earlier ones.
+      expect(taken).toEqual([...late, lost].filter((id) => !id.endsWith("9")));
     });
 
     it("are one that was not accepted, and what came after it, although a later one is stored by now", async () => {
