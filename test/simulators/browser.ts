@@ -5,6 +5,7 @@ import {
   type BrowserContextOptions,
   type Page,
 } from "playwright-core";
+import { chromiumPath } from "../support/requirements.ts";
 
 /** A real Chromium, as Debian packages it. */
 export interface StartedBrowser {
@@ -122,7 +123,7 @@ export async function closeWindows(): Promise<void> {
 
 async function launch(): Promise<Browser> {
   return await chromium.launch({
-    executablePath: "/usr/bin/chromium",
+    executablePath: chromiumPath,
     args: [
       "--no-sandbox",
       "--disable-gpu",

@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { findPostgresProgram } from "./postgres-programs.ts";
 import { redisPrograms } from "./redis-programs.ts";
 
@@ -10,6 +11,11 @@ interface Requirement {
   /** The name of Debian's package, where it is not called like the program. */
   readonly package?: string;
 }
+
+/** Debian's Chromium without windows, which takes a third less processor, or else the whole browser. */
+export const chromiumPath = existsSync("/usr/bin/chromium-headless-shell")
+  ? "/usr/bin/chromium-headless-shell"
+  : "/usr/bin/chromium";
 
 /** Programs that some stories need for real. Each is a Debian package that `.ci/run` installs. */
 export const requirements = {
@@ -24,7 +30,12 @@ export const requirements = {
     stories: "Postgres store",
     package: "postgresql",
   },
-  chromium: { program: "chromium", arguments: ["--version"], stories: "local page in a real browser" },
+  chromium: {
+    program: chromiumPath,
+    arguments: ["--version"],
+    stories: "local page in a real browser",
+    package: "chromium",
+  },
   ffmpeg: { program: "ffmpeg", arguments: ["-version"], stories: "audio and video made on the spot" },
   nginx: {
     program: "nginx",

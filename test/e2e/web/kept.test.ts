@@ -293,6 +293,8 @@ describe.skipIf(!has("chromium"))("what was typed with an account", () => {
 
   it("is gone from the browser after logging out of a session that had ended", async () => {
     const page = await typeSecret();
+    // What the page still loads would find that its session has ended, and show the login.
+    await page.getByRole("button", { name: /^Model: / }).waitFor();
     await page.context().clearCookies();
     await logOut(page);
     await password(page).waitFor();
