@@ -459,8 +459,10 @@ export function createDiscordApi(options: {
     },
     async deleteFollowUp({ applicationId, token }, messageId) {
       await acknowledgements.get(token);
-      await send("delete an interaction's message", () =>
-        interactions.delete(Routes.webhookMessage(applicationId, token, messageId), open),
+      await sending.show("follow-up deletion", [], {}, () =>
+        send("delete an interaction's message", () =>
+          interactions.delete(Routes.webhookMessage(applicationId, token, messageId), open),
+        ),
       );
     },
   };

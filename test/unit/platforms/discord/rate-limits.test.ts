@@ -139,6 +139,15 @@ describe("a suspension of the process", () => {
     expect((await edited).content).toBe("Thinking…");
     expect(suspensions.waitMs()).toBe(0);
   });
+
+  test("a deletion of an interaction's message waits for its end too, and gets Discord's own answer", async () => {
+    let waitMs = 50;
+    const api = createApi(discord, { suspensions: { waitMs: () => waitMs } });
+    const deleted = api.deleteFollowUp({ applicationId: "1", token: "unknown" }, "@original");
+    const given = expect(deleted).rejects.toMatchObject({ code: "platform-rejected" });
+    setTimeout(() => (waitMs = 0), 100);
+    await given;
+  });
 });
 
 describe("requests in a second", () => {
