@@ -311,13 +311,13 @@ function createGaps(
     // A thread that people opened is known from the first mention on. Earlier ones were not for the bot.
     const start = BigInt(channelId);
     let oldest = start;
-    for (const maxMessages of storedPages) {
-      const messages = await history.history(conversationId, { maxMessages });
+    for (const pageLength of storedPages) {
+      const messages = await history.history(conversationId, { maxMessages: pageLength });
       const ids = messages
         .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
         .filter((id) => id > start);
       const before = ids.filter((id) => id < sessionStart);
-      if (before.length > 0 || messages.length < maxMessages)
+      if (before.length > 0 || messages.length < pageLength)
         return before.reduce((last, id) => (id > last ? id : last), start);
       oldest = ids[0] ?? start;
     }
