@@ -2,34 +2,24 @@
  * Compares Parley with a plain tutorial bot, alternately in the same run, and says which aims are not met.
  * Both are connected to Discord and Slack. It needs Linux (/proc). See bench/README.md.
  *
- *     npm run bench -- [--only start,memory,turns,loops,loads,page,instances,deliveries]
- *         [--kinds discord-slash,…] [--bot parley|tutorial] [--quick] [--turns 300]
- *         [--conversations 1000] [--json] [--cpu-prof <folder>]
+ *     npm run bench -- [--only start,memory,turns,loops,loads] [--kinds discord-slash,…]
+ *         [--bot parley|tutorial] [--quick] [--turns 300] [--json] [--cpu-prof <folder>]
  */
 import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { botNames, createBot, type Bot, type BotName } from "./bot/bots.ts";
 import { createFigures, listUnmet, toTable } from "./bot/figures.ts";
 import { loads, measureLoad } from "./bot/measure-load.ts";
-import {
-  describeDeliveries,
-  listUnmetDeliveries,
-  measureDeliveries,
-  type DeliveriesResult,
-} from "./bot/measure-deliveries.ts";
-import { describeInstances, measureInstances, type InstancesResult } from "./bot/measure-instances.ts";
-import { measurePage } from "./bot/measure-page.ts";
 import { fillCompileCache, measureIdleMemory, measureStarts } from "./bot/measure-start.ts";
 import { loopKinds, measureLoop, measureTurns } from "./bot/measure-turns.ts";
 import { turnKinds } from "./bot/talks.ts";
 
 const { values } = parseArgs({
   options: {
-    only: { type: "string", default: "start,memory,turns,loops,loads,page" },
+    only: { type: "string", default: "start,memory,turns,loops,loads" },
     kinds: { type: "string", default: turnKinds.join(",") },
     bot: { type: "string" },
     turns: { type: "string" },
-    conversations: { type: "string", default: "1000" },
     quick: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     "cpu-prof": { type: "string" },
@@ -44,7 +34,6 @@ const amounts = values.quick
       timedTurns: 10,
       loopMs: 3000,
       loadSeconds: 15,
-      pageVisits: 3,
     }
   : {
       rounds: 2,
@@ -54,13 +43,7 @@ const amounts = values.quick
       timedTurns: 30,
       loopMs: 6000,
       loadSeconds: 60,
-      pageVisits: 9,
     };
-const instancesAmounts = {
-  conversations: Number(values.conversations),
-  seconds: values.quick ? 15 : 60,
-  pauseMs: 2000,
-};
 
 if (values.turns !== undefined) amounts.cpuTurns = Number(values.turns);
 const sections = values.only.split(",");
@@ -113,41 +96,11 @@ async function measureAll(bots: ReadonlyMap<BotName, Bot>): Promise<void> {
 
 const loadBefore = loadavg()[0] ?? 0;
 if (sections.includes("start")) await inTurn("starts", amounts.starts, (name) => measureStarts(name, note));
-if (sections.includes("page")) {
-  process.stderr.write("page\n");
-  await measurePage({ visits: amounts.pageVisits }, note).catch((error: unknown) =>
-    failures.push(`page: ${String(error)}`),
-  );
-}
-/** The results of one instance and of three on one Redis. The other bot has no store to compare with. */
-const instances: InstancesResult[] = [];
-if (sections.includes("instances")) {
-  for (const count of [1, 3]) {
-    process.stderr.write(`instances: ${count}\n`);
-    await measureInstances(count, instancesAmounts).then(
-      (result) => instances.push(result),
-      (error: unknown) => failures.push(`${count} instances: ${String(error)}`),
-    );
-  }
-}
-/** The results of Slack events at a steady rate. The other bot keeps nothing to compare with. */
-const deliveries: DeliveriesResult[] = [];
-if (sections.includes("deliveries")) {
-  for (const mode of ["socket", "http"] as const) {
-    process.stderr.write(`deliveries over ${mode}\n`);
-    await measureDeliveries(mode, { perSecond: 100, seconds: amounts.loadSeconds }).then(
-      (result) => deliveries.push(result),
-      (error: unknown) => failures.push(`deliveries over ${mode}: ${String(error)}`),
-    );
-  }
-}
 const profile = values["cpu-prof"];
 const nodeOptions = profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
 const bots = new Map<BotName, Bot>();
 try {
-  const isCompared = sections.some(
-    (section) => !["instances", "start", "deliveries", "page"].includes(section),
-  );
+  const isCompared = sections.some((section) => section !== "start");
   for (const name of isCompared ? orderOf(0) : []) {
     const bot = await createBot(name, { compileCache: name === "parley", nodeOptions });
     bots.set(name, bot);
@@ -167,19 +120,13 @@ const machine = {
   loadAfter: loadavg()[0] ?? 0,
 };
 if (values.json) {
-  console.log(JSON.stringify({ machine, amounts, figures, instances, deliveries, failures }, null, 2));
+  console.log(JSON.stringify({ machine, amounts, figures, failures }, null, 2));
 } else {
   console.log(
     `${machine.at}  Node ${machine.node}  ${machine.cpu}  load ${loadBefore.toFixed(1)}–${machine.loadAfter.toFixed(1)}`,
   );
   console.log("medians (lowest–highest) of runs in the order A B B A\n");
   if (figures.length > 0) console.log(toTable(figures));
-  for (const result of instances) console.log(describeInstances(result));
-  for (const result of deliveries) console.log(describeDeliveries(result));
-  const unmet = [
-    ...listUnmet(figures),
-    ...deliveries.flatMap((result) => listUnmetDeliveries(result)),
-    ...failures.map((failure) => `NOT measured: ${failure}`),
-  ];
+  const unmet = [...listUnmet(figures), ...failures.map((failure) => `NOT measured: ${failure}`)];
   console.log(unmet.length === 0 ? "\nEvery aim is met." : `\n${unmet.join("\n")}`);
 }

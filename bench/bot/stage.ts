@@ -19,8 +19,6 @@ export interface Stage {
   readonly env: Readonly<Record<string, string>>;
   readonly gateway: ScriptedGateway;
   isConnected(platform: PlatformName): boolean;
-  /** The number of open connections to Slack. */
-  slackConnections(): number;
   /** Whether the bot has registered `/ask`. */
   hasCommands(): boolean;
   /** Starts a conversation of the next person in the next channel. */
@@ -107,7 +105,6 @@ export async function createStage(limits: Limits): Promise<Stage> {
     gateway,
     isConnected: (platform) =>
       platform === "discord" ? discord.gateway.counts.identify > 0 : slack.connections > 0,
-    slackConnections: () => slack.connections,
     hasCommands: () => discord.world.commands.some(({ name }) => name === "ask"),
     requestCount: () => discord.requests.length + slack.calls.length,
     rateLimited: () => rateLimited,
@@ -120,7 +117,7 @@ export async function createStage(limits: Limits): Promise<Stage> {
 }
 
 /** The methods whose limits are lifted. */
-export const slackMethods = [
+const slackMethods = [
   "agents.sessions.setStatus",
   "apps.connections.open",
   "chat.delete",

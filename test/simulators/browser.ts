@@ -7,13 +7,6 @@ import {
 } from "playwright-core";
 import { chromiumPath } from "../support/requirements.ts";
 
-/** A real Chromium, as Debian packages it. */
-export interface StartedBrowser {
-  /** Opens a page in a context of its own. Its logged errors and failed loads end up in `problems`. */
-  open(url: string, options?: BrowserContextOptions): Promise<OpenedPage>;
-  close(): Promise<void>;
-}
-
 export interface OpenedPage {
   readonly page: Page;
   /** Errors of scripts and of the console (violated policies included), and requests to other hosts. */
@@ -44,20 +37,6 @@ interface Window extends OpenedPage {
   isTimed: boolean;
   host: string;
   isTaken: boolean;
-}
-
-/** Starts Chromium without a visible window, with a microphone that beeps and is permitted. */
-export async function startBrowser(): Promise<StartedBrowser> {
-  const browser = await launch();
-  return {
-    async open(url, options = {}) {
-      const window = await openWindow(browser, "", options);
-      window.host = new URL(url).host;
-      await window.page.goto(url);
-      return window;
-    },
-    close: () => browser.close(),
-  };
 }
 
 let launched: Promise<Browser> | undefined;
