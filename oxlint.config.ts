@@ -65,7 +65,7 @@ export default defineConfig({
       rules: {},
     },
     {
-      files: ["test/**", "bench/**", "*.config.ts"],
+      files: ["test/**", "bench/**", "deploy/**", "*.config.ts"],
       rules: {
         "no-console": "off",
         "node/no-process-env": "off",
