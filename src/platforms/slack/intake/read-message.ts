@@ -346,13 +346,28 @@ function inlineText(elements: unknown, separator: string, depth: number): string
     .join(separator);
 }
 
-/** Returns the text of a list. Slack writes nested lists as lists of their own, with an indent. */
-function listText(list: Node, depth: number): string {
-  const [indent, offset] = [toCount(list["indent"]), toCount(list["offset"])];
+const isList = ({ type }: Node): boolean => type === "rich_text_list";
+
+/**
+ * Returns the text of a list. Slack writes nested lists as lists of their own, with an indent; other apps
+ * also put them among the items of a list or into one.
+ */
+function listText(list: Node, depth: number, outer = 0): string {
+  if (depth > maxDepth) return "";
+  const indent = Math.min(Math.max(outer, toCount(list["indent"])), maxDepth);
+  let number = toCount(list["offset"]);
   return toNodes(list["elements"])
-    .map((item, index) => {
-      const mark = list["style"] === "ordered" ? `${offset + index + 1}.` : "-";
-      return `${"    ".repeat(Math.min(indent, maxDepth))}${mark} ${inlineText(item["elements"], "", depth + 1)}`;
+    .flatMap((item) => {
+      if (isList(item)) return [listText(item, depth + 1, indent + 1)];
+      const elements = toNodes(item["elements"]);
+      const mark = list["style"] === "ordered" ? `${++number}.` : "-";
+      const own = inlineText(
+        elements.filter((element) => !isList(element)),
+        "",
+        depth + 1,
+      );
+      const inner = elements.filter(isList).map((each) => listText(each, depth + 1, indent + 1));
+      return [`${"    ".repeat(indent)}${mark} ${own}`, ...inner];
     })
     .join("\n");
 }

@@ -284,6 +284,30 @@ describe("rich content", () => {
       );
     });
 
+    test("has lists inside of lists indented, wherever the app puts them", () => {
+      const list = (style: string, ...elements: unknown[]) => ({ type: "rich_text_list", style, elements });
+      const item = (text: string, ...inner: unknown[]) => ({
+        type: "rich_text_section",
+        elements: [{ type: "text", text }, ...inner],
+      });
+      const elements = [
+        list("ordered", said("one"), list("bullet", said("a"), list("bullet", said("deep"))), said("two")),
+        list("bullet", item("three", list("ordered", said("b"), said("c"))), said("four")),
+      ];
+      expect(of({ bot_id: "B1", blocks: [{ type: "rich_text", elements }] }).markup).toBe(
+        [
+          "1. one",
+          "    - a",
+          "        - deep",
+          "2. two",
+          "- three",
+          "    1. b",
+          "    2. c",
+          "- four",
+        ].join("\n"),
+      );
+    });
+
     test("has its dates, code and lists as they are shown", () => {
       const list = (style: string, indent: number, ...items: string[]) => ({
         type: "rich_text_list",
