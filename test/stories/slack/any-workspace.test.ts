@@ -85,6 +85,16 @@ describe("installing", () => {
     expect(await story.isKept(workspace.botToken)).toBe(false);
   });
 
+  test("the first answer after a workspace loads is no resumed one, and looks nothing up", async () => {
+    const { slack } = await begin();
+    const workspace = slack.addWorkspace();
+    await install(workspace);
+    const ana = workspace.person("Ana");
+    const root = ana.sends({ channel: ana.directMessages, text: "hello" });
+    await answerIn(workspace, ana.directMessages, root);
+    expect(slack.calls.filter(({ method }) => method === "conversations.replies")).toEqual([]);
+  });
+
   test("its pages are in the language of the browser", async () => {
     await begin();
     const german = { headers: { "accept-language": "de-AT, en;q=0.5" } };

@@ -39,6 +39,8 @@ export interface ReplyMemory {
   /** The first answers in threads create sessions with these titles. */
   readonly titles: Recent<string>;
   readonly suspensions: SuspensionWatch;
+  /** Replies to what was sent before this may have been begun by another process. */
+  readonly startedAt: number;
 }
 
 export function createReplyMemory(clock: Clock): ReplyMemory {
@@ -48,6 +50,7 @@ export function createReplyMemory(clock: Clock): ReplyMemory {
     resumed: createRecent(maxResumed),
     titles: createRecent(maxResumed),
     suspensions: createSuspensionWatch(clock),
+    startedAt: clock.now(),
   };
 }
 
@@ -71,7 +74,6 @@ export function createReplies(options: {
   const { roots, replaceUrls, resumed, titles, suspensions } = options.memory;
   const replaced = createReplacedMessages(api, log, clock);
   const sessions = createSessions({ api, scheduler, clock, log });
-  const startedAt = clock.now();
 
   function targetAt(
     address: SlackAddress,
@@ -82,7 +84,7 @@ export function createReplies(options: {
       removeMessages: (refs) => replaced.remove(refs),
       streams,
       address,
-      isResumed: isResumed || address.since < startedAt,
+      isResumed: isResumed || address.since < options.memory.startedAt,
       async otherTurnsShow(refs) {
         const keyOf = ({ channel, ts }: MessageRef): string => toMessageKey(identity.teamId, channel, ts);
         const taken = (await otherTurnsShow?.(refs.map(keyOf))) ?? [];
